@@ -1,0 +1,1 @@
+"""Load, floors and peers beside which the server is measured."""

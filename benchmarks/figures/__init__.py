@@ -1,0 +1,19 @@
+"""Every figure, by the name that `--only` chooses from, in the order of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchmarks.figures import calls, lists, questions, statements, streams, threads
+from benchmarks.measuring import Figure
+
+FIGURES: Mapping[str, Figure] = {
+    "calls": calls.on_uvicorn,
+    "daphne": calls.on_daphne,
+    "catalog": calls.with_many_tools,
+    "lists": lists.of_100_tools,
+    "streams": streams.idle,
+    "statements": statements.by_rate,
+    "threads": threads.asleep,
+    "questions": questions.left_open,
+}

@@ -1,0 +1,83 @@
+"""What a tool call costs, beside the floors, the SDK and itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks import servers
+from benchmarks.client import open_session
+from benchmarks.measuring import (
+    AtLeast,
+    AtMost,
+    Effort,
+    Medians,
+    Result,
+    Subject,
+    interleaved,
+)
+from benchmarks.messages import call, is_sum
+from benchmarks.processes import Process
+
+
+def on_uvicorn(effort: Effort) -> Iterator[Result]:
+    """Compare `drill_add` of both eras and `drill_add_sync` with floor and SDK."""
+    with servers.drill() as ours, servers.sdk() as peer:
+        one, in_session = _stateless(ours), _in_session(ours)
+        sync = _stateless(ours, "drill_add_sync")
+        with servers.floor(one.answer) as bare:
+            floor = Subject(bare, one.request, one.answer)
+            them = (_stateless(peer), _in_session(peer))
+            subjects = [one, in_session, sync, floor, *them]
+            measured = interleaved(effort, subjects)
+    yield from _compared(*measured)
+
+
+def _compared(
+    stateless: Medians,
+    session: Medians,
+    sync: Medians,
+    floor: Medians,
+    sdk_stateless: Medians,
+    sdk_session: Medians,
+) -> Iterator[Result]:
+    yield _rate("drill_add / floor, uvicorn", stateless, floor, AtLeast(0.5))
+    yield _rate("drill_add / SDK, stateless", stateless, sdk_stateless, AtLeast(5))
+    yield _rate("drill_add / SDK, session", session, sdk_session, AtLeast(5))
+    yield _cpu("CPU: session / stateless", session, stateless, AtMost(1.15))
+    yield _cpu("CPU: sync / async", sync, stateless, AtMost(2))
+
+
+def on_daphne(effort: Effort) -> Iterator[Result]:
+    """Compare `drill_add` with daphne's own floor."""
+    with servers.drill("daphne") as server:
+        ours = _stateless(server)
+        with servers.floor(ours.answer, "daphne") as bare:
+            floor = Subject(bare, ours.request, ours.answer)
+            own, least = interleaved(effort, [ours, floor])
+    yield _rate("drill_add / floor, daphne", own, least, AtLeast(0.75))
+
+
+def with_many_tools(effort: Effort) -> Iterator[Result]:
+    """Compare `drill_add` of a catalog of 10,000 with that of a small one."""
+    with servers.drill(tools=10_000) as large, servers.drill(tools=10) as small:
+        many, few = interleaved(effort, [_stateless(large), _stateless(small)])
+    yield _cpu("CPU: 10,000 tools / 10 tools", many, few, AtMost(1.15))
+
+
+def _stateless(server: Process, tool: str = "drill_add") -> Subject:
+    return Subject.asked(server, call(tool), is_sum)
+
+
+def _in_session(server: Process) -> Subject:
+    session = open_session(server.port)
+    return Subject.asked(server, call("drill_add", session=session), is_sum)
+
+
+def _rate(figure: str, one: Medians, other: Medians, bound: AtLeast) -> Result:
+    measured = one.rate / other.rate
+    return Result(figure=figure, measured=measured, bound=bound, raw=f"{one} : {other}")
+
+
+def _cpu(figure: str, one: Medians, other: Medians, bound: AtMost) -> Result:
+    measured = one.cpu / other.cpu
+    return Result(figure=figure, measured=measured, bound=bound, raw=f"{one} : {other}")

@@ -1,0 +1,133 @@
+"""What a figure is: a name, what was measured, and the bound it must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from benchmarks.load import Answer, Sample, run
+from benchmarks.messages import IsRight, Request
+from benchmarks.processes import Process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How long to measure, in seconds; the same for every subject of a figure."""
+
+    rounds: int = 5
+    seconds: float = 5
+    warm_up: float = 1
+    counting: float = 60
+    """For statements, which are counted and not timed."""
+
+
+QUICK = Effort(rounds=3, seconds=2, warm_up=1, counting=10)
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A bound from below."""
+
+    limit: float
+
+    def holds(self, value: float) -> bool:
+        """Return whether the value keeps the bound."""
+        return value >= self.limit
+
+    def __str__(self) -> str:
+        return f">= {self.limit:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """A bound from above."""
+
+    limit: float
+
+    def holds(self, value: float) -> bool:
+        """Return whether the value keeps the bound."""
+        return value <= self.limit
+
+    def __str__(self) -> str:
+        return f"<= {self.limit:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One line of the table."""
+
+    figure: str
+    measured: float
+    bound: AtLeast | AtMost
+    unit: str = ""
+    raw: str = ""
+    """The numbers that `measured` was computed from."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the bound is kept."""
+        return self.bound.holds(self.measured)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One request to one server, whose answers are known."""
+
+    server: Process
+    request: Request
+    answer: Answer
+
+    @classmethod
+    def asked(cls, server: Process, request: Request, is_right: IsRight) -> Subject:
+        """Return a subject whose first answer was right and is now the pattern."""
+        return cls(server, request, Answer.learned(server.port, request, is_right))
+
+    def sample(self, seconds: float) -> Sample:
+        """Measure once."""
+        return run(self.server, self.request, self.answer, seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Medians:
+    """What the rounds of one subject have in the middle."""
+
+    samples: list[Sample] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        """Calls a second."""
+        return median(sample.calls_per_second for sample in self.samples)
+
+    @property
+    def cpu(self) -> float:
+        """Microseconds of the server's processor time for one call."""
+        return median(sample.cpu_per_call for sample in self.samples)
+
+    @property
+    def p99(self) -> float:
+        """Microseconds in which 99 of 100 calls were answered."""
+        return median(sample.p99 for sample in self.samples)
+
+    def __str__(self) -> str:
+        return f"{self.rate:,.0f}/s {self.cpu:.0f} us"
+
+
+def interleaved(effort: Effort, subjects: Sequence[Subject]) -> list[Medians]:
+    """Measure the subjects in turn, round by round, back and forth.
+
+    What disturbs the machine for a while then falls on all of them.
+    """
+    for subject in subjects:
+        subject.sample(effort.warm_up)
+    medians = [Medians() for _ in subjects]
+    order = list(zip(subjects, medians, strict=True))
+    for _ in range(effort.rounds):
+        for subject, found in order:
+            found.samples.append(subject.sample(effort.seconds))
+        order.reverse()
+    return medians
+
+
+Figure = Callable[[Effort], Iterable[Result]]
+"""Starts what it needs, measures, and returns its lines of the table."""

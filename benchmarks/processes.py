@@ -1,0 +1,160 @@
+"""Servers as processes: started, measured from /proc, ended by their ids."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+START_SECONDS = 180.0
+"""A server with 10,000 tools writes as many rows before it listens."""
+STOP_SECONDS = 15.0
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_PORTS = range(20_000, 32_000)
+"""Below the ephemeral ports, so that no client's socket sits on one."""
+
+
+class ServerFailedError(Exception):
+    """A server ended or did not answer; the text has the end of its output."""
+
+
+class Process:
+    """A running server and the processes under it."""
+
+    def __init__(self, pid: int, port: int) -> None:
+        self.pid = pid
+        self.port = port
+
+    def tree(self) -> list[int]:
+        """Return the ids of this process and of all that descend from it."""
+        found = [self.pid]
+        for pid in found:
+            found.extend(_children(pid))
+        return found
+
+    def cpu_seconds(self) -> float:
+        """Return the user and system time of the tree, ended children included."""
+        return sum(_ticks(pid) for pid in self.tree()) / _TICKS_PER_SECOND
+
+    def memory_kib(self) -> float:
+        """Return the tree's proportional set size: shared pages are split."""
+        return sum(_proportional_kib(pid) for pid in self.tree())
+
+
+@contextmanager
+def serving(
+    command: Sequence[str], port: int, environment: Mapping[str, str]
+) -> Iterator[Process]:
+    """Run a server until the block ends; when it begins, that port answers.
+
+    The server's environment is what is given and what finds programs, nothing
+    else: a DATABASE_URL of the caller must not change a figure.
+    """
+    inherited = {
+        name: os.environ[name]
+        for name in ("PATH", "HOME", "LANG", "TMPDIR")
+        if name in os.environ
+    }
+    with tempfile.TemporaryFile() as output:
+        child = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**inherited, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        process = Process(child.pid, port)
+        try:
+            if not _ready(child, port):
+                raise ServerFailedError(_complaint(command, output.fileno()))
+            yield process
+        finally:
+            _stop(child, process)
+
+
+def free_port() -> int:
+    """Return a port of the loopback interface that nobody listens on."""
+    for port in random.sample(_PORTS, k=100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise ServerFailedError("None of 100 ports on 127.0.0.1 is free.")
+
+
+def _ready(child: subprocess.Popen[bytes], port: int) -> bool:
+    end = time.monotonic() + START_SECONDS
+    while child.poll() is None and time.monotonic() < end:
+        if _answers(port, end - time.monotonic()):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _answers(port: int, seconds: float) -> bool:
+    """Return whether a request gets any response, be it an error."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+    try:
+        connection.request("GET", "/mcp")
+        connection.getresponse()
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+def _complaint(command: Sequence[str], output: int) -> str:
+    size = os.fstat(output).st_size
+    tail = os.pread(output, 4000, max(0, size - 4000)).decode(errors="replace")
+    return f"{' '.join(command)} does not answer. The end of its output:\n{tail}"
+
+
+def _stop(child: subprocess.Popen[bytes], process: Process) -> None:
+    """End the server, and by their ids those of its tree that outlive it."""
+    pids = process.tree()
+    child.terminate()
+    try:
+        child.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        child.wait()
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            text = (task / "children").read_text()
+            children.extend(int(child) for child in text.split())
+    return children
+
+
+def _ticks(pid: int) -> int:
+    with suppress(OSError):
+        # The name, in brackets, may hold spaces; utime is the 14th field.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(int(field) for field in fields[11:15])
+    return 0
+
+
+def _proportional_kib(pid: int) -> int:
+    with suppress(OSError):
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        found = re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)
+        return int(found[1]) if found else 0
+    return 0

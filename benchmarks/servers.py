@@ -1,0 +1,78 @@
+"""The three servers of the benchmarks: this project's, the floor, the SDK's."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from benchmarks.load import Answer
+from benchmarks.processes import Process, free_port, serving
+
+_MADE_BY_THE_SERVER = {"connection", "content-length", "date", "server"}
+
+
+def drill(
+    server: str = "uvicorn", *, tools: int = 0, database: str = ""
+) -> AbstractContextManager[Process]:
+    """Serve the fixture set, with that many plain tools after its own."""
+    port = free_port()
+    environment = {"PORT": str(port), "SERVER": server, "NTOOLS": str(tools)}
+    if database:
+        environment["DATABASE_URL"] = database
+    command = [sys.executable, "-m", "tests.drill.serve"]
+    return serving(command, port, environment)
+
+
+@contextmanager
+def floor(answer: Answer, server: str = "uvicorn") -> Iterator[Process]:
+    """Serve the floor: that answer, whatever the request."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "answer.json")
+        path.write_text(_replay(answer))
+        environment = {"FLOOR_ANSWER": str(path)}
+        with application("benchmarks.floors", server, environment) as process:
+            yield process
+
+
+def sdk() -> AbstractContextManager[Process]:
+    """Serve the benchmark's tool with the official Python SDK."""
+    return application("benchmarks.sdk_peer", "uvicorn", {})
+
+
+def application(
+    module: str, server: str, environment: Mapping[str, str]
+) -> AbstractContextManager[Process]:
+    """Serve the `application` of a module in one process."""
+    port = free_port()
+    command = [sys.executable, "-m", *_commands(port)[server]]
+    return serving([*command, f"{module}:application"], port, environment)
+
+
+def _commands(port: int) -> dict[str, list[str]]:
+    """Return how each ASGI server is run: one process, its fastest parts, silent."""
+    address = ["--host", "127.0.0.1", "--port", str(port)]
+    silent = ["--log-level", "warning", "--no-access-log"]
+    fastest = ["--loop", "uvloop", "--http", "httptools"]
+    return {
+        "uvicorn": ["uvicorn", *address, *silent, *fastest],
+        "daphne": ["daphne", "--bind", "127.0.0.1", "-p", str(port), "-v", "0"],
+    }
+
+
+def _replay(answer: Answer) -> str:
+    headers = [
+        (name, value)
+        for name, value in answer.headers
+        if name not in _MADE_BY_THE_SERVER
+    ]
+    return json.dumps(
+        {
+            "before": answer.before.decode(),
+            "after": answer.after.decode(),
+            "headers": headers,
+        }
+    )

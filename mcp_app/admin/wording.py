@@ -1,0 +1,163 @@
+"""What the forms say beside their fields: a label and a help for each.
+
+They stand here and not in the models, so that better words need no migration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+Said: TypeAlias = "str | Promise"
+Words: TypeAlias = Mapping[str, tuple[Said, Said]]
+
+PROGRAM_NAME = _("What programs call it: letters, digits and _ - .")
+
+EVERY: Words = {
+    "title": (_("Title"), _("What people see. A few words.")),
+    "name": (_("Name"), _("What programs call it.")),
+    "kind": (_("What stands behind it"), ""),
+    "function": (
+        _("Function"),
+        _("For “Run a prepared function”: what developers registered."),
+    ),
+    "text": (_("Text"), _("For “Answer with a text”.")),
+    "config": (
+        _("Content as JSON"),
+        _("For contents that are more than one text, in place of the text box."),
+    ),
+    "permission": (
+        _("Permission"),
+        _(
+            "Only people with this permission see and use it, for example "
+            "shop.view_order. Empty: everyone who may use the server."
+        ),
+    ),
+    "timeout": (_("Time"), _("In seconds. Empty: the site's usual time.")),
+    "tags": (
+        _("Tags"),
+        _("Separated by spaces or commas. A server can offer only what has a tag."),
+    ),
+    "position": (
+        _("Position"),
+        _("Lists are ordered by this number, then by name."),
+    ),
+    "enabled": (_("Switched on"), _("Off: clients do not see it.")),
+    "icons": (
+        _("Icons"),
+        _('JSON, for example [{"src": "https://example.com/icon.png"}].'),
+    ),
+    "mime_type": (
+        _("Type of contents"),
+        _("A media type, for example text/markdown. Empty: found out from the text."),
+    ),
+    "annotations": (
+        _("Annotations"),
+        _('JSON, for example {"audience": ["user"], "priority": 0.8}.'),
+    ),
+    "ttl_ms": (
+        _("May be kept for"),
+        _("How long clients may use what they read, in milliseconds."),
+    ),
+    "public": (
+        _("The same for everyone"),
+        _("Caches on the way to the client may keep it, too."),
+    ),
+}
+
+SERVER: Words = {
+    "slug": (
+        _("Address"),
+        _("The last part of /mcp/<address>. The server “default” answers at /mcp."),
+    ),
+    "description": (
+        _("Description"),
+        _("What people read about this server in their client."),
+    ),
+    "instructions": (
+        _("Instructions"),
+        _(
+            "Read by the model once, when a client connects. Say what this server is "
+            "for and in which order to use its tools. Up to 500 words."
+        ),
+    ),
+    "version": (_("Version"), _("Empty: the version of this software.")),
+    "website_url": (_("Web site"), _("For example https://shop.example.com/help.")),
+    "access": (
+        _("Who may come in"),
+        _(
+            "Names of MCP[“AUTHENTICATION”] in the settings, in the order in which "
+            "they are asked. Or the word public: anyone on the internet, without "
+            "signing in. Empty: nobody."
+        ),
+    ),
+    "selection": (_("What it offers"), ""),
+    "tags": (_("Tags"), _("Separated by spaces or commas.")),
+    "page_size": (
+        _("Page size"),
+        _("How many entries a client gets with one page of a list."),
+    ),
+    "enabled": (_("Switched on"), _("Off: clients find nothing at this address.")),
+}
+
+TOOL: Words = {
+    "name": (_("Name"), PROGRAM_NAME),
+    "description": (
+        _("Description"),
+        _(
+            "The model reads this to decide when to use the tool. Say what it does, "
+            "when to use it, and what comes back. Two to four sentences."
+        ),
+    ),
+    "input_schema": (
+        _("Parameters"),
+        _("JSON Schema. Empty: the function's own, or none for a text."),
+    ),
+    "output_schema": (
+        _("The answer's shape"),
+        _("JSON Schema. Empty: what the function declares, or none."),
+    ),
+    "read_only": (_("Only reads"), _("It changes nothing.")),
+    "destructive": (_("Destructive"), _("It may delete or overwrite.")),
+    "idempotent": (
+        _("Repeatable"),
+        _("Calling it twice does the same as calling it once."),
+    ),
+    "open_world": (_("Reaches outside"), _("It deals with more than this site.")),
+}
+
+RESOURCE: Words = {
+    "uri": (
+        _("Address"),
+        _(
+            "For example shop://policy/returns. Made up by you; it does not have to "
+            "be a web address. Clients use it as the name."
+        ),
+    ),
+    "upload": (
+        _("File"),
+        _("In place of a text: an image, a PDF and so on."),
+    ),
+}
+
+RESOURCE_TEMPLATE: Words = {
+    "uri_template": (_("Address pattern"), _("For example shop://orders/{number}.")),
+}
+
+PROMPT: Words = {
+    "name": (_("Name"), PROGRAM_NAME),
+    "description": (
+        _("Description"),
+        _("Shown in the client's menu. One sentence."),
+    ),
+    "arguments": (
+        _("What the person fills in"),
+        _(
+            "One line for each, with * where it must be filled in: "
+            "“order* (Order number): The number on the bill”. A name is enough: “tone”."
+        ),
+    ),
+}

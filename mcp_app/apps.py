@@ -1,0 +1,22 @@
+"""The app: at start it imports the modules in which apps declare their tools."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.utils.module_loading import autodiscover_modules
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.conf import mcp_settings
+
+
+class McpConfig(AppConfig):
+    """`<app>/mcp.py` is imported, or what `MCP["AUTODISCOVER"]` names."""
+
+    name = "mcp_app"
+    default_auto_field = "django.db.models.BigAutoField"
+    verbose_name = _("MCP server")
+
+    def ready(self) -> None:
+        from mcp_app import checks  # noqa: F401, PLC0415 - registers them
+
+        autodiscover_modules(mcp_settings.autodiscover)

@@ -1,0 +1,58 @@
+"""The site's ASGI application with the endpoint in front of it.
+
+In asgi.py: `application = mcp_app.asgi.application(get_asgi_application())`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from django.urls import NoReverseMatch, reverse
+
+from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.transports.asgi_types import Application, Receive, Scope, Send
+from mcp_app.transports.consumer import MCPConsumer
+
+
+class Switch:
+    """Serves the endpoint's paths; everything else goes to the site."""
+
+    def __init__(self, site: Application) -> None:
+        self._site = site
+        self._consumer = MCPConsumer()
+
+    @cached_property
+    def _base(self) -> str | None:
+        """The endpoint's path in the site's URLconf, None where it is not included."""
+        try:
+            return reverse("mcp_app:endpoint")
+        except NoReverseMatch:
+            return None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        slug = self._slug(scope) if scope["type"] == "http" else None
+        if slug is None:
+            await self._site(scope, receive, send)
+        else:
+            await self._consumer.endpoint(scope, receive, send, slug=slug)
+
+    def _slug(self, scope: Scope) -> str | None:
+        """Return the server that a path names, None for the site's own paths."""
+        base = self._base
+        if base is None:
+            return None
+        path: str = scope["path"]
+        root: str = scope.get("root_path", "")
+        if root and path.startswith(root):
+            path = path[len(root) :]
+        if path == base:
+            return DEFAULT_SLUG
+        if not path.startswith(base + "/"):
+            return None
+        rest = path[len(base) + 1 :].removesuffix("/")
+        return None if "/" in rest else rest or DEFAULT_SLUG
+
+
+def application(site: Application) -> Application:
+    """Return the site's application with the MCP endpoint in front of it."""
+    return Switch(site)

@@ -1,0 +1,80 @@
+"""Django's permissions of a principal, kept for a short while."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Container
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AbstractBaseUser
+
+from mcp_app.interface.principal import Principal
+from mcp_app.pools.database import reader
+
+HARD_AGE = 30.0
+"""Seconds after which rights are read again, whatever changed them."""
+KEPT = 10_000
+
+
+class Everything(Container[str]):
+    """The rights of a superuser."""
+
+    def __contains__(self, permission: object) -> bool:
+        return True
+
+
+NOTHING: Container[str] = frozenset()
+
+
+class Permissions:
+    """Rights by principal; used on the loop only."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[float, Container[str]]] = {}
+
+    async def of(self, principal: Principal) -> Container[str]:
+        """Return what the principal may; nothing for who is no active user."""
+        if principal.permissions is not None:
+            return principal.permissions
+        if not principal.user_id:
+            return NOTHING
+        now = time.monotonic()
+        kept = self._kept.get(principal.user_id)
+        if kept is not None and now - kept[0] < HARD_AGE:
+            return kept[1]
+        rights = await reader.run(_read, principal.user_id)
+        if len(self._kept) >= KEPT:
+            self._kept.clear()
+        self._kept[principal.user_id] = (now, rights)
+        return rights
+
+    def forget(self) -> None:
+        """Read all rights again at their next use."""
+        self._kept.clear()
+
+
+class UserRows:
+    """The way from a principal to a fresh row of the user."""
+
+    def user(self, principal: Principal) -> AbstractBaseUser | None:
+        """Return the active user, None for nobody; blocks."""
+        if not principal.user_id:
+            return None
+        return _active(principal.user_id)
+
+
+def _active(user_id: str) -> AbstractBaseUser | None:
+    model = get_user_model()
+    found: AbstractBaseUser | None
+    found = model._default_manager.filter(pk=user_id).first()
+    return found if found is not None and found.is_active else None
+
+
+def _read(user_id: str) -> Container[str]:
+    user = _active(user_id)
+    if user is None:
+        return NOTHING
+    if getattr(user, "is_superuser", False):
+        return Everything()
+    read = getattr(user, "get_all_permissions", None)
+    return frozenset(read()) if read is not None else NOTHING

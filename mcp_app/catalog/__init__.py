@@ -1,0 +1,1 @@
+"""What a server offers: declared in code, stored in rows, kept as snapshots."""

@@ -1,0 +1,241 @@
+"""Functions as user code writes them: what they take, and how they are run."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial, wraps
+from types import SimpleNamespace
+from typing import Any, Literal, TypeAlias, get_type_hints
+
+from asgiref.sync import iscoroutinefunction
+
+from mcp_app.catalog.annotations import Annotation, is_kind, members, or_none
+from mcp_app.catalog.docstrings import Documentation, documentation
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.interface.context import Context, SyncContext
+
+if sys.version_info >= (3, 14):
+    from annotationlib import Format
+
+    # What a module imports for type checkers alone is read with `_CONTEXTS`.
+    _signature_of = partial(inspect.signature, annotation_format=Format.FORWARDREF)
+else:
+    _signature_of = inspect.signature
+
+Function: TypeAlias = Callable[..., object]
+
+MISSING = inspect.Parameter.empty
+"""No annotation, or no default."""
+
+# A module may import these for type checkers alone.
+_CONTEXTS: Mapping[str, object] = {
+    "Context": Context,
+    "SyncContext": SyncContext,
+    "mcp_app": SimpleNamespace(Context=Context, SyncContext=SyncContext),
+}
+_FACES = {"async": Context, "sync": SyncContext}
+_WIDE = (Any, None, type(None), object)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A parameter that a client fills."""
+
+    name: str
+    annotation: Annotation = MISSING
+    default: object = MISSING
+    positional_only: bool = False
+
+    @property
+    def required(self) -> bool:
+        return self.default is MISSING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspected:
+    """A function, and what can be read off it.
+
+    `context` names the parameter that takes the Context; it is not among the
+    `parameters`.  `run` takes all of them by keyword.
+    """
+
+    function: Function
+    name: str
+    qualified_name: str
+    style: Literal["async", "sync"]
+    documentation: Documentation
+    parameters: tuple[Parameter, ...]
+    context: str | None
+    returns: Annotation
+    run: Function
+
+
+def inspected(function: Function) -> Inspected:
+    """Read a function; raise `RegistrationError` for one that cannot be served."""
+    layers = list(_layers(function))
+    name = _qualified_name(layers[-1])
+    _check_layers(name, layers)
+    style: Literal["async", "sync"] = (
+        "async" if any(iscoroutinefunction(layer) for layer in layers) else "sync"
+    )
+    signature = _signature(name, function)
+    hints = _Hints(name, layers[-1])
+    parameters = [
+        _parameter(name, parameter, hints)
+        for parameter in signature.parameters.values()
+    ]
+    context = _context(name, style, parameters)
+    return Inspected(
+        function=function,
+        name=getattr(layers[-1], "__name__", name),
+        qualified_name=name,
+        style=style,
+        documentation=documentation(inspect.getdoc(_documented(layers))),
+        parameters=tuple(p for p in parameters if p.name != context),
+        context=context,
+        returns=hints.resolved("the return value", signature.return_annotation),
+        run=_by_keyword(function, parameters),
+    )
+
+
+def _layers(function: object) -> Iterator[object]:
+    """Yield the function, and what its partials, wrappers and methods stand for."""
+    inner: object | None = function
+    while inner is not None:
+        yield inner
+        inner = _inner(inner)
+
+
+def _inner(layer: object) -> object | None:
+    if isinstance(layer, partial):
+        return layer.func
+    for attribute in ("__func__", "__wrapped__"):
+        if hasattr(layer, attribute):
+            return getattr(layer, attribute)  # type: ignore[no-any-return]
+    called = getattr(type(layer), "__call__", None)  # noqa: B004 - the method itself
+    return called if inspect.isfunction(called) else None
+
+
+def _qualified_name(innermost: object) -> str:
+    module = getattr(innermost, "__module__", None) or type(innermost).__module__
+    name = getattr(innermost, "__qualname__", type(innermost).__qualname__)
+    return f"{module}.{name}"
+
+
+def _documented(layers: list[object]) -> object:
+    """A partial's own docstring is that of `functools.partial`."""
+    return next(layer for layer in layers if not isinstance(layer, partial))
+
+
+def _check_layers(name: str, layers: list[object]) -> None:
+    if not callable(layers[0]) or inspect.isclass(layers[0]):
+        raise RegistrationError(f"{name} is no function, and only those are called.")
+    if any(
+        inspect.isgeneratorfunction(layer) or inspect.isasyncgenfunction(layer)
+        for layer in layers
+    ):
+        raise RegistrationError(
+            f"{name} is a generator: a function returns its whole result, and says how "
+            "far it is with ctx.progress()."
+        )
+
+
+def _signature(name: str, function: Function) -> inspect.Signature:
+    try:
+        return _signature_of(function)
+    except (TypeError, ValueError) as error:
+        raise RegistrationError(f"{name} has no readable signature: {error}.") from None
+
+
+class _Hints:
+    """The names that the annotations of a function are read with."""
+
+    def __init__(self, owner: str, innermost: object) -> None:
+        self._owner = owner
+        self._names = {**_CONTEXTS, **getattr(innermost, "__globals__", {})}
+
+    def resolved(self, where: str, annotation: Annotation) -> Annotation:
+        if annotation is MISSING or type(annotation) is type:
+            return annotation
+
+        def holder() -> None: ...
+
+        holder.__annotations__ = {"it": annotation}
+        try:
+            return get_type_hints(holder, self._names, include_extras=True)["it"]
+        except Exception as error:
+            raise RegistrationError(
+                f"{self._owner}: the annotation {annotation!r} of {where} must be "
+                f"readable when the function is registered: {error}."
+            ) from None
+
+
+def _parameter(owner: str, parameter: inspect.Parameter, hints: _Hints) -> Parameter:
+    if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
+        raise RegistrationError(
+            f"{owner} takes {parameter}: a client must be told each parameter by name."
+        )
+    annotation = hints.resolved(f"parameter {parameter.name}", parameter.annotation)
+    if parameter.name in {"self", "cls"} and annotation is MISSING:
+        raise RegistrationError(
+            f"{owner} takes {parameter.name}: register the bound method of an object."
+        )
+    if parameter.default is None and _widens(annotation):
+        annotation = or_none(annotation)
+    return Parameter(
+        name=parameter.name,
+        annotation=annotation,
+        default=parameter.default,
+        positional_only=parameter.kind is parameter.POSITIONAL_ONLY,
+    )
+
+
+def _widens(annotation: Annotation) -> bool:
+    """Whether `= None` adds to the hint, as in `limit: int = None`."""
+    return annotation is not MISSING and not any(
+        member in _WIDE or _face(member) is not None for member in members(annotation)
+    )
+
+
+def _face(annotation: Annotation) -> type | None:
+    for face in _FACES.values():
+        if is_kind(annotation, face):
+            return face
+    return None
+
+
+def _context(
+    owner: str, style: Literal["async", "sync"], parameters: list[Parameter]
+) -> str | None:
+    taken = {
+        parameter.name: faces
+        for parameter in parameters
+        if (faces := set(filter(None, map(_face, members(parameter.annotation)))))
+    }
+    if len(taken) > 1:
+        raise RegistrationError(f"{owner} takes the context twice: {', '.join(taken)}.")
+    wanted = _FACES[style]
+    for name, faces in taken.items():
+        if wanted not in faces:
+            raise RegistrationError(
+                f"{owner} is {'an' if style == 'async' else 'a'} {style} function, so "
+                f"its parameter {name} must be annotated with {wanted.__name__}, not "
+                f"with {faces.pop().__name__}."
+            )
+    return next(iter(taken), None)
+
+
+def _by_keyword(function: Function, parameters: list[Parameter]) -> Function:
+    positional = [p for p in parameters if p.positional_only]
+    if not positional:
+        return function
+
+    @wraps(function)
+    def by_keyword(**named: object) -> object:
+        leading = [named.pop(p.name, p.default) for p in positional]
+        return function(*leading, **named)
+
+    return by_keyword

@@ -1,0 +1,262 @@
+"""What decorators are told, turned into definitions and checked at import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypedDict, TypeVar
+
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.registered import (
+    Declared,
+    DeclaredPrompt,
+    DeclaredResource,
+    DeclaredTemplate,
+    DeclaredTool,
+    RegisteredFunction,
+)
+from mcp_app.interface import rules
+from mcp_app.interface.definitions import (
+    Definition,
+    PromptArgument,
+    PromptDefinition,
+    ResourceDefinition,
+    ResourceTemplateDefinition,
+    ToolDefinition,
+    ToolHints,
+)
+from mcp_app.protocol import schemas
+from mcp_app.protocol.content import Annotations, Icon
+from mcp_app.protocol.headers import mirrored_parameters
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.uri_templates import UriTemplate
+
+Defined = TypeVar("Defined", bound=Definition)
+
+
+class RunOptions(TypedDict, total=False):
+    """How a function is run.
+
+    `atomic` of None follows the database's ATOMIC_REQUESTS; `database` runs an async
+    function in a thread of its own, where the ORM may block.
+    """
+
+    atomic: bool | None
+    database: bool
+
+
+class DefinitionOptions(RunOptions, total=False):
+    """What all decorators of definitions take; `timeout` is in seconds."""
+
+    name: str | None
+    title: str
+    description: str | None
+    icons: Sequence[Icon]
+    meta: Mapping[str, object]
+    permission: str
+    timeout: float | None
+    tags: Iterable[str]
+    position: int
+
+
+class ToolOptions(DefinitionOptions, total=False):
+    """The hints are the protocol's; schemas stand in for those of the signature."""
+
+    read_only: bool | None
+    destructive: bool | None
+    idempotent: bool | None
+    open_world: bool | None
+    input_schema: JsonObject | None
+    output_schema: JsonObject | None
+
+
+class ResourceOptions(DefinitionOptions, total=False):
+    """`size` is in bytes; `ttl_ms` and `public` are hints for caches."""
+
+    mime_type: str
+    size: int | None
+    annotations: Annotations | None
+    ttl_ms: int
+    public: bool
+
+
+_RUN = frozenset(RunOptions.__annotations__)
+_HINTS = frozenset(ToolHints.__dataclass_fields__)
+_SCHEMAS = frozenset({"input_schema", "output_schema"})
+
+
+def declared_tool(function: RegisteredFunction, options: ToolOptions) -> DeclaredTool:
+    """Make the tool of a function, with its schemas and its converter."""
+    told: dict[str, Any] = dict(options)
+    hints = {name: told[name] for name in _HINTS & told.keys()}
+    definition = ToolDefinition(
+        **_members(function, told, _HINTS | _SCHEMAS),
+        hints=ToolHints(**hints),
+        input_schema=_input_schema(function, options.get("input_schema")),
+        output_schema=_output_schema(function, options.get("output_schema")),
+    )
+    return _declared(definition, function, rules.name_problem(definition.name))
+
+
+def declared_prompt(
+    function: RegisteredFunction, options: DefinitionOptions
+) -> DeclaredPrompt:
+    """Make the prompt of a function: its parameters are the arguments."""
+    definition = PromptDefinition(
+        **_members(function, dict(options)),
+        arguments=tuple(_prompt_arguments(function)),
+    )
+    return _declared(definition, function, rules.name_problem(definition.name))
+
+
+def declared_resource(
+    function: RegisteredFunction, uri: str, options: ResourceOptions
+) -> DeclaredResource:
+    """Make the resource of a function that needs no arguments."""
+    definition = ResourceDefinition(uri=uri, **_members(function, dict(options)))
+    _check_variables(function, uri, ())
+    return _declared(definition, function, rules.uri_problem(uri))
+
+
+def declared_template(
+    function: RegisteredFunction, uri_template: str, options: ResourceOptions
+) -> DeclaredTemplate:
+    """Make the template of a function: its variables are the parameters."""
+    try:
+        template = UriTemplate.parse(uri_template)
+    except ValueError as error:
+        raise RegistrationError(f"{function.qualified_name}: {error}") from None
+    told = dict(options)
+    if told.pop("size", None) is not None:
+        raise RegistrationError(
+            f"{function.qualified_name}: the resources of the template {uri_template} "
+            "have no common size."
+        )
+    definition = ResourceTemplateDefinition(
+        uri_template=uri_template, **_members(function, told)
+    )
+    _check_variables(function, uri_template, template.variables)
+    example = template.expand(dict.fromkeys(template.variables, "0"))
+    return _declared(definition, function, rules.uri_problem(example))
+
+
+def _members(
+    function: RegisteredFunction,
+    told: Mapping[str, Any],
+    without: frozenset[str] = frozenset(),
+) -> dict[str, Any]:
+    members = {
+        name: value for name, value in told.items() if name not in _RUN | without
+    }
+    described = members.get("description")
+    return {
+        **members,
+        "name": members.get("name") or function.inspected.name,
+        "description": function.description if described is None else described,
+        "icons": tuple(members.get("icons", ())),
+        "tags": frozenset(members.get("tags", ())),
+    }
+
+
+def _declared(
+    definition: Defined, function: RegisteredFunction, problem: str | None
+) -> Declared[Defined]:
+    problems = [problem] if problem else list(_problems(definition))
+    if problems:
+        raise RegistrationError(f"{function.qualified_name}: {' '.join(problems)}")
+    return Declared(definition, function)
+
+
+def _problems(definition: Definition) -> Iterator[str]:
+    permission = rules.permission_problem(definition.permission)
+    if permission:
+        yield permission
+    yield from filter(None, map(rules.tag_problem, sorted(definition.tags)))
+    if definition.timeout is not None and definition.timeout <= 0:
+        yield f"The timeout is {definition.timeout}; it must be more than 0 seconds."
+
+
+def _input_schema(function: RegisteredFunction, told: JsonObject | None) -> JsonObject:
+    if told is None:
+        return function.signature.input_schema
+    _check_object_schema(function, "input", told)
+    problems = function.fits(told)
+    if problems:
+        raise RegistrationError(f"{function.qualified_name}: {' '.join(problems)}")
+    return told
+
+
+def _output_schema(
+    function: RegisteredFunction, told: JsonObject | None
+) -> JsonObject | None:
+    if told is None:
+        return function.signature.output_schema
+    _check_object_schema(function, "output", told)
+    return told
+
+
+def _check_object_schema(
+    function: RegisteredFunction, which: str, schema: JsonObject
+) -> None:
+    if schema.get("type") != "object":
+        raise RegistrationError(
+            f"{function.qualified_name}: the type of the {which} schema must be "
+            f'"object", not {schema.get("type")!r}.'
+        )
+    try:
+        schemas.check_schema(schema)
+        mirrored_parameters(schema)
+    except ValueError as error:
+        raise RegistrationError(
+            f"{function.qualified_name}: the {which} schema is refused. {error}"
+        ) from None
+
+
+def _prompt_arguments(function: RegisteredFunction) -> Iterator[PromptArgument]:
+    schema = function.signature.input_schema
+    required = schema.get("required", ())
+    for name, member in schema["properties"].items():
+        problem = rules.argument_problem(name)
+        if problem or not _from_text(member, schema):
+            raise RegistrationError(
+                f"{function.qualified_name}: "
+                + (
+                    problem
+                    or f"The argument {name} of a prompt comes as a text, and "
+                    "its type cannot be read from one."
+                )
+            )
+        yield PromptArgument(
+            name=name,
+            title=member.get("title", ""),
+            description=member.get("description", ""),
+            required=name in required,
+        )
+
+
+def _from_text(member: JsonObject, schema: JsonObject) -> bool:
+    """Whether a value of this schema can be read from a string."""
+    if "$ref" in member:
+        name = member["$ref"].rpartition("/")[2]
+        return _from_text(schema["$defs"][name], schema)
+    if "anyOf" in member:
+        return any(_from_text(each, schema) for each in member["anyOf"])
+    return member.get("type") not in {"array", "object", "null"}
+
+
+def _check_variables(
+    function: RegisteredFunction, uri: str, variables: Sequence[str]
+) -> None:
+    """A variable needs a parameter to go to; a parameter may have a default."""
+    schema = function.signature.input_schema
+    unknown = [name for name in variables if name not in schema["properties"]]
+    missing = [name for name in schema.get("required", ()) if name not in variables]
+    if unknown:
+        raise RegistrationError(
+            f"{function.qualified_name} has no parameter for the variables "
+            f"{', '.join(unknown)} of {uri}."
+        )
+    if missing:
+        raise RegistrationError(
+            f"{function.qualified_name} needs {', '.join(missing)}, which {uri} does "
+            "not have as variables."
+        )

@@ -1,0 +1,165 @@
+"""Fields of a form as the protocol knows them: texts, numbers, yes or no, choices.
+
+`PrimitiveSchemaDefinition` of client/elicitation, 2025-11-25.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_app.protocol.jsonrpc import JsonObject
+
+FORMATS = frozenset({"email", "uri", "date", "date-time"})
+
+_COMMON = frozenset({"type", "title", "description", "default"})
+_TEXT = _COMMON | {"minLength", "maxLength", "pattern", "format"}
+_NUMBER = _COMMON | {"minimum", "maximum"}
+_CHOICE = _COMMON | {"enum", "enumNames"}
+_TITLED_CHOICE = _COMMON | {"oneOf"}
+_CHOICES = _COMMON | {"items", "minItems", "maxItems"}
+
+_DEFAULTS: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "array": (list,),
+}
+_SECRET = re.compile(
+    r"(?:^|_)(?:password|passwd|passphrase|passcode|secret|token|api_?key|private_?key"
+    r"|credentials?|card_?number|cvc|cvv)(?:$|_)",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
+
+
+class UnfitForm(TypeError):  # noqa: N818 - it is the form that is wrong
+    """A form has a field that no client can be asked for."""
+
+
+def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
+    """Return a field as the protocol allows it; raise `UnfitForm` for others.
+
+    Members beyond the protocol's are refused where the schema must be `exact`, and
+    left out where something else will check the answer, too.
+    """
+    if _SECRET.search(_WORD.sub("_", name)) or schema.get("format") == "password":
+        raise UnfitForm(
+            f"The field {name} asks for a secret, which forms must not do: ask with "
+            "elicit_url() (client/elicitation)."
+        )
+    single = _without_null(name, schema)
+    kept = _KINDS.get(str(single.get("type")), _unknown)(name, single)
+    lost = single.keys() - kept.keys() - {"const"}
+    if exact and lost:
+        raise UnfitForm(
+            f"The field {name} has {', '.join(sorted(lost))}, which forms cannot have."
+        )
+    return _with_fitting_default(kept)
+
+
+def _without_null(name: str, schema: JsonObject) -> JsonObject:
+    """What may be null may be left out instead."""
+    if "anyOf" not in schema:
+        return schema
+    kinds = [each for each in schema["anyOf"] if each.get("type") != "null"]
+    if len(kinds) != 1:
+        raise UnfitForm(f"The field {name} has several types; forms allow one.")
+    around = {member: value for member, value in schema.items() if member != "anyOf"}
+    return {**kinds[0], **around}
+
+
+def _text(name: str, schema: JsonObject) -> JsonObject:
+    if "const" in schema:
+        schema = {**schema, "enum": [schema["const"]]}
+    if "enum" in schema:
+        _check_texts(name, schema["enum"])
+        return _only(_CHOICE, schema)
+    if "oneOf" in schema:
+        _check_titled(name, schema["oneOf"])
+        return _only(_TITLED_CHOICE, schema)
+    kept = _only(_TEXT, schema)
+    if kept.get("format") not in FORMATS:
+        kept.pop("format", None)
+    return kept
+
+
+def _number(name: str, schema: JsonObject) -> JsonObject:
+    if "enum" in schema or "const" in schema:
+        raise UnfitForm(f"The choices of the field {name} must be texts.")
+    return _only(_NUMBER, schema)
+
+
+def _boolean(name: str, schema: JsonObject) -> JsonObject:
+    return _only(_COMMON, schema)
+
+
+def _choices(name: str, schema: JsonObject) -> JsonObject:
+    items = schema.get("items")
+    kept = _only(_CHOICES, schema)
+    if isinstance(items, Mapping) and "anyOf" in items:
+        _check_titled(name, items["anyOf"])
+        return {**kept, "items": {"anyOf": items["anyOf"]}}
+    if not isinstance(items, Mapping) or items.keys().isdisjoint({"enum", "const"}):
+        raise UnfitForm(
+            f"The field {name} is a list; forms allow lists of given choices only."
+        )
+    texts = items["enum"] if "enum" in items else [items["const"]]
+    _check_texts(name, texts)
+    return {**kept, "items": {"type": "string", "enum": texts}}
+
+
+def _unknown(name: str, schema: JsonObject) -> JsonObject:
+    raise UnfitForm(
+        f"The field {name} is of the type {schema.get('type', 'object')!r}; forms "
+        "allow texts, numbers, yes or no, and choices."
+    )
+
+
+_KINDS = {
+    "string": _text,
+    "number": _number,
+    "integer": _number,
+    "boolean": _boolean,
+    "array": _choices,
+}
+
+
+def _only(members: frozenset[str], schema: JsonObject) -> JsonObject:
+    return {name: value for name, value in schema.items() if name in members}
+
+
+def _check_texts(name: str, choices: object) -> None:
+    if not isinstance(choices, list) or not all(
+        isinstance(choice, str) for choice in choices
+    ):
+        raise UnfitForm(f"The choices of the field {name} must be texts.")
+
+
+def _check_titled(name: str, choices: object) -> None:
+    if not isinstance(choices, list) or not all(map(_is_titled, choices)):
+        raise UnfitForm(
+            f"Each choice of the field {name} needs a const and a title, both texts."
+        )
+
+
+def _is_titled(choice: Any) -> bool:
+    return (
+        isinstance(choice, Mapping)
+        and choice.keys() == {"const", "title"}
+        and all(isinstance(text, str) for text in choice.values())
+    )
+
+
+def _with_fitting_default(schema: JsonObject) -> JsonObject:
+    """A default that JSON writes in another way (a Decimal) is no answer."""
+    if "default" not in schema:
+        return schema
+    default = schema["default"]
+    wanted = _DEFAULTS[schema["type"]]
+    fits = isinstance(default, wanted) and (
+        bool in wanted or not isinstance(default, bool)
+    )
+    return schema if fits else _only(frozenset(schema) - {"default"}, schema)

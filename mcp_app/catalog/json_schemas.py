@@ -1,0 +1,131 @@
+"""JSON Schema 2020-12 of type hints, as short as it can be for a model to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.errors import PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from mcp_app.catalog.annotations import Annotation, for_pydantic
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.protocol.jsonrpc import JsonObject
+
+Mode: TypeAlias = Literal["validation", "serialization"]
+
+_BYTES_AS_BASE64 = ConfigDict(ser_json_bytes="base64")
+_DEFINITIONS = "#/$defs/"
+
+
+class ShortJsonSchema(GenerateJsonSchema):
+    """Without the titles that repeat the names of fields and classes."""
+
+    ignored_warning_kinds = {"non-serializable-default", "skipped-choice"}
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+    def sort(
+        self, value: JsonSchemaValue, parent_key: str | None = None
+    ) -> JsonSchemaValue:
+        return value  # in the order of the function, with the type first
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        return _without_class_name(super().model_schema(schema), schema["cls"])
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        return _without_class_name(super().dataclass_schema(schema), schema["cls"])
+
+    def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonSchemaValue:
+        return _without_class_name(
+            super().typed_dict_schema(schema), schema.get("cls", dict)
+        )
+
+
+def adapter(owner: str, annotation: Annotation) -> TypeAdapter[object]:
+    """Build what validates and dumps a type; refuse one that has no JSON form."""
+    readable = for_pydantic(annotation)
+    try:
+        return _adapter(readable)
+    except PydanticUserError as error:
+        raise _unserialisable(owner, annotation, error) from None
+
+
+def json_schema(
+    owner: str,
+    types: TypeAdapter[object],
+    mode: Mode,
+    generator: type[GenerateJsonSchema] = ShortJsonSchema,
+) -> JsonObject:
+    """Return the schema, its root in place of a reference, and choices in line."""
+    try:
+        schema = types.json_schema(schema_generator=generator, mode=mode)
+    except PydanticUserError as error:
+        raise _unserialisable(owner, types, error) from None
+    return _with_choices_in_line(_with_root(schema))
+
+
+def _adapter(annotation: Annotation) -> TypeAdapter[object]:
+    try:
+        return TypeAdapter(annotation, config=_BYTES_AS_BASE64)
+    except PydanticUserError as error:
+        if error.code != "type-adapter-config-unused":
+            raise
+    return TypeAdapter(annotation)
+
+
+def _unserialisable(
+    owner: str, annotation: object, error: PydanticUserError
+) -> RegistrationError:
+    reason = str(error.message).partition("\n")[0]
+    return RegistrationError(f"{owner}: {annotation!r} has no JSON form. {reason}")
+
+
+def _without_class_name(schema: JsonSchemaValue, cls: type) -> JsonSchemaValue:
+    if schema.get("title") == cls.__name__:
+        del schema["title"]
+    return schema
+
+
+def _with_root(schema: JsonObject) -> JsonObject:
+    """The protocol wants the type of the root to be readable at once."""
+    if "$ref" not in schema:
+        return schema
+    name = schema["$ref"].removeprefix(_DEFINITIONS)
+    return {**schema["$defs"][name], "$defs": schema["$defs"]}
+
+
+def _with_choices_in_line(schema: JsonObject) -> JsonObject:
+    definitions = schema.get("$defs", {})
+    choices = {
+        _DEFINITIONS + name: _without(definition, "title")
+        for name, definition in definitions.items()
+        if "enum" in definition or definition.get("type") == "string"
+    }
+    if not choices:
+        return schema
+    kept = {
+        name: definition
+        for name, definition in definitions.items()
+        if _DEFINITIONS + name not in choices
+    }
+    rest = _without(schema, "$defs")
+    whole: JsonObject = _in_line({**rest, "$defs": kept} if kept else rest, choices)
+    return whole
+
+
+def _in_line(node: Annotation, choices: Mapping[str, JsonObject]) -> Annotation:
+    if isinstance(node, list):
+        return [_in_line(item, choices) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("$ref") in choices:
+        return {**choices[node["$ref"]], **_without(node, "$ref")}
+    return {name: _in_line(value, choices) for name, value in node.items()}
+
+
+def _without(schema: JsonObject, member: str) -> JsonObject:
+    return {name: value for name, value in schema.items() if name != member}

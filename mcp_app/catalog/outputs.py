@@ -1,0 +1,268 @@
+"""What functions return, as what clients get.
+
+The declared return type decides about structured content, never the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard, cast, get_args
+
+from django.utils.functional import Promise
+from pydantic import TypeAdapter
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from mcp_app.catalog.annotations import Annotation, bare, is_kind, members, origin
+from mcp_app.catalog.callables import MISSING
+from mcp_app.catalog.json_schemas import adapter, json_schema
+from mcp_app.interface.results import (
+    Completion,
+    PromptMessage,
+    PromptOutput,
+    ResourceOutput,
+    ToolOutput,
+)
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.content import Block, ResourceContents, Role, Text
+from mcp_app.protocol.errors import ResourceNotFound
+from mcp_app.protocol.jsonrpc import JsonObject
+
+_SCALARS: Mapping[type, tuple[str, Callable[[Any], str]]] = {
+    str: ("string", str),
+    int: ("integer", repr),
+    float: ("number", repr),
+    bool: ("boolean", ("false", "true").__getitem__),
+}
+_SCALAR_TEXT = {kind: text for kind, (_, text) in _SCALARS.items()}
+_ROLES = ("user", "assistant")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReturns:
+    """The schema of a tool's structured content, and the way to it.
+
+    `schema` is None where there is no structured content but what a `ToolOutput`
+    brings.  `convert` raises TypeError or `UnserializableValue` for a value that
+    has no JSON form; whether it fits the schema is for others to check.
+    """
+
+    schema: JsonObject | None
+    convert: Callable[[object], ToolOutput]
+
+
+def tool_returns(owner: str, annotation: Annotation) -> ToolReturns:
+    """Read a return annotation; raise `RegistrationError` where it has no JSON form."""
+    returned = bare(annotation)
+    if returned in (MISSING, None, type(None)):
+        return ToolReturns(None, content_output)
+    if _is_content(returned):
+        return ToolReturns(None, _declared_content_output)
+    if returned in _SCALARS:
+        return ToolReturns(_wrapped({"type": _SCALARS[returned][0]}), _scalar_output)
+    types = adapter(owner, annotation)
+    schema = json_schema(owner, types, "serialization")
+    if schema.get("type") == "object":
+        return ToolReturns(schema, _object_converter(types))
+    return ToolReturns(_wrapped(schema), _wrapped_converter(types))
+
+
+def content_output(value: object) -> ToolOutput:
+    """Return what a function without a declared type gave: content, or its text."""
+    if isinstance(value, ToolOutput):
+        return value
+    if value is None:
+        return ToolOutput(())
+    if _is_sequence(value) and any(isinstance(item, Block) for item in value):
+        return ToolOutput(tuple(map(_block, value)))
+    return ToolOutput((_block(value),))
+
+
+def resource_output(value: object, *, uri: str, mime_type: str) -> ResourceOutput:
+    """Return what a function of a resource gave, under the URI that was asked for.
+
+    Text and bytes are the contents; None says that there is no such resource, and
+    everything else is JSON.  `mime_type` is the declared one, "" for none.
+    """
+    if value is None:
+        raise ResourceNotFound(uri)
+    if isinstance(value, ResourceOutput):
+        return value
+    contents = _given_contents(value)
+    if contents:
+        return ResourceOutput(contents)
+    return ResourceOutput((_contents(value, uri, mime_type),))
+
+
+def prompt_output(value: object) -> PromptOutput:
+    """Return what a function of a prompt gave: a string is a message of the user."""
+    if isinstance(value, PromptOutput):
+        return value
+    items = value if _is_sequence(value) else (value,)
+    return PromptOutput(tuple(map(_message, items)))
+
+
+def completion(value: object) -> Completion:
+    """Return what a completer gave: the values, best first."""
+    if isinstance(value, Completion):
+        return value
+    if value is None:
+        return Completion(())
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return Completion([str(item) for item in value])
+    return Completion([str(value)])
+
+
+def jsonable(value: object) -> object:
+    """Return any value in its JSON form; bytes are base64, querysets lists."""
+    try:
+        return to_jsonable_python(
+            value, by_alias=True, bytes_mode="base64", fallback=_nearer_to_json
+        )
+    except PydanticSerializationError as error:
+        raise TypeError(f"The returned value has no JSON form: {error}") from None
+
+
+def _is_content(returned: Annotation) -> bool:
+    """Whether a hint names blocks: alone, in a union, or in a sequence with texts."""
+    alternatives = list(members(returned))
+    items = [item for each in alternatives for item in _items(each)]
+    named = any(is_kind(item, Block, ToolOutput) for item in items)
+    return named and all(
+        is_kind(item, Block, ToolOutput, str, type(None)) for item in items
+    )
+
+
+def _items(annotation: Annotation) -> Iterator[Annotation]:
+    outer = origin(annotation)
+    if not is_kind(outer, Iterable) or is_kind(outer, Mapping):
+        yield annotation
+        return
+    for argument in get_args(annotation):
+        if argument is not Ellipsis:
+            yield from members(argument)
+
+
+def _wrapped(schema: JsonObject) -> JsonObject:
+    inner = dict(schema)
+    definitions = inner.pop("$defs", None)
+    whole = {
+        "type": "object",
+        "properties": {"result": inner},
+        "required": ["result"],
+    }
+    return {**whole, "$defs": definitions} if definitions else whole
+
+
+def _declared_content_output(value: object) -> ToolOutput:
+    if _is_sequence(value):
+        return ToolOutput(tuple(map(_block, value)))
+    return content_output(value)
+
+
+def _scalar_output(value: object) -> ToolOutput:
+    text = _SCALAR_TEXT.get(type(value))
+    if text is not None:
+        return ToolOutput((Text(text(value)),), structured={"result": value})
+    if isinstance(value, ToolOutput):
+        return value
+    return _result_output(jsonable(value))
+
+
+def _object_converter(types: TypeAdapter[object]) -> Callable[[object], ToolOutput]:
+    def convert(value: object) -> ToolOutput:
+        if isinstance(value, ToolOutput):
+            return value
+        dumped = _dumped(types, value)
+        return ToolOutput(
+            (Text(_json(dumped)),), structured=cast("Mapping[str, object]", dumped)
+        )
+
+    return convert
+
+
+def _wrapped_converter(types: TypeAdapter[object]) -> Callable[[object], ToolOutput]:
+    def convert(value: object) -> ToolOutput:
+        if isinstance(value, ToolOutput):
+            return value
+        return _result_output(_dumped(types, value))
+
+    return convert
+
+
+def _result_output(value: object) -> ToolOutput:
+    text = value if isinstance(value, str) else _json(value)
+    return ToolOutput((Text(text),), structured={"result": value})
+
+
+def _dumped(types: TypeAdapter[object], value: object) -> object:
+    """Dump by the declared type, or as well as possible where it does not fit."""
+    try:
+        return types.dump_python(
+            value,
+            mode="json",
+            by_alias=True,
+            warnings=False,
+            fallback=_nearer_to_json,
+        )
+    except (PydanticSerializationError, TypeError):
+        return jsonable(value)
+
+
+def _nearer_to_json(value: object) -> object:
+    if isinstance(value, Promise):
+        return str(value)
+    if isinstance(value, Iterable):
+        return list(value)
+    raise TypeError(
+        f"a {type(value).__qualname__} is neither text, number, mapping nor sequence; "
+        "return the members that the client should get"
+    )
+
+
+def _json(value: object) -> str:
+    return jsonrpc.write(value).decode()
+
+
+def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, list | tuple)
+
+
+def _given_contents(value: object) -> tuple[ResourceContents, ...]:
+    items = value if _is_sequence(value) else (value,)
+    given = tuple(item for item in items if isinstance(item, ResourceContents))
+    return given if len(given) == len(items) else ()
+
+
+def _block(value: object) -> Block:
+    if isinstance(value, Block):
+        return value
+    return Text(_text(value))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else _json(jsonable(value))
+
+
+def _contents(value: object, uri: str, mime_type: str) -> ResourceContents:
+    if isinstance(value, bytes):
+        kind = mime_type or "application/octet-stream"
+        return ResourceContents(uri=uri, blob=value, mime_type=kind)
+    fitting = "text/plain" if isinstance(value, str) else "application/json"
+    return ResourceContents(uri=uri, text=_text(value), mime_type=mime_type or fitting)
+
+
+def _message(value: object) -> PromptMessage:
+    if isinstance(value, PromptMessage):
+        return value
+    if isinstance(value, str | Block):
+        return PromptMessage(_block(value))
+    if isinstance(value, Mapping) and value.keys() == {"role", "content"}:
+        content, role = value["content"], value["role"]
+        if role in _ROLES and isinstance(content, str | Block):
+            return PromptMessage(_block(content), cast("Role", role))
+    raise TypeError(
+        "A message of a prompt is a string, a block, a PromptMessage, or a mapping of "
+        'role ("user" or "assistant") and content (a string or a block), not '
+        f"{value!r:.200}."
+    )

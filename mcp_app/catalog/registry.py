@@ -1,0 +1,184 @@
+"""What code declares: the decorators, and what they collected.
+
+User code imports `mcp`, the registry that is served, from `mcp_app`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, Unpack, overload
+
+from mcp_app.catalog.callables import MISSING
+from mcp_app.catalog.decorators import (
+    DefinitionOptions,
+    ResourceOptions,
+    RunOptions,
+    ToolOptions,
+    declared_prompt,
+    declared_resource,
+    declared_template,
+    declared_tool,
+)
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.registered import (
+    Declared,
+    DeclaredPrompt,
+    DeclaredResource,
+    DeclaredTemplate,
+    DeclaredTool,
+    RegisteredFunction,
+)
+
+__all__ = ["RegisteredFunction", "RegistrationError", "Registry", "mcp"]
+
+Decorated = TypeVar("Decorated", bound=Callable[..., object])
+Key = TypeVar("Key")
+Entry = TypeVar("Entry", bound=RegisteredFunction | Declared[Any])
+
+
+class Registry:
+    """Decorators that leave a function as it is, and remember it.
+
+    Each raises `RegistrationError` at once for what could not be served.  A module
+    that is loaded again replaces what it declared before.
+    """
+
+    def __init__(self) -> None:
+        self.tools: dict[str, DeclaredTool] = {}
+        self.resources: dict[str, DeclaredResource] = {}
+        self.templates: dict[str, DeclaredTemplate] = {}
+        self.prompts: dict[str, DeclaredPrompt] = {}
+        self.functions: dict[str, RegisteredFunction] = {}
+        self.completers: dict[tuple[str, str], RegisteredFunction] = {}
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for declared in vars(self).values():
+            declared.clear()
+
+    @overload
+    def tool(self, function: Decorated, /) -> Decorated: ...
+
+    @overload
+    def tool(
+        self, name: str | None = None, /, **options: Unpack[ToolOptions]
+    ) -> Callable[[Decorated], Decorated]: ...
+
+    def tool(self, given: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
+        """Declare a tool: `@mcp.tool`, or with a name and options."""
+
+        def declare(function: Decorated) -> Decorated:
+            # An output schema of one's own describes an object.
+            assumed = dict if options.get("output_schema") else MISSING
+            registered = _registered(function, options, returns=assumed)
+            tool = declared_tool(registered, options)
+            _add(self.tools, tool.definition.name, tool, "tool")
+            return function
+
+        return _decorator(declare, given, options)
+
+    @overload
+    def prompt(self, function: Decorated, /) -> Decorated: ...
+
+    @overload
+    def prompt(
+        self, name: str | None = None, /, **options: Unpack[DefinitionOptions]
+    ) -> Callable[[Decorated], Decorated]: ...
+
+    def prompt(self, given: Any = None, /, **options: Unpack[DefinitionOptions]) -> Any:
+        """Declare a prompt: `@mcp.prompt`, or with a name and options."""
+
+        def declare(function: Decorated) -> Decorated:
+            prompt = declared_prompt(_registered(function, options), options)
+            _add(self.prompts, prompt.definition.name, prompt, "prompt")
+            return function
+
+        return _decorator(declare, given, options)
+
+    def resource(
+        self, uri: str, /, **options: Unpack[ResourceOptions]
+    ) -> Callable[[Decorated], Decorated]:
+        """Declare a resource, or with `{variables}` in its URI a template."""
+
+        def declare(function: Decorated) -> Decorated:
+            registered = _registered(function, options)
+            if "{" in uri:
+                template = declared_template(registered, uri, options)
+                _add(self.templates, uri, template, "resource template")
+            else:
+                resource = declared_resource(registered, uri, options)
+                _add(self.resources, uri, resource, "resource")
+            return function
+
+        return declare
+
+    def complete(
+        self, reference: str, argument: str, /, **options: Unpack[RunOptions]
+    ) -> Callable[[Decorated], Decorated]:
+        """Complete an argument of a prompt (by its name) or of a template.
+
+        The prompt or template may be declared later, or in the admin.
+        """
+
+        def declare(function: Decorated) -> Decorated:
+            key = f"{reference} {argument}"
+            registered = RegisteredFunction(function, key=key, **options)
+            registered.completion_runnable()
+            _add(self.completers, (reference, argument), registered, "completer")
+            return function
+
+        return declare
+
+    def function(
+        self, key: str, /, **options: Unpack[RunOptions]
+    ) -> Callable[[Decorated], Decorated]:
+        """Register a function for rows of the kind `function`; nothing lists it."""
+
+        def declare(function: Decorated) -> Decorated:
+            registered = RegisteredFunction(function, key=key, **options)
+            _add(self.functions, key, registered, "function")
+            return function
+
+        return declare
+
+
+mcp = Registry()
+
+
+def _decorator(
+    declare: Callable[[Decorated], Decorated], given: Any, options: DefinitionOptions
+) -> Any:
+    """Return what stands behind the @: with a function at hand, the function."""
+    if given is None:
+        return declare
+    if isinstance(given, str):
+        options["name"] = given
+        return declare
+    return declare(given)
+
+
+def _registered(
+    function: Callable[..., object], options: RunOptions, returns: Any = MISSING
+) -> RegisteredFunction:
+    return RegisteredFunction(
+        function,
+        atomic=options.get("atomic"),
+        database=options.get("database", False),
+        returns=returns,
+    )
+
+
+def _add(entries: dict[Key, Entry], key: Key, entry: Entry, what: str) -> None:
+    """Add what is new, or what its own module declares once more."""
+    known = entries.get(key)
+    if known is not None and _declarer(known) != _declarer(entry):
+        raise RegistrationError(
+            f"{_declarer(entry)}: the {what} {key!r} is already declared by "
+            f"{_declarer(known)}."
+        )
+    entries[key] = entry
+
+
+def _declarer(entry: RegisteredFunction | Declared[Any]) -> str:
+    function = entry.function if isinstance(entry, Declared) else entry
+    return function.qualified_name

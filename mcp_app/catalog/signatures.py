@@ -1,0 +1,168 @@
+"""What a function takes: its JSON Schema, and the way from JSON to its own types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, NotRequired, Required, cast
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from mcp_app.catalog.annotations import (
+    Annotation,
+    for_pydantic,
+    metadata,
+    typed_dict,
+    without_metadata,
+    without_none,
+)
+from mcp_app.catalog.callables import MISSING, Inspected, Parameter
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.json_schemas import adapter, json_schema
+from mcp_app.catalog.outputs import ToolReturns, jsonable, tool_returns
+from mcp_app.catalog.runnable import ArgumentsRefused
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.headers import mirrored_parameters
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.schemas import Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Marks a parameter that HTTP requests repeat in `Mcp-Param-<name>`.
+
+    Only for strings, integers and booleans, and never for secrets: proxies see it
+    (server/tools, `x-mcp-header`).
+    """
+
+    name: str
+
+
+class Signature:
+    """The parameters of a function as a client sees them, and what it returns.
+
+    Raises `RegistrationError` for a type that has no JSON form.
+    """
+
+    def __init__(self, function: Inspected) -> None:
+        self.function = function
+        arguments = adapter(function.qualified_name, self._shape())
+        self._validate = cast(
+            "Callable[[JsonObject], dict[str, object]]",
+            arguments.validator.validate_python,
+        )
+        self.input_schema = _input_schema(function.qualified_name, arguments)
+        """An object schema that allows no other properties."""
+
+    @cached_property
+    def returns(self) -> ToolReturns:
+        """What the function gives where it is a tool."""
+        return tool_returns(self.function.qualified_name, self.function.returns)
+
+    @property
+    def output_schema(self) -> JsonObject | None:
+        return self.returns.schema
+
+    def bind(self, arguments: JsonObject) -> dict[str, object]:
+        """Turn JSON into keyword arguments; raise `ArgumentsRefused`.
+
+        Lax, so that strings from URIs and prompts become numbers and dates: what
+        may stand for what is for the schema to say, before.
+        """
+        try:
+            return self._validate(arguments)
+        except ValidationError as error:
+            raise ArgumentsRefused(list(_violations(error))) from None
+
+    def fits(self, schema: Mapping[str, Any]) -> list[str]:
+        """Say why arguments that satisfy an input schema could not be passed on."""
+        own = self.input_schema
+        needed = set(own.get("required", ())).difference(schema.get("required", ()))
+        return [
+            *(
+                f"The function {self.function.name} has no parameter {name!r}."
+                for name in schema.get("properties", {})
+                if name not in own["properties"]
+            ),
+            *(
+                f"The function {self.function.name} needs {name!r}, which the schema "
+                "does not require."
+                for name in sorted(needed)
+            ),
+        ]
+
+    def _shape(self) -> type:
+        # A TypedDict validates to a dict without what was left out, so that the
+        # function's own defaults hold; in 0.2 µs for two numbers.
+        shape = typed_dict(
+            "Arguments", dict(map(self._member, self.function.parameters))
+        )
+        config = ConfigDict(extra="forbid", ser_json_bytes="base64")
+        setattr(shape, "__pydantic_config__", config)  # noqa: B010 - made just now
+        return shape
+
+    def _member(self, parameter: Parameter) -> tuple[str, Annotation]:
+        hint: Annotation = Annotated[(_hint(parameter), *self._fields(parameter))]
+        member: Annotation = Required if _required(parameter) else NotRequired
+        return parameter.name, member[hint]
+
+    def _fields(self, parameter: Parameter) -> Iterator[object]:
+        """Yield what describes a parameter; the later wins."""
+        extras = metadata(parameter.annotation)
+        said = next((extra for extra in extras if isinstance(extra, str)), None)
+        documented = self.function.documentation.parameters.get(parameter.name)
+        yield Field(description=said or documented)
+        yield from (extra for extra in extras if not isinstance(extra, str | Header))
+        if isinstance(parameter.default, FieldInfo):
+            yield parameter.default
+        yield Field(json_schema_extra=dict(_schema_members(parameter)))
+
+
+def _input_schema(owner: str, arguments: TypeAdapter[object]) -> JsonObject:
+    schema = json_schema(owner, arguments, "validation")
+    try:
+        mirrored_parameters(schema)
+    except ValueError as error:
+        raise RegistrationError(f"{owner}: {error}") from None
+    return schema
+
+
+def _hint(parameter: Parameter) -> Annotation:
+    if parameter.annotation is MISSING:
+        return Any
+    hint = for_pydantic(without_metadata(parameter.annotation))
+    # A header stands for a plain value: what may be left out needs no null.
+    return without_none(hint) if _header(parameter) else hint
+
+
+def _required(parameter: Parameter) -> bool:
+    if isinstance(parameter.default, FieldInfo):
+        return parameter.default.is_required()
+    return parameter.required
+
+
+def _header(parameter: Parameter) -> Header | None:
+    extras = metadata(parameter.annotation)
+    return next((extra for extra in extras if isinstance(extra, Header)), None)
+
+
+def _schema_members(parameter: Parameter) -> Iterator[tuple[str, Any]]:
+    header = _header(parameter)
+    if header is not None:
+        yield "x-mcp-header", header.name
+    if parameter.required or isinstance(parameter.default, FieldInfo):
+        return
+    if parameter.default is None and header is not None:
+        return
+    # A default that has no JSON form stays with the function.
+    with suppress(TypeError, jsonrpc.UnserializableValue):
+        yield "default", jsonrpc.read(jsonrpc.write(jsonable(parameter.default)))
+
+
+def _violations(error: ValidationError) -> Iterator[Violation]:
+    for problem in error.errors(include_url=False, include_context=False):
+        path = jsonrpc.place(problem["loc"])
+        yield Violation(path, problem["type"], f"{problem['msg']}.")

@@ -1,0 +1,139 @@
+"""The site's settings: one dict `MCP`, read through a typed object.
+
+`mcp_settings.threads` and so on always show the settings in force; a change made by
+`override_settings` is seen at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any, Literal, cast
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Sizes are in bytes (texts in characters), times in seconds.
+
+    `rates` tells whether rates and counts hold; `"off"` switches them off, never
+    sizes and depths.
+    """
+
+    rates: bool = True
+    body: int = 4 * MIB
+    depth: int = 64
+    nodes: int = 100_000
+    parse_in_thread: int = 64 * KIB
+    tool_result: int = MIB
+    text: int = 256 * KIB
+    schema: int = 256 * KIB
+    schema_depth: int = 32
+    subschemas: int = 2_000
+    tool_timeout: float = 60
+    question_deadline: float = 600
+    request_state_age: float = 600
+    request_state_size: int = 16 * KIB
+    streams_per_session: int = 8
+    streams_per_principal: int = 32
+    streams_per_process: int = 2_000
+    running_calls: int = 64
+    sessions_per_principal: int = 100
+    heartbeat: float = 15
+    session_idle: float = 7 * 86_400
+    session_age: float = 30 * 86_400
+    progress_burst: int = 100
+    progress_rate: float = 20
+    drain: float = 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpSettings:
+    """Every key of `MCP`, in lower case; DESIGN.md's table says what each means."""
+
+    public_url: str | None = None
+    hosts: Sequence[str] | None = None
+    origins: Sequence[str] | None = None
+    authentication: Mapping[str, str] = field(default_factory=dict)
+    around: Sequence[str] = ()
+    threads: int = 8
+    limits: Limits = field(default_factory=Limits)
+    audit: Literal["batched", "strict", "off"] = "batched"
+    envelope: Literal["strict", "lenient"] = "strict"
+    coerce: bool = True
+    state_keys: Sequence[str] = ()
+    trusted_proxies: int | Sequence[str] = 0
+    doorbell: str = "default"
+    autodiscover: str = "mcp"
+
+    @property
+    def lenient(self) -> bool:
+        """Whether unknown members of an envelope are ignored."""
+        return self.envelope == "lenient"
+
+
+KEYS: tuple[str, ...] = tuple(each.name.upper() for each in fields(McpSettings))
+LIMITS: tuple[str, ...] = tuple(each.name for each in fields(Limits))
+
+
+def unknown_keys(given: Mapping[str, object]) -> list[str]:
+    """Return a sentence for each key of `MCP` that does not exist."""
+    return [
+        f"MCP[{key!r}] is no setting.{_suggestion(key, KEYS)}"
+        for key in given
+        if key not in KEYS
+    ]
+
+
+def _suggestion(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name.upper(), [each.upper() for each in known], 1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def _limits(given: object) -> Limits:
+    if given == "off":
+        return Limits(rates=False)
+    if not isinstance(given, Mapping):
+        raise ImproperlyConfigured(
+            f'MCP["LIMITS"] is {given!r}: it must be a dict of limits, or "off".'
+        )
+    named = {str(key).lower(): value for key, value in given.items()}
+    for name in named:
+        if name not in LIMITS:
+            raise ImproperlyConfigured(
+                f'MCP["LIMITS"] has no limit {name!r}.{_suggestion(name, LIMITS)}'
+            )
+    return Limits(**named)
+
+
+@cache
+def current() -> McpSettings:
+    """Return the settings in force; unknown keys are left to the system check."""
+    given: Mapping[str, Any] = getattr(settings, "MCP", {})
+    named = {key.lower(): value for key, value in given.items() if key in KEYS}
+    if "limits" in named:
+        named["limits"] = _limits(named["limits"])
+    return McpSettings(**named)
+
+
+class _Current:
+    def __getattr__(self, name: str) -> object:
+        return getattr(current(), name)
+
+
+mcp_settings: McpSettings = cast("McpSettings", _Current())
+
+
+@receiver(setting_changed)
+def _forget(*, setting: str, **_: object) -> None:
+    if setting == "MCP":
+        current.cache_clear()

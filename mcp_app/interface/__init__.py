@@ -1,0 +1,1 @@
+"""What user code sees: abstract, and free of any framework."""

@@ -1,0 +1,206 @@
+"""The Context of a call: one definition with an async and a blocking face.
+
+A function that annotates a parameter with `Context` (async) or `SyncContext` (sync)
+gets it; the members are the same, and the same in both eras.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypeVar
+
+from mcp_app.interface.principal import Principal
+from mcp_app.interface.questions import (
+    ElicitAnswer,
+    FormSource,
+    Question,
+    Root,
+    Sampled,
+    SamplingMessage,
+)
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
+
+Form = TypeVar("Form")
+Returned = TypeVar("Returned")
+Arguments = ParamSpec("Arguments")
+
+Level: TypeAlias = Literal[
+    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
+]
+LEVELS: tuple[Level, ...] = (
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+)
+"""The syslog levels of RFC 5424, least severe first (server/utilities/logging)."""
+
+Answer: TypeAlias = ElicitAnswer[Any] | Sampled | Sequence[Root]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """The client as it describes itself; never a ground for a decision of security."""
+
+    name: str = ""
+    version: str = ""
+    title: str = ""
+    capabilities: Mapping[str, object] = field(default_factory=dict)
+
+
+class _Common(ABC):
+    """What never waits, and is the same on both faces."""
+
+    principal: Principal
+    client: Client
+    revision: str
+    server: str
+    request_id: str | int
+
+    @abstractmethod
+    def log(self, level: Level, data: object, logger: str | None = None) -> None:
+        """Queue a log message for the client, if it wants that level."""
+
+    @abstractmethod
+    def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Queue a progress notification, if the client gave a token."""
+
+    @abstractmethod
+    def changed(self, what: str) -> None:
+        """Say that a resource (its URI) or a list ("tools", "prompts", "resources")
+        changed."""
+
+    @property
+    @abstractmethod
+    def cancelled(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+
+    @property
+    @abstractmethod
+    def deadline(self) -> float | None:
+        """Seconds left of the call's time, None where it has no limit."""
+
+
+class Context(_Common):
+    """The context of an async function."""
+
+    @abstractmethod
+    async def elicit(
+        self,
+        message: str,
+        form: FormSource[Form],
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> ElicitAnswer[Form]:
+        """Ask the person for a form; `timeout` is in seconds."""
+
+    @abstractmethod
+    async def elicit_url(
+        self, message: str, url: str, *, key: str | None = None
+    ) -> ElicitAnswer[None]:
+        """Ask the person to visit a URL."""
+
+    @abstractmethod
+    async def sample(
+        self,
+        messages: str | Sequence[SamplingMessage],
+        *,
+        max_tokens: int,
+        key: str | None = None,
+        **options: Any,
+    ) -> Sampled:
+        """Ask the client's model; the options are those of `Sample`."""
+
+    @abstractmethod
+    async def list_roots(self, *, key: str | None = None) -> Sequence[Root]:
+        """Ask for the client's root folders."""
+
+    @abstractmethod
+    async def ask(self, **questions: Question[Any]) -> Mapping[str, Answer]:
+        """Ask several questions at once; the answers come by the same names."""
+
+    @abstractmethod
+    async def once(
+        self,
+        key: str,
+        function: Callable[Arguments, Returned],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> Returned:
+        """Run a function once per round trip and return its (JSON) result.
+
+        The result is stored in the transaction of the step: what the function does
+        in the database of this app happens exactly once.
+        """
+
+    @abstractmethod
+    async def user(self) -> AbstractBaseUser | None:
+        """Return the Django user, read afresh at the first use."""
+
+
+class SyncContext(_Common):
+    """The context of a sync function: the members of `Context`, blocking."""
+
+    @abstractmethod
+    def elicit(
+        self,
+        message: str,
+        form: FormSource[Form],
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> ElicitAnswer[Form]:
+        """Ask the person for a form; `timeout` is in seconds."""
+
+    @abstractmethod
+    def elicit_url(
+        self, message: str, url: str, *, key: str | None = None
+    ) -> ElicitAnswer[None]:
+        """Ask the person to visit a URL."""
+
+    @abstractmethod
+    def sample(
+        self,
+        messages: str | Sequence[SamplingMessage],
+        *,
+        max_tokens: int,
+        key: str | None = None,
+        **options: Any,
+    ) -> Sampled:
+        """Ask the client's model; the options are those of `Sample`."""
+
+    @abstractmethod
+    def list_roots(self, *, key: str | None = None) -> Sequence[Root]:
+        """Ask for the client's root folders."""
+
+    @abstractmethod
+    def ask(self, **questions: Question[Any]) -> Mapping[str, Answer]:
+        """Ask several questions at once; the answers come by the same names."""
+
+    @abstractmethod
+    def once(
+        self,
+        key: str,
+        function: Callable[Arguments, Returned],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> Returned:
+        """Run a function once per round trip and return its (JSON) result."""
+
+    @abstractmethod
+    def user(self) -> AbstractBaseUser | None:
+        """Return the Django user, read afresh at the first use."""
+
+
+AnyContext: TypeAlias = Context | SyncContext

@@ -1,0 +1,109 @@
+"""What a client can see of a server: tools, resources, templates and prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mcp_app.protocol.content import Annotations, Icon
+from mcp_app.protocol.jsonrpc import JsonObject
+
+EMPTY_SCHEMA: JsonObject = {"type": "object", "properties": {}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolHints:
+    """The protocol's tool annotations; None leaves the protocol's default.
+
+    Read-only and idempotent calls are not logged and may be repeated.
+    """
+
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the call may run twice without harm."""
+        return bool(self.read_only or self.idempotent)
+
+    def to_wire(self) -> JsonObject:
+        named = {
+            "readOnlyHint": self.read_only,
+            "destructiveHint": self.destructive,
+            "idempotentHint": self.idempotent,
+            "openWorldHint": self.open_world,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """What all four kinds of definition have.
+
+    `permission` is a Django permission ("shop.view_order") or "" for none: without
+    it the definition is neither listed nor usable.  `timeout` is in seconds, None
+    for the site's default.  Lists are ordered by `position`, then by name.
+    """
+
+    name: str
+    title: str = ""
+    description: str = ""
+    icons: Sequence[Icon] = ()
+    meta: Mapping[str, object] = field(default_factory=dict)
+    permission: str = ""
+    timeout: float | None = None
+    tags: frozenset[str] = frozenset()
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDefinition(Definition):
+    """A tool; the schemas are JSON Schema objects as the client gets them."""
+
+    input_schema: Mapping[str, object] = field(default_factory=lambda: EMPTY_SCHEMA)
+    output_schema: Mapping[str, object] | None = None
+    hints: ToolHints = field(default_factory=ToolHints)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ReadableDefinition(Definition):
+    """`ttl_ms` and `public` are the caching hints of `resources/read`."""
+
+    mime_type: str = ""
+    annotations: Annotations | None = None
+    ttl_ms: int = 0
+    public: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceDefinition(_ReadableDefinition):
+    """A resource with a fixed URI; `size` is in bytes where it is known."""
+
+    uri: str
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceTemplateDefinition(_ReadableDefinition):
+    """Resources whose URIs match a template of RFC 6570."""
+
+    uri_template: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptArgument:
+    """A named string that a prompt is filled with."""
+
+    name: str
+    title: str = ""
+    description: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptDefinition(Definition):
+    """A prompt and the arguments that fill it."""
+
+    arguments: Sequence[PromptArgument] = ()

@@ -1,0 +1,54 @@
+"""Exceptions that user code raises or catches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mcp_app.protocol.content import Block
+from mcp_app.protocol.jsonrpc import JsonObject
+
+
+class ToolError(Exception):
+    """What the model should read: the call ends as a result with `isError`.
+
+    `content` replaces the message where a text is not enough.
+    """
+
+    def __init__(self, message: str, *, content: Sequence[Block] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.content = tuple(content)
+
+
+class ClientCannot(Exception):  # noqa: N818 - reads as the sentence it is
+    """The client did not declare the capability that a question needs.
+
+    `required` is the missing part of the client's capabilities, such as
+    `{"elicitation": {"url": {}}}`.  Where user code does not catch it, it becomes
+    the revision's error.
+    """
+
+    def __init__(self, message: str, required: JsonObject) -> None:
+        super().__init__(message)
+        self.message = message
+        self.required = required
+
+
+class ClientRefused(ToolError):
+    """The client answered a question with an error, or with what does not fit."""
+
+
+class TimedOut(Exception):  # noqa: N818 - reads as the sentence it is
+    """A question got no answer before its deadline."""
+
+
+class CallCancelled(BaseException):
+    """The call was cancelled: raised in a thread at the next use of its context.
+
+    Like `asyncio.CancelledError` it is no `Exception`, so that a broad `except`
+    in user code does not swallow it.
+    """
+
+
+class QuestionInTransaction(RuntimeError):
+    """A question was asked inside a database transaction, which it would hold open."""

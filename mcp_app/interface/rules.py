@@ -1,0 +1,117 @@
+"""Rules for what people write into a definition: names, texts, tags and URIs.
+
+Each function returns None, or a sentence that names the value and the rule.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
+TAG = re.compile(r"[\w.:-]{1,64}")
+PERMISSION = re.compile(r"[a-z_]\w*\.\w+", re.ASCII | re.IGNORECASE)
+
+_CHARACTER = r"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})"
+_AUTHORITY = (
+    r"//(?:(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*@)?"
+    r"(?:\[[0-9A-Fa-fv:.]+\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)"
+    r"(?::[0-9]*)?"
+)
+URI = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]*:"
+    rf"(?:{_AUTHORITY}(?:/{_CHARACTER}*)*|/?(?:{_CHARACTER}+(?:/{_CHARACTER}*)*)?)"
+    rf"(?:\?(?:{_CHARACTER}|[/?])*)?(?:#(?:{_CHARACTER}|[/?])*)?"
+)
+"""An absolute URI of RFC 3986, with or without a fragment."""
+
+_HIDDEN = re.compile(
+    "["
+    "\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f"  # controls
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2028\u2029"
+    "\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"  # no width
+    "\ud800-\udfff"  # halves of a surrogate pair
+    "\U000e0000-\U000e0fff"  # tags and variation selectors supplement
+    "]"
+    # Joiners belong to emoji and to some scripts; beside ASCII they only hide.
+    "|(?<![^\u0000-\u007f])[\u200c\u200d]|[\u200c\u200d](?![^\u0000-\u007f\u200c\u200d])"
+)
+_LINE_BREAKS = re.compile(r"[\t\r\n]")
+
+
+def name_problem(name: str) -> str | None:
+    """Check the name of a tool or a prompt (SEP-986)."""
+    if NAME.fullmatch(name):
+        return None
+    return (
+        f"“{visible(name)}” cannot be a name: only the letters A-Z and a-z, digits, "
+        "and _ - . are allowed, 1 to 128 of them."
+    )
+
+
+def argument_problem(name: str) -> str | None:
+    """Check the name of a prompt's argument."""
+    if ARGUMENT.fullmatch(name):
+        return None
+    return (
+        f"“{visible(name)}” cannot name an argument: a letter A-Z or a-z or _ comes "
+        "first, then letters, digits, _ and -, at most 128 in all."
+    )
+
+
+def tag_problem(tag: str) -> str | None:
+    """Check one tag."""
+    if TAG.fullmatch(tag):
+        return None
+    return (
+        f"“{visible(tag)}” cannot be a tag: only letters, digits and _ - . : are "
+        "allowed, at most 64."
+    )
+
+
+def permission_problem(permission: str) -> str | None:
+    """Check the form of a Django permission, not whether it exists."""
+    if not permission or PERMISSION.fullmatch(permission):
+        return None
+    return (
+        f"“{visible(permission)}” is no permission: it is written as "
+        "app_label.codename, for example shop.view_order."
+    )
+
+
+def uri_problem(uri: str) -> str | None:
+    """Check that a text is an absolute URI (RFC 3986)."""
+    if URI.fullmatch(uri):
+        return None
+    return (
+        f"“{visible(uri)}” is no absolute URI: it needs a scheme and only characters "
+        "of RFC 3986, others percent-encoded, for example shop://policy/returns."
+    )
+
+
+def text_problem(text: str, *, lines: bool = False) -> str | None:
+    """Find a character that nobody sees; `lines` allows line breaks and tabs.
+
+    Such characters can carry orders to a model that no person reads.
+    """
+    found = _HIDDEN.search(text) or (None if lines else _LINE_BREAKS.search(text))
+    if found is None:
+        return None
+    character = found.group()
+    name = unicodedata.name(character, "a character without a name")
+    return (
+        f"There is a hidden character {_code_point(character)} ({name}) at position "
+        f"{found.start() + 1}. Such characters can carry hidden orders; remove it."
+    )
+
+
+def visible(text: str) -> str:
+    """Return a text with its hidden characters written as ⟦U+202E⟧."""
+    shown = _HIDDEN.sub(lambda found: f"⟦{_code_point(found.group())}⟧", text)
+    return shown if len(shown) <= 200 else f"{shown[:200]}…"  # noqa: PLR2004 - as long as a message may be
+
+
+def _code_point(character: str) -> str:
+    return f"U+{ord(character):04X}"

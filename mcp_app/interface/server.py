@@ -1,0 +1,62 @@
+"""One MCP endpoint: what it says about itself, offers, and whom it lets in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from mcp_app.protocol.content import Icon
+from mcp_app.protocol.jsonrpc import JsonObject
+
+Selection: TypeAlias = Literal["all", "tags"]
+
+VERSION = "0.1.0"
+"""The version of this package."""
+DEFAULT_SLUG = "default"
+RESERVED_SLUGS = frozenset({"sse", "messages", "health"})
+PUBLIC = "public"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerDefinition:
+    """A server as its row says it.
+
+    `access` holds names of `MCP["AUTHENTICATION"]` in their order, or `public`
+    alone; nothing lets nobody in.  With the selection "tags" only definitions that
+    share a tag with the server belong to it.
+    """
+
+    slug: str
+    title: str = ""
+    description: str = ""
+    instructions: str = ""
+    version: str = ""
+    website_url: str = ""
+    icons: Sequence[Icon] = ()
+    access: tuple[str, ...] = ()
+    page_size: int = 100
+    enabled: bool = True
+    selection: Selection = "all"
+    tags: frozenset[str] = frozenset()
+
+    @property
+    def public(self) -> bool:
+        """Whether anyone may use it without signing in."""
+        return self.access == (PUBLIC,)
+
+    def implementation(self) -> JsonObject:
+        """Return what the server says of itself (`Implementation`)."""
+        shown: JsonObject = {
+            "name": "django-mcp-app" if self.slug == DEFAULT_SLUG else self.slug,
+            "title": self.title,
+            "version": self.version or VERSION,
+            "description": self.description,
+            "websiteUrl": self.website_url,
+            "icons": [icon.to_wire() for icon in self.icons],
+        }
+        return {name: value for name, value in shown.items() if value}
+
+    def offers(self, tags: frozenset[str]) -> bool:
+        """Whether a definition with these tags belongs to this server."""
+        return self.selection == "all" or bool(self.tags & tags)

@@ -1,0 +1,68 @@
+"""What can stand behind a definition, by its name in the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from mcp_app.catalog.registry import Registry, mcp
+from mcp_app.interface.definitions import (
+    Definition,
+    PromptDefinition,
+    ResourceDefinition,
+    ResourceTemplateDefinition,
+    ToolDefinition,
+)
+from mcp_app.kinds.function import FunctionKind
+from mcp_app.kinds.kind import NO_UPLOADS, Kind, KindError, Problem, Uploads
+from mcp_app.kinds.text import TextKind
+from mcp_app.protocol.jsonrpc import JsonObject
+
+__all__ = ["KINDS", "Kind", "KindError", "Problem", "kinds_of", "problems"]
+
+
+def kinds_of(registry: Registry) -> Mapping[str, Kind]:
+    """Return all kinds, with functions from the given registry."""
+    return MappingProxyType({"function": FunctionKind(registry), "text": TextKind()})
+
+
+KINDS = kinds_of(mcp)
+
+
+def problems(
+    definition: Definition,
+    kind: str,
+    config: JsonObject,
+    uploads: Uploads = NO_UPLOADS,
+    registry: Registry = mcp,
+) -> list[Problem]:
+    """Say why a definition from a row cannot be served; what is fine says nothing."""
+    made = kinds_of(registry).get(kind)
+    if made is None:
+        return [Problem("kind", f"There is no kind “{kind}”.")]
+    taken = _taken(definition, registry)
+    return [*taken, *made.problems(definition, config, uploads)]
+
+
+def _taken(definition: Definition, registry: Registry) -> list[Problem]:
+    field, value, declared = _identity(definition, registry)
+    if value not in declared:
+        return []
+    return [
+        Problem(field, f"“{value}” is declared in code already; choose another one.")
+    ]
+
+
+def _identity(
+    definition: Definition, registry: Registry
+) -> tuple[str, str, Mapping[str, object]]:
+    """Return the column that must be unique, its value, and what code has there."""
+    if isinstance(definition, ToolDefinition):
+        return "name", definition.name, registry.tools
+    if isinstance(definition, ResourceDefinition):
+        return "uri", definition.uri, registry.resources
+    if isinstance(definition, ResourceTemplateDefinition):
+        return "uri_template", definition.uri_template, registry.templates
+    if isinstance(definition, PromptDefinition):
+        return "name", definition.name, registry.prompts
+    raise TypeError(f"{type(definition).__name__} is no definition that rows can make.")

@@ -1,0 +1,169 @@
+"""Content blocks from the JSON of a config.
+
+The JSON is the protocol's own (server/tools, "Tool Result"), of the types text,
+image, audio, resource and resource_link.  Bytes stand there in base64 (`data`, or
+`blob` of an embedded resource), or as `"upload": "<digest>"` of uploaded content.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict
+
+from mcp_app.interface.decorations import annotations_from_json, icons_from_json
+from mcp_app.interface.rules import uri_problem, visible
+from mcp_app.kinds.kind import KindError, Uploads, only
+from mcp_app.protocol.content import (
+    Annotations,
+    Audio,
+    Block,
+    EmbeddedResource,
+    Image,
+    ResourceContents,
+    ResourceLink,
+    Text,
+)
+from mcp_app.protocol.jsonrpc import JsonObject
+
+_EVERY = ("type", "annotations", "_meta")
+
+
+class _Extras(TypedDict):
+    annotations: Annotations | None
+    meta: Mapping[str, object] | None
+
+
+def block_from_json(value: object, uploads: Uploads) -> Block:
+    """Read a content block; `KindError` says what is wrong."""
+    block = mapping(value, "A content block")
+    maker = _MAKERS.get(str(block.get("type")))
+    if maker is None:
+        raise KindError(
+            f"The type of a content block must be one of {', '.join(_MAKERS)}."
+        )
+    try:
+        return maker(block, uploads)
+    except ValueError as error:
+        raise KindError(str(error)) from None
+
+
+def mapping(value: object, what: str) -> JsonObject:
+    """Return a JSON object as it is, or raise."""
+    if not isinstance(value, dict):
+        raise KindError(f"{what} must be a JSON object.")
+    return value
+
+
+def text_member(value: JsonObject, name: str) -> str:
+    """Return a member that must be a text."""
+    text = value.get(name)
+    if not isinstance(text, str):
+        raise KindError(f"“{name}” is missing, or is no text.")
+    return text
+
+
+def content_bytes(value: JsonObject, name: str, uploads: Uploads) -> bytes:
+    """Return the bytes that stand in base64 in `name`, or were uploaded."""
+    if "upload" not in value:
+        return _base64(text_member(value, name), name)
+    if name in value:
+        raise KindError(f"Give either “{name}” or “upload”, not both.")
+    digest = text_member(value, "upload")
+    try:
+        return uploads[digest]
+    except KeyError:
+        raise KindError(f"No uploaded file has the digest {visible(digest)}.") from None
+
+
+def _base64(text: str, name: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise KindError(f"“{name}” is no base64.") from None
+
+
+def _uri(value: JsonObject) -> str:
+    uri = text_member(value, "uri")
+    if problem := uri_problem(uri):
+        raise KindError(problem)
+    return uri
+
+
+def _optional(value: JsonObject, name: str) -> str | None:
+    return text_member(value, name) if name in value else None
+
+
+def _extras(block: JsonObject) -> _Extras:
+    annotations, meta = block.get("annotations"), block.get("_meta")
+    return {
+        "annotations": None
+        if annotations is None
+        else annotations_from_json(annotations),
+        "meta": None if meta is None else mapping(meta, "“_meta”"),
+    }
+
+
+def _text(block: JsonObject, uploads: Uploads) -> Block:
+    only(block, *_EVERY, "text")
+    return Text(text_member(block, "text"), **_extras(block))
+
+
+def _image(block: JsonObject, uploads: Uploads) -> Block:
+    return Image(*_media(block, uploads), **_extras(block))
+
+
+def _audio(block: JsonObject, uploads: Uploads) -> Block:
+    return Audio(*_media(block, uploads), **_extras(block))
+
+
+def _media(block: JsonObject, uploads: Uploads) -> tuple[bytes, str]:
+    only(block, *_EVERY, "data", "upload", "mimeType")
+    return content_bytes(block, "data", uploads), text_member(block, "mimeType")
+
+
+def _resource(block: JsonObject, uploads: Uploads) -> Block:
+    only(block, *_EVERY, "resource")
+    inner = mapping(block.get("resource"), "“resource”")
+    only(inner, "uri", "mimeType", "text", "blob", "upload", "_meta")
+    bytes_there = "blob" in inner or "upload" in inner
+    contents = ResourceContents(
+        uri=_uri(inner),
+        text=_optional(inner, "text"),
+        blob=content_bytes(inner, "blob", uploads) if bytes_there else None,
+        mime_type=_optional(inner, "mimeType"),
+        meta=_extras(inner)["meta"],
+    )
+    return EmbeddedResource(contents, **_extras(block))
+
+
+def _resource_link(block: JsonObject, uploads: Uploads) -> Block:
+    members = ("uri", "name", "title", "description", "mimeType", "size", "icons")
+    only(block, *_EVERY, *members)
+    icons = block.get("icons")
+    return ResourceLink(
+        uri=_uri(block),
+        name=text_member(block, "name"),
+        title=_optional(block, "title"),
+        description=_optional(block, "description"),
+        mime_type=_optional(block, "mimeType"),
+        size=_size(block.get("size")),
+        icons=None if icons is None else icons_from_json(icons),
+        **_extras(block),
+    )
+
+
+def _size(value: Any) -> int | None:
+    if value is None or (type(value) is int and value >= 0):
+        return value
+    raise KindError("“size” must be a whole number of bytes.")
+
+
+_MAKERS: Mapping[str, Callable[[JsonObject, Uploads], Block]] = {
+    "text": _text,
+    "image": _image,
+    "audio": _audio,
+    "resource": _resource,
+    "resource_link": _resource_link,
+}

@@ -1,0 +1,154 @@
+"""The kind `function`: a row chooses one of the functions that code registered.
+
+Config: `{"function": "<key>"}`.  A row never holds code or an import path.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.registry import RegisteredFunction, Registry
+from mcp_app.catalog.runnable import Runnable
+from mcp_app.interface.definitions import (
+    EMPTY_SCHEMA,
+    Definition,
+    PromptDefinition,
+    ResourceDefinition,
+    ResourceTemplateDefinition,
+    ToolDefinition,
+)
+from mcp_app.interface.results import PromptOutput, ToolOutput
+from mcp_app.kinds.kind import (
+    NO_UPLOADS,
+    Kind,
+    KindError,
+    Problem,
+    Uploads,
+    only,
+)
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.uri_templates import UriTemplate
+
+
+class FunctionKind(Kind):
+    """Runs functions of one registry."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def tool(
+        self,
+        definition: ToolDefinition,
+        config: JsonObject,
+        uploads: Uploads = NO_UPLOADS,
+    ) -> Runnable[ToolOutput]:
+        function = self._function(definition, config)
+        try:
+            return _returning(function, definition.output_schema).tool_runnable()
+        except RegistrationError as error:
+            raise KindError(str(error)) from None
+
+    def resource(
+        self,
+        definition: ResourceDefinition,
+        config: JsonObject,
+        uploads: Uploads = NO_UPLOADS,
+    ) -> Runnable[object]:
+        return self._function(definition, config).resource_runnable()
+
+    def template(
+        self,
+        definition: ResourceTemplateDefinition,
+        config: JsonObject,
+        uploads: Uploads = NO_UPLOADS,
+    ) -> Runnable[object]:
+        return self._function(definition, config).resource_runnable()
+
+    def prompt(
+        self,
+        definition: PromptDefinition,
+        config: JsonObject,
+        uploads: Uploads = NO_UPLOADS,
+    ) -> Runnable[PromptOutput]:
+        return self._function(definition, config).prompt_runnable()
+
+    def problems(
+        self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
+    ) -> list[Problem]:
+        """Say where the row asks for what the function does not take."""
+        try:
+            function = self._named(config)
+        except KindError as error:
+            return [Problem(error.field, error.message)]
+        field, schema = _given(definition)
+        return [Problem(field, sentence) for sentence in function.fits(schema)]
+
+    def _function(
+        self, definition: Definition, config: JsonObject
+    ) -> RegisteredFunction:
+        function = self._named(config)
+        field, schema = _given(definition)
+        if sentences := function.fits(schema):
+            raise KindError(" ".join(sentences), field)
+        return function
+
+    def _named(self, config: JsonObject) -> RegisteredFunction:
+        only(config, "function")
+        key = config.get("function")
+        if not isinstance(key, str) or not key:
+            raise KindError("Choose a function.")
+        function = self._registry.functions.get(key)
+        if function is None:
+            raise KindError(_unknown(key, self._registry.functions))
+        return function
+
+
+def _returning(
+    function: RegisteredFunction, schema: Mapping[str, object] | None
+) -> RegisteredFunction:
+    """Return the function as one that returns an object, where only the row says so."""
+    if schema is None or function.signature.output_schema is not None:
+        return function
+    return RegisteredFunction(
+        function.key,
+        function.function,
+        atomic=function.atomic,
+        database=function.database,
+        returns=dict,
+    )
+
+
+def _given(definition: Definition) -> tuple[str, Mapping[str, object]]:
+    """Return what a client will send, and the column that says so."""
+    if isinstance(definition, ToolDefinition):
+        return "input_schema", definition.input_schema
+    if isinstance(definition, PromptDefinition):
+        required = [each.name for each in definition.arguments if each.required]
+        names = [each.name for each in definition.arguments]
+        return "arguments", _strings(names, required)
+    if isinstance(definition, ResourceTemplateDefinition):
+        names = list(UriTemplate.parse(definition.uri_template).variables)
+        return "uri_template", _strings(names, names)
+    return "config", EMPTY_SCHEMA
+
+
+def _strings(names: Collection[str], required: Collection[str]) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string"} for name in names},
+        "required": list(required),
+    }
+
+
+def _unknown(key: str, known: Collection[str]) -> str:
+    sentence = f"No function is registered as “{key}”."
+    close = difflib.get_close_matches(key, known, 3, 0.5)
+    if close:
+        return f"{sentence} There is: {', '.join(close)}."
+    if known:
+        return f"{sentence} There is: {', '.join(sorted(known)[:10])}."
+    return (
+        f"{sentence} A developer registers one with @mcp.function in an app's mcp.py."
+    )

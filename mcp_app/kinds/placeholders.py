@@ -1,0 +1,112 @@
+"""Our own `{{name}}`: names from a list, filled in a single pass, strings only.
+
+No template engine ever sees a text from the database.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from mcp_app.conf import mcp_settings
+from mcp_app.kinds.kind import KindError
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import InvalidParams
+
+_PLACEHOLDER = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_-]*) *\}\}")
+_STRAY = re.compile(
+    r"\{\{.{0,40}?\}\}|\{%.{0,40}?%\}|\{\{.{0,40}|\{%.{0,40}", re.DOTALL
+)
+
+
+def check(value: object, names: Collection[str], noun: str) -> bool:
+    """Check the placeholders in all strings of a JSON value, and say if any is there.
+
+    `noun` says what the names are: "argument", "parameter", "variable".
+    """
+    found = False
+    for text in _strings(value):
+        pieces = _PLACEHOLDER.split(text)
+        for stray in map(_STRAY.search, pieces[0::2]):
+            if stray:
+                raise KindError(
+                    f"“{stray.group()}” is not understood. Only {{{{name}}}} is "
+                    "replaced."
+                )
+        for name in pieces[1::2]:
+            found = True
+            if name not in names:
+                raise KindError(_unknown(name, names, noun))
+    return found
+
+
+def fill(value: Any, values: Mapping[str, object]) -> Any:
+    """Return a JSON value with its placeholders replaced; a missing value is "".
+
+    Raises `InvalidParams` where all strings together grow beyond the limit of a
+    text.  What a value contains is never looked at again.
+    """
+    return _Filling(values).fill(value)
+
+
+class _Filling:
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self._values = values
+        self._limit = mcp_settings.limits.text
+        self._left = self._limit
+
+    def fill(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, dict):
+            return {name: self.fill(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [self.fill(inner) for inner in value]
+        return value
+
+    def _text(self, text: str) -> str:
+        pieces = _PLACEHOLDER.split(text)
+        if len(pieces) > 1:
+            pieces[1::2] = [as_text(self._values.get(name)) for name in pieces[1::2]]
+            # Counted before joining: many placeholders times a long value.
+            self._left -= sum(map(len, pieces))
+            if self._left < 0:
+                raise InvalidParams(
+                    f"With these values the text is longer than {self._limit} "
+                    "characters."
+                )
+        return "".join(pieces)
+
+
+def as_text(value: object) -> str:
+    """Return a string as it is, another value as JSON, and nothing as ""."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else jsonrpc.write(value).decode()
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings(inner)
+
+
+def _unknown(name: str, names: Collection[str], noun: str) -> str:
+    sentence = f"{{{{{name}}}}} is not {_article(noun)} {noun}."
+    close = difflib.get_close_matches(name, names, 1)
+    if close:
+        return f"{sentence} Did you mean {{{{{close[0]}}}}}?"
+    if names:
+        return f"{sentence} There is: {', '.join(names)}."
+    return f"{sentence} There is none."
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[0] in "aeiou" else "a"

@@ -1,0 +1,189 @@
+"""The kind `text`: content that staff wrote, with `{{name}}` filled in.
+
+Configs, as JSON:
+
+- tool: `{"content": [block, …], "is_error": false, "structured": {…}}`; only
+  `content` is required; names are the properties of the input schema;
+- resource: `{"text": "…"}`, `{"base64": "…"}` or `{"upload": "<digest>"}`, as it is;
+- template: `{"text": "…"}`; names are the template's variables;
+- prompt: `{"messages": [{"role": "user", "content": block}, …]}`; `role` may be
+  left out; names are the prompt's arguments.
+
+Blocks are those of `mcp_app.kinds.blocks`; placeholders may stand in each string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any, Generic, TypeVar, cast
+
+from mcp_app.catalog.runnable import Runnable
+from mcp_app.interface.definitions import (
+    PromptDefinition,
+    ResourceDefinition,
+    ResourceTemplateDefinition,
+    ToolDefinition,
+)
+from mcp_app.interface.results import PromptMessage, PromptOutput, ToolOutput
+from mcp_app.kinds import placeholders
+from mcp_app.kinds.blocks import (
+    block_from_json,
+    content_bytes,
+    mapping,
+    text_member,
+)
+from mcp_app.kinds.kind import NO_UPLOADS, Kind, KindError, Uploads, only
+from mcp_app.protocol.content import Role
+from mcp_app.protocol.errors import InvalidParams
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.uri_templates import UriTemplate
+
+Output = TypeVar("Output")
+Part = TypeVar("Part")
+Values = Mapping[str, object]
+
+# It passes as a part of a URI and as a whole one.
+_SAMPLE = "a:a"
+_ROLES = ("user", "assistant")
+
+
+class TextKind(Kind):
+    """Runs nothing of anyone's: it fills in names and is done."""
+
+    def tool(
+        self,
+        definition: ToolDefinition,
+        config: JsonObject,
+        uploads: Uploads = NO_UPLOADS,
+    ) -> Runnable[ToolOutput]:
+        only(config, "content", "is_error", "structured")
+        is_error = config.get("is_error", False)
+        if not isinstance(is_error, bool):
+            raise KindError("“is_error” must be true or false.")
+        names = _Names(_properties(definition), "parameter")
+        block = partial(block_from_json, uploads=uploads)
+        blocks = [names.part(item, block) for item in _list(config, "content")]
+        structured = names.part(config.get("structured"), _structured)
+
+        def run(values: Values) -> ToolOutput:
+            return ToolOutput(
+                [part(values) for part in blocks],
+                structured=structured(values),
+                is_error=is_error,
+            )
+
+        return _runnable(run)
+
+    def resource(
+        self,
+        definition: ResourceDefinition,
+        config: JsonObject,
+        uploads: Uploads = NO_UPLOADS,
+    ) -> Runnable[object]:
+        only(config, "text", "base64", "upload")
+        if len(config) != 1:
+            raise KindError("Give one of “text”, “base64” and “upload”.")
+        content: str | bytes
+        if "text" in config:
+            content = text_member(config, "text")
+        else:
+            content = content_bytes(config, "base64", uploads)
+        return _runnable(lambda values: content)
+
+    def template(
+        self,
+        definition: ResourceTemplateDefinition,
+        config: JsonObject,
+        uploads: Uploads = NO_UPLOADS,
+    ) -> Runnable[object]:
+        only(config, "text")
+        names = _Names(UriTemplate.parse(definition.uri_template).variables, "variable")
+        return _runnable(names.part(text_member(config, "text"), str))
+
+    def prompt(
+        self,
+        definition: PromptDefinition,
+        config: JsonObject,
+        uploads: Uploads = NO_UPLOADS,
+    ) -> Runnable[PromptOutput]:
+        only(config, "messages")
+        arguments = [argument.name for argument in definition.arguments]
+        names = _Names(arguments, "argument")
+        message = partial(_message, uploads=uploads)
+        messages = [names.part(item, message) for item in _list(config, "messages")]
+
+        def run(values: Values) -> PromptOutput:
+            return PromptOutput(
+                [part(values) for part in messages], definition.description
+            )
+
+        return _runnable(run)
+
+
+class _Names:
+    """The names that may be filled in, and what they are called."""
+
+    def __init__(self, names: Collection[str], noun: str) -> None:
+        self._names = tuple(names)
+        self._noun = noun
+
+    def part(
+        self, value: Any, build: Callable[[Any], Part]
+    ) -> Callable[[Values], Part]:
+        """Return what builds a part of the answer from the values of a call."""
+        if not placeholders.check(value, self._names, self._noun):
+            return _Fixed(build(value))
+        build(placeholders.fill(value, dict.fromkeys(self._names, _SAMPLE)))
+        return partial(_filled, value, build)
+
+
+class _Fixed(Generic[Part]):
+    def __init__(self, part: Part) -> None:
+        self._part = part
+
+    def __call__(self, values: Values) -> Part:
+        return self._part
+
+
+def _filled(value: Any, build: Callable[[Any], Part], values: Values) -> Part:
+    try:
+        return build(placeholders.fill(value, values))
+    except KindError as error:
+        raise InvalidParams(error.message) from None
+
+
+def _runnable(run: Callable[[Values], Output]) -> Runnable[Output]:
+    return Runnable(
+        run=run,
+        style="inline",
+        bind=lambda arguments: {"values": arguments},
+        convert=lambda output: cast("Output", output),
+    )
+
+
+def _properties(definition: ToolDefinition) -> Collection[str]:
+    properties = definition.input_schema.get("properties")
+    return properties if isinstance(properties, dict) else ()
+
+
+def _list(config: JsonObject, name: str) -> list[Any]:
+    items = config.get(name)
+    if not isinstance(items, list) or not items:
+        raise KindError(f"“{name}” must be a list with at least one entry.")
+    return items
+
+
+def _structured(value: Any) -> JsonObject | None:
+    return None if value is None else mapping(value, "“structured”")
+
+
+def _message(value: Any, uploads: Uploads) -> PromptMessage:
+    message = mapping(value, "A message")
+    only(message, "role", "content")
+    role = message.get("role", "user")
+    if role not in _ROLES:
+        raise KindError("The role of a message must be user or assistant.")
+    return PromptMessage(
+        block_from_json(message.get("content"), uploads), cast("Role", role)
+    )

@@ -1,0 +1,30 @@
+"""Rows with their querysets; saving a definition inserts its change row."""
+
+from __future__ import annotations
+
+from mcp_app.models.blobs import Blob
+from mcp_app.models.changes import Change
+from mcp_app.models.definitions import (
+    DefinitionRow,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Tool,
+)
+from mcp_app.models.once import Once
+from mcp_app.models.server import Server
+from mcp_app.models.sessions import Session, Subscription
+
+__all__ = [
+    "Blob",
+    "Change",
+    "DefinitionRow",
+    "Once",
+    "Prompt",
+    "Resource",
+    "ResourceTemplate",
+    "Server",
+    "Session",
+    "Subscription",
+    "Tool",
+]

@@ -1,0 +1,271 @@
+"""What staff define in the admin: tools, resources, resource templates, prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.core.validators import MaxLengthValidator, MinValueValidator
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.interface.decorations import (
+    annotations_from_json,
+    arguments_from_json,
+    icons_from_json,
+)
+from mcp_app.interface.rules import (
+    name_problem,
+    permission_problem,
+    text_problem,
+    uri_problem,
+)
+from mcp_app.models.changes import WatchedRow, WatchedRows, watch
+from mcp_app.models.checking import CheckedRow
+from mcp_app.models.fields import DigestField, ExactCharField, JSONTextField, digest
+from mcp_app.models.listings import tag_problems, words
+from mcp_app.protocol import headers, jsonrpc, schemas
+from mcp_app.protocol.uri_templates import UriTemplate
+
+MAX_URI = 8000
+
+Row = TypeVar("Row", bound="DefinitionRow")
+
+
+class DefinitionRows(WatchedRows[Row]):
+    def switch(self, on: bool, user_id: object) -> int:
+        """Switch all these rows on or off; return how many."""
+        return self.update(enabled=on, updated_by_id=user_id, updated=timezone.now())
+
+
+def kind_choices() -> list[tuple[str, Any]]:
+    """Return what can stand behind a definition; a callable stays out of migrations."""
+    return [
+        ("function", _("Run a prepared function")),
+        ("text", _("Answer with a text")),
+    ]
+
+
+class DefinitionRow(WatchedRow, CheckedRow):
+    """What all definitions have; `config` is what their kind makes of it."""
+
+    ONE_LINE = ("name", "title")
+
+    name = ExactCharField(max_length=128)
+    title = models.CharField(max_length=255, blank=True)
+    description = models.TextField(blank=True)
+    kind = models.CharField(max_length=16, choices=kind_choices, default="text")
+    config = JSONTextField(default="{}")
+    icons = JSONTextField(shape="array", blank=True)
+    permission = models.CharField(max_length=255, blank=True)
+    timeout = models.FloatField(
+        null=True, blank=True, validators=[MinValueValidator(0.001)]
+    )
+    tags = models.CharField(max_length=500, blank=True)
+    position = models.IntegerField(default=0)
+    enabled = models.BooleanField(default=True)
+    created = models.DateTimeField(auto_now_add=True, editable=False)
+    updated = models.DateTimeField(auto_now=True, editable=False)
+    updated_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="+",
+    )
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.title or self.name
+
+    @property
+    def tag_names(self) -> frozenset[str]:
+        return frozenset(words(self.tags))
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        yield from super().problems()
+        yield from tag_problems(self.tags)
+        yield from self.json_problems("icons", icons_from_json)
+        if problem := permission_problem(self.permission):
+            yield "permission", problem
+
+
+@watch
+class Tool(DefinitionRow):
+    """Something that a model may do; the schemas are stored as they were given."""
+
+    input_schema = JSONTextField(blank=True)
+    output_schema = JSONTextField(blank=True)
+    read_only = models.BooleanField(null=True, blank=True)
+    destructive = models.BooleanField(null=True, blank=True)
+    idempotent = models.BooleanField(null=True, blank=True)
+    open_world = models.BooleanField(null=True, blank=True)
+
+    objects = DefinitionRows["Tool"].as_manager()
+
+    class Meta:
+        app_label = "mcp_app"
+        ordering = ["position", "name"]
+        verbose_name = _("tool")
+        verbose_name_plural = _("tools")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"],
+                name="mcp_tool_name",
+                violation_error_code="unique",
+                violation_error_message=_("Another tool has this name."),
+            )
+        ]
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        yield from super().problems()
+        if problem := name_problem(self.name):
+            yield "name", problem
+        yield from self.json_problems("input_schema", _check_input_schema)
+        yield from self.json_problems("output_schema", _check_schema)
+
+
+def _check_schema(schema: jsonrpc.JsonObject) -> None:
+    if schema.get("type") != "object":
+        raise ValueError('The schema needs "type": "object" at its top.')
+    try:
+        schemas.check_schema(schema)
+    except schemas.SchemaError as error:
+        raise ValueError(str(error)) from None
+    if problem := text_problem(jsonrpc.write(schema).decode(), lines=True):
+        raise ValueError(problem)
+
+
+def _check_input_schema(schema: jsonrpc.JsonObject) -> None:
+    _check_schema(schema)
+    headers.mirrored_parameters(schema)
+
+
+class ReadableRow(DefinitionRow):
+    """What resources and templates have in common."""
+
+    mime_type = models.CharField(max_length=255, blank=True)
+    annotations = JSONTextField(blank=True)
+    ttl_ms = models.PositiveIntegerField(default=0)
+    public = models.BooleanField(default=False)
+
+    class Meta:
+        abstract = True
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        yield from super().problems()
+        yield from self.json_problems("annotations", annotations_from_json)
+        if problem := text_problem(self.mime_type):
+            yield "mime_type", problem
+
+    def taken(self, **named: Any) -> bool:
+        """Whether another row of this model has these values."""
+        others = type(self)._default_manager.exclude(pk=self.pk)
+        return others.filter(**named).exists()
+
+
+@watch
+class Resource(ReadableRow):
+    """Something to read at a fixed URI; `size` is in bytes."""
+
+    uri = models.TextField(validators=[MaxLengthValidator(MAX_URI)])
+    uri_digest = DigestField(of="uri")
+    size = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
+
+    objects = DefinitionRows["Resource"].as_manager()
+
+    class Meta:
+        app_label = "mcp_app"
+        ordering = ["position", "name"]
+        verbose_name = _("resource")
+        verbose_name_plural = _("resources")
+        constraints = [
+            models.UniqueConstraint(fields=["uri_digest"], name="mcp_resource_uri")
+        ]
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        yield from super().problems()
+        if problem := uri_problem(self.uri):
+            yield "uri", problem
+        elif self.taken(uri_digest=digest(self.uri.encode())):
+            yield "uri", f"Another resource has the address {self.uri}."
+
+
+@watch
+class ResourceTemplate(ReadableRow):
+    """Resources whose URIs match a template of RFC 6570."""
+
+    uri_template = models.TextField(validators=[MaxLengthValidator(MAX_URI)])
+    uri_template_digest = DigestField(of="uri_template")
+
+    objects = DefinitionRows["ResourceTemplate"].as_manager()
+
+    class Meta:
+        app_label = "mcp_app"
+        ordering = ["position", "name"]
+        verbose_name = _("resource template")
+        verbose_name_plural = _("resource templates")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["uri_template_digest"], name="mcp_template_uri"
+            )
+        ]
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        yield from super().problems()
+        if problem := _template_problem(self.uri_template):
+            yield "uri_template", problem
+        elif self.taken(uri_template_digest=digest(self.uri_template.encode())):
+            yield (
+                "uri_template",
+                f"Another template has the pattern {self.uri_template}.",
+            )
+
+
+def _template_problem(text: str) -> str | None:
+    if problem := text_problem(text):
+        return problem
+    try:
+        template = UriTemplate.parse(text)
+    except ValueError as error:
+        return str(error)
+    if not template.variables:
+        return (
+            f"“{text}” has no variable in braces. For one fixed address add a "
+            "resource instead."
+        )
+    return uri_problem(template.expand(dict.fromkeys(template.variables, "x")))
+
+
+@watch
+class Prompt(DefinitionRow):
+    """A ready-made request that people pick from a menu in their client."""
+
+    arguments = JSONTextField(shape="array", blank=True)
+
+    objects = DefinitionRows["Prompt"].as_manager()
+
+    class Meta:
+        app_label = "mcp_app"
+        ordering = ["position", "name"]
+        verbose_name = _("prompt")
+        verbose_name_plural = _("prompts")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"],
+                name="mcp_prompt_name",
+                violation_error_code="unique",
+                violation_error_message=_("Another prompt has this name."),
+            )
+        ]
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        yield from super().problems()
+        if problem := name_problem(self.name):
+            yield "name", problem
+        yield from self.json_problems("arguments", arguments_from_json)

@@ -1,0 +1,110 @@
+"""Servers: endpoints with their own catalog, texts and access."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.decorations import icons_from_json
+from mcp_app.interface.rules import uri_problem, visible
+from mcp_app.interface.server import PUBLIC, RESERVED_SLUGS
+from mcp_app.models.changes import WatchedRow, WatchedRows, watch
+from mcp_app.models.checking import CheckedRow
+from mcp_app.models.fields import ExactCharField, JSONTextField
+from mcp_app.models.listings import tag_problems, words
+
+SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+_WEB = ("https://", "http://")
+
+
+@watch
+class Server(WatchedRow, CheckedRow):
+    """An MCP endpoint: `/mcp` for the slug `default`, `/mcp/<slug>` for others."""
+
+    class Selection(models.TextChoices):
+        ALL = "all", _("Everything that is switched on")
+        TAGS = "tags", _("Only what has one of these tags")
+
+    MANY_LINES = ("description", "instructions")
+
+    slug = ExactCharField(max_length=64, unique=True)
+    title = models.CharField(max_length=255, blank=True)
+    description = models.TextField(blank=True)
+    instructions = models.TextField(blank=True)
+    version = models.CharField(max_length=64, blank=True)
+    website_url = models.CharField(max_length=500, blank=True)
+    icons = JSONTextField(shape="array", blank=True)
+    access = models.CharField(max_length=500, blank=True)
+    page_size = models.PositiveIntegerField(
+        default=100, validators=[MinValueValidator(1), MaxValueValidator(1000)]
+    )
+    enabled = models.BooleanField(default=True)
+    selection = models.CharField(
+        max_length=8, choices=Selection.choices, default=Selection.ALL
+    )
+    tags = models.CharField(max_length=500, blank=True)
+
+    objects = WatchedRows["Server"].as_manager()
+
+    class Meta:
+        app_label = "mcp_app"
+        ordering = ["slug"]
+        verbose_name = _("server")
+        verbose_name_plural = _("servers")
+
+    def __str__(self) -> str:
+        return self.title or self.slug
+
+    @property
+    def access_names(self) -> tuple[str, ...]:
+        """The names of authentication methods in their order, or `public` alone."""
+        return words(self.access)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        yield from super().problems()
+        yield from tag_problems(self.tags)
+        yield from self.json_problems("icons", icons_from_json)
+        yield from self._access_problems()
+        yield from self._slug_problems()
+        if self.selection == self.Selection.TAGS and not words(self.tags):
+            yield "tags", "Name at least one tag, or offer everything."
+        if self.website_url and not self.website_url.startswith(_WEB):
+            yield "website_url", "The address must start with https:// or http://."
+        elif self.website_url and (problem := uri_problem(self.website_url)):
+            yield "website_url", problem
+
+    def _slug_problems(self) -> Iterator[tuple[str, str]]:
+        if not SLUG.fullmatch(self.slug):
+            yield (
+                "slug",
+                f"“{visible(self.slug)}” cannot be an address: only small letters "
+                "a-z, digits and - (not at the ends) are allowed.",
+            )
+        elif self.slug in RESERVED_SLUGS:
+            yield (
+                "slug",
+                f"“{self.slug}” cannot be used here: clients look for something else "
+                "at that address.",
+            )
+
+    def _access_problems(self) -> Iterator[tuple[str, str]]:
+        names = self.access_names
+        if PUBLIC in names and len(names) > 1:
+            yield (
+                "access",
+                "“public” lets everyone in and stands alone: remove it, or the others.",
+            )
+        known = mcp_settings.authentication
+        for name in names:
+            if name != PUBLIC and name not in known:
+                there = ", ".join(known) or "none"
+                yield (
+                    "access",
+                    f"The settings have no authentication method “{name}”. "
+                    f"There is: {there}.",
+                )

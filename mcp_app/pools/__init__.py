@@ -1,0 +1,1 @@
+"""Threads: for user code, and one reader and one writer for our own statements."""

@@ -1,0 +1,1 @@
+"""One per OS process: caches and their freshness, start, stop, announcements."""

@@ -1,0 +1,70 @@
+"""Whether this process may answer from its caches.
+
+A request may be served if the last successful check of the database started later
+than `FRESHNESS` before the request's arrival; else it waits for a check.  So there is
+at most one statement in that time, however many requests come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from django.db import Error as DatabaseError
+
+from mcp_app.protocol.errors import Unavailable
+
+logger = logging.getLogger("mcp_app.process")
+
+FRESHNESS = 1.0
+TIMEOUT = 2.0
+
+
+class Gate:
+    """Runs one check at a time; `check` brings the caches up to date."""
+
+    def __init__(self, check: Callable[[], Awaitable[None]]) -> None:
+        self._check = check
+        self._started = float("-inf")
+        self._running: asyncio.Task[bool] | None = None
+        self._running_since = float("-inf")
+
+    def fresh(self, arrived: float) -> bool:
+        """Whether a request that arrived then (monotonic) may be served at once."""
+        return self._started > arrived - FRESHNESS
+
+    async def wait(self, arrived: float) -> None:
+        """Wait until the caches are fresh for the request; raise `Unavailable`."""
+        while not self.fresh(arrived):
+            if not await self._joined(arrived):
+                raise Unavailable("The database cannot be reached.", retry_after=5)
+
+    def expire(self) -> None:
+        """Let the next request wait for a new check."""
+        self._started = float("-inf")
+        self._running_since = float("-inf")
+
+    async def _joined(self, arrived: float) -> bool:
+        running = self._running
+        if running is None or running.done():
+            return await asyncio.shield(self._start())
+        good = await asyncio.shield(running)
+        # A check that began too early for this request says nothing about it.
+        return good or self._running_since <= arrived - FRESHNESS
+
+    def _start(self) -> asyncio.Task[bool]:
+        self._running_since = time.monotonic()
+        self._running = asyncio.create_task(self._checked(self._running_since))
+        return self._running
+
+    async def _checked(self, started: float) -> bool:
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                await self._check()
+        except (DatabaseError, TimeoutError) as error:
+            logger.warning("A check of the database failed: %s", error)
+            return False
+        self._started = started
+        return True

@@ -1,0 +1,208 @@
+"""The process: everything that its requests share, started by the first of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Awaitable, Coroutine, Mapping
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from mcp_app.auth.permissions import Permissions, UserRows
+from mcp_app.catalog.registry import Registry, mcp
+from mcp_app.catalog.snapshot import Catalog
+from mcp_app.conf import mcp_settings
+from mcp_app.pools.database import reader, writer
+from mcp_app.pools.user_threads import UserThreads
+from mcp_app.process.announcements import Announcements
+from mcp_app.process.freshness import Gate
+from mcp_app.process.lifecycle import install_drain
+from mcp_app.process.loading import load_catalogs
+from mcp_app.protocol.errors import Refused, Unavailable
+from mcp_app.server.exchange import Adapters, End, Exchange
+from mcp_app.server.invocation import InvocationPlaces
+from mcp_app.server.request_state import StateSealer, derived_key
+from mcp_app.streams.listeners import Listeners
+from mcp_app.streams.questions import OpenQuestions
+from mcp_app.streams.sessions import OpenSession, SessionStore
+from mcp_app.streams.steps import StoredSteps
+
+logger = logging.getLogger("mcp_app.process")
+
+
+class Process:
+    """One per OS process and loop; everything here is used on that loop only."""
+
+    def __init__(self, registry: Registry = mcp) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.pid = os.getpid()
+        self.registry = registry
+        self.stopping = False
+        self.limits = mcp_settings.limits
+        self.listeners = Listeners()
+        self.questions = OpenQuestions()
+        self.permissions = Permissions()
+        self.sessions = SessionStore(self.limits, self._session_closed)
+        self.threads = UserThreads(mcp_settings.threads)
+        self.running: set[Exchange] = set()
+        self._catalogs: Mapping[str, Catalog] = {}
+        self._announcements = Announcements(self.listeners, self._look_again)
+        self.gate = Gate(self._check)
+        self.adapters = self._adapters()
+        self._heartbeat: asyncio.TimerHandle | None = None
+
+    def _adapters(self) -> Adapters:
+        secrets = _secrets()
+        around = tuple(import_string(path) for path in mcp_settings.around)
+        return Adapters(
+            loop=self.loop,
+            sessions=self.sessions,
+            questions=self.questions,
+            steps=StoredSteps(),
+            users=UserRows(),
+            topics=self._announcements,
+            user_code=InvocationPlaces(self.loop, self.threads, around),
+            sealer=StateSealer(
+                secrets,
+                age=self.limits.request_state_age,
+                size=self.limits.request_state_size,
+            ),
+            cursor_keys=[derived_key(each, "cursors") for each in secrets],
+            limits=self.limits,
+            coerce=mcp_settings.coerce,
+        )
+
+    # -- serving ----------------------------------------------------------------
+
+    def catalog(self, slug: str) -> Catalog:
+        """Return a server's catalog; 404 where there is no such server."""
+        found = self._catalogs.get(slug)
+        if found is None:
+            raise Refused(404, f"There is no MCP server {slug!r} here.")
+        return found
+
+    def refuse_if_stopping(self) -> None:
+        if self.stopping:
+            raise Unavailable("This process is stopping.", retry_after=2)
+
+    def start(
+        self, exchange: Exchange, work: Coroutine[Any, Any, tuple[int, bytes]]
+    ) -> asyncio.Task[tuple[int, bytes]]:
+        """Run a request as a task of its own, known to its session and to the drain."""
+        task = self.loop.create_task(work)
+        exchange.task = task
+        self.running.add(exchange)
+        if exchange.session is not None:
+            exchange.session.running[exchange.request_id] = exchange
+        task.add_done_callback(partial(self._finished, exchange))
+        return task
+
+    def _finished(self, exchange: Exchange, _: object) -> None:
+        self.running.discard(exchange)
+        if exchange.session is not None:
+            exchange.session.running.pop(exchange.request_id, None)
+
+    async def _check(self) -> None:
+        """Bring the caches up to date, with one statement where nothing changed."""
+        news = await reader.run(self._announcements.read)
+        if news.rows_changed:
+            self._catalogs = await reader.run(load_catalogs, self.registry)
+            self.permissions.forget()
+        self._announcements.announce(news)
+
+    # -- streams ----------------------------------------------------------------
+
+    def listen(self, listener: Any) -> None:
+        """Open a stream; the first one starts the heartbeat and the looking."""
+        if self.limits.rates and len(self.listeners) >= self.limits.streams_per_process:
+            raise Unavailable("This process has as many open streams as it may.")
+        self.listeners.add(listener)
+        if self._heartbeat is None:
+            self._beat_later()
+
+    def _beat_later(self) -> None:
+        self._heartbeat = self.loop.call_later(1.0, self._tick, 1)
+
+    def _tick(self, count: int) -> None:
+        """Look for changes each second while somebody listens; beat less often."""
+        if not self.listeners and not self.running:
+            self._heartbeat = None
+            return
+        if count >= self.limits.heartbeat:
+            count = 0
+            for listener in self.listeners:
+                listener.beat()
+        self._heartbeat = self.loop.call_later(1.0, self._tick, count + 1)
+        if not self.gate.fresh(time.monotonic()):
+            self.spawn(self._looked())
+
+    async def _look_again(self) -> None:
+        self.gate.expire()
+        await self._looked()
+
+    async def _looked(self) -> None:
+        try:
+            await self.gate.wait(time.monotonic())
+        except Unavailable:
+            # The streams stay open: the next look may succeed.
+            return
+
+    def spawn(self, work: Awaitable[None]) -> None:
+        """Let something run beside the requests."""
+        task = asyncio.ensure_future(work)
+        self._announcements.keep(task)
+
+    def _session_closed(self, session: OpenSession) -> None:
+        for exchange in list(session.running.values()):
+            exchange.stop(End.CANCELLED)
+        for stream in list(session.streams):
+            stream.end()
+
+    # -- the end ----------------------------------------------------------------
+
+    async def drain(self) -> None:
+        """Refuse new work, end the streams, and give running calls their time."""
+        self.stopping = True
+        for listener in self.listeners:
+            listener.end(retry_ms=random.randint(2_000, 5_000))  # noqa: S311
+        deadline = self.loop.time() + self.limits.drain
+        while self.running and self.loop.time() < deadline:
+            await asyncio.sleep(0.05)
+        for exchange in list(self.running):
+            exchange.stop(End.SHUT_DOWN)
+        await asyncio.sleep(0)
+
+    def close(self) -> None:
+        """Let go of threads and connections."""
+        self.threads.close()
+        reader.close()
+        writer.close()
+
+
+def _secrets() -> list[str]:
+    if mcp_settings.state_keys:
+        return list(mcp_settings.state_keys)
+    return [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+
+
+_current: Process | None = None
+_lock = threading.Lock()
+
+
+def process() -> Process:
+    """Return the process of the running loop; a fork or a new loop gets its own."""
+    global _current  # noqa: PLW0603 - one per OS process is what this is
+    loop = asyncio.get_running_loop()
+    current = _current
+    if current is None or current.loop is not loop or current.pid != os.getpid():
+        with _lock:
+            current = _current = Process()
+        install_drain(current)
+    return current

@@ -1,0 +1,260 @@
+"""Content blocks, icons and annotations, and what each revision gets of them.
+
+A block that a revision does not know becomes a text block that says the same
+(server/tools and server/prompts of each revision).
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from mcp_app.protocol.jsonrpc import JsonObject
+    from mcp_app.protocol.revisions import Revision
+
+Role = Literal["user", "assistant"]
+Theme = Literal["light", "dark"]
+
+
+def _without_none(**members: object) -> JsonObject:
+    return {name: value for name, value in members.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Icon:
+    """`src` is an https or data URI; `sizes` are like "48x48" or "any"."""
+
+    src: str
+    mime_type: str | None = None
+    sizes: Sequence[str] | None = None
+    theme: Theme | None = None
+
+    def to_wire(self) -> JsonObject:
+        return _without_none(
+            src=self.src,
+            mimeType=self.mime_type,
+            sizes=list(self.sizes) if self.sizes is not None else None,
+            theme=self.theme,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotations:
+    """`priority` is from 0 to 1; `last_modified` is ISO 8601."""
+
+    audience: Sequence[Role] | None = None
+    priority: float | None = None
+    last_modified: str | None = None
+
+    def to_wire(self) -> JsonObject:
+        return _without_none(
+            audience=list(self.audience) if self.audience is not None else None,
+            priority=self.priority,
+            lastModified=self.last_modified,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """What all content blocks have."""
+
+    type: ClassVar[str]
+    annotations: Annotations | None = None
+    meta: Mapping[str, object] | None = None
+
+    def members(self) -> JsonObject:
+        """Return the block's own members as the newest revision names them."""
+        raise TypeError(f"{type(self).__name__} is abstract.")
+
+    def as_text(self) -> str:
+        """Say the same to a revision that does not know this type."""
+        raise TypeError(f"{type(self).__name__} is abstract.")
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Block):
+    """Plain text."""
+
+    type = "text"
+    text: str
+
+    def members(self) -> JsonObject:
+        return {"text": self.text}
+
+    def as_text(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class _Media(Block):
+    data: bytes
+    mime_type: str
+
+    def members(self) -> JsonObject:
+        return {
+            "data": b64encode(self.data).decode("ascii"),
+            "mimeType": self.mime_type,
+        }
+
+    def as_text(self) -> str:
+        encoded = b64encode(self.data).decode("ascii")
+        return f"data:{self.mime_type};base64,{encoded}"
+
+
+@dataclass(frozen=True, slots=True)
+class Image(_Media):
+    """Bytes of an image; base64 on the wire."""
+
+    type = "image"
+
+
+@dataclass(frozen=True, slots=True)
+class Audio(_Media):
+    """Bytes of a recording; base64 on the wire."""
+
+    type = "audio"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLink(Block):
+    """A resource that the client may read; `size` is in bytes."""
+
+    type = "resource_link"
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    icons: Sequence[Icon] | None = None
+
+    def members(self) -> JsonObject:
+        return _without_none(
+            uri=self.uri,
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            mimeType=self.mime_type,
+            size=self.size,
+            icons=[icon.to_wire() for icon in self.icons] if self.icons else None,
+        )
+
+    def as_text(self) -> str:
+        label = self.title or self.name
+        described = f": {self.description}" if self.description else ""
+        return f"{label} <{self.uri}>{described}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceContents:
+    """Contents of a resource: exactly one of `text` and `blob` (bytes)."""
+
+    uri: str
+    text: str | None = None
+    blob: bytes | None = None
+    mime_type: str | None = None
+    meta: Mapping[str, object] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.text is None) == (self.blob is None):
+            raise ValueError(
+                f"The contents of {self.uri} need either text or blob, not both."
+            )
+
+    def to_wire(self, revision: Revision) -> JsonObject:
+        encoded = None if self.blob is None else b64encode(self.blob).decode("ascii")
+        return revision.keep(
+            "contents",
+            _without_none(
+                uri=self.uri,
+                mimeType=self.mime_type,
+                text=self.text,
+                blob=encoded,
+                _meta=self.meta,
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedResource(Block):
+    """A resource's contents inside a message."""
+
+    type = "resource"
+    resource: ResourceContents
+
+    def as_text(self) -> str:
+        return self.resource.text or f"<{self.resource.uri}>"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse(Block):
+    """Sampling: the model wants a tool to be called (client/sampling)."""
+
+    type = "tool_use"
+    id: str
+    name: str
+    input: Mapping[str, object]
+
+    def members(self) -> JsonObject:
+        return {"id": self.id, "name": self.name, "input": dict(self.input)}
+
+    def as_text(self) -> str:
+        return f"[tool use {self.id}: {self.name}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult(Block):
+    """Sampling: what a tool gave that the model wanted to be called."""
+
+    type = "tool_result"
+    tool_use_id: str
+    content: Sequence[Block]
+    structured: Mapping[str, object] | None = None
+    is_error: bool = False
+
+    def as_text(self) -> str:
+        said = "\n".join(block.as_text() for block in self.content)
+        return f"[tool result {self.tool_use_id}]\n{said}"
+
+
+def block_to_wire(block: Block, revision: Revision) -> JsonObject:
+    """Return a block as a member of `content` in that revision."""
+    return _to_wire(block, revision, revision.content)
+
+
+def sampling_block_to_wire(block: Block, revision: Revision) -> JsonObject:
+    """Return a block as content of a sampling message in that revision."""
+    return _to_wire(block, revision, revision.sampling_content)
+
+
+def _to_wire(block: Block, revision: Revision, known: frozenset[str]) -> JsonObject:
+    if block.type == "text" and block.annotations is None and block.meta is None:
+        return {"type": "text", **block.members()}
+    if block.type not in known:
+        said = Text(block.as_text(), annotations=block.annotations, meta=block.meta)
+        return _to_wire(said, revision, known)
+    wire = {"type": block.type, **_own_members(block, revision)}
+    if block.annotations is not None:
+        wire["annotations"] = revision.keep("annotations", block.annotations.to_wire())
+    if block.meta is not None and "_meta" in revision.fields["block"]:
+        wire["_meta"] = dict(block.meta)
+    return wire
+
+
+def _own_members(block: Block, revision: Revision) -> JsonObject:
+    if isinstance(block, EmbeddedResource):
+        return {"resource": block.resource.to_wire(revision)}
+    if isinstance(block, ToolResult):
+        return _without_none(
+            toolUseId=block.tool_use_id,
+            content=[block_to_wire(inner, revision) for inner in block.content],
+            structuredContent=block.structured,
+            isError=block.is_error or None,
+        )
+    members = block.members()
+    if isinstance(block, ResourceLink):
+        return revision.keep("block", members)
+    return members

@@ -1,0 +1,156 @@
+"""Errors of the protocol; each carries its wire answer.
+
+    ProtocolError
+    ├── ParseError                   -32700  the body is not strict JSON
+    ├── InvalidRequest               -32600  the JSON is not an envelope, or is not allowed here
+    │   └── Refused                  -32600  HTTP refuses it before the protocol is asked
+    ├── MethodNotFound               -32601
+    ├── InvalidParams                -32602
+    │   ├── IncompleteMeta           -32602  `_meta` of the stateless era
+    │   └── ResourceNotFound         -32602 or -32002, as the revision says
+    ├── InternalError                -32603
+    │   └── Unavailable              -32603  an outage, a stop, or a limit: call again later
+    ├── HeaderMismatch               -32020
+    ├── MissingClientCapability      -32021
+    ├── UnsupportedProtocolVersion   -32022
+    └── UrlElicitationRequired       -32042
+
+They are turned into a message in one place (`server.dispatch`) and into a status
+in one place (`transports.endpoint`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from mcp_app.protocol.jsonrpc import JsonObject
+
+
+class ProtocolError(Exception):
+    """A failure that has a JSON-RPC error as its answer.
+
+    `message` is a sentence for the person who reads the client's log; `data` is
+    the error's `data` member (JSON) or None.  `http_status` is the status where
+    the message travels alone over HTTP; `headers` go with it.  `request_id` is the
+    id to answer with, where the envelope was refused but its id could be read.
+    """
+
+    code: ClassVar[int] = -32603
+    http_status: int = 200
+    request_id: str | int | None = None
+
+    def __init__(self, message: str, data: JsonObject | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.data = data
+        self.headers: Mapping[str, str] = {}
+
+
+class ParseError(ProtocolError):
+    """The body is not JSON as RFC 8259 and our strict reader want it."""
+
+    code = -32700
+    http_status = 400
+
+
+class InvalidRequest(ProtocolError):
+    """JSON, but no JSON-RPC 2.0 message, or one that is not allowed here."""
+
+    code = -32600
+    http_status = 400
+
+
+class Refused(InvalidRequest):
+    """HTTP's own refusals: 401, 403, 404, 405, 406, 413, 415, 421."""
+
+    def __init__(
+        self, http_status: int, message: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.http_status = http_status
+        self.headers = headers or {}
+
+
+class MethodNotFound(ProtocolError):
+    """The revision has no such method; its HTTP status is the revision's."""
+
+    code = -32601
+
+
+class InvalidParams(ProtocolError):
+    """The method exists; its parameters do not fit."""
+
+    code = -32602
+
+
+class IncompleteMeta(InvalidParams):
+    """A request of the stateless era lacks a required `_meta` field."""
+
+    http_status = 400
+
+
+class ResourceNotFound(InvalidParams):
+    """No resource has this URI; the code on the wire is the revision's."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__("Resource not found", {"uri": uri})
+
+
+class InternalError(ProtocolError):
+    """Our fault; the message says nothing about the inside."""
+
+    code = -32603
+
+
+class Unavailable(InternalError):
+    """An outage, a stop or a limit; `retry_after` is in seconds."""
+
+    http_status = 503
+
+    def __init__(
+        self, message: str, *, retry_after: int = 2, http_status: int = 503
+    ) -> None:
+        super().__init__(message)
+        self.http_status = http_status
+        self.headers = {"Retry-After": str(retry_after)}
+
+
+class HeaderMismatch(ProtocolError):
+    """A routing header is missing, repeated, malformed, or contradicts the body."""
+
+    code = -32020
+    http_status = 400
+
+
+class MissingClientCapability(ProtocolError):
+    """Processing needs capabilities that the client did not declare."""
+
+    code = -32021
+    http_status = 400
+
+    def __init__(self, message: str, required: JsonObject) -> None:
+        super().__init__(message, {"requiredCapabilities": required})
+
+
+class UnsupportedProtocolVersion(ProtocolError):
+    """The request names a revision that this endpoint does not speak."""
+
+    code = -32022
+    http_status = 400
+
+    def __init__(self, requested: str, supported: Sequence[str]) -> None:
+        super().__init__(
+            f"Unsupported protocol version: {requested}",
+            {"supported": list(supported), "requested": requested},
+        )
+
+
+class UrlElicitationRequired(ProtocolError):
+    """2025-11-25: the person must visit a URL first (client/elicitation)."""
+
+    code = -32042
+
+    def __init__(self, message: str, elicitations: Sequence[JsonObject]) -> None:
+        super().__init__(message, {"elicitations": list(elicitations)})

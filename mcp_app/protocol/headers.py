@@ -1,0 +1,278 @@
+"""The headers of a request: singletons, Accept, and those that mirror the body.
+
+Mirrored headers are those of 2026-07-28, basic/transports/streamable-http, Request
+Metadata; whatever is wrong with them is a HeaderMismatch.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from mcp_app.protocol.errors import HeaderMismatch, ProtocolError, Refused
+from mcp_app.protocol.jsonrpc import Path, place
+from mcp_app.protocol.schema_graph import every_subschema
+
+LARGEST_MIRRORED = 2**53 - 1
+"""Integers beyond ± this are not safe in JavaScript and are not mirrored."""
+
+_MIRRORED_TYPES = frozenset({"integer", "string", "boolean"})
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_INTEGER = re.compile(r"([+-]?[0-9]{1,40})(?:\.0{1,40})?")
+_SENTINEL_START, _SENTINEL_END = "=?base64?", "?="
+_QUALITY = re.compile(r"0(?:\.0*)?")
+
+_SINGLETONS = frozenset(
+    {b"host", b"origin", b"authorization", b"content-type", b"last-event-id"}
+)
+
+
+class Headers:
+    """The headers of an ASGI scope: pairs of bytes, names in lower case.
+
+    A header that may stand only once and stands twice raises: HeaderMismatch for
+    the mirroring ones (`Mcp-…`), Refused for the others, 403 for `Origin`.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
+        pairs = list(raw)
+        self._values = dict(pairs)
+        if len(self._values) != len(pairs):
+            self._values = _combined(pairs)
+
+    def get(self, name: bytes) -> str | None:
+        """The value without surrounding white space, or None; one byte a character.
+
+        A header that stood several times has its values joined with commas.
+        """
+        value = self._values.get(name)
+        return None if value is None else value.strip(b" \t").decode("latin-1")
+
+
+def _combined(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1 and (name in _SINGLETONS or name.startswith(b"mcp-")):
+            raise _repeated(name)
+    values: dict[bytes, bytes] = {}
+    for name, value in pairs:
+        values[name] = values[name] + b", " + value if name in values else value
+    return values
+
+
+def _repeated(name: bytes) -> ProtocolError:
+    shown = name.decode("latin-1").title()[:80]
+    if name.startswith(b"mcp-") and name != b"mcp-session-id":
+        return HeaderMismatch(
+            f"Header mismatch: the {shown} header stands more than once"
+        )
+    status = 403 if name == b"origin" else 400
+    return Refused(status, f"The {shown} header stands more than once.")
+
+
+@dataclass(frozen=True, slots=True)
+class Accepts:
+    """What a client takes: a JSON body, an event stream."""
+
+    json: bool
+    events: bool
+
+
+@lru_cache(maxsize=256)
+def accepts(value: str | None) -> Accepts:
+    """What an `Accept` header allows; an absent or empty one allows both.
+
+    The most specific range that fits decides, and `q=0` takes away.
+    """
+    ranges = dict(_media_range(item) for item in (value or "*/*").split(","))
+    return Accepts(
+        json=_is_taken(ranges, "application/json"),
+        events=_is_taken(ranges, "text/event-stream"),
+    )
+
+
+def _media_range(item: str) -> tuple[str, bool]:
+    """The range in lower case, and whether its quality is above 0."""
+    media, *parameters = (part.strip().lower() for part in item.split(";"))
+    qualities = [part[2:].strip() for part in parameters if part.startswith("q=")]
+    return media, not any(_QUALITY.fullmatch(quality) for quality in qualities)
+
+
+def _is_taken(ranges: Mapping[str, bool], media: str) -> bool:
+    any_subtype = f"{media.split('/', 1)[0]}/*"
+    return next(
+        (ranges[name] for name in (media, any_subtype, "*/*") if name in ranges), False
+    )
+
+
+@lru_cache(maxsize=256)
+def is_json(content_type: str | None) -> bool:
+    """Whether it is `application/json`, alone or with `charset=utf-8`."""
+    media, *parameters = (
+        part.strip().lower() for part in (content_type or "").split(";")
+    )
+    return media == "application/json" and parameters in (
+        [],
+        ["charset=utf-8"],
+        ['charset="utf-8"'],
+    )
+
+
+def decode(value: str) -> str:
+    """What a mirroring header says: `=?base64?…?=` decoded, anything else as it is.
+
+    Raises HeaderMismatch for characters that are not visible ASCII, space or tab,
+    and for Base64 that is not exactly what an encoder writes for UTF-8 text.
+    """
+    if not value.isascii() or not value.replace("\t", " ").isprintable():
+        raise HeaderMismatch("Header mismatch: a header value has invalid characters.")
+    inside = value.removeprefix(_SENTINEL_START)
+    # One `?` cannot be both the start's and the end's.
+    if inside == value or not inside.endswith(_SENTINEL_END):
+        return value
+    encoded = inside.removesuffix(_SENTINEL_END).encode()
+    try:
+        decoded = binascii.a2b_base64(encoded, strict_mode=True)
+        text = decoded.decode()
+    except ValueError:
+        text = None
+    if text is None or binascii.b2a_base64(decoded, newline=False) != encoded:
+        raise HeaderMismatch("Header mismatch: a header value is not valid Base64.")
+    return text
+
+
+def check_routing(headers: Headers, method: str, name: str | None) -> None:
+    """Raises HeaderMismatch unless the headers say what the body says.
+
+    `name` is `params.name`, `params.uri` or what else the method is routed by; None
+    where `Mcp-Name` is not required, and then it is not looked at.
+    """
+    said_method = headers.get(b"mcp-method")
+    if said_method != method:
+        raise _mismatch("Mcp-Method", said_method, method)
+    if name is None:
+        return
+    said_name = headers.get(b"mcp-name")
+    if said_name is None or decode(said_name) != name:
+        raise _mismatch("Mcp-Name", said_name, name)
+
+
+def _mismatch(header: str, said: str | None, body: object) -> HeaderMismatch:
+    if said is None:
+        return HeaderMismatch(f"Header mismatch: the {header} header is missing")
+    return HeaderMismatch(
+        f"Header mismatch: {header} header value {_shown(said)} does not match body "
+        f"value {_shown(body)}"
+    )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return repr(value[:100])
+    if isinstance(value, Mapping | list):
+        return "of another type"
+    return json.dumps(value)[:100]
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredParameter:
+    """A parameter that stands in `Mcp-Param-{header}`, too; `type` is its JSON type."""
+
+    path: tuple[str, ...]
+    header: str
+    type: str
+    name: bytes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Known once per tool, looked up in every call.
+        name = f"mcp-param-{self.header.lower()}".encode()
+        object.__setattr__(self, "name", name)
+
+
+def mirrored_parameters(schema: Mapping[str, object]) -> tuple[MirroredParameter, ...]:
+    """The parameters with an `x-mcp-header`; raises ValueError with a sentence.
+
+    The annotation is a non-empty token, unique without regard to case, on an
+    integer, string or boolean that is reached through `properties` alone; clients
+    drop a tool that breaks this.
+    """
+    parameters = tuple(
+        _mirrored(path, inner)
+        for path, _, inner in every_subschema(schema)
+        if "x-mcp-header" in inner
+    )
+    names = Counter(parameter.name for parameter in parameters)
+    for parameter in parameters:
+        if names[parameter.name] > 1:
+            raise ValueError(
+                f"The x-mcp-header {parameter.header!r} stands on more than one "
+                "parameter; upper and lower case are the same."
+            )
+    return parameters
+
+
+def _mirrored(path: Path, schema: Mapping[str, object]) -> MirroredParameter:
+    header, kind = schema["x-mcp-header"], schema.get("type")
+    if not isinstance(header, str) or not _TOKEN.fullmatch(header):
+        raise ValueError(
+            f"The x-mcp-header {header!r} at {place(path)} is not a token of letters, "
+            "digits and !#$%&'*+-.^_`|~."
+        )
+    if not path or set(path[::2]) != {"properties"}:
+        raise ValueError(
+            f"The x-mcp-header {header!r} at {place(path)} is not reached from the "
+            "root through 'properties' alone."
+        )
+    if not isinstance(kind, str) or kind not in _MIRRORED_TYPES:
+        raise ValueError(
+            f"The x-mcp-header {header!r} at {place(path)} is on the type {kind!r}; "
+            "only an integer, a string or a boolean can be mirrored."
+        )
+    return MirroredParameter(tuple(map(str, path[1::2])), header, kind)
+
+
+def check_mirrored(
+    parameters: Sequence[MirroredParameter],
+    headers: Headers,
+    arguments: Mapping[str, object],
+) -> None:
+    """Raises HeaderMismatch unless each header says what its argument says.
+
+    An argument that is absent or null has no header: one that is there is refused,
+    because whoever routed by it was told something that the body does not say.
+    """
+    for parameter in parameters:
+        said = headers.get(parameter.name)
+        value = _argument(arguments, parameter.path)
+        if value is None and said is None:
+            continue
+        if said is None or not _says(decode(said), value):
+            raise _mismatch(f"Mcp-Param-{parameter.header}", said, value)
+
+
+def _argument(arguments: Mapping[str, object], path: tuple[str, ...]) -> object:
+    value: object = arguments
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _says(text: str, value: object) -> bool:
+    """Whether a header's text stands for the value; compared by the value's type.
+
+    A value that is no string, integer or boolean has no text.
+    """
+    if isinstance(value, str):
+        return text == value
+    if isinstance(value, bool):
+        return text == ("true" if value else "false")
+    number = _INTEGER.fullmatch(text)
+    if number is None or not isinstance(value, int | float):
+        return False
+    return int(number[1]) == value and abs(value) <= LARGEST_MIRRORED

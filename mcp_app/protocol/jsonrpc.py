@@ -1,0 +1,465 @@
+"""JSON in and JSON out.
+
+`read` takes what RFC 8259 allows and nothing on which two readers could differ
+(duplicate keys, NaN, lone surrogates); `write` never turns a value into something
+else in silence.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import time, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import singledispatch
+from math import isfinite
+from typing import Any, NoReturn, TypeAlias, cast
+
+from orjson import (
+    OPT_PASSTHROUGH_DATACLASS,
+    OPT_SORT_KEYS,
+    Fragment,
+    JSONDecodeError,
+    JSONEncodeError,
+    dumps,
+    loads,
+)
+
+from mcp_app.protocol.errors import ParseError
+
+JsonObject: TypeAlias = dict[str, Any]
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+Path: TypeAlias = tuple[str | int, ...]
+
+INTEGER_DIGITS = 4300
+"""Digits of one integer; more would make reading and writing it quadratic."""
+
+WRITTEN_DEPTH = 254
+"""Containers within containers that `write` follows: orjson's own limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """What one body may hold.
+
+    `depth` counts containers within containers (`[]` is 1).  `nodes` counts commas
+    and opening brackets outside strings, which is at least the number of values
+    less one.
+    """
+
+    depth: int = 64
+    nodes: int = 100_000
+
+
+DEFAULT_LIMITS = ReadLimits()
+
+
+def read(body: bytes, limits: ReadLimits = DEFAULT_LIMITS) -> object:
+    """The value of `body`; raises ParseError where it is not strict JSON.
+
+    Strict is: UTF-8 without a byte order mark, no duplicate keys, no NaN, Infinity
+    or number beyond a double, no lone surrogates, exact integers, within `limits`.
+    """
+    if len(body) > limits.nodes:
+        _check_nodes(body, limits)
+    try:
+        value: object = loads(body)
+        exact = dumps(value) == body
+    except (JSONDecodeError, JSONEncodeError):
+        exact = False
+    if not exact:
+        return _read_strictly(body, limits)
+    # What comes out as it went in cannot have held anything that a strict reader
+    # refuses: a second key, a rounded integer or a lone surrogate would show.
+    if body.count(b"[") + body.count(b"{") > limits.depth:
+        _check_depth(body, limits)
+    return value
+
+
+def _read_strictly(body: bytes, limits: ReadLimits) -> object:
+    _check_depth(body, limits)
+    value = _decode(_text(body))
+    if _ESCAPED_SURROGATE.search(body):
+        _check_surrogates(value)
+    return value
+
+
+def _text(body: bytes) -> str:
+    if not body:
+        raise ParseError("The body is empty.")
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise ParseError(f"The body is not UTF-8 at byte {error.start}.") from None
+    if text.startswith("\ufeff"):
+        raise ParseError("The body starts with a byte order mark; JSON has none.")
+    return text
+
+
+def _decode(text: str) -> object:
+    try:
+        value: object = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise ParseError(
+            f"The body is not JSON: {error.msg} at character {error.pos}."
+        ) from None
+    except RecursionError:
+        raise ParseError("The body is nested too deeply to be read.") from None
+    return value
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        key, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ParseError(f"The key {key[:80]!r} stands twice in one object.")
+    return members
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ParseError(f"{name} is not a JSON number.")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ParseError(f"The number {text[:40]} is beyond the range of a double.")
+    return number
+
+
+def _integer(text: str) -> int:
+    if len(text) > INTEGER_DIGITS:
+        raise ParseError(
+            f"An integer has {len(text)} digits; the limit is {INTEGER_DIGITS}."
+        )
+    return int(text)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique,
+    parse_constant=_no_constant,
+    parse_float=_finite,
+    parse_int=_integer,
+)
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def _check_surrogates(value: object) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ParseError("A string holds half of a surrogate pair.") from None
+
+
+_ONE_BRACKET = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+
+
+def _without_strings(body: bytes) -> bytes:
+    """What stands outside strings, given that the body is JSON.
+
+    Every second piece between quotes is a string's inside once the escapes that
+    can hold a quote are gone.  For anything but JSON the answer means nothing, and
+    the reader refuses it anyway.
+    """
+    if b"\\" in body:
+        body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b"".join(body.split(b'"')[::2])
+
+
+def depth(body: bytes, most: int) -> int:
+    """How many containers the JSON text nests; `most` + 1 for anything above."""
+    brackets = _without_strings(body).translate(_ONE_BRACKET, _NO_BRACKETS)
+    # Each round takes away the innermost pairs, which is one level of every branch.
+    for level in range(most):
+        if not brackets:
+            return level
+        fewer = brackets.replace(b"[]", b"")
+        if len(fewer) == len(brackets):
+            break
+        brackets = fewer
+    return most + bool(brackets)
+
+
+def node_count(body: bytes) -> int:
+    """Commas and opening brackets outside strings; the values are at most one more."""
+    outside = _without_strings(body)
+    return outside.count(b",") + outside.count(b"[") + outside.count(b"{")
+
+
+def _check_depth(body: bytes, limits: ReadLimits) -> None:
+    if body.count(b"[") + body.count(b"{") <= limits.depth:
+        return
+    if depth(body, limits.depth) > limits.depth:
+        raise ParseError(
+            f"The body nests more than {limits.depth} arrays and objects, "
+            "or does not close them."
+        )
+
+
+def _check_nodes(body: bytes, limits: ReadLimits) -> None:
+    if node_count(body) > limits.nodes:
+        raise ParseError(f"The body holds more than {limits.nodes} values.")
+
+
+class UnserializableValue(ValueError):
+    """A value has no JSON form; `path` names its place, like `$.items[3].price`."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path} {reason}")
+        self.path = path
+
+
+def write(value: object) -> bytes:
+    """Compact JSON in UTF-8; raises UnserializableValue, naming the place.
+
+    Written as text: dates and times, durations (ISO 8601), Decimal, UUID, bytes
+    (base64) and lazy strings; as their value: enumerations; as objects: mappings,
+    dataclasses and pydantic models; as arrays: tuples and sets, sorted where they
+    can be.  Keys that are no strings become their text.  `orjson.Fragment` is
+    copied as it is.
+    """
+    return _write(value, OPT_PASSTHROUGH_DATACLASS)
+
+
+def canonical(value: object) -> bytes:
+    """`write` with sorted keys, for digests; what is in a Fragment stays as it is."""
+    return _write(value, OPT_PASSTHROUGH_DATACLASS | OPT_SORT_KEYS)
+
+
+def _write(value: object, options: int) -> bytes:
+    try:
+        text = dumps(value, _converted, options)
+    except JSONEncodeError:
+        return dumps(_plain(value, ()), option=options)
+    # orjson writes NaN and Infinity as null; only a look at the value tells them
+    # from None, and only where there is a null at all.
+    if b"null" in text and not _is_plain(value):
+        _plain(value, ())
+    return text
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value that orjson has written is surely without NaN; quick."""
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        kind = type(item)
+        if kind is dict:
+            rest.extend(cast("JsonObject", item).values())
+        elif kind is list:
+            rest.extend(cast("list[object]", item))
+        elif kind not in _SCALARS and not _is_finite(item):
+            return False
+    return True
+
+
+def _is_finite(value: object) -> bool:
+    return type(value) is float and isfinite(value)
+
+
+def place(path: Iterable[str | int]) -> str:
+    """A path in the form `$.items[3]["odd key"]`."""
+    return "$" + "".join(map(_step, path))
+
+
+def _step(key: str | int) -> str:
+    if isinstance(key, int):
+        return f"[{key}]"
+    return f".{key}" if key.isidentifier() else f"[{json.dumps(key[:80])}]"
+
+
+def _refused(path: Path, reason: str) -> UnserializableValue:
+    return UnserializableValue(place(path), reason)
+
+
+def _plain(value: object, path: Path) -> object:
+    """`value` out of what orjson writes without loss, or UnserializableValue."""
+    plain = _PLAIN.get(type(value))
+    if plain is None:
+        plain = next(
+            (_PLAIN[kind] for kind in type(value).__mro__ if kind in _PLAIN),
+            _plain_other,
+        )
+    return plain(value, path)
+
+
+def _unchanged(value: object, path: Path) -> object:
+    return value
+
+
+def _plain_text(value: str, path: Path) -> str:
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise _refused(path, "holds half of a surrogate pair.") from None
+    return value
+
+
+def _plain_integer(value: int, path: Path) -> object:
+    if -(1 << 63) <= value < (1 << 64):
+        return value
+    try:
+        return Fragment(int.__repr__(value))
+    except ValueError:
+        raise _refused(path, "is an integer with too many digits.") from None
+
+
+def _plain_float(value: float, path: Path) -> float:
+    if not isfinite(value):
+        raise _refused(path, f"is {value}, which JSON cannot say.")
+    return value
+
+
+def _plain_members(value: Mapping[object, object], path: Path) -> dict[str, object]:
+    _check_written_depth(path)
+    members: dict[str, object] = {}
+    for key, member in value.items():
+        name = key if type(key) is str else _name(key, path)
+        if name in members:
+            raise _refused(path, f"has two keys that are written as {name!r}.")
+        members[_plain_text(name, path)] = _plain(member, (*path, name))
+    return members
+
+
+def _plain_items(value: Iterable[object], path: Path) -> list[object]:
+    _check_written_depth(path)
+    items: list[object] = []
+    # No comprehension: its frame would count against the recursion limit.
+    for index, item in enumerate(value):
+        items.append(_plain(item, (*path, index)))
+    return items
+
+
+def _check_written_depth(path: Path) -> None:
+    if len(path) >= WRITTEN_DEPTH:
+        raise _refused(
+            path[:3], f"is nested more than {WRITTEN_DEPTH} deep, or within itself."
+        )
+
+
+def _plain_enumeration(value: Enum, path: Path) -> object:
+    return _plain(value.value, path)
+
+
+def _plain_other(value: object, path: Path) -> object:
+    try:
+        converted = _converted(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise _refused(path, f"is of type {kind!r}, which JSON has not.") from None
+    return converted if converted is value else _plain(converted, path)
+
+
+def _name(key: object, path: Path) -> str:
+    """The text of a key that is not plainly a string."""
+    text = dumps(_plain(key, path)).decode()
+    if text[0] in "[{":
+        raise _refused(path, f"has a key of type {type(key).__name__!r}.")
+    return str(json.loads(text)) if text[0] == '"' else text
+
+
+_SCALARS = frozenset({str, int, bool, type(None), Fragment})
+_PLAIN: dict[type, Callable[[Any, Path], object]] = {
+    str: _plain_text,
+    int: _plain_integer,
+    float: _plain_float,
+    bool: _unchanged,
+    type(None): _unchanged,
+    dict: _plain_members,
+    list: _plain_items,
+    tuple: _plain_items,
+    Enum: _plain_enumeration,
+    Fragment: _unchanged,
+}
+
+
+@singledispatch
+def _converted(value: object) -> object:
+    """What orjson does not know, as something nearer to JSON; or TypeError."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _fields(value)
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if _is_lazy(type(value)):
+        return str(value)
+    if _is_native(value):
+        return value
+    raise TypeError
+
+
+def _is_native(value: object) -> bool:
+    """Whether orjson writes it (dates, UUIDs); never reached from orjson itself."""
+    try:
+        dumps(value)
+    except JSONEncodeError:
+        return False
+    return True
+
+
+def _is_lazy(kind: type) -> bool:
+    """Django's lazy strings, told by their class: this room does not import Django."""
+    return any(
+        base.__name__ == "Promise" and base.__module__ == "django.utils.functional"
+        for base in kind.__mro__
+    )
+
+
+def _fields(value: Any) -> dict[str, object]:
+    names = (field.name for field in dataclasses.fields(value))
+    return {name: getattr(value, name) for name in names if name[0] != "_"}
+
+
+@_converted.register
+def _(value: Decimal) -> str:
+    return str(value)
+
+
+@_converted.register
+def _(value: time) -> object:
+    # orjson writes a time only where it has no time zone.
+    return value.isoformat()
+
+
+@_converted.register(bytes)
+@_converted.register(bytearray)
+@_converted.register(memoryview)
+def _(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+@_converted.register(set)
+@_converted.register(frozenset)
+def _(value: set[Any]) -> list[object]:
+    try:
+        return sorted(value)
+    except TypeError:
+        return list(value)
+
+
+@_converted.register
+def _(value: tuple) -> list[object]:  # type: ignore[type-arg]
+    return list(value)
+
+
+@_converted.register
+def _(value: Mapping) -> dict[object, object]:  # type: ignore[type-arg]
+    return dict(value)
+
+
+@_converted.register
+def _(value: timedelta) -> str:
+    sign = "-" if value < timedelta(0) else ""
+    value = abs(value)
+    minutes, seconds = divmod(value.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    fraction = f".{value.microseconds:06}" if value.microseconds else ""
+    clock = f"{hours}H{minutes}M{seconds}{fraction}S"
+    return f"{sign}P{value.days}DT{clock}"

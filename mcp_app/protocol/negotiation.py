@@ -1,0 +1,134 @@
+"""Which era and revision a message belongs to (2026-07-28, basic/versioning).
+
+A message is stateless when its `_meta` names a protocol version, or when its
+`MCP-Protocol-Version` header is there and names no revision of the stateful era.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mcp_app.protocol.errors import (
+    HeaderMismatch,
+    IncompleteMeta,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    UnsupportedProtocolVersion,
+)
+from mcp_app.protocol.headers import check_routing
+from mcp_app.protocol.revisions import (
+    LATEST_STATEFUL,
+    STATEFUL,
+    STATELESS,
+    SUPPORTED_VERSIONS,
+    Revision,
+)
+
+if TYPE_CHECKING:
+    from mcp_app.protocol.envelope import Request
+    from mcp_app.protocol.headers import Headers
+    from mcp_app.protocol.jsonrpc import JsonObject
+
+PREFIX = "io.modelcontextprotocol/"
+PROTOCOL_VERSION = PREFIX + "protocolVersion"
+CLIENT_CAPABILITIES = PREFIX + "clientCapabilities"
+CLIENT_INFO = PREFIX + "clientInfo"
+LOG_LEVEL = PREFIX + "logLevel"
+SUBSCRIPTION_ID = PREFIX + "subscriptionId"
+SERVER_INFO = PREFIX + "serverInfo"
+
+VERSION_HEADER = b"mcp-protocol-version"
+
+NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""The member of `params` that `Mcp-Name` mirrors."""
+
+
+def meta_of(params: JsonObject) -> JsonObject | None:
+    """Return `_meta`, None where it is absent; raise where it is no object."""
+    meta = params.get("_meta")
+    if meta is None or type(meta) is dict:
+        return meta
+    raise InvalidParams("_meta must be an object.")
+
+
+def is_stateless(params: JsonObject, version_header: str | None) -> bool:
+    """Tell the era of a message from its parameters and its header."""
+    meta = params.get("_meta")
+    if type(meta) is dict and PROTOCOL_VERSION in meta:
+        return True
+    return version_header is not None and version_header not in STATEFUL
+
+
+def check_stateless(
+    request: Request, headers: Headers
+) -> tuple[Revision, JsonObject]:
+    """Return the revision and the `_meta` of a stateless request over HTTP.
+
+    The order is: header against body, version, `_meta`, headers that are missing,
+    method.
+    """
+    meta = meta_of(request.params) or {}
+    header = headers.get(VERSION_HEADER)
+    named = meta.get(PROTOCOL_VERSION)
+    if header is not None and named is not None and header != named:
+        raise HeaderMismatch(
+            f"Header mismatch: MCP-Protocol-Version header value {header!r} does not"
+            f" match body value {named!r}"
+        )
+    revision = _stateless_revision(named if header is None else header)
+    check_meta(meta)
+    if header is None:
+        raise HeaderMismatch("Header mismatch: MCP-Protocol-Version is missing")
+    if request.method not in revision.methods:
+        raise MethodNotFound(f"Method not found: {request.method}")
+    member = NAMED_BY.get(request.method)
+    name = request.params.get(member) if member is not None else None
+    check_routing(headers, request.method, name if type(name) is str else None)
+    return revision, meta
+
+
+def _stateless_revision(version: object) -> Revision:
+    revision = STATELESS.get(version) if isinstance(version, str) else None
+    if revision is None:
+        raise UnsupportedProtocolVersion(str(version), SUPPORTED_VERSIONS)
+    return revision
+
+
+def check_meta(meta: JsonObject) -> None:
+    """Raise unless the required fields of a stateless request are there."""
+    if type(meta.get(PROTOCOL_VERSION)) is not str:
+        raise IncompleteMeta(f"_meta must have {PROTOCOL_VERSION!r}, a string.")
+    if type(meta.get(CLIENT_CAPABILITIES)) is not dict:
+        raise IncompleteMeta(f"_meta must have {CLIENT_CAPABILITIES!r}, an object.")
+    if CLIENT_INFO in meta:
+        check_implementation(meta[CLIENT_INFO], f"_meta[{CLIENT_INFO!r}]")
+
+
+def check_implementation(value: object, place: str) -> None:
+    """Raise unless the value is an `Implementation`: a name and a version."""
+    if type(value) is not dict:
+        raise IncompleteMeta(f"{place} must be an object.")
+    for member in ("name", "version"):
+        if type(value.get(member)) is not str:
+            raise IncompleteMeta(f"{place} must have {member!r}, a string.")
+
+
+def check_session_version(revision: Revision, header: str | None) -> None:
+    """Raise where the header names another revision than the session's.
+
+    An absent header is accepted (2025-11-25, basic/transports, "Protocol Version
+    Header"): the session knows its revision.
+    """
+    if header is None or header == revision.version:
+        return
+    if revision.version_header or header not in STATEFUL:
+        raise InvalidRequest(
+            f"MCP-Protocol-Version is {header!r}; this session was opened with"
+            f" {revision.version!r}."
+        )
+
+
+def negotiated(requested: str) -> Revision:
+    """Return the revision that `initialize` answers with (basic/lifecycle)."""
+    return STATEFUL.get(requested, LATEST_STATEFUL)

@@ -1,0 +1,282 @@
+"""A JSON Schema as a graph: where its subschemas are, and what checking can cost.
+
+The validator has neither a step nor a time limit, so both are worked out here from
+the schema alone: how much it unfolds at one place of a value, and how much that
+grows from a value to the values in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple, TypeAlias
+from urllib.parse import unquote
+
+from mcp_app.protocol.jsonrpc import Path
+
+Schema: TypeAlias = Mapping[str, object]
+
+EXPANSION = 100_000
+"""Subschemas that may apply to one place of a value, references followed."""
+
+DEEPEST_VALUE = 64
+"""Levels for which growth is worked out; the strict reader lets no more in."""
+
+# Keywords that hold subschemas, by what these apply to.
+_CONDITIONS = {"if", "then", "else", "dependentSchemas", "dependencies"}
+_SAME_PLACE = _CONDITIONS | {"allOf", "anyOf", "oneOf", "not"}
+_OTHER_MEMBERS = {"additionalProperties", "unevaluatedProperties"}
+_MEMBERS = _OTHER_MEMBERS | {"patternProperties", "propertyNames"}
+_ITEMS = {"items", "additionalItems", "unevaluatedItems", "contains"}
+_DEFINITIONS = {"$defs", "definitions"}
+_NOWHERE = _DEFINITIONS | {"contentSchema"}
+_DEPENDENCIES = {"dependentSchemas", "dependencies"}
+_MAPS = _DEFINITIONS | _DEPENDENCIES | {"properties", "patternProperties"}
+_KEYWORDS = _SAME_PLACE | _MEMBERS | _ITEMS | _NOWHERE | {"properties", "prefixItems"}
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_ANCHORS = ("$anchor", "$dynamicAnchor")
+
+
+class SchemaError(ValueError):
+    """The schema is not one that we take; the message is a sentence for its author."""
+
+
+def subschemas(schema: Schema) -> Iterator[tuple[Path, object]]:
+    """The schemas directly in a schema, with the keys that lead to them."""
+    for keyword, inside in schema.items():
+        if keyword not in _KEYWORDS:
+            continue
+        if keyword in _MAPS and isinstance(inside, Mapping):
+            yield from (((keyword, name), member) for name, member in inside.items())
+        elif isinstance(inside, list):
+            yield from (((keyword, index), item) for index, item in enumerate(inside))
+        elif keyword not in _MAPS:
+            yield (keyword,), inside
+
+
+class Subschema(NamedTuple):
+    """A schema that is an object, its place, and how many schemas are around it."""
+
+    path: Path
+    depth: int
+    schema: Schema
+
+
+def every_subschema(schema: Schema) -> Iterator[Subschema]:
+    """The schema and all schemas in it that are objects, outermost first."""
+    found = [Subschema((), 0, schema)]
+    # The list grows while it is read.
+    for path, depth, outer in found:
+        yield Subschema(path, depth, outer)
+        found.extend(
+            Subschema((*path, *keys), depth + 1, inner)
+            for keys, inner in subschemas(outer)
+            if isinstance(inner, Mapping)
+        )
+
+
+@dataclass(slots=True)
+class _Node:
+    """What one schema applies: to the same place, to named and to any inner places."""
+
+    same: list[int] = field(default_factory=list)
+    named: dict[tuple[str, str | int], list[int]] = field(default_factory=dict)
+    any_member: list[int] = field(default_factory=list)
+    any_item: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Unfolded:
+    """A schema with everything that it applies to the same place, and how often."""
+
+    size: int
+    named: dict[tuple[str, str | int], Counter[int]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
+    any_member: Counter[int] = field(default_factory=Counter)
+    any_item: Counter[int] = field(default_factory=Counter)
+
+    def inner(self) -> Iterator[int]:
+        """The schemas that it applies to inner places."""
+        yield from self.any_member
+        yield from self.any_item
+        for children in self.named.values():
+            yield from children
+
+    def cost_below(self, costs: Mapping[int, int]) -> int:
+        """The most that applies to one inner place, `costs` being what each brings."""
+        named = {"member": 0, "item": 0}
+        for (kind, _), children in self.named.items():
+            named[kind] = max(named[kind], _total(children, costs))
+        member = named["member"] + _total(self.any_member, costs)
+        item = named["item"] + _total(self.any_item, costs)
+        return max(member, item)
+
+
+class SchemaGraph:
+    """The schemas that are reachable from a root, references resolved.
+
+    Raises SchemaError for a reference that is not local or names nothing, and for
+    schemas that apply themselves to the same place.
+    """
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._anchors = _anchors(root)
+        self._numbers = {id(root): 0}
+        self._schemas = [root]
+        # The list grows while it is read: every schema is met once.
+        self._nodes = [self._node(schema) for schema in self._schemas]
+        self._order = {number: order for order, number in enumerate(self._sorted())}
+
+    def expansion(self) -> int:
+        """The most subschemas that apply to one place of a value."""
+        sizes: dict[int, int] = {}
+        for number in self._order:
+            same = self._nodes[number].same
+            sizes[number] = 1 + sum(sizes[child] for child in same)
+        return max(sizes.values())
+
+    def growth(self) -> tuple[int, ...]:
+        """By depth of a place in a value: at most how many schemas apply to it.
+
+        The last number holds for everything deeper, up to DEEPEST_VALUE.
+        """
+        unfolded = self._every_unfolded()
+        costs = {number: one.size for number, one in unfolded.items()}
+        growth = [costs[0]]
+        while len(growth) <= DEEPEST_VALUE:
+            deeper = {number: one.cost_below(costs) for number, one in unfolded.items()}
+            growth.append(max(growth[-1], deeper[0]))
+            if deeper == costs:
+                break
+            costs = deeper
+        return tuple(growth)
+
+    def _every_unfolded(self) -> dict[int, _Unfolded]:
+        """The root and all that some inner place is checked by, unfolded."""
+        unfolded: dict[int, _Unfolded] = {}
+        rest = [0]
+        while rest:
+            number = rest.pop()
+            if number not in unfolded:
+                unfolded[number] = one = self._unfolded(number)
+                rest.extend(one.inner())
+        return unfolded
+
+    def _unfolded(self, start: int) -> _Unfolded:
+        times = self._times(start)
+        one = _Unfolded(times.total())
+        for number, count in times.items():
+            node = self._nodes[number]
+            _add(one.any_member, node.any_member, count)
+            _add(one.any_item, node.any_item, count)
+            for key, children in node.named.items():
+                _add(one.named[key], children, count)
+        return one
+
+    def _times(self, start: int) -> Counter[int]:
+        """How often each schema is applied where `start` is."""
+        reached = {start}
+        rest = [start]
+        while rest:
+            same = self._nodes[rest.pop()].same
+            rest.extend(number for number in same if number not in reached)
+            reached.update(same)
+        times = Counter({start: 1})
+        # From the outside in, so that a count is complete before it is passed on.
+        for number in sorted(reached, key=self._order.__getitem__, reverse=True):
+            _add(times, self._nodes[number].same, times[number])
+        return times
+
+    def _sorted(self) -> list[int]:
+        """Every schema after those that it applies to the same place."""
+        same = {number: node.same for number, node in enumerate(self._nodes)}
+        try:
+            return list(TopologicalSorter(same).static_order())
+        except CycleError:
+            raise SchemaError(
+                "The schema refers to itself without going into the value, so that "
+                "checking it would never end."
+            ) from None
+
+    def _node(self, schema: Schema) -> _Node:
+        node = _Node()
+        for keys, child in subschemas(schema):
+            if isinstance(child, Mapping):
+                self._link(node, keys, self._number(child))
+        for keyword in _REFERENCES:
+            if keyword in schema:
+                node.same.append(self._number(self._target(schema[keyword])))
+        return node
+
+    def _link(self, node: _Node, keys: Path, number: int) -> None:
+        keyword = str(keys[0])
+        if keyword in _SAME_PLACE:
+            node.same.append(number)
+        elif keyword in _MEMBERS:
+            node.any_member.append(number)
+        elif keyword == "properties":
+            node.named["member", keys[1]] = [number]
+        elif keyword == "prefixItems" or (keyword == "items" and len(keys) > 1):
+            node.named["item", keys[1]] = [number]
+        elif keyword in _ITEMS:
+            node.any_item.append(number)
+
+    def _number(self, schema: Schema) -> int:
+        number = self._numbers.setdefault(id(schema), len(self._schemas))
+        if number == len(self._schemas):
+            self._schemas.append(schema)
+        return number
+
+    def _target(self, reference: object) -> Schema:
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            raise SchemaError(
+                f"The reference {str(reference)[:80]!r} is not local: only those that "
+                "start with '#' are taken, nothing is fetched."
+            )
+        fragment = unquote(reference[1:])
+        found = (
+            _pointed(self._root, fragment)
+            if fragment[:1] in {"", "/"}
+            else self._anchors.get(fragment)
+        )
+        if not isinstance(found, Mapping | bool):
+            raise SchemaError(f"The reference {reference[:80]!r} names no schema here.")
+        return found if isinstance(found, Mapping) else {}
+
+
+def _anchors(root: Schema) -> dict[str, Schema]:
+    anchors: dict[str, Schema] = {}
+    for _, _, schema in every_subschema(root):
+        names = [schema.get(keyword) for keyword in _ANCHORS]
+        # Up to draft 7 an anchor is an `$id` that is a fragment alone.
+        plain_id = schema.get("$id")
+        if isinstance(plain_id, str) and plain_id.startswith("#"):
+            names.append(plain_id[1:])
+        anchors |= {name: schema for name in names if isinstance(name, str)}
+    return anchors
+
+
+def _pointed(value: object, pointer: str) -> object:
+    """What a JSON Pointer leads to, or None."""
+    for escaped in pointer.split("/")[1:]:
+        key = escaped.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, Mapping):
+            value = value.get(key)
+        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return None
+    return value
+
+
+def _add(times: Counter[int], numbers: Sequence[int], count: int) -> None:
+    for number in numbers:
+        times[number] += count
+
+
+def _total(children: Counter[int], costs: Mapping[int, int]) -> int:
+    return sum(count * costs[number] for number, count in children.items())

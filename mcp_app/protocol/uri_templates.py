@@ -1,0 +1,332 @@
+"""URI templates (RFC 6570) that can be read backwards, in linear time.
+
+Taken: `{var}`, `{+var}`, `{#var}`, `{/var}`, `{?a,b}` and `{&a}`, with lists of
+variables.  A template from whose URIs the values could not be told is refused when
+it is parsed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+from urllib.parse import quote, unquote_to_bytes
+
+_RESERVED = ":/?#[]@!$&'()*+,;="
+_EXPRESSION = re.compile(r"\{([^{}]*)\}")
+_NAME = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
+_ESCAPE = re.compile(r"(%[0-9A-Fa-f]{2})")
+_BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+# Per operator: what stands before the first value, and between values.
+_OPERATORS = {"": ("", ","), "+": ("", ","), "#": ("#", ","), "/": ("/", "/")}
+
+
+class TemplateError(ValueError):
+    """The text is no URI template, or one that cannot be matched."""
+
+
+@dataclass(frozen=True, slots=True)
+class UriTemplate:
+    """A parsed template; `variables` are its names in order.
+
+    A variable of the path is read up to the text that follows it and is never
+    empty; those of `{?…}` and `{&…}` may come in any order and may be missing.
+    """
+
+    text: str
+    variables: tuple[str, ...]
+    _path: tuple[_Part, ...]
+    _pivot: int
+    _query: _Query | None
+
+    @classmethod
+    def parse(cls, text: str) -> UriTemplate:
+        """The template; raises TemplateError with a sentence for its author."""
+        pieces, expression = _split_query(text)
+        path = tuple(_joined(_path_parts(pieces, text)))
+        asked = _names(expression, text) if expression else []
+        names = [*(variable.name for variable in _variables(path)), *asked]
+        _check_names(names, text)
+        _check_separators(path, text)
+        query = _Query.after("".join(pieces[::2]), asked) if expression else None
+        return cls(text, tuple(names), path, _pivot(path), query)
+
+    def match(self, uri: str) -> dict[str, str] | None:
+        """The decoded values by name, or None where the URI is not of this form.
+
+        `{var}` never matches `/`, `?` or `#`.  No value holds NUL or bytes that are
+        not UTF-8; none in the path has a `.` or `..` segment, and none of `{var}`
+        starts with a slash, however it was written.
+        """
+        uri = _as_ascii(uri)
+        if self._query is None:
+            return self._match_path(uri)
+        path, pairs = self._query.divide(uri)
+        asked = self._query.read(pairs)
+        values = None if asked is None else self._match_path(path)
+        return None if asked is None or values is None else values | asked
+
+    def _match_path(self, uri: str) -> dict[str, str] | None:
+        values: dict[str, str] = {}
+        rest = _take(self._path[: self._pivot], uri, values, step=1)
+        if rest is not None:
+            # What follows the pivot is read from the end: the same work on texts
+            # that are turned round.
+            rest = _take(self._path[: self._pivot : -1], rest[::-1], values, step=-1)
+        for variable in _variables(self._path[self._pivot : self._pivot + 1]):
+            value = None if rest is None else variable.read(rest[::-1])
+            return None if value is None else values | {variable.name: value}
+        return None if rest is None or rest else values
+
+    def expand(self, values: Mapping[str, str]) -> str:
+        """The URI of these values; ValueError where one of the path is missing."""
+        uri = "".join(_written(part, values) for part in self._path)
+        return uri if self._query is None else uri + self._query.write(values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    """One value in a path; a `reserved` one may hold `/`, `?` and the like."""
+
+    name: str
+    reserved: bool
+    excluded: str
+
+    def read(self, text: str) -> str | None:
+        """The value written as `text`, or None where this cannot be one."""
+        if any(character in text for character in self.excluded):
+            return None
+        value = _decoded(text)
+        if not value or _leaves_its_place(value, self.reserved):
+            return None
+        return value
+
+    def write(self, value: str) -> str:
+        return _reserved_text(value) if self.reserved else quote(value, safe="")
+
+
+_Part: TypeAlias = str | _Variable
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """`{?…}` or `{&…}` at the end: pairs in any order, each at most once.
+
+    `mark` stands before the first pair.  Where it is `&`, the template has a query
+    of its own before it, with `own_marks` times `&` in it.
+    """
+
+    names: tuple[str, ...]
+    mark: str
+    own_marks: int
+
+    @classmethod
+    def after(cls, literal: str, names: list[str]) -> _Query:
+        """The query of `names` after a template's other texts."""
+        _, mark, own_query = literal.partition("?")
+        return cls(tuple(names), "&" if mark else "?", own_query.count("&"))
+
+    def divide(self, uri: str) -> tuple[str, list[str]]:
+        """What the rest of the template made of the URI, and the pairs."""
+        path, mark, rest = uri.partition("?")
+        pairs = rest.split("&") if mark else []
+        if self.mark == "?":
+            return path, pairs
+        # No value before holds an `&`, so counting finds where the pairs begin.
+        first = self.own_marks + 1
+        return f"{path}{mark}{'&'.join(pairs[:first])}", pairs[first:]
+
+    def read(self, pairs: list[str]) -> dict[str, str] | None:
+        """The values of the pairs, or None where one is not of this query."""
+        values: dict[str, str] = {}
+        for pair in pairs:
+            name, mark, written = pair.partition("=")
+            value = None if "#" in written else _decoded(written)
+            if value is None or not mark or name not in self.names or name in values:
+                return None
+            values[name] = value
+        return values
+
+    def write(self, values: Mapping[str, str]) -> str:
+        """The pairs that have a value."""
+        given = [name for name in self.names if name in values]
+        pairs = "&".join(f"{name}={quote(values[name], safe='')}" for name in given)
+        return f"{self.mark}{pairs}" if pairs else ""
+
+
+def _written(part: _Part, values: Mapping[str, str]) -> str:
+    if isinstance(part, str):
+        return part
+    if part.name not in values:
+        raise ValueError(f"The variable {part.name!r} has no value.")
+    return part.write(values[part.name])
+
+
+def _split_query(text: str) -> tuple[list[str], str]:
+    """The pieces before the query expression at the end, and its inside or "".
+
+    Pieces alternate between text and the inside of an expression.
+    """
+    pieces = _EXPRESSION.split(text)
+    if any("{" in piece or "}" in piece for piece in pieces[::2]):
+        raise TemplateError(f"The template {text!r} has a brace without its partner.")
+    if len(pieces) == 1 or pieces[-1] or pieces[-2][:1] not in {"?", "&"}:
+        return pieces, ""
+    has_query = any("?" in literal for literal in pieces[:-2:2])
+    if has_query != (pieces[-2][0] == "&"):
+        raise TemplateError(
+            f"In {text!r} {{&…}} stands after a '?', and {{?…}} where there is none."
+        )
+    return pieces[:-2], pieces[-2]
+
+
+def _path_parts(pieces: list[str], text: str) -> Iterator[_Part]:
+    in_query = False
+    for index, piece in enumerate(pieces):
+        if index % 2 == 0:
+            in_query = in_query or "?" in piece
+            yield _as_ascii(piece)
+        else:
+            yield from _expression_parts(piece, text, in_query)
+
+
+def _expression_parts(piece: str, text: str, in_query: bool) -> Iterator[_Part]:
+    if piece[:1] in {"?", "&"}:
+        raise TemplateError(f"In {text!r} {{{piece}}} is not the end of the template.")
+    operator = piece[:1] if piece[:1] in _OPERATORS else ""
+    reserved = operator in {"+", "#"}
+    excluded = "" if reserved else "/?#&" if in_query else "/?#"
+    first, between = _OPERATORS[operator]
+    for index, name in enumerate(_names(piece, text)):
+        yield between if index else first
+        yield _Variable(name, reserved, excluded)
+
+
+def _names(piece: str, text: str) -> list[str]:
+    """The variables of an expression, whose inside is `piece`."""
+    names = (piece[1:] if piece[:1] in set("+#/?&") else piece).split(",")
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise TemplateError(
+                f"In {text!r} {name!r} is no variable: taken are letters, digits and "
+                "'_' after one of the operators + # / ? &, or none."
+            )
+    return names
+
+
+def _joined(parts: Iterator[_Part]) -> Iterator[_Part]:
+    """The parts with neighbouring texts made one, and without empty ones."""
+    literal = ""
+    for part in parts:
+        if isinstance(part, str):
+            literal += part
+            continue
+        if literal:
+            yield literal
+        yield part
+        literal = ""
+    if literal:
+        yield literal
+
+
+def _variables(path: tuple[_Part, ...]) -> Iterator[_Variable]:
+    return (part for part in path if isinstance(part, _Variable))
+
+
+def _check_names(names: list[str], text: str) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise TemplateError(f"In {text!r} the variable {twice[0]!r} stands twice.")
+
+
+def _check_separators(path: tuple[_Part, ...], text: str) -> None:
+    """Between two values stands a character that the simple one cannot hold."""
+    if sum(variable.reserved for variable in _variables(path)) > 1:
+        raise TemplateError(
+            f"In {text!r} two variables of {{+…}} or {{#…}} could share their text "
+            "in several ways; only one is taken."
+        )
+    separator = _RESERVED  # Before the first variable anything will do.
+    for part in path:
+        if isinstance(part, str):
+            separator += part
+        elif set(_RESERVED).isdisjoint(separator):
+            raise TemplateError(
+                f"In {text!r} {part.name!r} is not told apart from what stands before "
+                "it: a character such as '/', ':' or ',' must stand between them."
+            )
+        else:
+            separator = ""
+
+
+def _pivot(path: tuple[_Part, ...]) -> int:
+    """Where reading from the start meets reading from the end.
+
+    It is the variable that may hold anything, or else the last one.
+    """
+    last = len(path)
+    for index, part in enumerate(path):
+        if isinstance(part, _Variable):
+            last = index
+            if part.reserved:
+                break
+    return last
+
+
+def _take(
+    parts: tuple[_Part, ...], text: str, values: dict[str, str], *, step: int
+) -> str | None:
+    """What is left of `text` after `parts`, whose values are added; None: no match.
+
+    A value ends where the text after it first occurs, which is the only place where
+    it can, and so nothing is tried twice.  `step` is -1 where `text` is turned
+    round.
+    """
+    variable: _Variable | None = None
+    for part in parts:
+        if isinstance(part, _Variable):
+            variable = part
+            continue
+        found, literal, text = text.partition(part[::step])
+        value = variable.read(found[::step]) if variable else None
+        if not literal or (value is None if variable else found):
+            return None
+        if variable and value:
+            values[variable.name] = value
+        variable = None
+    return text
+
+
+def _decoded(text: str) -> str | None:
+    if _BROKEN_ESCAPE.search(text):
+        return None
+    try:
+        value = unquote_to_bytes(text).decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in value else value
+
+
+def _leaves_its_place(value: str, reserved: bool) -> bool:
+    """Whether a path made of the value could lead outside its folder."""
+    segments = value.replace("\\", "/").split("/")
+    return not {".", ".."}.isdisjoint(segments) or (not reserved and not segments[0])
+
+
+_ASCII = "".join(map(chr, range(128)))
+
+
+def _as_ascii(text: str) -> str:
+    """The text with the escapes that a URI would have for what is not ASCII."""
+    if text.isascii():
+        return text
+    return quote(text, safe=_ASCII, errors="surrogatepass")
+
+
+def _reserved_text(value: str) -> str:
+    """The value with what a URI cannot hold escaped, and escapes left as they are."""
+    pieces = _ESCAPE.split(value)
+    pieces[::2] = [quote(piece, safe=_RESERVED) for piece in pieces[::2]]
+    return "".join(pieces)

@@ -1,0 +1,14 @@
+"""Routes for a `URLRouter` of Channels."""
+
+from __future__ import annotations
+
+from django.urls import re_path
+
+from mcp_app.transports.consumer import MCPConsumer
+
+http_urlpatterns = [
+    re_path(
+        r"^mcp(?:/(?P<slug>[-\w]+))?/?$",
+        MCPConsumer.as_asgi(),  # type: ignore[arg-type]
+    ),
+]

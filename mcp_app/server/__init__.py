@@ -1,0 +1,1 @@
+"""From a parsed message to its answer; knows no transport, framework or row."""

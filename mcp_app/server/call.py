@@ -1,0 +1,128 @@
+"""A call of user code: its context, its time, and what its failures mean."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.snapshot import Entry
+from mcp_app.interface.errors import CallCancelled, ClientCannot
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.envelope import notification_message
+from mcp_app.protocol.errors import (
+    InternalError,
+    InvalidRequest,
+    MissingClientCapability,
+    ProtocolError,
+)
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.server.clock import CallClock
+from mcp_app.server.context import AsyncFace, CallCore, SyncFace, current_call
+from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.invocation import report_exception
+
+Output = TypeVar("Output")
+
+logger = logging.getLogger("mcp_app.calls")
+
+
+async def run(
+    exchange: Exchange,
+    entry: Entry[Any, Any],
+    runnable: Runnable[Output],
+    arguments: dict[str, object],
+) -> Output:
+    """Run what stands behind an entry and return its output.
+
+    Raises what user code raises, and `asyncio.CancelledError` where the call ended
+    without its answer (`exchange.end` says how).
+    """
+    if runnable.style == "inline":
+        return runnable.convert(runnable.run(**arguments))
+    adapters = exchange.adapters
+    seconds = entry.definition.timeout or adapters.limits.tool_timeout
+    clock = CallClock(adapters.loop, seconds, lambda: exchange.stop(End.TIMED_OUT))
+    core = CallCore(exchange, clock)
+    core.round_trip.check_retry()
+    if runnable.context is not None:
+        face = SyncFace if runnable.style == "sync" else AsyncFace
+        arguments[runnable.context] = face(core)
+    token = current_call.set(core)
+    clock.start()
+    try:
+        value = await adapters.user_code.run(exchange, runnable, arguments)
+    except CallCancelled:
+        raise asyncio.CancelledError from None
+    finally:
+        clock.stop()
+        current_call.reset(token)
+    core.flush()
+    _complete_visits(exchange, core)
+    return runnable.convert(value)
+
+
+def _complete_visits(exchange: Exchange, core: CallCore) -> None:
+    """Tell that the interactions by URL are over (2025-11-25, client/elicitation)."""
+    method = "notifications/elicitation/complete"
+    if method not in exchange.revision.notifications:
+        return
+    for identifier in core.round_trip.visited:
+        params = {"elicitationId": identifier}
+        message = jsonrpc.write(notification_message(method, params))
+        exchange.outgoing.send(message)
+
+
+def incapable(exchange: Exchange, error: ClientCannot) -> ProtocolError:
+    """Return the revision's error for a client that lacks a capability."""
+    if exchange.revision.stateless and error.required:
+        return MissingClientCapability(error.message, error.required)
+    refusal = InvalidRequest(error.message)
+    refusal.http_status = 200
+    return refusal
+
+
+def failure_id(exchange: Exchange, entry: Entry[Any, Any]) -> str:
+    """Log the exception that is being handled and return the id to find it by."""
+    identifier = secrets.token_hex(4)
+    logger.exception(
+        "A call failed.",
+        extra={
+            "failure": identifier,
+            "definition": entry.identity,
+            "server": exchange.catalog.server.slug,
+            "principal": exchange.principal.kind,
+        },
+    )
+    report_exception()
+    return identifier
+
+
+@contextmanager
+def failures_as_errors(exchange: Exchange, entry: Entry[Any, Any]) -> Iterator[None]:
+    """Turn what user code raises into protocol errors: for prompts and resources."""
+    try:
+        yield
+    except ProtocolError:
+        raise
+    except ClientCannot as error:
+        raise incapable(exchange, error) from error
+    except asyncio.CancelledError:
+        if exchange.end is not End.TIMED_OUT:
+            raise
+        raise InternalError(timed_out(exchange, entry)) from None
+    except Exception as error:
+        identifier = failure_id(exchange, entry)
+        raise InternalError(
+            f"{entry.identity} failed; its log entry is {identifier}."
+        ) from error
+
+
+def timed_out(exchange: Exchange, entry: Entry[Any, Any]) -> str:
+    """Say that the time of a call is used up."""
+    seconds = entry.definition.timeout or exchange.adapters.limits.tool_timeout
+    return f"{entry.identity} did not finish within {seconds:g} seconds."

@@ -1,0 +1,303 @@
+"""The Context that user code gets: one core with an async and a blocking face."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import CancelledError as FutureCancelled
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mcp_app.interface.context import Answer, Context, Level, SyncContext
+from mcp_app.interface.errors import CallCancelled
+from mcp_app.interface.questions import (
+    Elicit,
+    ElicitUrl,
+    Question,
+    Roots,
+    Sample,
+    SamplingMessage,
+)
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.envelope import notification_message
+from mcp_app.protocol.negotiation import LOG_LEVEL
+from mcp_app.server.exchange import SEVERITY, Exchange
+from mcp_app.server.pace import Pace
+from mcp_app.server.round_trip import RoundTrip
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
+
+    from mcp_app.server.clock import CallClock
+
+Returned = TypeVar("Returned")
+
+DEFAULT_LEVEL = SEVERITY["info"]
+"""What a session gets that never said which messages it wants."""
+
+current_call: ContextVar[CallCore | None] = ContextVar("mcp_call", default=None)
+"""The call that runs here: where records of `logging` can be forwarded to."""
+
+
+class CallCore:
+    """What both faces share; usable from any thread and any loop."""
+
+    def __init__(self, exchange: Exchange, clock: CallClock) -> None:
+        self.exchange = exchange
+        self.clock = clock
+        self.round_trip = RoundTrip(exchange, clock)
+        self._loop = exchange.adapters.loop
+        self._thread = threading.get_ident()
+        self._asked = 0
+        self._progress = Pace(exchange.adapters.limits)
+        self._logged = Pace(exchange.adapters.limits)
+        self._last_progress: float | None = None
+        self._level = self._wanted_level()
+
+    def on_loop(self) -> bool:
+        """Whether this is the thread of the process's loop."""
+        return threading.get_ident() == self._thread
+
+    def check_running(self) -> None:
+        """Raise where nobody waits for the answer any more."""
+        if self.exchange.end is not None:
+            raise CallCancelled(f"This call has ended: {self.exchange.end.value}.")
+
+    def log(self, level: Level, data: object, logger: str | None) -> None:
+        """Queue a log message; raise ValueError for a level that does not exist."""
+        if level not in SEVERITY:
+            raise ValueError(f"{level!r} is no level: use one of {', '.join(SEVERITY)}.")
+        if self._level is None or SEVERITY[level] < self._level:
+            return
+        params: dict[str, object] = {"level": level, "data": data}
+        if logger is not None:
+            params["logger"] = logger
+        message = jsonrpc.write(notification_message("notifications/message", params))
+        self._on_loop(self._logged.offer, message, self.exchange.outgoing.send, False)
+
+    def progress(
+        self, progress: float, total: float | None, message: str | None
+    ) -> None:
+        """Queue progress; a value that does not increase is left out."""
+        token = self.exchange.meta.get("progressToken")
+        if token is None:
+            return
+        if self._last_progress is not None and progress <= self._last_progress:
+            return
+        self._last_progress = progress
+        given = {"total": total, "message": message}
+        params = self.exchange.revision.keep(
+            "progress",
+            {
+                "progressToken": token,
+                "progress": progress,
+                **{name: value for name, value in given.items() if value is not None},
+            },
+        )
+        encoded = jsonrpc.write(notification_message("notifications/progress", params))
+        self._on_loop(self._progress.offer, encoded, self.exchange.outgoing.send, True)
+
+    def flush(self) -> None:
+        """Send what was held back for its rate: the last progress is always told."""
+        self._progress.flush(self.exchange.outgoing.send)
+
+    def changed(self, what: str) -> None:
+        """Tell everybody who watches; the row is written soon after."""
+        self._on_loop(self._spawn_changed, what)
+
+    def _spawn_changed(self, what: str) -> None:
+        topics = self.exchange.adapters.topics
+        topics.tell(what, self.exchange.catalog.server.slug)
+
+    def _on_loop(self, function: Callable[..., object], *arguments: object) -> None:
+        if self.on_loop():
+            function(*arguments)
+        else:
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _wanted_level(self) -> int | None:
+        exchange = self.exchange
+        if "notifications/message" not in exchange.revision.notifications:
+            return None
+        if exchange.revision.log_level_per_request:
+            return SEVERITY.get(str(exchange.meta.get(LOG_LEVEL)))
+        session = exchange.session
+        if session is None or session.level is None:
+            return DEFAULT_LEVEL
+        return session.level
+
+    def key(self, key: str | None) -> str:
+        """Return a question's key: given, or its place in the order of asking."""
+        self._asked += 1
+        return key if key is not None else f"question_{self._asked}"
+
+    async def ask(
+        self, questions: Mapping[str, Question[Any]], timeout: float | None
+    ) -> Mapping[str, Answer]:
+        """Ask from any loop; the waiting is done on the process's own."""
+        self.check_running()
+        self.exchange.adapters.user_code.refuse_in_transaction()
+        if self.exchange.revision.stateless:
+            return self.round_trip.ask_by_retry(questions)
+        return await self.bridge(self.round_trip.ask_on_stream(questions, timeout))
+
+    async def bridge(self, waiting: Coroutine[Any, Any, Returned]) -> Returned:
+        """Wait on the process's loop, from whatever loop this is."""
+        if self.on_loop():
+            return await waiting
+        future = asyncio.run_coroutine_threadsafe(waiting, self._loop)
+        return await asyncio.wrap_future(future)
+
+    def ask_blocking(
+        self, questions: Mapping[str, Question[Any]], timeout: float | None
+    ) -> Mapping[str, Answer]:
+        """Ask from a thread of the pool, which others may use meanwhile."""
+        self.check_running()
+        self.exchange.adapters.user_code.refuse_in_transaction()
+        if self.exchange.revision.stateless:
+            return self.round_trip.ask_by_retry(questions)
+        with self.exchange.adapters.user_code.waiting():
+            return self.block(self.round_trip.ask_on_stream(questions, timeout))
+
+    def block(self, waiting: Coroutine[Any, Any, Returned]) -> Returned:
+        """Wait in a thread for something of the process's loop."""
+        future = asyncio.run_coroutine_threadsafe(waiting, self._loop)
+        try:
+            return future.result()
+        except FutureCancelled:
+            self.check_running()
+            raise
+
+
+class _Plain:
+    """The members that are plain values or never wait."""
+
+    def __init__(self, core: CallCore) -> None:
+        exchange = core.exchange
+        self._core = core
+        self.principal = exchange.principal
+        self.client = exchange.client
+        self.revision = exchange.revision.version
+        self.server = exchange.catalog.server.slug
+        self.request_id = exchange.request_id
+
+    def log(self, level: Level, data: object, logger: str | None = None) -> None:
+        self._core.check_running()
+        self._core.log(level, data, logger)
+
+    def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        self._core.check_running()
+        self._core.progress(progress, total, message)
+
+    def changed(self, what: str) -> None:
+        self._core.check_running()
+        self._core.changed(what)
+
+    @property
+    def cancelled(self) -> bool:
+        return self._core.exchange.end is not None
+
+    @property
+    def deadline(self) -> float | None:
+        return self._core.clock.left()
+
+
+class AsyncFace(_Plain, Context):
+    """The face for async functions."""
+
+    async def elicit(
+        self,
+        message: str,
+        form: Any,
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        return await self._one(key, Elicit(message, form), timeout)
+
+    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Any:
+        return await self._one(key, ElicitUrl(message, url))
+
+    async def sample(
+        self,
+        messages: str | Sequence[SamplingMessage],
+        *,
+        max_tokens: int,
+        key: str | None = None,
+        **options: Any,
+    ) -> Any:
+        return await self._one(key, Sample(messages, max_tokens=max_tokens, **options))
+
+    async def list_roots(self, *, key: str | None = None) -> Any:
+        return await self._one(key, Roots())
+
+    async def ask(self, **questions: Question[Any]) -> Mapping[str, Answer]:
+        return await self._core.ask(questions, None)
+
+    async def _one(
+        self, key: str | None, question: Question[Any], timeout: float | None = None
+    ) -> Answer:
+        name = self._core.key(key)
+        return (await self._core.ask({name: question}, timeout))[name]
+
+    async def once(
+        self, key: str, function: Callable[..., Any], *arguments: Any, **named: Any
+    ) -> Any:
+        self._core.check_running()
+        step = self._core.round_trip.step(key, function, arguments, named)
+        return await self._core.round_trip.in_thread(step)
+
+    async def user(self) -> AbstractBaseUser | None:
+        return await self._core.round_trip.in_thread(self._core.round_trip.user)
+
+
+class SyncFace(_Plain, SyncContext):
+    """The face for sync functions: it blocks the thread that uses it."""
+
+    def elicit(
+        self,
+        message: str,
+        form: Any,
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        return self._one(key, Elicit(message, form), timeout)
+
+    def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Any:
+        return self._one(key, ElicitUrl(message, url))
+
+    def sample(
+        self,
+        messages: str | Sequence[SamplingMessage],
+        *,
+        max_tokens: int,
+        key: str | None = None,
+        **options: Any,
+    ) -> Any:
+        return self._one(key, Sample(messages, max_tokens=max_tokens, **options))
+
+    def list_roots(self, *, key: str | None = None) -> Any:
+        return self._one(key, Roots())
+
+    def ask(self, **questions: Question[Any]) -> Mapping[str, Answer]:
+        return self._core.ask_blocking(questions, None)
+
+    def _one(
+        self, key: str | None, question: Question[Any], timeout: float | None = None
+    ) -> Answer:
+        name = self._core.key(key)
+        return self._core.ask_blocking({name: question}, timeout)[name]
+
+    def once(
+        self, key: str, function: Callable[..., Any], *arguments: Any, **named: Any
+    ) -> Any:
+        self._core.check_running()
+        return self._core.round_trip.step(key, function, arguments, named)()
+
+    def user(self) -> AbstractBaseUser | None:
+        self._core.check_running()
+        return self._core.round_trip.user()

@@ -1,0 +1,93 @@
+"""The one way from a request to its answer, for every transport."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from mcp_app.protocol import jsonrpc, results
+from mcp_app.protocol.envelope import error_message
+from mcp_app.protocol.errors import (
+    InternalError,
+    MethodNotFound,
+    ProtocolError,
+    ResourceNotFound,
+)
+from mcp_app.server.handlers import HANDLERS
+from mcp_app.server.round_trip import InputRequired, bound_to, now_ms
+
+if TYPE_CHECKING:
+    from mcp_app.protocol.jsonrpc import JsonObject
+    from mcp_app.protocol.revisions import Revision
+    from mcp_app.server.exchange import Exchange
+
+logger = logging.getLogger("mcp_app.server")
+
+
+async def answer(exchange: Exchange) -> tuple[int, bytes]:
+    """Return the HTTP status and the encoded answer of a request.
+
+    Raises `asyncio.CancelledError` where the call ended without one.
+    """
+    try:
+        result = await _result(exchange)
+    except ProtocolError as error:
+        return refusal(exchange.revision, exchange.request_id, error)
+    except asyncio.CancelledError:
+        raise
+    except Exception:
+        logger.exception("A handler failed.", extra={"method": exchange.method})
+        failed = InternalError("The server failed; its log says why.")
+        return refusal(exchange.revision, exchange.request_id, failed)
+    return 200, _answered(exchange.request_id, result)
+
+
+async def _result(exchange: Exchange) -> bytes:
+    if exchange.method not in exchange.revision.methods:
+        raise MethodNotFound(f"Method not found: {exchange.method}")
+    try:
+        result = await HANDLERS[exchange.method](exchange)
+    except InputRequired as needed:
+        result = _input_required(exchange, needed)
+    return result if type(result) is bytes else jsonrpc.write(result)
+
+
+def _input_required(exchange: Exchange, needed: InputRequired) -> JsonObject:
+    try:
+        state = exchange.adapters.sealer.seal(
+            needed.state, bound_to(exchange), now_ms()
+        )
+    except ValueError as error:
+        raise InternalError(str(error)) from None
+    return results.complete(
+        results.input_required(needed.questions, state),
+        exchange.revision,
+        exchange.catalog.server_info(exchange.revision),
+    )
+
+
+def _answered(request_id: str | int, result: bytes) -> bytes:
+    """Put the envelope around an encoded result without encoding it again."""
+    encoded = (
+        b"%d" % request_id
+        if isinstance(request_id, int)
+        else jsonrpc.write(request_id)
+    )
+    return b'{"jsonrpc":"2.0","id":' + encoded + b',"result":' + result + b"}"
+
+
+def refusal(
+    revision: Revision, request_id: str | int | None, error: ProtocolError
+) -> tuple[int, bytes]:
+    """Return the status and the encoded error as the revision wants them."""
+    code = None
+    if isinstance(error, ResourceNotFound):
+        code = revision.resource_not_found
+    message = error_message(
+        request_id, error, null_id=revision.null_error_id, code=code
+    )
+    status = error.http_status
+    if isinstance(error, MethodNotFound):
+        status = revision.unknown_method_status
+    return status, jsonrpc.write(message)

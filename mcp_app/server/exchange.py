@@ -1,0 +1,180 @@
+"""One request being served: who asks, in which revision, and the ways back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from mcp_app.interface.context import LEVELS, Client
+from mcp_app.interface.principal import Principal
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.negotiation import CLIENT_CAPABILITIES, CLIENT_INFO
+from mcp_app.protocol.revisions import Revision
+
+if TYPE_CHECKING:
+    from mcp_app.auth.permissions import UserRows
+    from mcp_app.catalog.runnable import Runnable
+    from mcp_app.catalog.snapshot import Catalog
+    from mcp_app.conf import Limits
+    from mcp_app.protocol.headers import Headers
+    from mcp_app.server.request_state import StateSealer
+    from mcp_app.streams.questions import OpenQuestions
+    from mcp_app.streams.sessions import OpenSession, SessionStore
+    from mcp_app.streams.steps import StoredSteps
+
+Returned = TypeVar("Returned")
+
+SEVERITY: Mapping[str, int] = {level: index for index, level in enumerate(LEVELS)}
+
+
+class End(Enum):
+    """The ways in which a call can end without its answer."""
+
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed out"
+    CLIENT_GONE = "client gone"
+    SHUT_DOWN = "shut down"
+
+
+class Outgoing(Protocol):
+    """The way back to the client, while its request runs; used on the loop only."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether the client takes messages before the answer."""
+
+    def send(self, message: bytes) -> None:
+        """Queue a notification or a question, encoded."""
+
+
+class NoWayBack:
+    """The way back of a notification, and of a client that takes one answer only."""
+
+    streams = False
+
+    def send(self, message: bytes) -> None:
+        """Drop the message: nobody is there to get it."""
+
+
+class Topics(Protocol):
+    """The way to say that something changed."""
+
+    def tell(self, what: str, server: str) -> None:
+        """Write the change and announce it; returns at once."""
+
+
+class UserCode(Protocol):
+    """Where user code runs."""
+
+    async def run(
+        self,
+        exchange: Exchange,
+        runnable: Runnable[Any],
+        arguments: dict[str, object],
+    ) -> object:
+        """Run it in its own way: here, on the loop, or in a thread of the pool."""
+
+    async def call(self, function: Callable[[], Returned]) -> Returned:
+        """Run a blocking function in a thread of the pool."""
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Let another thread work while this one waits for an answer."""
+
+    def refuse_in_transaction(self) -> None:
+        """Raise `QuestionInTransaction` where a database transaction is open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapters:
+    """What the server room is handed, so that it knows neither rows nor threads."""
+
+    loop: asyncio.AbstractEventLoop
+    sessions: SessionStore
+    questions: OpenQuestions
+    steps: StoredSteps
+    users: UserRows
+    topics: Topics
+    user_code: UserCode
+    sealer: StateSealer
+    cursor_keys: Sequence[bytes]
+    limits: Limits
+    coerce: bool
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Exchange:
+    """A request on its way through `server.dispatch`.
+
+    `session` is None in the stateless era and for `initialize`; `headers` is None
+    where the transport has none.
+    """
+
+    adapters: Adapters
+    catalog: Catalog
+    revision: Revision
+    principal: Principal
+    permissions: Container[str]
+    request_id: str | int
+    method: str
+    params: JsonObject
+    meta: JsonObject
+    outgoing: Outgoing
+    session: OpenSession | None = None
+    headers: Headers | None = None
+    host: str = ""
+    path: str = ""
+    end: End | None = None
+    task: asyncio.Task[Any] | None = None
+    opened_session: str | None = None
+    """The id of the session that `initialize` opened, for its header."""
+    _client: Client | None = field(default=None)
+    _on_end: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def client(self) -> Client:
+        """The client as it describes itself."""
+        if self._client is None:
+            self._client = (
+                self.session.client if self.session else client_of(self.meta)
+            )
+        return self._client
+
+    def may_see(self, permission: str) -> bool:
+        """Whether a definition with this permission exists for the principal."""
+        return not permission or permission in self.permissions
+
+    def stop(self, end: End) -> None:
+        """End the call without its answer; the first end counts."""
+        if self.end is None:
+            self.end = end
+            for tell in self._on_end:
+                tell()
+            if self.task is not None:
+                self.task.cancel()
+
+    def on_end(self, tell: Callable[[], None]) -> None:
+        """Call a function when the call is ended; at once where it was."""
+        self._on_end.append(tell)
+        if self.end is not None:
+            tell()
+
+
+def client_of(meta: JsonObject) -> Client:
+    """Return the client that the `_meta` of a stateless request describes."""
+    return described_client(meta.get(CLIENT_INFO), meta.get(CLIENT_CAPABILITIES))
+
+
+def described_client(info: object, capabilities: object) -> Client:
+    """Return a client from its `Implementation` and `ClientCapabilities`."""
+    named = info if isinstance(info, dict) else {}
+    return Client(
+        name=str(named.get("name", "")),
+        version=str(named.get("version", "")),
+        title=str(named.get("title", "")),
+        capabilities=capabilities if isinstance(capabilities, dict) else {},
+    )
+

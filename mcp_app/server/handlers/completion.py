@@ -1,0 +1,85 @@
+"""completion/complete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mcp_app.interface.results import Completion
+from mcp_app.protocol import results
+from mcp_app.protocol.errors import InvalidParams
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.server import call as calls
+from mcp_app.server import parameters
+
+if TYPE_CHECKING:
+    from mcp_app.catalog.snapshot import Entry
+    from mcp_app.server.exchange import Exchange
+
+MOST_VALUES = 100
+
+
+async def complete(exchange: Exchange) -> JsonObject:
+    """Suggest values for an argument of a prompt or a template."""
+    reference = parameters.mapping(exchange.params, "ref", required=True)
+    argument = parameters.mapping(exchange.params, "argument", required=True)
+    context = parameters.mapping(exchange.params, "context")
+    entry = _referenced(exchange, reference)
+    name = parameters.string(argument, "name", "params.argument")
+    bound: JsonObject = {
+        "value": parameters.string(argument, "value", "params.argument"),
+        "arguments": parameters.strings(context, "arguments", "params.context"),
+    }
+    completion = await _completed(exchange, entry, name, bound)
+    return results.complete(
+        {"completion": _to_wire(completion)},
+        exchange.revision,
+        exchange.catalog.server_info(exchange.revision),
+    )
+
+
+def _referenced(exchange: Exchange, reference: JsonObject) -> Entry[Any, Any]:
+    kind = reference.get("type")
+    entry: Entry[Any, Any] | None
+    if kind == "ref/prompt":
+        named = parameters.string(reference, "name", "params.ref")
+        entry = exchange.catalog.prompts.get(named)
+    elif kind == "ref/resource":
+        named = parameters.string(reference, "uri", "params.ref")
+        entry = _template(exchange, named)
+    else:
+        raise InvalidParams(
+            f"params.ref.type is {kind!r}: it must be ref/prompt or ref/resource."
+        )
+    if entry is None or not exchange.may_see(entry.definition.permission):
+        raise InvalidParams(f"Nothing to complete is named {named!r}.")
+    return entry
+
+
+def _template(exchange: Exchange, uri: str) -> Entry[Any, Any] | None:
+    """Return the template of that text, else the one that the URI comes from."""
+    template = exchange.catalog.templates.get(uri)
+    if template is not None:
+        return template
+    matched = exchange.catalog.match(uri)
+    return matched.entry if matched is not None else None
+
+
+async def _completed(
+    exchange: Exchange, entry: Entry[Any, Any], name: str, bound: JsonObject
+) -> Completion:
+    runnable = exchange.catalog.completers.get((entry.identity, name))
+    if runnable is None:
+        return Completion([], total=0, has_more=False)
+    with calls.failures_as_errors(exchange, entry):
+        return await calls.run(exchange, entry, runnable, runnable.bind(bound))
+
+
+def _to_wire(completion: Completion) -> JsonObject:
+    values = list(completion.values)
+    total = len(values) if completion.total is None else completion.total
+    more = completion.has_more
+    return {
+        "values": values[:MOST_VALUES],
+        "total": total,
+        "hasMore": len(values) > MOST_VALUES if more is None else more,
+    }

@@ -1,0 +1,69 @@
+"""initialize, ping, server/discover, logging/setLevel."""
+
+from __future__ import annotations
+
+from mcp_app.protocol import negotiation, results
+from mcp_app.protocol.errors import InvalidParams
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.revisions import SUPPORTED_VERSIONS
+from mcp_app.server import parameters
+from mcp_app.server.exchange import SEVERITY, Exchange, described_client
+from mcp_app.server.handlers.lists import list_hint
+
+
+async def initialize(exchange: Exchange) -> JsonObject:
+    """Open a session in the revision that was agreed on (basic/lifecycle)."""
+    params = exchange.params
+    requested = parameters.string(params, "protocolVersion")
+    capabilities = parameters.mapping(params, "capabilities", required=True)
+    info = parameters.mapping(params, "clientInfo", required=True)
+    parameters.string(info, "name", "params.clientInfo")
+    parameters.string(info, "version", "params.clientInfo")
+    revision = negotiation.negotiated(requested)
+    client = described_client(info, capabilities)
+    exchange.revision = revision
+    exchange.opened_session = await exchange.adapters.sessions.create(
+        exchange.principal, exchange.catalog.server.slug, revision, client
+    )
+    result: JsonObject = {
+        "protocolVersion": revision.version,
+        "capabilities": results.capabilities(revision),
+        "serverInfo": exchange.catalog.server_info(revision),
+    }
+    return _with_instructions(exchange, result)
+
+
+async def ping(_: Exchange) -> JsonObject:
+    return {}
+
+
+async def discover(exchange: Exchange) -> JsonObject:
+    """Say what this server speaks and can (2026-07-28, server/discover)."""
+    result: JsonObject = {
+        "supportedVersions": list(SUPPORTED_VERSIONS),
+        "capabilities": results.capabilities(exchange.revision),
+    }
+    return results.complete(
+        _with_instructions(exchange, result),
+        exchange.revision,
+        exchange.catalog.server_info(exchange.revision),
+        list_hint(exchange, restricted=False),
+    )
+
+
+def _with_instructions(exchange: Exchange, result: JsonObject) -> JsonObject:
+    if exchange.catalog.server.instructions:
+        result["instructions"] = exchange.catalog.server.instructions
+    return result
+
+
+async def set_level(exchange: Exchange) -> JsonObject:
+    """Set the least severe log message that the session wants."""
+    level = parameters.string(exchange.params, "level")
+    if level not in SEVERITY:
+        raise InvalidParams(
+            f"params.level is {level!r}: it must be one of {', '.join(SEVERITY)}."
+        )
+    assert exchange.session is not None
+    await exchange.adapters.sessions.set_level(exchange.session, SEVERITY[level])
+    return {}

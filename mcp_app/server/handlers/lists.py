@@ -1,0 +1,74 @@
+"""tools/list, resources/list, resources/templates/list, prompts/list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_app.catalog.snapshot import Entry, Listing
+from mcp_app.protocol import cursors, results
+from mcp_app.protocol.cursors import Cursor
+from mcp_app.protocol.errors import InvalidParams
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.server.exchange import Exchange
+
+LIST_TTL_MS = 60_000
+"""Changes are announced to whoever listens, so a list may be kept for a minute."""
+
+
+async def tools(exchange: Exchange) -> JsonObject:
+    return _page(exchange, "tools", "tools")
+
+
+async def resources(exchange: Exchange) -> JsonObject:
+    return _page(exchange, "resources", "resources")
+
+
+async def templates(exchange: Exchange) -> JsonObject:
+    return _page(exchange, "templates", "resourceTemplates")
+
+
+async def prompts(exchange: Exchange) -> JsonObject:
+    return _page(exchange, "prompts", "prompts")
+
+
+def list_hint(exchange: Exchange, *, restricted: bool) -> results.CacheHint:
+    """Public only where everybody sees the same (server/utilities/caching)."""
+    public = exchange.catalog.server.public and not restricted
+    return results.CacheHint(LIST_TTL_MS, public)
+
+
+def _page(exchange: Exchange, listing: str, member: str) -> JsonObject:
+    entries: Listing = exchange.catalog.listings[listing]
+    slug = exchange.catalog.server.slug
+
+    def visible(entry: Entry[Any, Any]) -> bool:
+        return exchange.may_see(entry.definition.permission)
+
+    page = entries.page(exchange.revision, _place(exchange, listing), visible)
+    result: JsonObject = {member: page.items}
+    if page.next is not None:
+        position, name = page.next
+        result["nextCursor"] = cursors.seal(
+            Cursor(slug, listing, position, name), exchange.adapters.cursor_keys[0]
+        )
+    return results.complete(
+        result,
+        exchange.revision,
+        exchange.catalog.server_info(exchange.revision),
+        list_hint(exchange, restricted=entries.restricted),
+    )
+
+
+def _place(exchange: Exchange, listing: str) -> tuple[int, str] | None:
+    given = exchange.params.get("cursor")
+    if given is None and "cursor" not in exchange.params:
+        return None
+    if type(given) is not str:
+        raise InvalidParams("params.cursor must be a string.")
+    cursor = cursors.open(
+        given,
+        exchange.adapters.cursor_keys,
+        server=exchange.catalog.server.slug,
+        listing=listing,
+    )
+    return cursor.position, cursor.name

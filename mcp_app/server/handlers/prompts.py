@@ -1,0 +1,57 @@
+"""prompts/get."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mcp_app.protocol import results
+from mcp_app.protocol.content import block_to_wire
+from mcp_app.protocol.errors import InvalidParams
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.server import call as calls
+from mcp_app.server import parameters
+
+if TYPE_CHECKING:
+    from mcp_app.catalog.snapshot import PromptEntry
+    from mcp_app.server.exchange import Exchange
+
+
+async def get(exchange: Exchange) -> JsonObject:
+    """Fill a prompt with its arguments."""
+    name = parameters.string(exchange.params, "name")
+    entry = exchange.catalog.prompts.get(name)
+    if entry is None or not exchange.may_see(entry.definition.permission):
+        raise InvalidParams(f"Unknown prompt: {name}")
+    arguments = parameters.strings(exchange.params, "arguments")
+    check_arguments(entry, arguments)
+    with calls.failures_as_errors(exchange, entry):
+        bound = entry.runnable.bind(arguments)
+        output = await calls.run(exchange, entry, entry.runnable, bound)
+    result: JsonObject = {
+        "messages": [
+            {
+                "role": message.role,
+                "content": block_to_wire(message.content, exchange.revision),
+            }
+            for message in output.messages
+        ]
+    }
+    description = output.description or entry.definition.description
+    if description:
+        result["description"] = description
+    return results.complete(
+        result, exchange.revision, exchange.catalog.server_info(exchange.revision)
+    )
+
+
+def check_arguments(entry: PromptEntry, arguments: dict[str, str]) -> None:
+    """Raise for an argument that is missing or that the prompt does not have."""
+    known = {each.name for each in entry.definition.arguments}
+    for name in arguments:
+        if name not in known:
+            raise InvalidParams(f"The prompt {entry.identity} has no argument {name!r}.")
+    for each in entry.definition.arguments:
+        if each.required and each.name not in arguments:
+            raise InvalidParams(
+                f"The prompt {entry.identity} needs the argument {each.name!r}."
+            )

@@ -1,0 +1,80 @@
+"""resources/read, resources/subscribe, resources/unsubscribe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mcp_app.catalog.outputs import resource_output
+from mcp_app.catalog.snapshot import Matched
+from mcp_app.protocol import results
+from mcp_app.protocol.errors import InvalidParams, ResourceNotFound
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.server import call as calls
+from mcp_app.server import parameters
+
+if TYPE_CHECKING:
+    from mcp_app.server.exchange import Exchange
+
+URI_LENGTH = 4096
+
+
+async def read(exchange: Exchange) -> JsonObject:
+    """Answer with the contents that a URI names."""
+    uri = _uri(exchange)
+    matched = exchange.catalog.match(uri)
+    if matched is None or not exchange.may_see(matched.entry.definition.permission):
+        raise ResourceNotFound(uri)
+    entry = matched.entry
+    with calls.failures_as_errors(exchange, entry):
+        bound = entry.runnable.bind(matched.variables)
+        value = await calls.run(exchange, entry, entry.runnable, bound)
+        output = resource_output(
+            value, uri=uri, mime_type=entry.definition.mime_type
+        )
+    contents = [each.to_wire(exchange.revision) for each in output.contents]
+    return results.complete(
+        {"contents": contents},
+        exchange.revision,
+        exchange.catalog.server_info(exchange.revision),
+        _hint(exchange, matched),
+    )
+
+
+def _hint(exchange: Exchange, matched: Matched) -> results.CacheHint:
+    """A result that depends on answers is in no cache's key: it must not be kept."""
+    if "inputResponses" in exchange.params or "requestState" in exchange.params:
+        return results.CacheHint(0, public=False)
+    definition = matched.entry.definition
+    public = (
+        definition.public
+        and exchange.catalog.server.public
+        and not definition.permission
+    )
+    return results.CacheHint(definition.ttl_ms, public)
+
+
+def _uri(exchange: Exchange) -> str:
+    uri = parameters.string(exchange.params, "uri")
+    if len(uri) > URI_LENGTH:
+        raise InvalidParams(
+            f"params.uri has {len(uri)} characters; {URI_LENGTH} are allowed."
+        )
+    return uri
+
+
+async def subscribe(exchange: Exchange) -> JsonObject:
+    """Remember that the session watches a URI."""
+    uri = _uri(exchange)
+    matched = exchange.catalog.match(uri)
+    if matched is None or not exchange.may_see(matched.entry.definition.permission):
+        raise ResourceNotFound(uri)
+    assert exchange.session is not None
+    await exchange.adapters.sessions.subscribe(exchange.session, uri)
+    return {}
+
+
+async def unsubscribe(exchange: Exchange) -> JsonObject:
+    """Forget that the session watches a URI; one that it does not watch is fine."""
+    assert exchange.session is not None
+    await exchange.adapters.sessions.unsubscribe(exchange.session, _uri(exchange))
+    return {}

@@ -1,0 +1,196 @@
+"""tools/call: arguments against the schema, the call, and its result."""
+
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+
+from mcp_app.catalog.runnable import ArgumentsRefused
+from mcp_app.catalog.snapshot import ToolEntry
+from mcp_app.interface.errors import ClientCannot, ToolError
+from mcp_app.interface.results import ToolOutput
+from mcp_app.protocol import jsonrpc, results
+from mcp_app.protocol.content import Text, block_to_wire
+from mcp_app.protocol.errors import (
+    InvalidParams,
+    MissingClientCapability,
+    ProtocolError,
+)
+from mcp_app.protocol.headers import check_mirrored
+from mcp_app.protocol.jsonrpc import JsonObject, UnserializableValue
+from mcp_app.protocol.schemas import Validator, Violation
+from mcp_app.server import call as calls
+from mcp_app.server import parameters
+from mcp_app.server.exchange import End, Exchange
+
+
+async def call(exchange: Exchange) -> bytes:
+    """Run a tool; what the model can mend is a result with `isError`."""
+    entry = _visible_entry(exchange)
+    arguments = parameters.mapping(exchange.params, "arguments")
+    if exchange.revision.routing_headers and exchange.headers is not None:
+        if entry.mirrored:
+            check_mirrored(entry.mirrored, exchange.headers, arguments)
+    accepted, violations = accepted_arguments(
+        entry, arguments, coerce=exchange.adapters.coerce
+    )
+    if violations:
+        return _refused(exchange, entry, violations)
+    return await _called(exchange, entry, accepted)
+
+
+def _visible_entry(exchange: Exchange) -> ToolEntry:
+    name = parameters.string(exchange.params, "name")
+    entry = exchange.catalog.tools.get(name)
+    if entry is None or not exchange.may_see(entry.definition.permission):
+        raise InvalidParams(f"Unknown tool: {name}")
+    return entry
+
+
+def accepted_arguments(
+    entry: ToolEntry, arguments: JsonObject, *, coerce: bool
+) -> tuple[JsonObject, list[Violation]]:
+    """Return arguments that fit the schema, or every violation of those given.
+
+    Models sometimes send numbers, booleans or JSON as strings: where reading those
+    makes all arguments fit, they are read.
+    """
+    validator = entry.validator
+    if validator.is_valid(arguments):
+        return arguments, []
+    if coerce:
+        read = read_strings(entry.definition.input_schema, arguments)
+        if read != arguments and validator.is_valid(read):
+            return read, []
+    return arguments, validator.violations(arguments)
+
+
+def read_strings(schema: object, arguments: JsonObject) -> JsonObject:
+    """Return the arguments with strings read as JSON where no string is wanted."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict):
+        return arguments
+    return {
+        name: _read(value)
+        if type(value) is str and not _takes_strings(properties.get(name))
+        else value
+        for name, value in arguments.items()
+    }
+
+
+def _takes_strings(subschema: object) -> bool:
+    if not isinstance(subschema, dict) or "type" not in subschema:
+        return isinstance(subschema, dict) and "anyOf" not in subschema
+    wanted = subschema["type"]
+    return "string" in (wanted if isinstance(wanted, list) else [wanted])
+
+
+def _read(text: str) -> object:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+def _refused(
+    exchange: Exchange, entry: ToolEntry, violations: list[Violation]
+) -> bytes:
+    lines = [f"- {each.path} ({each.rule}): {each.message}" for each in violations]
+    said = "\n".join([f"Invalid arguments for {entry.identity}:", *lines])
+    if exchange.revision.argument_errors_as_results:
+        return _encoded(exchange, _error(said))
+    shown = [
+        {"path": each.path, "rule": each.rule, "message": each.message}
+        for each in violations
+    ]
+    raise InvalidParams(said, {"violations": shown})
+
+
+def _error(said: str) -> ToolOutput:
+    return ToolOutput([Text(said)], is_error=True)
+
+
+async def _called(
+    exchange: Exchange, entry: ToolEntry, arguments: JsonObject
+) -> bytes:
+    try:
+        bound = entry.runnable.bind(arguments)
+    except ArgumentsRefused as error:
+        return _refused(exchange, entry, error.violations)
+    return _checked(exchange, entry, await _output(exchange, entry, bound))
+
+
+async def _output(
+    exchange: Exchange, entry: ToolEntry, bound: dict[str, object]
+) -> ToolOutput:
+    """Run the tool; every failure of user code is an output of its own."""
+    try:
+        return await calls.run(exchange, entry, entry.runnable, bound)
+    except ToolError as error:
+        return ToolOutput(error.content or [Text(error.message)], is_error=True)
+    except ClientCannot as error:
+        refusal = calls.incapable(exchange, error)
+        if isinstance(refusal, MissingClientCapability):
+            raise refusal from error
+        return _error(error.message)
+    except asyncio.CancelledError:
+        if exchange.end is not End.TIMED_OUT:
+            raise
+        return _error(calls.timed_out(exchange, entry))
+    except ProtocolError:
+        raise
+    except Exception:  # noqa: BLE001 - the log has it, the client gets the id
+        identifier = calls.failure_id(exchange, entry)
+        return _error(f"{entry.identity} failed; its log entry is {identifier}.")
+
+
+def _checked(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -> bytes:
+    """Encode an output that keeps the tool's promises, else say which one it broke."""
+    validator = entry.output_validator
+    try:
+        if validator is not None and not output.is_error:
+            _check_structured(entry, validator, output)
+        encoded = _encoded(exchange, output)
+    except UnserializableValue as error:
+        return _encoded(exchange, _error(f"The result of {entry.identity}: {error}"))
+    except ToolError as error:
+        return _encoded(exchange, _error(error.message))
+    limit = exchange.adapters.limits.tool_result
+    if len(encoded) > limit:
+        said = f"The result of {entry.identity} is too large"
+        return _encoded(exchange, _error(f"{said}: {len(encoded)} of {limit} bytes."))
+    return encoded
+
+
+def _check_structured(entry: ToolEntry, validator: Validator, output: ToolOutput) -> None:
+    structured = output.structured
+    if structured is None:
+        raise ToolError(
+            f"{entry.identity} returned no structured content; its output schema"
+            " promises some."
+        )
+    if not validator.is_valid(structured):
+        calls.logger.error(
+            "A result breaks its output schema.", extra={"definition": entry.identity}
+        )
+        broken = validator.violations(structured)[0]
+        raise ToolError(
+            f"The result of {entry.identity} breaks its output schema at"
+            f" {broken.path}: {broken.message}"
+        )
+
+
+def _encoded(exchange: Exchange, output: ToolOutput) -> bytes:
+    revision = exchange.revision
+    result: JsonObject = {
+        "content": [block_to_wire(block, revision) for block in output.content]
+    }
+    if output.structured is not None and revision.structured_content:
+        result["structuredContent"] = output.structured
+    if output.is_error:
+        result["isError"] = True
+    if output.meta is not None:
+        result["_meta"] = dict(output.meta)
+    info = exchange.catalog.server_info(revision)
+    return jsonrpc.write(results.complete(result, revision, info))

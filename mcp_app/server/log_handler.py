@@ -1,0 +1,43 @@
+"""Forwarding records of `logging` to the client whose call made them.
+
+In LOGGING: `"handlers": {"mcp": {"class": "mcp_app.server.log_handler.ClientHandler"}}`.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from mcp_app.interface.context import Level
+from mcp_app.server.context import current_call
+
+_LEVELS: tuple[tuple[int, Level], ...] = (
+    (logging.CRITICAL, "critical"),
+    (logging.ERROR, "error"),
+    (logging.WARNING, "warning"),
+    (logging.INFO, "info"),
+)
+
+
+def level_of(number: int) -> Level:
+    """Return the protocol's level of a level of `logging`."""
+    for least, level in _LEVELS:
+        if number >= least:
+            return level
+    return "debug"
+
+
+class ClientHandler(logging.Handler):
+    """Sends records made while a call runs as log messages to its client.
+
+    Records made outside a call are dropped, and so are our own: they are for the
+    operator.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        core = current_call.get()
+        if core is None or record.name.partition(".")[0] == "mcp_app":
+            return
+        try:
+            core.log(level_of(record.levelno), self.format(record), record.name)
+        except Exception:  # noqa: BLE001 - what every handler of `logging` does
+            self.handleError(record)

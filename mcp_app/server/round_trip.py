@@ -1,0 +1,252 @@
+"""How a call asks its client, and what must not happen twice on the way.
+
+A round trip is the request of a session, or in the stateless era the chain of a
+request and its retries, named by the sealed state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mcp_app.interface.context import Answer
+from mcp_app.interface.errors import ClientCannot, ClientRefused, TimedOut
+from mcp_app.interface.questions import Accepted, ElicitUrl, Question
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.envelope import request_message
+from mcp_app.protocol.errors import InvalidParams, UrlElicitationRequired
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.server.exchange import Exchange
+from mcp_app.server.questions import Prepared, prepare
+from mcp_app.server.request_state import Answered, RequestState, binding
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
+
+    from mcp_app.server.clock import CallClock
+
+Returned = TypeVar("Returned")
+
+
+class InputRequired(BaseException):
+    """The call needs answers: its request ends, and the client calls again.
+
+    No `Exception`, so that a broad `except` in user code does not swallow it.
+    """
+
+    def __init__(self, questions: JsonObject, state: RequestState) -> None:
+        super().__init__("The client must answer first.")
+        self.questions = questions
+        self.state = state
+
+
+def target_of(params: JsonObject) -> str:
+    """Return what a request is aimed at: a name or a URI."""
+    return str(params.get("name", params.get("uri", "")))
+
+
+def bound_to(exchange: Exchange) -> bytes:
+    """Return what the state of this request is bound to."""
+    return binding(
+        exchange.principal.key,
+        exchange.catalog.server.slug,
+        exchange.method,
+        target_of(exchange.params),
+        exchange.params.get("arguments"),
+    )
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class RoundTrip:
+    """The questions and steps of one call."""
+
+    def __init__(self, exchange: Exchange, clock: CallClock) -> None:
+        self._exchange = exchange
+        self._clock = clock
+        self._state: RequestState | None = None
+        self._user: AbstractBaseUser | None = None
+        self._user_read = False
+        self._answered: dict[str, Answered] = {}
+        self.visited: list[str] = []
+        """Ids of the URL elicitations that the person agreed to."""
+
+    @property
+    def state(self) -> RequestState:
+        """What the retry brought back, or a new round trip."""
+        if self._state is None:
+            self._state = self._opened_state()
+        return self._state
+
+    def _opened_state(self) -> RequestState:
+        exchange = self._exchange
+        if exchange.session is not None:
+            request = jsonrpc.canonical([exchange.session.digest, exchange.request_id])
+            return RequestState(round_trip=sha256(request).hexdigest())
+        if (sealed := exchange.params.get("requestState")) is None:
+            return RequestState(round_trip=secrets.token_hex(16))
+        sealer = exchange.adapters.sealer
+        return sealer.open(sealed, bound_to(exchange), now_ms())
+
+    def check_retry(self) -> None:
+        """Raise for a state that is not ours before any user code runs."""
+        params = self._exchange.params
+        if not isinstance(params.get("inputResponses", {}), dict):
+            raise InvalidParams("inputResponses must be an object.")
+        if "requestState" in params:
+            self._state = self._opened_state()
+
+    # -- the stateless era ------------------------------------------------------
+
+    def ask_by_retry(
+        self, questions: Mapping[str, Question[Any]]
+    ) -> Mapping[str, Answer]:
+        """Return the answers that the request brought, or end it with the questions."""
+        if self._exchange.method not in self._exchange.revision.input_required:
+            raise ClientCannot(
+                f"{self._exchange.method} cannot be answered with a question.", {}
+            )
+        prepared = self._prepared(questions)
+        found = {each.key: self._brought(each) for each in prepared}
+        missing = [each for each in prepared if found[each.key] is None]
+        if missing:
+            raise self._input_required(missing)
+        return {key: answer for key, answer in found.items() if answer is not None}
+
+    def _input_required(self, missing: Sequence[Prepared]) -> InputRequired:
+        state = RequestState(
+            round_trip=self.state.round_trip,
+            asked={each.key: each.digest for each in missing},
+            answered={**self.state.answered, **self._answered},
+        )
+        return InputRequired({each.key: each.request() for each in missing}, state)
+
+    def _brought(self, question: Prepared) -> Answer | None:
+        """Return an answer to this very question, None where there is none."""
+        earlier = self.state.answered.get(question.key)
+        if earlier is not None and earlier.digest == question.digest:
+            return question.parse(earlier.result)
+        given = self._exchange.params.get("inputResponses", {}).get(question.key)
+        if not isinstance(given, dict) or not self._answers(question):
+            return None
+        try:
+            answer = question.parse(given)
+        except ClientRefused:
+            return None
+        self._answered[question.key] = Answered(question.digest, given)
+        return answer
+
+    def _answers(self, question: Prepared) -> bool:
+        asked = self.state.asked.get(question.key)
+        if asked is None:
+            return question.trusted_without_state
+        return asked == question.digest
+
+    # -- the stateful era -------------------------------------------------------
+
+    async def ask_on_stream(
+        self, questions: Mapping[str, Question[Any]], timeout: float | None
+    ) -> Mapping[str, Answer]:
+        """Send the questions on the stream of the call and wait for the answers."""
+        prepared = self._prepared(questions)
+        self._check_way_back(prepared, questions)
+        deadline = self._exchange.adapters.limits.question_deadline
+        with self._clock.standing():
+            try:
+                async with asyncio.timeout(min(timeout or deadline, deadline)):
+                    results = await self._results(prepared)
+            except TimeoutError:
+                raise TimedOut(
+                    f"The client did not answer {', '.join(questions)} in time."
+                ) from None
+        answers = {
+            each.key: each.parse(result)
+            for each, result in zip(prepared, results, strict=True)
+        }
+        self.visited += [
+            each.params["elicitationId"]
+            for each in prepared
+            if "elicitationId" in each.params
+            and isinstance(answers[each.key], Accepted)
+        ]
+        return answers
+
+    async def _results(self, prepared: Sequence[Prepared]) -> list[JsonObject]:
+        session = self._exchange.session
+        assert session is not None
+        waiting: dict[str, asyncio.Future[JsonObject]] = {}
+        register = self._exchange.adapters.questions
+        try:
+            for each in prepared:
+                identifier = session.next_question_id()
+                waiting[identifier] = register.expect(session, identifier)
+                self._send(identifier, each)
+            return await asyncio.gather(*waiting.values())
+        finally:
+            for identifier in waiting:
+                register.forget(session, identifier)
+
+    def _send(self, identifier: str, question: Prepared) -> None:
+        message = request_message(identifier, question.method, question.params or None)
+        self._exchange.outgoing.send(jsonrpc.write(message))
+
+    def _check_way_back(
+        self, prepared: Sequence[Prepared], questions: Mapping[str, Question[Any]]
+    ) -> None:
+        if self._exchange.outgoing.streams:
+            return
+        urls = [
+            each.params
+            for each in prepared
+            if isinstance(questions[each.key], ElicitUrl)
+        ]
+        if urls and self._exchange.revision.elicitation_identifiers:
+            raise UrlElicitationRequired("This request needs a visit to a URL.", urls)
+        raise ClientCannot(
+            "The client takes a single JSON answer, so it cannot be asked anything.",
+            {},
+        )
+
+    # -- both -------------------------------------------------------------------
+
+    def _prepared(self, questions: Mapping[str, Question[Any]]) -> list[Prepared]:
+        exchange = self._exchange
+        return [
+            prepare(key, question, exchange.revision, exchange.client)
+            for key, question in questions.items()
+        ]
+
+    def step(
+        self,
+        key: str,
+        function: Callable[..., Any],
+        arguments: Sequence[Any],
+        named: Mapping[str, Any],
+    ) -> Callable[[], Any]:
+        """Return a blocking function that runs a step once per round trip."""
+        if asyncio.iscoroutinefunction(function):
+            raise TypeError(
+                f"once({key!r}) takes a sync function: its result is stored in the"
+                " transaction of the step."
+            )
+        steps = self._exchange.adapters.steps
+        work = partial(function, *arguments, **named)
+        return partial(steps.once, self.state.round_trip, key, work)
+
+    async def in_thread(self, function: Callable[[], Returned]) -> Returned:
+        """Run a blocking function of ours in a thread of user code."""
+        return await self._exchange.adapters.user_code.call(function)
+
+    def user(self) -> AbstractBaseUser | None:
+        """Return the Django user, read once per call; blocks."""
+        if not self._user_read:
+            self._user = self._exchange.adapters.users.user(self._exchange.principal)
+            self._user_read = True
+        return self._user

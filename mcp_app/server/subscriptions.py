@@ -1,0 +1,106 @@
+"""subscriptions/listen: which changes a stream is told of (2026-07-28)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mcp_app.protocol import jsonrpc, results
+from mcp_app.protocol.envelope import notification_message, result_message
+from mcp_app.protocol.errors import InvalidParams
+from mcp_app.protocol.negotiation import SUBSCRIPTION_ID
+from mcp_app.server import parameters
+
+if TYPE_CHECKING:
+    from mcp_app.protocol.jsonrpc import JsonObject
+    from mcp_app.server.exchange import Exchange
+
+METHOD = "subscriptions/listen"
+LISTS = {
+    "toolsListChanged": "tools",
+    "promptsListChanged": "prompts",
+    "resourcesListChanged": "resources",
+}
+MOST_RESOURCES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """What a listener wants to hear of: lists by name, resources by URI."""
+
+    lists: frozenset[str]
+    uris: frozenset[str]
+
+    def wants(self, what: str) -> bool:
+        return what in self.lists or what in self.uris
+
+
+def accept(exchange: Exchange) -> tuple[Interest, JsonObject]:
+    """Return what the stream will hear of, and the filter as acknowledged.
+
+    A resource that the caller cannot read is left out, as one that does not exist.
+    """
+    wanted = parameters.mapping(exchange.params, "notifications", required=True)
+    honoured: JsonObject = {}
+    for member in LISTS:
+        value = wanted.get(member)
+        if value is not None and type(value) is not bool:
+            raise InvalidParams(f"params.notifications.{member} must be a boolean.")
+        if value:
+            honoured[member] = True
+    uris = _uris(exchange, wanted)
+    if "resourceSubscriptions" in wanted:
+        honoured["resourceSubscriptions"] = uris
+    lists = frozenset(LISTS[member] for member in honoured if member in LISTS)
+    return Interest(lists, frozenset(uris)), honoured
+
+
+def _uris(exchange: Exchange, wanted: JsonObject) -> list[str]:
+    given = wanted.get("resourceSubscriptions", [])
+    if type(given) is not list or not all(type(each) is str for each in given):
+        raise InvalidParams(
+            "params.notifications.resourceSubscriptions must be a list of strings."
+        )
+    if len(given) > MOST_RESOURCES:
+        raise InvalidParams(
+            f"params.notifications.resourceSubscriptions has {len(given)} URIs;"
+            f" {MOST_RESOURCES} are allowed."
+        )
+    return [uri for uri in dict.fromkeys(given) if _readable(exchange, uri)]
+
+
+def _readable(exchange: Exchange, uri: str) -> bool:
+    matched = exchange.catalog.match(uri)
+    return matched is not None and exchange.may_see(
+        matched.entry.definition.permission
+    )
+
+
+def acknowledged(exchange: Exchange, honoured: JsonObject) -> bytes:
+    """Return the first message of the stream."""
+    params = results.subscription_meta(
+        exchange.request_id, {"notifications": honoured}
+    )
+    return jsonrpc.write(
+        notification_message("notifications/subscriptions/acknowledged", params)
+    )
+
+
+def closed(exchange: Exchange) -> bytes:
+    """Return the result that tells the client of a graceful end."""
+    info = exchange.catalog.server_info(exchange.revision)
+    result = results.complete(
+        {"_meta": {SUBSCRIPTION_ID: exchange.request_id}}, exchange.revision, info
+    )
+    return jsonrpc.write(result_message(exchange.request_id, result))
+
+
+def change_message(what: str, subscription: str | int | None) -> bytes:
+    """Return the notification that something changed: a list by name, or a URI."""
+    if what in LISTS.values():
+        method, params = f"notifications/{what}/list_changed", {}
+    else:
+        method, params = "notifications/resources/updated", {"uri": what}
+    if subscription is not None:
+        params = results.subscription_meta(subscription, params)
+    return jsonrpc.write(notification_message(method, params or None))

@@ -1,0 +1,1 @@
+"""Sessions, questions on their way, steps that happen once, and open streams."""

@@ -1,0 +1,247 @@
+"""Sessions of the stateful era: a row each, kept in the process while it is used.
+
+The id is a secret of 256 bits; only its digest is stored.  A session belongs to one
+principal and one server: to everybody else it does not exist.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from mcp_app.conf import Limits
+from mcp_app.interface.context import Client
+from mcp_app.interface.principal import Principal
+from mcp_app.models import Session
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.sessions import Subscription
+from mcp_app.pools.database import reader, writer
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.revisions import REVISIONS, Revision
+
+KEPT = 10_000
+"""Sessions that a process keeps; the least recently used goes first."""
+TOUCH_MS = 60_000
+"""How exactly a row knows when its session was used last."""
+ANSWERED_KEPT = 64
+
+
+def digest_of(session_id: str) -> str:
+    return sha256(session_id.encode()).hexdigest()
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class OpenSession:
+    """A session as this process knows it."""
+
+    pk: int
+    digest: str
+    principal_key: str
+    server: str
+    revision: Revision
+    client: Client
+    level: int | None
+    initialized: bool
+    created_ms: int
+    seen_ms: int
+    uris: dict[str, str]
+    """Resources that the session watches, by their digests."""
+    running: dict[str | int, Any] = field(default_factory=dict)
+    answered: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    streams: list[Any] = field(default_factory=list)
+    """Its open GET streams in this process, the newest last."""
+
+    def next_question_id(self) -> str:
+        return f"question-{secrets.token_hex(8)}"
+
+
+class SessionStore:
+    """Opens, finds, changes and closes sessions."""
+
+    def __init__(self, limits: Limits, closed: Callable[[OpenSession], None]) -> None:
+        self._limits = limits
+        self._closed = closed
+        self._kept: OrderedDict[str, OpenSession] = OrderedDict()
+
+    async def create(
+        self, principal: Principal, server: str, revision: Revision, client: Client
+    ) -> str:
+        """Open a session and return its id."""
+        session_id = secrets.token_urlsafe(32)
+        limit = self._limits.sessions_per_principal if self._limits.rates else 0
+        replaced, session = await writer.run(
+            _insert, digest_of(session_id), principal, server, revision, client, limit
+        )
+        for digest in replaced:
+            self._drop(digest)
+        self._keep(session)
+        return session_id
+
+    async def find(
+        self, session_id: str, principal: Principal, server: str
+    ) -> OpenSession:
+        """Return the caller's own session; 404 without saying why otherwise."""
+        digest = digest_of(session_id)
+        session = self._kept.get(digest)
+        if session is None:
+            session = await reader.run(_read, digest)
+            if session is not None:
+                self._keep(session)
+        if session is None or not self._usable(session, principal, server):
+            raise Refused(404, "Session not found: initialize a new one.")
+        self._kept.move_to_end(digest)
+        await self._touch(session)
+        return session
+
+    async def delete(self, session: OpenSession) -> None:
+        """Close a session: its row, its calls and its streams."""
+        await writer.run(Session.objects.filter(pk=session.pk).delete)
+        self._drop(session.digest)
+
+    async def initialized(self, session: OpenSession) -> None:
+        """Note that the client has finished its side of the handshake."""
+        if not session.initialized:
+            session.initialized = True
+            await self._update(session, initialized=True)
+
+    async def set_level(self, session: OpenSession, level: int) -> None:
+        """Store the least severe level that the client wants."""
+        await self._update(session, log_level=level)
+        session.level = level
+
+    async def subscribe(self, session: OpenSession, uri: str) -> None:
+        """Store that the session watches a URI."""
+        await writer.run(
+            Subscription.objects.get_or_create,
+            session_id=session.pk,
+            uri_digest=digest_of(uri),
+            defaults={"uri": uri},
+        )
+        session.uris[digest_of(uri)] = uri
+
+    async def unsubscribe(self, session: OpenSession, uri: str) -> None:
+        """Store that the session no longer watches a URI."""
+        watched = Subscription.objects.filter(
+            session_id=session.pk, uri_digest=digest_of(uri)
+        )
+        await writer.run(watched.delete)
+        session.uris.pop(digest_of(uri), None)
+
+    async def _update(self, session: OpenSession, **columns: object) -> None:
+        row = Session.objects.filter(pk=session.pk)
+        await writer.run(row.update, **columns)
+
+    def _usable(self, session: OpenSession, principal: Principal, server: str) -> bool:
+        now = now_ms()
+        return (
+            session.principal_key == principal.key
+            and session.server == server
+            and now - session.seen_ms <= self._limits.session_idle * 1000
+            and now - session.created_ms <= self._limits.session_age * 1000
+        )
+
+    async def _touch(self, session: OpenSession) -> None:
+        now = now_ms()
+        if now - session.seen_ms > TOUCH_MS:
+            session.seen_ms = now
+            await self._update(session, seen_ms=NowMilliseconds())
+
+    def _keep(self, session: OpenSession) -> None:
+        self._kept[session.digest] = session
+        while len(self._kept) > KEPT:
+            digest, oldest = next(iter(self._kept.items()))
+            if oldest.running or oldest.streams:
+                self._kept.move_to_end(digest)
+                break
+            del self._kept[digest]
+
+    def _drop(self, digest: str) -> None:
+        session = self._kept.pop(digest, None)
+        if session is not None:
+            self._closed(session)
+
+
+def _insert(
+    digest: str,
+    principal: Principal,
+    server: str,
+    revision: Revision,
+    client: Client,
+    limit: int,
+) -> tuple[list[str], OpenSession]:
+    replaced = _make_room(principal, limit)
+    info = {"name": client.name, "version": client.version, "title": client.title}
+    now = now_ms()
+    row = Session.objects.create(
+        digest=digest,
+        principal_key=principal.key,
+        server=server,
+        revision=revision.version,
+        client_info=jsonrpc.write(info).decode(),
+        capabilities=jsonrpc.write(client.capabilities).decode(),
+        created_ms=NowMilliseconds(),
+        seen_ms=NowMilliseconds(),
+    )
+    session = OpenSession(
+        pk=row.pk,
+        digest=digest,
+        principal_key=principal.key,
+        server=server,
+        revision=revision,
+        client=client,
+        level=None,
+        initialized=False,
+        created_ms=now,
+        seen_ms=now,
+        uris={},
+    )
+    return replaced, session
+
+
+def _make_room(principal: Principal, limit: int) -> list[str]:
+    """Close the principal's sessions that were idle for longest, beyond a limit."""
+    if not limit or principal.anonymous:
+        return []
+    own = Session.objects.filter(principal_key=principal.key).order_by("-seen_ms")
+    surplus = list(own.values_list("pk", "digest")[limit - 1 :])
+    Session.objects.filter(pk__in=[pk for pk, _ in surplus]).delete()
+    return [digest for _, digest in surplus]
+
+
+def _read(digest: str) -> OpenSession | None:
+    row = Session.objects.filter(digest=digest).first()
+    if row is None:
+        return None
+    return OpenSession(
+        pk=row.pk,
+        digest=digest,
+        principal_key=row.principal_key,
+        server=row.server,
+        revision=REVISIONS[row.revision],
+        client=_client(row.client, jsonrpc.read(row.capabilities.encode() or b"{}")),
+        level=row.log_level,
+        initialized=row.initialized,
+        created_ms=row.created_ms,
+        seen_ms=row.seen_ms,
+        uris=dict(row.subscriptions.values_list("uri_digest", "uri")),
+    )
+
+
+def _client(info: JsonObject, capabilities: object) -> Client:
+    return Client(
+        name=str(info.get("name", "")),
+        version=str(info.get("version", "")),
+        title=str(info.get("title", "")),
+        capabilities=capabilities if isinstance(capabilities, dict) else {},
+    )

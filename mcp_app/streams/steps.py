@@ -1,0 +1,60 @@
+"""`ctx.once`: a step of a round trip, run once and remembered.
+
+Its row comes first, in the transaction of the step: whoever comes second waits for
+the first one's commit and reads the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import TypeVar
+
+from django.db import IntegrityError, router, transaction
+
+from mcp_app.models import Once
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.protocol import jsonrpc
+
+Returned = TypeVar("Returned")
+
+
+class StoredSteps:
+    """The store of what `once` did."""
+
+    def once(
+        self, round_trip: str, key: str, function: Callable[[], Returned]
+    ) -> Returned:
+        """Run the function, or return the JSON of what it returned before; blocks.
+
+        What the function raises rolls its row back: the step may run again.
+        """
+        named = {"round_trip": _digest(round_trip), "key": _digest(key)}
+        alias = router.db_for_write(Once)
+        with transaction.atomic(using=alias):
+            if not _claimed(alias, named):
+                return _stored(alias, named)
+            value = function()
+            encoded = jsonrpc.write(value).decode()
+            Once.objects.using(alias).filter(**named).update(result=encoded)
+        return value
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def _claimed(alias: str, named: dict[str, str]) -> bool:
+    row = Once(**named, result="null", created_ms=NowMilliseconds())
+    try:
+        with transaction.atomic(using=alias):
+            row.save(using=alias, force_insert=True)
+    except IntegrityError:
+        return False
+    return True
+
+
+def _stored(alias: str, named: dict[str, str]) -> Returned:  # type: ignore[type-var]
+    # A locking read sees the other transaction's commit under every isolation level.
+    row = Once.objects.using(alias).select_for_update().get(**named)
+    return jsonrpc.read(row.result.encode())  # type: ignore[return-value]

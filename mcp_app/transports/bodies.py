@@ -1,0 +1,45 @@
+"""Reading a request's body, with a limit that holds before the rest is read."""
+
+from __future__ import annotations
+
+from mcp_app.protocol.errors import Refused
+from mcp_app.transports.asgi_types import Receive
+
+
+class ClientGone(Exception):  # noqa: N818 - reads as the sentence it is
+    """The client left before its request was complete."""
+
+
+async def read_body(receive: Receive, limit: int, announced: str | None) -> bytes:
+    """Return the whole body; raise 413 as soon as it is known to be too large."""
+    if announced is not None and announced.isdecimal() and int(announced) > limit:
+        raise too_large(limit)
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientGone
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body", False):
+        if len(body) > limit:
+            raise too_large(limit)
+        return body
+    return await _read_rest(receive, limit, body)
+
+
+async def _read_rest(receive: Receive, limit: int, first: bytes) -> bytes:
+    parts, size, more = [first], len(first), True
+    while more:
+        if size > limit:
+            raise too_large(limit)
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        more = message.get("more_body", False)
+    if size > limit:
+        raise too_large(limit)
+    return b"".join(parts)
+
+
+def too_large(limit: int) -> Refused:
+    return Refused(413, f"The body is larger than {limit} bytes.")

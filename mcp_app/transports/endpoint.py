@@ -1,0 +1,442 @@
+"""Streamable HTTP of all revisions as an ASGI callable.
+
+The order of a request: Host and Origin, the process, the server, the principal,
+content type and Accept, the body, the message, its era, the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+from mcp_app.auth import principals
+from mcp_app.catalog.snapshot import Catalog
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.principal import AuthenticationRequest, Principal
+from mcp_app.process.runtime import Process, process
+from mcp_app.protocol import envelope, jsonrpc, negotiation
+from mcp_app.protocol.envelope import Notification, Reply as ClientReply, Request
+from mcp_app.protocol.errors import (
+    InternalError,
+    InvalidRequest,
+    ProtocolError,
+    Refused,
+)
+from mcp_app.protocol.headers import Accepts, Headers, accepts, is_json
+from mcp_app.protocol.jsonrpc import ReadLimits
+from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revision
+from mcp_app.server import dispatch, subscriptions
+from mcp_app.server.exchange import End, Exchange, NoWayBack
+from mcp_app.streams.sessions import OpenSession
+from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
+from mcp_app.transports.bodies import ClientGone, read_body
+from mcp_app.transports.doors import Doors, preflight
+from mcp_app.transports.event_stream import SSE_HEADERS, EventStream
+from mcp_app.transports.replies import Reply, send_empty, send_json
+from mcp_app.transports.standing import ListenStream, StandingStream
+
+logger = logging.getLogger("mcp_app.transports")
+
+SESSION_HEADER = b"mcp-session-id"
+ALLOW: RawHeaders = [(b"allow", b"POST, GET, DELETE, OPTIONS")]
+
+doors = Doors()
+
+
+class Endpoint:
+    """Serves the endpoint of one server, named by its slug."""
+
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, *, slug: str
+    ) -> None:
+        visit = Visit(scope, receive, send, slug)
+        try:
+            await visit.serve()
+        except ProtocolError as error:
+            await visit.refuse(error)
+        except ClientGone:
+            return
+        except Exception:
+            logger.exception("A request failed.", extra={"path": scope["path"]})
+            await visit.refuse(InternalError("The server failed; its log says why."))
+
+
+class Visit:
+    """One HTTP request on its way through the transport."""
+
+    __slots__ = (
+        "_accepts",
+        "_arrived",
+        "_catalog",
+        "_cors",
+        "_headers",
+        "_method",
+        "_principal",
+        "_process",
+        "_receive",
+        "_revision",
+        "_scope",
+        "_send",
+        "_slug",
+        "_started",
+    )
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, slug: str) -> None:
+        self._arrived = time.monotonic()
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._slug = slug
+        self._method: str = scope["method"]
+        self._cors: RawHeaders = []
+        self._revision: Revision = LATEST_STATEFUL
+        self._started = False
+
+    async def serve(self) -> None:
+        """Answer the request; raise `ProtocolError` for every refusal."""
+        self._headers = headers = Headers(self._scope["headers"])
+        self._cors = doors.check(headers.get(b"host"), headers.get(b"origin"))
+        if self._method == "OPTIONS":
+            await self._preflight()
+            return
+        self._process = current = process()
+        current.refuse_if_stopping()
+        if not current.gate.fresh(self._arrived):
+            await current.gate.wait(self._arrived)
+        self._catalog = current.catalog(self._slug)
+        self._principal = await self._who()
+        serve = _METHODS.get(self._method)
+        if serve is None:
+            raise _not_allowed(self._method)
+        await serve(self)
+
+    async def refuse(self, error: ProtocolError) -> None:
+        """Send an error that answers the whole request."""
+        if self._started:
+            return
+        status, body = dispatch.refusal(self._revision, error.request_id, error)
+        named = [
+            (name.lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in error.headers.items()
+        ]
+        await send_json(self._send, status, body, [*named, *self._cors])
+
+    async def _preflight(self) -> None:
+        requested = self._headers.get(b"access-control-request-headers")
+        allowed = preflight(self._cors, requested)
+        await send_empty(self._send, 204, [*ALLOW, *self._cors, *allowed])
+
+    async def _who(self) -> Principal:
+        server = self._catalog.server
+        if server.public:
+            return Principal.ANONYMOUS
+        request = AuthenticationRequest(
+            headers=self._headers,
+            host=self._headers.get(b"host") or "",
+            path=self._scope["path"],
+            server=server.slug,
+            method=self._method,
+        )
+        return await principals.principal(server, request)
+
+    # -- POST -------------------------------------------------------------------
+
+    async def post(self) -> None:
+        """Take one message, or a batch of 2025-03-26."""
+        self._check_content()
+        value = await self._value()
+        if type(value) is list:
+            await self._batch(value)
+            return
+        message = envelope.parse(value, lenient=mcp_settings.lenient)
+        version = self._headers.get(negotiation.VERSION_HEADER)
+        params = {} if type(message) is ClientReply else message.params  # type: ignore[union-attr]
+        if not negotiation.is_stateless(params, version):
+            await self._stateful(message)
+        elif type(message) is Request:
+            await self._stateless(message)
+        elif type(message) is Notification:
+            # The core has none for HTTP; an unknown one is no error (JSON-RPC 2.0).
+            await self._accepted()
+        else:
+            raise InvalidRequest("Nobody asked: this revision sends no requests.")
+
+    def _check_content(self) -> None:
+        headers = self._headers
+        if not is_json(headers.get(b"content-type")):
+            raise Refused(415, "The content type must be application/json.")
+        encoding = headers.get(b"content-encoding")
+        if encoding is not None and encoding.lower() != "identity":
+            raise Refused(415, f"The content encoding {encoding!r} is not supported.")
+        self._accepts: Accepts = accepts(headers.get(b"accept"))
+        if not self._accepts.json and not self._accepts.events:
+            raise Refused(
+                406, "Accept must allow application/json and text/event-stream."
+            )
+
+    async def _value(self) -> object:
+        limits = self._process.limits
+        body = await read_body(
+            self._receive, limits.body, self._headers.get(b"content-length")
+        )
+        if len(body) <= limits.parse_in_thread:
+            return jsonrpc.read(body)
+        allowed = ReadLimits(limits.depth, limits.nodes)
+        return await asyncio.to_thread(jsonrpc.read, body, allowed)
+
+    async def _accepted(self) -> None:
+        await send_empty(self._send, 202, self._cors)
+
+    async def _stateless(self, request: Request) -> None:
+        try:
+            revision, meta = negotiation.check_stateless(request, self._headers)
+        except ProtocolError as error:
+            self._revision = LATEST
+            error.request_id = request.id
+            raise
+        self._revision = revision
+        exchange = await self._exchange(request, revision, meta)
+        if request.method == subscriptions.METHOD:
+            await self._listen(exchange)
+        else:
+            await self._call(exchange, streams=True)
+
+    async def _exchange(
+        self,
+        request: Request,
+        revision: Revision,
+        meta: dict[str, Any],
+        session: OpenSession | None = None,
+    ) -> Exchange:
+        current, principal = self._process, self._principal
+        permissions = (
+            await current.permissions.of(principal)
+            if self._catalog.restricted
+            else principal.permissions or frozenset()
+        )
+        return Exchange(
+            adapters=current.adapters,
+            catalog=self._catalog,
+            revision=revision,
+            principal=principal,
+            permissions=permissions,
+            request_id=request.id,
+            method=request.method,
+            params=request.params,
+            meta=meta,
+            outgoing=NO_WAY_BACK,
+            session=session,
+            headers=self._headers,
+            host=self._headers.get(b"host") or "",
+            path=self._scope["path"],
+        )
+
+    async def _call(self, exchange: Exchange, *, streams: bool) -> None:
+        reply = self._reply(streams=streams)
+        exchange.outgoing = reply
+        task = self._process.start(exchange, dispatch.answer(exchange))
+        await reply.deliver(exchange, task)
+
+    def _reply(self, *, streams: bool) -> Reply:
+        self._started = True
+        return Reply(
+            self._receive,
+            self._send,
+            self._cors,
+            streams=streams and self._accepts.events,
+            json=self._accepts.json or not streams,
+        )
+
+    # -- the stateful era ---------------------------------------------------------
+
+    async def _stateful(self, message: envelope.Message) -> None:
+        if type(message) is Request and message.method == "initialize":
+            await self._initialize(message)
+            return
+        try:
+            session = await self._session()
+            if type(message) is Request:
+                await self._session_call(session, message)
+                return
+        except ProtocolError as error:
+            error.request_id = message.id if type(message) is Request else None
+            raise
+        self._take(session, message)
+        await self._accepted()
+
+    async def _session(self) -> OpenSession:
+        """Return the caller's session; raise 400 or 404."""
+        named = self._headers.get(SESSION_HEADER)
+        if named is None or not named:
+            raise InvalidRequest("Mcp-Session-Id is missing: initialize first.")
+        session = await self._process.sessions.find(
+            named, self._principal, self._catalog.server.slug
+        )
+        self._revision = session.revision
+        negotiation.check_session_version(
+            session.revision, self._headers.get(negotiation.VERSION_HEADER)
+        )
+        return session
+
+    async def _initialize(self, request: Request) -> None:
+        if self._headers.get(SESSION_HEADER) is not None:
+            error = InvalidRequest("This session is initialized already.")
+            error.request_id = request.id
+            raise error
+        exchange = await self._exchange(request, LATEST_STATEFUL, {})
+        status, body = await dispatch.answer(exchange)
+        headers = self._cors
+        if exchange.opened_session is not None:
+            session_id = exchange.opened_session.encode("ascii")
+            headers = [(SESSION_HEADER, session_id), *headers]
+        await send_json(self._send, status, body, headers)
+
+    async def _session_call(self, session: OpenSession, request: Request) -> None:
+        exchange = await self._session_exchange(session, request)
+        await self._call(exchange, streams=True)
+
+    async def _session_exchange(
+        self, session: OpenSession, request: Request
+    ) -> Exchange:
+        if request.method == "initialize":
+            raise InvalidRequest("initialize must be a message of its own.")
+        if request.id in session.running:
+            raise InvalidRequest(
+                f"A request with the id {request.id!r} is running in this session."
+            )
+        meta = negotiation.meta_of(request.params) or {}
+        return await self._exchange(request, session.revision, meta, session)
+
+    def _take(self, session: OpenSession, message: envelope.Message) -> None:
+        """Take a notification or a reply."""
+        if type(message) is ClientReply:
+            known = self._process.questions.answer(
+                session, message.id, message.result, message.error
+            )
+            if not known:
+                raise InvalidRequest(f"Nobody asked a question {message.id!r}.")
+        elif type(message) is Notification:
+            taken = _NOTIFICATIONS.get(message.method)
+            if taken is not None:
+                taken(self._process, session, message.params)
+
+    async def _batch(self, value: list[object]) -> None:
+        """Answer a batch with an array of the answers (2025-03-26, JSON-RPC 2.0)."""
+        version = self._headers.get(negotiation.VERSION_HEADER)
+        if version is not None and version not in STATEFUL:
+            raise InvalidRequest("The body must be a single message, not a batch.")
+        session = await self._session()
+        if not session.revision.batches:
+            raise InvalidRequest("The body must be a single message, not a batch.")
+        messages = envelope.parse_batch(value, lenient=mcp_settings.lenient)
+        requests = [each for each in messages if type(each) is Request]
+        exchanges = [
+            await self._session_exchange(session, each) for each in requests
+        ]
+        for each in messages:
+            self._take(session, each)
+        if exchanges:
+            await self._call_all(exchanges)
+        else:
+            await self._accepted()
+
+    async def _call_all(self, exchanges: list[Exchange]) -> None:
+        reply = self._reply(streams=True)
+        tasks = []
+        for each in exchanges:
+            each.outgoing = reply
+            tasks.append(self._process.start(each, dispatch.answer(each)))
+        together = asyncio.ensure_future(_all_answers(tasks))
+        await reply.deliver(exchanges[0], together)
+
+    # -- GET and DELETE -----------------------------------------------------------
+
+    async def get(self) -> None:
+        """Open the standing stream of a session."""
+        self._refuse_stateless_era()
+        if not accepts(self._headers.get(b"accept")).events:
+            raise Refused(406, "Accept must allow text/event-stream.")
+        resumes = self._headers.get(b"last-event-id") is not None
+        if self._headers.get(SESSION_HEADER) is None and not resumes:
+            raise _not_allowed("GET")
+        session = await self._session()
+        if resumes:
+            raise InvalidRequest("Last-Event-ID names no event of this session.")
+        self._started = True
+        stream = EventStream(self._send, [*SSE_HEADERS, *self._cors])
+        standing = StandingStream(stream, session, self._process.listeners)
+        self._process.listen(standing)
+        await standing.serve(self._receive)
+
+    async def delete(self) -> None:
+        """Close a session."""
+        self._refuse_stateless_era()
+        session = await self._session()
+        await self._process.sessions.delete(session)
+        await send_empty(self._send, 204, self._cors)
+
+    def _refuse_stateless_era(self) -> None:
+        version = self._headers.get(negotiation.VERSION_HEADER)
+        if version is not None and version not in STATEFUL:
+            raise _not_allowed(self._method)
+
+    # -- subscriptions/listen -------------------------------------------------------
+
+    async def _listen(self, exchange: Exchange) -> None:
+        try:
+            if not self._accepts.events:
+                raise Refused(406, "Accept must allow text/event-stream.")
+            interest, honoured = subscriptions.accept(exchange)
+        except ProtocolError as error:
+            error.request_id = exchange.request_id
+            raise
+        stream = EventStream(self._send, [*SSE_HEADERS, *self._cors])
+        listening = ListenStream(
+            stream,
+            self._process.listeners,
+            server=self._slug,
+            interest=interest,
+            subscription=exchange.request_id,
+            closing=subscriptions.closed(exchange),
+        )
+        self._process.listen(listening)
+        self._started = True
+        stream.message(subscriptions.acknowledged(exchange, honoured))
+        await listening.serve(self._receive)
+
+
+NO_WAY_BACK = NoWayBack()
+
+_METHODS = {"POST": Visit.post, "GET": Visit.get, "DELETE": Visit.delete}
+
+
+def _not_allowed(method: str) -> Refused:
+    return Refused(
+        405, f"{method} is not allowed here.", {"Allow": "POST, GET, DELETE, OPTIONS"}
+    )
+
+
+def _initialized(current: Process, session: OpenSession, _: dict[str, Any]) -> None:
+    current.spawn(current.sessions.initialized(session))
+
+
+def _cancelled(_: Process, session: OpenSession, params: dict[str, Any]) -> None:
+    """Cancel a running request of the session; any other is ignored."""
+    running = session.running.get(params.get("requestId", ""))
+    if running is not None:
+        running.stop(End.CANCELLED)
+
+
+_NOTIFICATIONS = {
+    "notifications/initialized": _initialized,
+    "notifications/cancelled": _cancelled,
+}
+
+
+async def _all_answers(tasks: list[asyncio.Task[tuple[int, bytes]]]) -> tuple[int, bytes]:
+    """Return the answers of a batch; a cancelled request has none."""
+    await asyncio.wait(tasks)
+    bodies = [each.result()[1] for each in tasks if not each.cancelled()]
+    return 200, b"[" + b",".join(bodies) + b"]"

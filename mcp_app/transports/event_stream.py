@@ -1,0 +1,114 @@
+"""A response of server-sent events; idle, it costs no task of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from mcp_app.protocol import sse
+from mcp_app.transports.asgi_types import RawHeaders, Send
+
+SSE_HEADERS: RawHeaders = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+    (b"content-encoding", b"identity"),
+]
+SEND_SECONDS = 30.0
+"""A reader that takes nothing for so long is given up."""
+MOST_QUEUED = 4 * 1024 * 1024
+
+
+class EventStream:
+    """Queues what is written, and sends it from a task that lives while there is any.
+
+    `closed` is resolved when the last byte was sent or the reader was given up.
+    """
+
+    __slots__ = ("_ending", "_headers", "_queue", "_send", "_size", "_task", "closed")
+
+    def __init__(self, send: Send, headers: RawHeaders) -> None:
+        self._send = send
+        self._headers: RawHeaders | None = headers
+        self._queue: deque[bytes] = deque()
+        self._size = 0
+        self._ending = False
+        self._task: asyncio.Task[None] | None = None
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def message(self, data: bytes) -> None:
+        """Queue a JSON-RPC message."""
+        self._write(sse.message(data))
+
+    def beat(self) -> None:
+        """Queue a heartbeat, unless something is on its way already."""
+        if not self._queue:
+            self._write(sse.comment())
+
+    def end(self, *, retry_ms: int | None = None) -> None:
+        """Send what is queued, then end the response."""
+        if self._ending:
+            return
+        if retry_ms is not None:
+            self._write(sse.retry(retry_ms))
+        self._ending = True
+        self._start()
+
+    def abandon(self) -> None:
+        """The reader is gone: nothing is sent any more."""
+        self._ending = True
+        self._queue.clear()
+        if self._task is not None:
+            self._task.cancel()
+        if not self.closed.done():
+            self.closed.cancel()
+
+    def _write(self, data: bytes) -> None:
+        if self._ending:
+            return
+        self._queue.append(data)
+        self._size += len(data)
+        if self._size > MOST_QUEUED:
+            self.abandon()
+        else:
+            self._start()
+
+    def _start(self) -> None:
+        if self._task is None and not self.closed.done():
+            self._task = asyncio.create_task(self._drain())
+
+    async def _drain(self) -> None:
+        try:
+            async with asyncio.timeout(None) as limit:
+                await self._send_all(limit)
+        except (TimeoutError, OSError):
+            # The reader is slow or gone: its own disconnect tells the rest.
+            self._ending = True
+            self._close()
+        finally:
+            self._task = None
+
+    async def _send_all(self, limit: asyncio.Timeout) -> None:
+        if self._headers is not None:
+            start = {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": self._headers,
+            }
+            self._headers = None
+            await self._send(start)
+        while self._queue:
+            data = b"".join(self._queue)
+            self._queue.clear()
+            self._size = 0
+            limit.reschedule(asyncio.get_running_loop().time() + SEND_SECONDS)
+            await self._send(
+                {"type": "http.response.body", "body": data, "more_body": True}
+            )
+        if self._ending:
+            await self._send({"type": "http.response.body", "body": b""})
+            self._close()
+
+    def _close(self) -> None:
+        if not self.closed.done():
+            self.closed.set_result(None)

@@ -1,0 +1,192 @@
+"""How one request is answered: JSON, or an event stream from the first message on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from mcp_app.server.exchange import End, Exchange
+from mcp_app.transports.asgi_types import RawHeaders, Receive, Send
+from mcp_app.transports.event_stream import SSE_HEADERS, EventStream
+
+WATCH_AFTER = 0.005
+"""Seconds after which a call is long enough to look whether its client is there."""
+PROMOTE_AFTER = 1.0
+"""Seconds of silence after which the answer becomes a stream, with heartbeats."""
+
+JSON_HEADERS: RawHeaders = [(b"content-type", b"application/json")]
+
+OK = 200
+
+Answer = tuple[int, bytes]
+
+
+async def send_json(
+    send: Send, status: int, body: bytes, headers: RawHeaders
+) -> None:
+    """Send a whole answer."""
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [
+                *JSON_HEADERS,
+                (b"content-length", b"%d" % len(body)),
+                *headers,
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_empty(send: Send, status: int, headers: RawHeaders) -> None:
+    """Send an answer without a body."""
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(b"content-length", b"0"), *headers],
+        }
+    )
+    await send({"type": "http.response.body", "body": b""})
+
+
+class Reply:
+    """The way back of one request; it becomes a stream when something must be sent."""
+
+    __slots__ = (
+        "_events",
+        "_exchange",
+        "_finished",
+        "_headers",
+        "_json",
+        "_receive",
+        "_send",
+        "_task",
+        "_timer",
+        "_watching",
+        "streams",
+    )
+
+    def __init__(
+        self,
+        receive: Receive,
+        send: Send,
+        headers: RawHeaders,
+        *,
+        streams: bool,
+        json: bool,
+    ) -> None:
+        self.streams = streams
+        self._json = json
+        self._receive = receive
+        self._send = send
+        self._headers = headers
+        self._events: EventStream | None = None
+        self._exchange: Exchange | None = None
+        self._task: asyncio.Task[Answer] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._watching: asyncio.Future[Any] | None = None
+        self._finished: asyncio.Future[None] | None = None
+
+    def send(self, message: bytes) -> None:
+        """Queue a message before the answer; dropped where the client takes none."""
+        if self.streams and self._finished is not None and not self._finished.done():
+            self._opened().message(message)
+
+    def beat(self) -> None:
+        """Keep a stream that is silent open."""
+        if self._events is not None:
+            self._events.beat()
+
+    async def deliver(self, exchange: Exchange, task: asyncio.Task[Answer]) -> None:
+        """Wait for the call and send its answer; return when all is sent or lost.
+
+        A client that leaves ends a call of the stateless era; one of a session goes
+        on (basic/transports of each revision).
+        """
+        loop = asyncio.get_running_loop()
+        self._exchange = exchange
+        self._task = task
+        self._finished = loop.create_future()
+        task.add_done_callback(self._done)
+        self._timer = loop.call_later(WATCH_AFTER, self._watch)
+        try:
+            await self._finished
+            if task.done():
+                await self._answer(task)
+        except asyncio.CancelledError:
+            self._gone()
+            raise
+        finally:
+            self._stop_watching()
+
+    def _done(self, _: object) -> None:
+        if self._finished is not None and not self._finished.done():
+            self._finished.set_result(None)
+
+    async def _answer(self, task: asyncio.Task[Answer]) -> None:
+        if task.cancelled():
+            await self._end_without_answer()
+            return
+        status, body = task.result()
+        if self._events is None and (self._json or status != OK):
+            await send_json(self._send, status, body, self._headers)
+            return
+        events = self._opened()
+        events.message(body)
+        events.end()
+        await events.closed
+
+    async def _end_without_answer(self) -> None:
+        """A call that was cancelled has no answer: an event stream ends without one."""
+        if self._exchange is not None and self._exchange.end is End.CLIENT_GONE:
+            return
+        events = self._opened()
+        events.end()
+        await events.closed
+
+    def _opened(self) -> EventStream:
+        if self._events is None:
+            self._events = EventStream(self._send, [*SSE_HEADERS, *self._headers])
+        return self._events
+
+    def _watch(self) -> None:
+        """Look from now on whether the client leaves."""
+        loop = asyncio.get_running_loop()
+        self._watching = asyncio.ensure_future(self._receive())
+        self._watching.add_done_callback(self._received)
+        self._timer = loop.call_later(PROMOTE_AFTER - WATCH_AFTER, self._promote)
+
+    def _promote(self) -> None:
+        self._timer = None
+        if self.streams and self._finished is not None and not self._finished.done():
+            self._opened().beat()
+
+    def _received(self, watching: asyncio.Future[Any]) -> None:
+        if watching.cancelled() or watching.exception() is not None:
+            return
+        if watching.result()["type"] == "http.disconnect":
+            self._gone()
+
+    def _gone(self) -> None:
+        """The client left: nothing more is sent, and the call may be over."""
+        if self._finished is None or self._exchange is None:
+            return
+        if self._task is not None and self._task.done():
+            return
+        if self._events is not None:
+            self._events.abandon()
+        self.streams = False
+        if self._exchange.revision.disconnect_cancels:
+            self._exchange.stop(End.CLIENT_GONE)
+        if not self._finished.done():
+            self._finished.set_result(None)
+
+    def _stop_watching(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
+
+

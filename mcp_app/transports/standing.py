@@ -1,0 +1,125 @@
+"""Streams that stay open: GET of the stateful era, and subscriptions/listen."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from mcp_app.server import subscriptions
+from mcp_app.streams.listeners import LISTS, Listeners, digest_of
+
+if TYPE_CHECKING:
+    from mcp_app.server.subscriptions import Interest
+    from mcp_app.streams.sessions import OpenSession
+    from mcp_app.transports.asgi_types import Receive
+    from mcp_app.transports.event_stream import EventStream
+
+
+class _OpenStream:
+    """A listener that lives as long as its client or its process."""
+
+    __slots__ = ("_listeners", "_stream", "server")
+
+    def __init__(self, stream: EventStream, listeners: Listeners, server: str) -> None:
+        self._stream = stream
+        self._listeners = listeners
+        self.server = server
+
+    async def serve(self, receive: Receive) -> None:
+        """Return when the client has left, or when the stream was ended and sent.
+
+        Only this task waits: a task more for each stream would cost its memory.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        closed = self._stream.closed
+        closed.add_done_callback(lambda _: None if closed.cancelled() else task.cancel())
+        try:
+            self._stream.beat()
+            while (await receive())["type"] != "http.disconnect":
+                continue
+        except asyncio.CancelledError:
+            if not closed.done() or closed.cancelled() or task.uncancel():
+                raise
+        finally:
+            self._listeners.discard(self)
+            self._left()
+            self._stream.abandon()
+
+    def beat(self) -> None:
+        self._stream.beat()
+
+    def _left(self) -> None:
+        """Forget the stream wherever else it is known."""
+
+    def watched(self, what: str) -> str | None:
+        raise TypeError(f"{type(self).__name__} is abstract.")
+
+    def tell(self, what: str) -> None:
+        raise TypeError(f"{type(self).__name__} is abstract.")
+
+    def end(self, *, retry_ms: int | None = None) -> None:
+        raise TypeError(f"{type(self).__name__} is abstract.")
+
+
+class StandingStream(_OpenStream):
+    """The GET stream of a session; of several, only the newest is told anything."""
+
+    __slots__ = ("_session",)
+
+    def __init__(
+        self, stream: EventStream, session: OpenSession, listeners: Listeners
+    ) -> None:
+        super().__init__(stream, listeners, session.server)
+        self._session = session
+        session.streams.append(self)
+
+    def watched(self, what: str) -> str | None:
+        if self._session.streams[-1] is not self:
+            return None
+        if what in LISTS:
+            return what
+        return self._session.uris.get(what)
+
+    def tell(self, what: str) -> None:
+        self._stream.message(subscriptions.change_message(what, None))
+
+    def end(self, *, retry_ms: int | None = None) -> None:
+        self._stream.end(retry_ms=retry_ms)
+
+    def _left(self) -> None:
+        if self in self._session.streams:
+            self._session.streams.remove(self)
+
+
+class ListenStream(_OpenStream):
+    """The stream of one `subscriptions/listen` request."""
+
+    __slots__ = ("_closing", "_lists", "_subscription", "_uris")
+
+    def __init__(  # noqa: PLR0913 - what the request said
+        self,
+        stream: EventStream,
+        listeners: Listeners,
+        *,
+        server: str,
+        interest: Interest,
+        subscription: str | int,
+        closing: bytes,
+    ) -> None:
+        super().__init__(stream, listeners, server)
+        self._lists = interest.lists
+        self._uris = {digest_of(uri): uri for uri in interest.uris}
+        self._subscription = subscription
+        self._closing = closing
+
+    def watched(self, what: str) -> str | None:
+        return what if what in self._lists else self._uris.get(what)
+
+    def tell(self, what: str) -> None:
+        self._stream.message(subscriptions.change_message(what, self._subscription))
+
+    def end(self, *, retry_ms: int | None = None) -> None:
+        """End with the result that tells the client of a graceful end."""
+        self._stream.message(self._closing)
+        self._stream.end()

@@ -1,0 +1,1 @@
+"""How changes are told: rows, and the check that finds them."""

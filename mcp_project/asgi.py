@@ -1,0 +1,14 @@
+"""The ASGI application: the MCP endpoints with their streams, and Django behind."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mcp_project.settings")
+django_application = get_asgi_application()
+
+import mcp_app.asgi  # noqa: E402  - needs the app registry that the call above fills
+
+application = mcp_app.asgi.application(django_application)

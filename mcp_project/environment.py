@@ -1,0 +1,77 @@
+"""`settings.MCP` from environment variables: MCP_<KEY>=value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from django.core.exceptions import ImproperlyConfigured
+
+PREFIX: Final = "MCP_"
+
+TRUE_WORDS: Final = frozenset({"1", "on", "true", "yes"})
+FALSE_WORDS: Final = frozenset({"", "0", "false", "no", "off"})
+
+
+def mcp_settings(environ: Mapping[str, str]) -> dict[str, Any]:
+    """The dict for `settings.MCP`.
+
+    A key without a reader is passed on as text, so that the system checks can
+    report it with a suggestion.
+    """
+    return {
+        name.removeprefix(PREFIX): _read(name, text)
+        for name, text in environ.items()
+        if name.startswith(PREFIX)
+    }
+
+
+def _read(name: str, text: str) -> Any:
+    reader = READERS.get(name.removeprefix(PREFIX), str)
+    try:
+        return reader(text)
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"The environment variable {name} has the value {text!r}, "
+            f"which cannot be read: {error}."
+        ) from None
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _truth(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in TRUE_WORDS | FALSE_WORDS:
+        raise ValueError("it must be one of true, false, yes, no, on, off, 1, 0")
+    return word in TRUE_WORDS
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError("it must be a JSON object")
+    return value
+
+
+def _limits(text: str) -> dict[str, Any] | str:
+    return text if text == "off" else _json_object(text)
+
+
+def _proxies(text: str) -> int | list[str]:
+    return int(text) if text.strip().isdecimal() else _words(text)
+
+
+READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "AROUND": _words,
+    "AUTHENTICATION": _json_object,
+    "COERCE": _truth,
+    "HOSTS": _words,
+    "LIMITS": _limits,
+    "ORIGINS": _words,
+    "STATE_KEYS": _words,
+    "THREADS": int,
+    "TRUSTED_PROXIES": _proxies,
+}

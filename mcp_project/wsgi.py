@@ -1,0 +1,10 @@
+"""The WSGI application: the site, and the MCP endpoints without streams."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mcp_project.settings")
+application = get_wsgi_application()

@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+
+from mcp_app.catalog.callables import MISSING, Function, Parameter, inspected
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.interface import context as contexts
+from mcp_app.interface.context import AnyContext
+
+if TYPE_CHECKING:
+    from nowhere import Nothing  # type: ignore[import-not-found]
+
+    import mcp_app
+    from mcp_app.interface.context import Context, SyncContext
+
+HERE = __name__
+
+
+def plain(a: int, /, b: str = "b", *, c: float = 1.5) -> tuple[int, str, float]:
+    """Say what came."""
+    return a, b, c
+
+
+async def later(a: int) -> int:
+    return a
+
+
+class Shop:
+    """A shop."""
+
+    def order(self, number: int) -> str:
+        """Find an order."""
+        return f"{self} {number}"
+
+    async def __call__(self, number: int) -> int:
+        return number
+
+
+def announced(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def wrapper(*arguments: Any, **named: Any) -> Any:
+        return function(*arguments, **named)
+
+    return wrapper
+
+
+def names(function: Function) -> list[str]:
+    return [parameter.name for parameter in inspected(function).parameters]
+
+
+def test_a_plain_function() -> None:
+    found = inspected(plain)
+    assert found.name == "plain"
+    assert found.qualified_name == f"{HERE}.plain"
+    assert found.style == "sync"
+    assert found.documentation.text == "Say what came."
+    assert found.parameters == (
+        Parameter(name="a", annotation=int, positional_only=True),
+        Parameter(name="b", annotation=str, default="b"),
+        Parameter(name="c", annotation=float, default=1.5),
+    )
+    assert found.context is None
+    assert found.returns == tuple[int, str, float]
+
+
+def test_positional_only_parameters_are_passed_by_keyword() -> None:
+    def both(a: int, b: int = 2, /, c: int = 3) -> tuple[int, int, int]:
+        return a, b, c
+
+    run = inspected(both).run
+    assert run(a=1) == (1, 2, 3)
+    assert run(a=1, b=5, c=6) == (1, 5, 6)
+    assert inspected(plain).run(a=1, c=2.0) == (1, "b", 2.0)
+
+
+def test_the_function_itself_runs_where_it_can() -> None:
+    assert inspected(later).run is later
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "parameters", "style"),
+    [
+        (later, "later", ["a"], "async"),
+        (announced(plain), "plain", ["a", "b", "c"], "sync"),
+        (announced(later), "later", ["a"], "async"),
+        (partial(plain, 1), "plain", ["b", "c"], "sync"),
+        (partial(later, a=1), "later", ["a"], "async"),
+        (partial(announced(later)), "later", ["a"], "async"),
+        (Shop().order, "order", ["number"], "sync"),
+        (Shop(), "__call__", ["number"], "async"),
+        (sync_to_async(plain), "plain", ["a", "b", "c"], "async"),
+    ],
+)
+def test_layers(
+    function: Function, name: str, parameters: list[str], style: str
+) -> None:
+    found = inspected(function)
+    assert found.name == name
+    assert names(function) == parameters
+    assert found.style == style
+
+
+def test_docstrings_come_from_within() -> None:
+    assert inspected(partial(plain, 1)).documentation.text == "Say what came."
+    assert inspected(Shop().order).documentation.text == "Find an order."
+
+
+def test_a_partial_argument_becomes_a_default() -> None:
+    (parameter,) = inspected(partial(later, a=7)).parameters
+    assert parameter.default == 7
+    assert not parameter.required
+
+
+def test_no_annotations() -> None:
+    def bare(a, b=1): ...  # type: ignore[no-untyped-def]
+
+    found = inspected(bare)
+    assert [p.annotation for p in found.parameters] == [MISSING, MISSING]
+    assert found.returns is MISSING
+
+
+def test_none_as_default_widens_the_hint() -> None:
+    def implicit(
+        a: int = None,  # type: ignore[assignment]  # noqa: RUF013
+        b: Annotated[int, "b"] = None,  # type: ignore[assignment]
+        c: Any = None,
+        d: int | None = None,
+    ) -> None: ...
+
+    hints = [parameter.annotation for parameter in inspected(implicit).parameters]
+    assert hints == [int | None, Annotated[int | None, "b"], Any, int | None]
+
+
+async def first(ctx: Context, a: int) -> None: ...
+async def last(a: int, ctx: contexts.Context) -> None: ...
+async def dotted(a: int, *, ctx: mcp_app.Context) -> None: ...
+async def optional(a: int, ctx: Context | None = None) -> None: ...
+async def annotated(ctx: Annotated[Context, "given"], a: int) -> None: ...
+def sync(a: int, ctx: SyncContext) -> None: ...
+def positional(ctx: SyncContext, a: int, /) -> None: ...
+def either(ctx: AnyContext, a: int) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "function", [first, last, dotted, optional, annotated, sync, positional, either]
+)
+def test_the_context_is_no_parameter(function: Function) -> None:
+    assert inspected(function).context == "ctx"
+    assert names(function) == ["a"]
+
+
+def test_a_name_alone_makes_no_context() -> None:
+    def told(ctx: str) -> None: ...
+
+    assert inspected(told).context is None
+
+
+async def wrong_async(ctx: SyncContext) -> None: ...
+def wrong_sync(request: Context) -> None: ...
+async def twice(a: Context, b: Context) -> None: ...
+def several(*numbers: int) -> None: ...
+def anything(**named: int) -> None: ...
+def unknown(a: Nothing) -> None: ...
+def unknown_return() -> list[Nothing]: ...
+def broken(a: "list[") -> None: ...  # type: ignore[syntax]  # noqa: F722
+def counting() -> Iterator[int]:
+    yield 1
+
+
+async def counting_later() -> AsyncIterator[int]:
+    yield 1
+
+
+REFUSED = [
+    (
+        wrong_async,
+        f"{HERE}.wrong_async is an async function, so its parameter ctx must be "
+        "annotated with Context, not with SyncContext.",
+    ),
+    (
+        wrong_sync,
+        f"{HERE}.wrong_sync is a sync function, so its parameter request must be "
+        "annotated with SyncContext, not with Context.",
+    ),
+    (twice, f"{HERE}.twice takes the context twice: a, b."),
+    (
+        several,
+        f"{HERE}.several takes *numbers: 'int': a client must be told each parameter "
+        "by name.",
+    ),
+    (
+        anything,
+        f"{HERE}.anything takes **named: 'int': a client must be told each parameter "
+        "by name.",
+    ),
+    (
+        unknown,
+        f"{HERE}.unknown: the annotation 'Nothing' of parameter a must be readable "
+        "when the function is registered: name 'Nothing' is not defined.",
+    ),
+    (
+        unknown_return,
+        f"{HERE}.unknown_return: the annotation 'list[Nothing]' of the return value "
+        "must be readable when the function is registered: name 'Nothing' is not "
+        "defined.",
+    ),
+    (
+        Shop.order,
+        f"{HERE}.Shop.order takes self: register the bound method of an object.",
+    ),
+    (
+        counting,
+        f"{HERE}.counting is a generator: a function returns its whole result, and "
+        "says how far it is with ctx.progress().",
+    ),
+    (
+        counting_later,
+        f"{HERE}.counting_later is a generator: a function returns its whole result, "
+        "and says how far it is with ctx.progress().",
+    ),
+    (Shop, f"{HERE}.Shop is no function, and only those are called."),
+    (5, "builtins.int is no function, and only those are called."),
+]
+
+
+@pytest.mark.parametrize(("function", "sentence"), REFUSED)
+def test_refused(function: Any, sentence: str) -> None:
+    with pytest.raises(RegistrationError) as refusal:
+        inspected(function)
+    assert str(refusal.value) == sentence
+
+
+def test_an_annotation_that_is_no_python_is_refused() -> None:
+    with pytest.raises(RegistrationError, match="the annotation"):
+        inspected(broken)
+
+
+def test_a_function_without_a_readable_signature_is_refused() -> None:
+    with pytest.raises(RegistrationError, match="takes \\*args"):
+        inspected(async_to_sync(later))
+    with pytest.raises(RegistrationError, match="has no readable signature"):
+        inspected(dict.fromkeys)
+
+
+def test_functions_stay_callable() -> None:
+    assert asyncio.run(later(3)) == 3
+    assert announced(plain)(1) == (1, "b", 1.5)

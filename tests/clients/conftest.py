@@ -1,0 +1,49 @@
+"""One server of the fixture set for each kind of ASGI server, for all clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from typing import Final
+
+import pytest
+
+from tests.clients.facts import PLAIN_TOOLS, STATEFUL, STATELESS
+from tests.clients.person import Person
+from tests.drill.running import running
+
+ENVIRONMENT: Final = {"NTOOLS": str(PLAIN_TOOLS), "WIRE": "check"}
+
+
+@pytest.fixture(scope="session")
+def endpoints() -> Iterator[Callable[[str], str]]:
+    """Give a function that starts a server of a kind once, and returns its URL.
+
+    Every message that a server sent is checked: one that was wrong fails the run.
+    """
+    with ExitStack() as servers:
+
+        @cache
+        def endpoint(server: str) -> str:
+            return servers.enter_context(running(server, ENVIRONMENT))
+
+        yield endpoint
+
+
+@pytest.fixture(scope="module")
+def endpoint(request: pytest.FixtureRequest, endpoints: Callable[[str], str]) -> str:
+    """Return the URL of the endpoint; a module may choose its `SERVER`."""
+    return endpoints(getattr(request.module, "SERVER", "daphne"))
+
+
+@pytest.fixture(params=[STATEFUL, STATELESS])
+def era(request: pytest.FixtureRequest) -> str:
+    """Return the newest revision of each era."""
+    return str(request.param)
+
+
+@pytest.fixture
+def person() -> Person:
+    """Return who sits behind the client of this test."""
+    return Person()

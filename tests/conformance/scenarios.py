@@ -1,0 +1,82 @@
+"""What the suite asks for, by revision; frozen, so that none is lost in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+STATEFUL: Final = "2025-11-25"
+STATELESS: Final = "2026-07-28"
+
+_BOTH: Final = frozenset(
+    {
+        "completion-complete",
+        "dns-rebinding-protection",
+        "prompts-get-embedded-resource",
+        "prompts-get-simple",
+        "prompts-get-with-args",
+        "prompts-get-with-image",
+        "prompts-list",
+        "resources-list",
+        "resources-read-binary",
+        "resources-read-text",
+        "resources-templates-read",
+        "server-sse-multiple-streams",
+        "tools-call-audio",
+        "tools-call-embedded-resource",
+        "tools-call-error",
+        "tools-call-image",
+        "tools-call-mixed-content",
+        "tools-call-simple-text",
+        "tools-call-with-progress",
+        "tools-list",
+    }
+)
+
+SCORED: Final[Mapping[str, frozenset[str]]] = {
+    STATEFUL: _BOTH
+    | {
+        "elicitation-sep1034-defaults",
+        "elicitation-sep1330-enums",
+        "logging-set-level",
+        "ping",
+        "resources-subscribe",
+        "resources-unsubscribe",
+        "server-initialize",
+        "tools-call-elicitation",
+        "tools-call-sampling",
+        "tools-call-with-logging",
+    },
+    STATELESS: _BOTH
+    | {
+        "caching",
+        "input-required-result-basic-elicitation",
+        "input-required-result-basic-list-roots",
+        "input-required-result-basic-sampling",
+        "input-required-result-capability-check",
+        "input-required-result-ignore-extra-params",
+        "input-required-result-missing-input-response",
+        "input-required-result-multi-round",
+        "input-required-result-multiple-input-requests",
+        "input-required-result-non-tool-request",
+        "input-required-result-request-state",
+        "input-required-result-result-type",
+        "input-required-result-tampered-state",
+        "input-required-result-unsupported-methods",
+        "input-required-result-validate-input",
+        "sep-2164-resource-not-found",
+        "server-stateless",
+    },
+}
+
+DEMANDED: Final[Mapping[str, frozenset[str]]] = {
+    STATEFUL: frozenset({"json-schema-2020-12", "server-session-lifecycle"}),
+    STATELESS: frozenset(
+        {
+            "http-custom-header-server-validation",
+            "http-header-validation",
+            "json-schema-2020-12",
+        }
+    ),
+}
+"""Scenarios that the suite runs without scoring them, and this server must pass."""

@@ -1,0 +1,94 @@
+"""Runs the official conformance suite and reads its results."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PROGRAM: Final = ROOT / "node_modules" / ".bin" / "conformance"
+NONE_EXPECTED: Final = Path(__file__).with_name("no_expected_failures.yml")
+TIME_S: Final = 300
+
+# server-<scenario>-2026-01-31T12-00-00-000Z
+RESULT: Final = re.compile(
+    r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT[\d-]+Z/checks\.json"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One verdict of a scenario: its id, SUCCESS and so on, and why."""
+
+    id: str
+    status: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.status} {self.reason}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The exit status and the text of a run, and the checks of each scenario."""
+
+    status: int
+    text: str
+    checks: Mapping[str, Sequence[Check]]
+
+
+def missing() -> str:
+    """Say what this machine lacks for the suite; "" where nothing."""
+    if not PROGRAM.exists():
+        return "The conformance suite is not installed (npm ci)."
+    return "" if _node() else "There is no node beside this Python."
+
+
+def _node() -> str | None:
+    """The node of the virtual environment, else any."""
+    beside = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return shutil.which("node", path=beside)
+
+
+def run(url: str, revision: str, results: Path) -> Outcome:
+    """Run a revision's requirements; a warning in the scored set is a failure, too."""
+    finished = subprocess.run(
+        [
+            str(_node()),
+            str(PROGRAM),
+            "server",
+            *("--url", url),
+            *("--requirements", revision),
+            *("--expected-failures", str(NONE_EXPECTED)),
+            *("--output-dir", str(results)),
+        ],
+        cwd=results,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIME_S,
+        check=False,
+    )
+    return Outcome(finished.returncode, finished.stdout, _read(results))
+
+
+def _read(results: Path) -> dict[str, list[Check]]:
+    checks = {}
+    for path in sorted(results.glob("server-*/checks.json")):
+        named = RESULT.fullmatch(path.relative_to(results).as_posix())
+        if named is None:
+            raise ValueError(f"{path} is not named as the suite names its results.")
+        verdicts = json.loads(path.read_bytes())
+        checks[named["scenario"]] = [
+            Check(each["id"], each["status"], each.get("errorMessage", ""))
+            for each in verdicts
+        ]
+    return checks

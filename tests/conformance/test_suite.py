@@ -1,0 +1,39 @@
+"""Every scored scenario, and the demanded others, without failure or warning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance import suite
+from tests.conformance.scenarios import DEMANDED, SCORED, STATEFUL, STATELESS
+from tests.drill.running import running
+
+pytestmark = pytest.mark.skipif(bool(suite.missing()), reason=suite.missing())
+
+GOOD = {"SUCCESS", "INFO"}
+
+
+@pytest.mark.parametrize("revision", [STATEFUL, STATELESS])
+@pytest.mark.parametrize("server", ["daphne", "uvicorn"])
+def test_requirements(server: str, revision: str, tmp_path: Path) -> None:
+    # At its end the server itself answers for every message that it sent.
+    with running(server, {"WIRE": "check"}) as url:
+        outcome = suite.run(url, revision, tmp_path)
+    assert _faults(outcome, SCORED[revision] | DEMANDED[revision]) == {}
+    assert outcome.status == 0, outcome.text
+
+
+def _faults(outcome: suite.Outcome, scenarios: frozenset[str]) -> dict[str, list[str]]:
+    """Scenarios that did not run, or with a check that is not good."""
+    found = {scenario: _complaints(outcome, scenario) for scenario in scenarios}
+    return {scenario: faults for scenario, faults in found.items() if faults}
+
+
+def _complaints(outcome: suite.Outcome, scenario: str) -> list[str]:
+    checks = outcome.checks.get(scenario, ())
+    bad = [str(check) for check in checks if check.status not in GOOD]
+    if not any(check.status == "SUCCESS" for check in checks):
+        bad.append("No check of this scenario succeeded.")
+    return bad

@@ -1,0 +1,1 @@
+"""Functions behind the fixtures: `conformance.*` for the suite, `drill.*` for ours."""

@@ -1,0 +1,50 @@
+"""Ports on loopback for servers that tests start."""
+
+from __future__ import annotations
+
+import random
+import socket
+from pathlib import Path
+from typing import Final
+
+HOST: Final = "127.0.0.1"
+LOWEST: Final = 20_000
+EPHEMERAL_RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+FIRST_EPHEMERAL: Final = 32_768
+BACKLOG: Final = 1024
+
+
+class PortTaken(Exception):  # noqa: N818 - reads as the sentence it is
+    """Another program listens on the port."""
+
+
+def claimed(port: int) -> socket.socket:
+    """Return a socket that listens on the port; raise `PortTaken` if another does."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # Connections of the last server may linger there, another listener may not.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise PortTaken(f"The port {port} cannot be used: {error.strerror}.") from None
+    return listener
+
+
+def free_port() -> int:
+    """Return a port that no outgoing connection can be given meanwhile."""
+    while True:
+        # Not for secrets: two test runs only should not try the same ports.
+        port = random.randrange(LOWEST, _first_ephemeral())  # noqa: S311
+        try:
+            claimed(port).close()
+        except PortTaken:
+            continue
+        return port
+
+
+def _first_ephemeral() -> int:
+    if EPHEMERAL_RANGE.exists():
+        return int(EPHEMERAL_RANGE.read_text(encoding="ascii").split()[0])
+    return FIRST_EPHEMERAL

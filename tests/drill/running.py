@@ -1,0 +1,163 @@
+"""Starts the fixture server as a process of its own, for a test.
+
+with running("uvicorn", {"WIRE": "check"}) as url:
+    ...
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.drill.ports import HOST, free_port
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+START_S: Final = 60
+STOP_S: Final = 40
+LOOK_S: Final = 0.05
+PORT_TAKEN: Final = 4
+SERVING: Final = "Serving "
+ATTEMPTS: Final = 5
+
+# A server gets these from its test, never from whoever runs the tests.
+OWN: Final = frozenset(
+    {
+        "DATABASE_URL",
+        "DEBUG",
+        "DJANGO_SETTINGS_MODULE",
+        "NTOOLS",
+        "PORT",
+        "REDIS_URL",
+        "SECRET_KEY",
+        "SERVER",
+        "WIRE",
+        "WIRE_REPORT",
+    }
+)
+
+
+class ServerFailed(Exception):  # noqa: N818 - reads as the sentence it is
+    """The server did not start, or did not end well; the text has its output."""
+
+
+class DrillServer:
+    """A process that serves the fixture set; `url` is that of the endpoint.
+
+    Whoever makes one ends it, with `stop` or `kill`.
+    """
+
+    def __init__(self, port: int, env: Mapping[str, str]) -> None:
+        self.port = port
+        self.url = f"http://{HOST}:{port}/mcp"
+        inherited = {k: v for k, v in os.environ.items() if k not in OWN}
+        self._written = ""
+        # A file, because a full pipe would stop the server.
+        with tempfile.NamedTemporaryFile(delete=False) as output:
+            self._path = Path(output.name)
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.drill.serve"],
+                cwd=ROOT,
+                env={**inherited, **env, "PORT": str(port)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    @property
+    def output(self) -> str:
+        """What it has written so far."""
+        if self._path.exists():
+            self._written = self._path.read_text(encoding="utf-8", errors="replace")
+        return self._written
+
+    def wait_until_ready(self) -> None:
+        """Return when it answers; raise `ServerFailed` if it ends or takes too long."""
+        end = time.monotonic() + START_S
+        # Before it says so, the port may be another server's.
+        while SERVING not in self.output or not _answers(self.url):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise ServerFailed(f"The server did not start:\n{self.output}")
+            time.sleep(LOOK_S)
+
+    def stop(self) -> int:
+        """Ask it to end, and return its exit status; a stuck one is killed."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise ServerFailed(
+                f"The server did not end within {STOP_S} s:\n{self.output}"
+            ) from None
+        self._forget_file()
+        return status
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        self.process.kill()
+        self.process.wait()
+        self._forget_file()
+
+    def _forget_file(self) -> None:
+        self._written = self.output
+        self._path.unlink(missing_ok=True)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=START_S):  # noqa: S310
+            return True
+    except urllib.error.HTTPError as answer:
+        answer.close()
+        return True
+    except OSError:
+        return False
+
+
+def started(
+    server: str = "daphne", env: Mapping[str, str] | None = None
+) -> DrillServer:
+    """Start a server on a free port, and return it when it answers.
+
+    The caller ends it with `stop` or `kill`.
+    """
+    for _ in range(ATTEMPTS):
+        drill = DrillServer(free_port(), {"SERVER": server, **(env or {})})
+        try:
+            drill.wait_until_ready()
+        except ServerFailed:
+            drill.kill()
+            # Somebody was faster with this port.
+            if drill.process.returncode != PORT_TAKEN:
+                raise
+        else:
+            return drill
+    raise ServerFailed(f"No port was free in {ATTEMPTS} attempts.")
+
+
+@contextmanager
+def running(
+    server: str = "daphne", env: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Run a server, give its URL, and demand that it ends with status 0."""
+    drill = started(server, env)
+    try:
+        yield drill.url
+    except BaseException as error:
+        drill.kill()
+        error.add_note(f"The server wrote:\n{drill.output}")
+        raise
+    status = drill.stop()
+    if status:
+        raise ServerFailed(f"The server ended with {status}:\n{drill.output}")

@@ -1,0 +1,158 @@
+"""Serves the fixture set on a loopback port until SIGTERM.
+
+    PORT=8765 python -m tests.drill.serve
+
+Environment: PORT; SERVER=daphne|uvicorn|granian; DATABASE_URL (without it, a
+temporary SQLite file for the port); REDIS_URL; NTOOLS=n for n plain tools more;
+WIRE=check to validate each message sent, with a copy of what is found in the file
+WIRE_REPORT.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, NoReturn
+
+import django
+from django.utils.module_loading import import_string
+
+from tests.drill.ports import HOST, PortTaken, claimed
+from tests.drill.servers import SERVERS
+from tests.wire.middleware import WireCheck
+
+USAGE: Final = 2
+WIRE_VIOLATED: Final = 3
+PORT_TAKEN: Final = 4
+HIGHEST_PORT: Final = 65_535
+DEFAULT_PORT: Final = "8765"
+
+
+class UsageError(Exception):
+    """The environment says something that cannot be done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the environment asks for."""
+
+    port: int
+    server: str
+    plain_tools: int
+    wire: bool
+    report: str
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Options:
+        """Raise `UsageError` with a sentence for a value that cannot be used."""
+        server = environment.get("SERVER") or "daphne"
+        if server not in SERVERS:
+            raise UsageError(f"SERVER is {server!r}: it must be {_either(SERVERS)}.")
+        wire = environment.get("WIRE") or ""
+        if wire not in ("", "check"):
+            raise UsageError(f"WIRE is {wire!r}: it must be 'check' or empty.")
+        return cls(
+            port=_number(environment, "PORT", DEFAULT_PORT, HIGHEST_PORT),
+            server=server,
+            plain_tools=_number(environment, "NTOOLS", "0", 99_999),
+            wire=wire == "check",
+            report=environment.get("WIRE_REPORT", ""),
+        )
+
+
+def _either(names: Mapping[str, object]) -> str:
+    return " or ".join(repr(name) for name in names)
+
+
+def _number(
+    environment: Mapping[str, str], name: str, default: str, highest: int
+) -> int:
+    text = environment.get(name) or default
+    if not (text.isascii() and text.isdecimal() and int(text) <= highest):
+        raise UsageError(f"{name} is {text!r}: it must be a number up to {highest}.")
+    return int(text)
+
+
+def main() -> int:
+    """Serve, and return the exit status."""
+    try:
+        options = Options.read(os.environ)
+        listener = claimed(options.port)
+    except UsageError as error:
+        return _failed(str(error), USAGE)
+    except PortTaken as error:
+        return _failed(str(error), PORT_TAKEN)
+    signal.signal(signal.SIGTERM, _leave)
+    with listener, _database(options.port):
+        application = _application(options)
+        check = WireCheck(application, _reporter(options.report))
+        # uvicorn raises the signal again when it has stopped.
+        signal.signal(signal.SIGTERM, _already_stopped)
+        _say(f"Serving http://{HOST}:{options.port}/mcp with {options.server}.")
+        SERVERS[options.server](check if options.wire else application, listener)
+    return WIRE_VIOLATED if check.violations else 0
+
+
+def _failed(sentence: str, status: int) -> int:
+    _say(sentence)
+    return status
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"{sentence}\n")
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(0)
+
+
+def _already_stopped(_signal: int, _frame: FrameType | None) -> None:
+    """Change nothing."""
+
+
+@contextmanager
+def _database(port: int) -> Iterator[None]:
+    """Without DATABASE_URL, make a directory for the port and remove it at the end."""
+    if os.environ.get("DATABASE_URL"):
+        yield
+        return
+    directory = Path(tempfile.gettempdir()) / f"mcp-drill-{os.getuid()}-{port}"
+    # A server that was killed has left its own.
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(mode=0o700)
+    os.environ["DATABASE_URL"] = f"sqlite:///{directory}/db.sqlite3"
+    try:
+        yield
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _application(options: Options) -> Any:
+    """Set Django up, prepare the database, and return the ASGI application."""
+    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.drill.settings"
+    django.setup()
+    prepare: Callable[[int], None] = import_string("tests.drill.preparing.prepare")
+    prepare(options.plain_tools)
+    return import_string("tests.drill.asgi.application")
+
+
+def _reporter(path: str) -> Callable[[str], None]:
+    def report(violation: str) -> None:
+        _say(f"WIRE: {violation}")
+        if path:
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(f"{violation}\n")
+
+    return report
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""Settings of the fixture server: the project's, on loopback and with limits off."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+# What the environment says stands, as in any other site.
+DEFAULTS: Final = {
+    "SECRET_KEY": "a key for fixtures, which seals nothing of worth: 01234567",
+    "DEBUG": "false",
+    "ALLOWED_HOSTS": "127.0.0.1,localhost,[::1]",
+    "SECURE_SSL_REDIRECT": "false",
+    "SECURE_HSTS_SECONDS": "0",
+    "SESSION_COOKIE_SECURE": "false",
+    "CSRF_COOKIE_SECURE": "false",
+    "LOG_LEVEL": "WARNING",
+    "MCP_LIMITS": "off",
+}
+for name, value in DEFAULTS.items():
+    os.environ.setdefault(name, value)
+
+from mcp_project.settings import *  # noqa: E402, F403
+from mcp_project.settings import INSTALLED_APPS, STORAGES  # noqa: E402
+
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.drill"]
+ROOT_URLCONF = "tests.drill.urls"
+ASGI_APPLICATION = "tests.drill.asgi.application"
+
+# The admin has its styles without collectstatic.
+STATIC_ROOT = None
+WHITENOISE_USE_FINDERS = True
+STORAGES = {
+    **STORAGES,
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}

@@ -1,0 +1,149 @@
+"""The process that serves the fixture set: what it takes and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.drill.ports import claimed, free_port
+from tests.drill.running import ROOT, started
+from tests.drill.serve import PORT_TAKEN, USAGE, Options, UsageError
+from tests.drill.servers import SERVERS
+
+DEFAULTS = Options(port=8765, server="daphne", plain_tools=0, wire=False, report="")
+
+REFUSED: list[tuple[dict[str, str], str]] = [
+    ({"PORT": "http"}, "PORT is 'http'"),
+    ({"PORT": "65536"}, "up to 65535"),
+    ({"PORT": "-1"}, "PORT is '-1'"),
+    ({"SERVER": "gunicorn"}, "'daphne' or 'uvicorn' or 'granian'"),
+    ({"NTOOLS": "many"}, "NTOOLS is 'many'"),
+    ({"WIRE": "yes"}, "WIRE is 'yes'"),
+]
+
+
+def test_defaults() -> None:
+    assert Options.read({}) == DEFAULTS
+    empty = {"PORT": "", "SERVER": "", "NTOOLS": "", "WIRE": "", "WIRE_REPORT": ""}
+    assert Options.read(empty) == DEFAULTS
+
+
+def test_all_options() -> None:
+    environment = {
+        "PORT": "9000",
+        "SERVER": "granian",
+        "NTOOLS": "250",
+        "WIRE": "check",
+        "WIRE_REPORT": "report.txt",
+    }
+    assert Options.read(environment) == Options(
+        port=9000, server="granian", plain_tools=250, wire=True, report="report.txt"
+    )
+
+
+@pytest.mark.parametrize(("environment", "sentence"), REFUSED)
+def test_refused_options(environment: dict[str, str], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        Options.read(environment)
+
+
+def serve(environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run the program where it is expected to end by itself."""
+    return subprocess.run(
+        [sys.executable, "-m", "tests.drill.serve"],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_wrong_option_ends_with_a_sentence() -> None:
+    finished = serve({"PORT": "x"})
+    assert finished.returncode == USAGE
+    assert finished.stderr == "PORT is 'x': it must be a number up to 65535.\n"
+
+
+def test_taken_port_is_refused() -> None:
+    port = free_port()
+    with claimed(port):
+        finished = serve({"PORT": str(port)})
+    assert finished.returncode == PORT_TAKEN
+    assert f"The port {port} cannot be used" in finished.stderr
+
+
+def call(url: str, tool: str, **arguments: object) -> Any:
+    """Call a tool in the stateless era and return its result."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": tool, "arguments": arguments, "_meta": meta}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": tool,
+    }
+    request = urllib.request.Request(  # noqa: S310 - a loopback address
+        url, json.dumps(message).encode(), headers
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+        return json.load(answer)["result"]
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_serves_until_the_signal_and_leaves_nothing(server: str) -> None:
+    drill = started(server, {"WIRE": "check", "NTOOLS": "1"})
+    files = list(Path(tempfile.gettempdir()).glob(f"mcp-drill-*-{drill.port}"))
+    try:
+        added = call(drill.url, "drill_add", a=20, b=22)
+        plain = call(drill.url, "plain_00001", text="hello")
+    finally:
+        status = drill.stop()
+    assert added["structuredContent"] == {"result": 42}
+    assert plain["content"] == [{"type": "text", "text": "hello"}]
+    assert status == 0, drill.output
+    assert len(files) == 1
+    assert not files[0].exists()
+
+
+def test_killed_server_leaves_no_trace_for_the_next(tmp_path: Path) -> None:
+    drill = started("uvicorn")
+    port = drill.port
+    call(drill.url, "drill_ledger", key="before", seconds=0)
+    drill.kill()
+    assert drill.process.returncode == -signal.SIGKILL
+    again = started("uvicorn", {"PORT": str(port)})
+    try:
+        counted = call(again.url, "drill_ledger", key="before", seconds=0)
+    finally:
+        again.stop()
+    assert counted["structuredContent"] == {"result": 1}
+
+
+def test_servers_share_a_database(tmp_path: Path) -> None:
+    env = {"DATABASE_URL": f"sqlite:///{tmp_path}/shared.sqlite3"}
+    first, second = started("uvicorn", env), started("uvicorn", env)
+    try:
+        counts = [
+            call(drill.url, "drill_ledger", key="both", seconds=0)
+            for drill in (first, second)
+        ]
+    finally:
+        first.stop()
+        second.stop()
+    assert [each["structuredContent"]["result"] for each in counts] == [1, 2]

@@ -1,0 +1,233 @@
+"""Checks every JSON-RPC message that an ASGI application sends.
+
+application = WireCheck(application)
+...
+assert not application.violations
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from tests.wire.events import Event, EventReader
+from tests.wire.validation import VERSIONS, wire_validator
+
+Scope: TypeAlias = MutableMapping[str, Any]
+AsgiMessage: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[AsgiMessage]]
+Send: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
+Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+JsonObject: TypeAlias = dict[str, Any]
+
+STATELESS: Final = VERSIONS[-1]
+STATEFUL: Final = VERSIONS[:-1]
+VERSION_MEMBER: Final = "io.modelcontextprotocol/protocolVersion"
+ENDPOINT: Final = "/mcp"
+LONGEST_EXCERPT: Final = 500
+
+
+@dataclass(slots=True)
+class Session:
+    """What decides how messages of one session are judged."""
+
+    version: str | None = None
+    methods: dict[str, str] = field(default_factory=dict)
+
+
+class WireCheck:
+    """ASGI middleware; each violation is a sentence in `violations`.
+
+    JSON bodies and server-sent events of the endpoints are checked, by the revision
+    of the request, of its session, or, where neither is known, by any of the
+    stateful ones.  `report` gets each sentence at once.
+    """
+
+    def __init__(
+        self, application: Application, report: Callable[[str], object] | None = None
+    ) -> None:
+        self.violations: list[str] = []
+        self.checked = 0
+        self._application = application
+        self._report = report
+        self._sessions: dict[str, Session] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _is_endpoint(scope["path"]):
+            exchange = _Exchange(self, scope, receive, send)
+            await self._application(scope, exchange.receive, exchange.send)
+        else:
+            await self._application(scope, receive, send)
+
+    def session(self, key: str) -> Session:
+        """Return what is known of the session; new ones are made."""
+        return self._sessions.setdefault(key, Session())
+
+    def judge(self, sentences: list[str], where: str, what: object) -> None:
+        """Count a message, and note what is wrong with it."""
+        self.checked += 1
+        for sentence in sentences:
+            violation = f"{where}: {sentence} {what!r}"[:LONGEST_EXCERPT]
+            self.violations.append(violation)
+            if self._report is not None:
+                self._report(violation)
+
+
+def _is_endpoint(path: str) -> bool:
+    inside = path == ENDPOINT or path.startswith(f"{ENDPOINT}/")
+    return inside and not path.rstrip("/").endswith("/health")
+
+
+def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Names in lower case; the last of several values."""
+    return {
+        bytes(name).decode("latin-1").lower(): bytes(value).decode("latin-1")
+        for name, value in pairs
+    }
+
+
+def _key(request_id: object) -> str:
+    """Tell 1 from "1"."""
+    return json.dumps(request_id)
+
+
+def _messages(text: str | bytes) -> list[Any]:
+    """Return the members of a batch, or the one message; raise where it is no JSON."""
+    value = json.loads(text)
+    return value if isinstance(value, list) else [value]
+
+
+class _Exchange:
+    """One HTTP request with its response."""
+
+    def __init__(
+        self, check: WireCheck, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        self._check = check
+        self._receive = receive
+        self._send = send
+        self._where = f"{scope['method']} {scope['path']}"
+        self._request_headers = _headers(scope["headers"])
+        self._body = b""
+        self._answer = b""
+        self._events = EventReader()
+        self._content_type = ""
+        self._session = self._session_of(
+            self._request_headers.get("mcp-session-id"), scope["query_string"]
+        )
+        self._requests: list[JsonObject] | None = None
+
+    def _session_of(self, session_id: str | None, query: bytes) -> Session:
+        if session_id is not None:
+            return self._check.session(session_id)
+        if query:
+            return self._check.session(query.decode("latin-1"))
+        return Session()
+
+    async def receive(self) -> AsgiMessage:
+        message = await self._receive()
+        self._body += message.get("body", b"")
+        return message
+
+    async def send(self, message: AsgiMessage) -> None:
+        if message["type"] == "http.response.start":
+            self._start(_headers(message.get("headers", ())))
+        elif message["type"] == "http.response.body":
+            self._piece(message.get("body", b""), message.get("more_body", False))
+        await self._send(message)
+
+    def _start(self, headers: dict[str, str]) -> None:
+        self._content_type = headers.get("content-type", "").partition(";")[0].strip()
+        if (session_id := headers.get("mcp-session-id")) is not None:
+            self._session = self._check.session(session_id)
+        self._requests = self._read_requests()
+        for request in self._requests:
+            if "id" in request:
+                self._session.methods[_key(request["id"])] = str(request["method"])
+
+    def _read_requests(self) -> list[JsonObject]:
+        """Return what the client asked; nothing where the body was refused."""
+        try:
+            messages = _messages(self._body)
+        except (ValueError, RecursionError):
+            return []
+        return [
+            each for each in messages if isinstance(each, dict) and "method" in each
+        ]
+
+    def _piece(self, piece: bytes, more: bool) -> None:
+        if self._content_type == "application/json":
+            self._answer += piece
+            if not more and self._answer:
+                self._check_text(self._answer)
+        elif self._content_type == "text/event-stream":
+            for event in self._events.feed(piece):
+                self._check_event(event)
+
+    def _check_event(self, event: Event) -> None:
+        if event.name == "endpoint":
+            self._session = self._check.session(event.data[0].partition("?")[2])
+        elif len(event.data) > 1:
+            self._check.judge(
+                ["A message takes more than one data line."], self._where, event.data
+            )
+        elif event.data[0]:
+            self._check_text(event.data[0])
+
+    def _check_text(self, text: str | bytes) -> None:
+        try:
+            messages = _messages(text)
+        except ValueError as error:
+            self._check.judge([f"No JSON ({error})."], self._where, text)
+            return
+        for message in messages:
+            self._check_message(message)
+
+    def _check_message(self, message: Any) -> None:
+        if not isinstance(message, dict):
+            self._check.judge(["The message is no object."], self._where, message)
+            return
+        method = self._session.methods.get(_key(message.get("id")))
+        if "method" in message:
+            method = None
+        self._learn(method, message)
+        found = min(
+            (
+                wire_validator(version).check(message, method=method)
+                for version in self._versions(method)
+            ),
+            key=len,
+        )
+        versions = "|".join(self._versions(method))
+        self._check.judge(found, f"{self._where} ({versions}, {method})", message)
+
+    def _learn(self, method: str | None, message: JsonObject) -> None:
+        """The answer to `initialize` settles the session's revision."""
+        if method == "initialize" and isinstance(message.get("result"), dict):
+            version = message["result"].get("protocolVersion")
+            if version in VERSIONS:
+                self._session.version = version
+
+    def _versions(self, method: str | None) -> tuple[str, ...]:
+        """Return the revisions of which one must allow the message."""
+        if self._stateless():
+            return (STATELESS,)
+        if self._session.version is not None:
+            return (self._session.version,)
+        named = self._request_headers.get("mcp-protocol-version", "")
+        return (named,) if named in STATEFUL and method != "initialize" else STATEFUL
+
+    def _stateless(self) -> bool:
+        """Follow the rule by which a server tells the eras apart."""
+        named = self._request_headers.get("mcp-protocol-version")
+        if named is not None and named not in STATEFUL:
+            return True
+        return any(_names_version(request) for request in self._requests or ())
+
+
+def _names_version(request: JsonObject) -> bool:
+    params = request.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and VERSION_MEMBER in meta

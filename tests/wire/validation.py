@@ -1,0 +1,271 @@
+"""Judges what the server sends by the official schema of a revision.
+
+    validator = WireValidator("2025-11-25")
+    validator.check(message, method="tools/call")  # [] or sentences
+
+Beyond the schemas, whose messages are open: an envelope has no members that
+JSON-RPC does not know, and an empty result is empty.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import jsonschema_rs
+
+SCHEMAS: Final = Path(__file__).with_name("schemas")
+VERSIONS: Final = tuple(sorted(path.stem for path in SCHEMAS.glob("*.json")))
+
+# The members of an envelope beside `jsonrpc`, by those that tell its shape.
+_REQUEST: Final = frozenset({"id", "method"})
+_NOTIFICATION: Final = frozenset({"method"})
+_RESULT: Final = frozenset({"id", "result"})
+_ERROR: Final = frozenset({"id", "error"})
+_ERROR_WITHOUT_ID: Final = frozenset({"error"})
+_TELLING: Final = _REQUEST | _RESULT | _ERROR
+
+_REFERENCE_PREFIXES: Final = ("#/$defs/", "#/definitions/")
+_LONGEST_VIOLATION: Final = 400
+
+JsonObject = Mapping[str, Any]
+
+
+@cache
+def wire_validator(version: str) -> WireValidator:
+    """The validator of a revision, compiled once per process."""
+    return WireValidator(version)
+
+
+class WireValidator:
+    """The rules of one revision for messages from the server to the client."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        text = (SCHEMAS / f"{version}.json").read_text(encoding="utf-8")
+        self._schema: dict[str, Any] = json.loads(text)
+        self._compiled: dict[str, jsonschema_rs.Validator] = {}
+        self._checks: Mapping[
+            frozenset[str], Callable[[JsonObject, str | None], Iterator[str]]
+        ] = {
+            _REQUEST: self._check_request,
+            _NOTIFICATION: self._check_notification,
+            _RESULT: self._check_result,
+            _ERROR: self._check_error,
+            _ERROR_WITHOUT_ID: self._check_error,
+        }
+
+    def check(self, message: JsonObject, *, method: str | None = None) -> list[str]:
+        """What is wrong with the message, in sentences; empty where nothing is.
+
+        `method` is that of the request which the message answers.  A result of an
+        unknown request (None) is held against the rules of every result only.  The
+        members of a batch are checked one by one.
+        """
+        shape = _TELLING.intersection(message)
+        check = self._checks.get(shape)
+        if check is None:
+            return [
+                "The message is no request, notification, result or error: "
+                f"its members are {sorted(message)}."
+            ]
+        return [
+            *_foreign_members(shape, message),
+            *check(message, method),
+        ]
+
+    def _check_request(self, message: JsonObject, _: str | None) -> Iterator[str]:
+        yield from self._violations("JSONRPCRequest", message)
+        yield from self._check_sent(message, self._requests, "request")
+
+    def _check_notification(self, message: JsonObject, _: str | None) -> Iterator[str]:
+        yield from self._violations("JSONRPCNotification", message)
+        yield from self._check_sent(message, self._notifications, "notification")
+
+    def _check_sent(
+        self, message: JsonObject, definitions: Mapping[str, str], shape: str
+    ) -> Iterator[str]:
+        definition = definitions.get(str(message["method"]))
+        if definition is None:
+            yield (
+                f"A server of revision {self.version} sends no {shape} "
+                f"{message['method']!r}."
+            )
+        else:
+            yield from self._violations(definition, message)
+
+    def _check_result(self, message: JsonObject, method: str | None) -> Iterator[str]:
+        yield from self._violations(self._result_envelope, message)
+        if method is None or not isinstance(message["result"], dict):
+            return
+        result: JsonObject = message["result"]
+        definition = self._results.get(method)
+        if definition is None:
+            yield f"Revision {self.version} has no results of {method!r}."
+        elif definition == "EmptyResult":
+            yield from _members_of_empty_result(method, result)
+        elif result.get("resultType") == "input_required":
+            yield from self._check_input_required(method, result)
+        else:
+            yield from self._violations(definition, result)
+
+    def _check_input_required(self, method: str, result: JsonObject) -> Iterator[str]:
+        if method not in self._methods_that_ask:
+            yield f"A result of {method!r} cannot require input in {self.version}."
+            return
+        yield from self._violations("InputRequiredResult", result)
+        if not {"inputRequests", "requestState"} & result.keys():
+            yield "An InputRequiredResult has inputRequests, requestState or both."
+
+    def _check_error(self, message: JsonObject, _: str | None) -> Iterator[str]:
+        message = self._with_readable_id(message)
+        yield from self._violations(self._error_envelope, message)
+        match message["error"]:
+            case {"code": int(code)} if code in self._response_errors:
+                yield from self._violations(self._response_errors[code], message)
+            case {"code": int(code)} if code in self._bare_errors:
+                yield from self._violations(self._bare_errors[code], message["error"])
+
+    def _with_readable_id(self, message: JsonObject) -> JsonObject:
+        # JSON-RPC wants `id: null` where the request's id could not be read, and
+        # these schemas want an id: the one exception from them.
+        id_required = "id" in self._definitions[self._error_envelope]["required"]
+        if id_required and message.get("id", 0) is None:
+            return {**message, "id": 0}
+        return message
+
+    def _violations(self, definition: str, instance: object) -> Iterator[str]:
+        for error in self._validator(definition).iter_errors(instance):
+            path = "".join(f"[{step!r}]" for step in error.instance_path)
+            yield f"{definition}{path}: {error.message}"[:_LONGEST_VIOLATION]
+
+    def _validator(self, definition: str) -> jsonschema_rs.Validator:
+        if definition not in self._compiled:
+            reference = {"$ref": f"#/{self._definitions_key}/{definition}"}
+            self._compiled[definition] = jsonschema_rs.validator_for(
+                {**self._schema, "allOf": [reference]},
+                offline=True,
+                validate_formats=True,
+                formats={"byte": _is_base64},
+            )
+        return self._compiled[definition]
+
+    @cached_property
+    def _definitions_key(self) -> str:
+        return "$defs" if "$defs" in self._schema else "definitions"
+
+    @cached_property
+    def _definitions(self) -> Mapping[str, Any]:
+        definitions: dict[str, Any] = self._schema[self._definitions_key]
+        return definitions
+
+    @cached_property
+    def _result_envelope(self) -> str:
+        return self._first_defined("JSONRPCResultResponse", "JSONRPCResponse")
+
+    @cached_property
+    def _error_envelope(self) -> str:
+        return self._first_defined("JSONRPCErrorResponse", "JSONRPCError")
+
+    def _first_defined(self, *names: str) -> str:
+        return next(name for name in names if name in self._definitions)
+
+    @cached_property
+    def _requests(self) -> Mapping[str, str]:
+        return self._by_method("ServerRequest")
+
+    @cached_property
+    def _notifications(self) -> Mapping[str, str]:
+        return self._by_method("ServerNotification")
+
+    @cached_property
+    def _results(self) -> Mapping[str, str]:
+        """Methods that a client may call -> the definition of their result."""
+        return {
+            method: self._first_defined(f"{_stem(request)}Result", "EmptyResult")
+            for method, request in self._by_method("ClientRequest").items()
+        }
+
+    @cached_property
+    def _methods_that_ask(self) -> frozenset[str]:
+        """Methods that may be answered with an InputRequiredResult."""
+        return frozenset(
+            method
+            for method, request in self._by_method("ClientRequest").items()
+            if "InputRequiredResult" in self._results_in_envelope(_stem(request))
+        )
+
+    def _results_in_envelope(self, stem: str) -> list[str]:
+        envelope = self._definitions.get(f"{stem}ResultResponse")
+        return _references(envelope["properties"]["result"]) if envelope else []
+
+    def _by_method(self, union: str) -> Mapping[str, str]:
+        """Methods -> definitions of the messages in a union, {} without that union."""
+        return {
+            self._definitions[name]["properties"]["method"]["const"]: name
+            for name in _references(self._definitions.get(union, {}))
+        }
+
+    @cached_property
+    def _response_errors(self) -> Mapping[int, str]:
+        """Codes -> definitions of whole error responses."""
+        return {
+            part["properties"]["code"]["const"]: name
+            for name, members in self._defined_errors()
+            for part in members.get("error", {}).get("allOf", ())
+            if "properties" in part
+        }
+
+    @cached_property
+    def _bare_errors(self) -> Mapping[int, str]:
+        """Codes -> definitions of the error object alone."""
+        return {
+            members["code"]["const"]: name
+            for name, members in self._defined_errors()
+            if "const" in members.get("code", {})
+        }
+
+    def _defined_errors(self) -> Iterator[tuple[str, JsonObject]]:
+        for name, definition in self._definitions.items():
+            if name.endswith("Error"):
+                yield name, definition["properties"]
+
+
+def _foreign_members(shape: frozenset[str], message: JsonObject) -> Iterator[str]:
+    known = shape | {"jsonrpc"} | ({"params"} if "method" in shape else set())
+    if foreign := message.keys() - known:
+        yield f"The envelope has members that JSON-RPC lacks: {sorted(foreign)}."
+
+
+def _members_of_empty_result(method: str, result: JsonObject) -> Iterator[str]:
+    if result:
+        yield f"The result of {method!r} has no members: found {sorted(result)}."
+
+
+def _stem(request: str) -> str:
+    return request.removesuffix("Request")
+
+
+def _references(schema: JsonObject) -> list[str]:
+    """The names of the definitions that a reference or a union of them names."""
+    members = schema.get("anyOf", [schema] if "$ref" in schema else [])
+    return [_name(member["$ref"]) for member in members]
+
+
+def _name(reference: str) -> str:
+    for prefix in _REFERENCE_PREFIXES:
+        reference = reference.removeprefix(prefix)
+    return reference
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return False
+    return True
