@@ -40,6 +40,7 @@ from mcp_app.interface.results import (
     ResourceOutput,
     ToolOutput,
 )
+from mcp_app.interface.server import VERSION
 from mcp_app.protocol.content import (
     Annotations,
     Audio,
@@ -56,7 +57,7 @@ from mcp_app.protocol.content import (
 if TYPE_CHECKING:
     from mcp_app.wakeup.changes import achanged, anotify, changed, notify
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Accepted",

@@ -51,13 +51,15 @@ def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
             "elicit_url() (client/elicitation)."
         )
     single = _without_null(name, schema)
-    kept = _KINDS.get(str(single.get("type")), _unknown)(name, single)
+    read = _KINDS.get(str(single.get("type")), _unknown)
+    kept = _with_fitting_default(read(name, single))
     lost = single.keys() - kept.keys() - {"const"}
     if exact and lost:
         raise UnfitForm(
-            f"The field {name} has {', '.join(sorted(lost))}, which forms cannot have."
+            f"The field {name} has {', '.join(sorted(lost))}, which its kind of field "
+            "cannot have."
         )
-    return _with_fitting_default(kept)
+    return kept
 
 
 def _without_null(name: str, schema: JsonObject) -> JsonObject:

@@ -62,9 +62,10 @@ def form_schema(source: FormSource[Form]) -> FormSchema[Any]:
     """Read a form; raise `UnfitForm` where a client could not be asked for it."""
     if isinstance(source, Mapping):
         return _of_json_schema(source)
-    if issubclass(source, BaseForm):
-        return _of_django_form(source)
-    return _of_type(source)
+    kind: type[object] = source
+    if issubclass(kind, BaseForm):
+        return _of_django_form(kind)
+    return _of_type(kind)
 
 
 def for_revision(schema: JsonObject, revision: Revision) -> JsonObject:

@@ -92,6 +92,8 @@ def _without_class_name(schema: JsonSchemaValue, cls: type) -> JsonSchemaValue:
 
 def _with_root(schema: JsonObject) -> JsonObject:
     """The protocol wants the type of the root to be readable at once."""
+    if "enum" in schema:
+        return _without(schema, "title")
     if "$ref" not in schema:
         return schema
     name = schema["$ref"].removeprefix(_DEFINITIONS)

@@ -81,8 +81,8 @@ def content_output(value: object) -> ToolOutput:
 def resource_output(value: object, *, uri: str, mime_type: str) -> ResourceOutput:
     """Return what a function of a resource gave, under the URI that was asked for.
 
-    Text and bytes are the contents; None says that there is no such resource, and
-    everything else is JSON.  `mime_type` is the declared one, "" for none.
+    Text and bytes are the contents, everything else is JSON, and None says that
+    there is no such resource.  `mime_type` is the declared one, "" for none.
     """
     if value is None:
         raise ResourceNotFound(uri)
@@ -190,9 +190,9 @@ def _wrapped_converter(types: TypeAdapter[object]) -> Callable[[object], ToolOut
     return convert
 
 
-def _result_output(value: object) -> ToolOutput:
-    text = value if isinstance(value, str) else _json(value)
-    return ToolOutput((Text(text),), structured={"result": value})
+def _result_output(plain: object) -> ToolOutput:
+    text = plain if isinstance(plain, str) else _json(plain)
+    return ToolOutput((Text(text),), structured={"result": plain})
 
 
 def _dumped(types: TypeAdapter[object], value: object) -> object:
@@ -241,15 +241,21 @@ def _block(value: object) -> Block:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else _json(jsonable(value))
+    plain = jsonable(value)
+    return plain if isinstance(plain, str) else _json(plain)
 
 
 def _contents(value: object, uri: str, mime_type: str) -> ResourceContents:
     if isinstance(value, bytes):
         kind = mime_type or "application/octet-stream"
         return ResourceContents(uri=uri, blob=value, mime_type=kind)
-    fitting = "text/plain" if isinstance(value, str) else "application/json"
-    return ResourceContents(uri=uri, text=_text(value), mime_type=mime_type or fitting)
+    plain = jsonable(value)
+    if isinstance(plain, str):
+        return ResourceContents(
+            uri=uri, text=plain, mime_type=mime_type or "text/plain"
+        )
+    kind = mime_type or "application/json"
+    return ResourceContents(uri=uri, text=_json(plain), mime_type=kind)
 
 
 def _message(value: object) -> PromptMessage:

@@ -208,6 +208,7 @@ class Catalog:
         completers: Mapping[tuple[str, str], Runnable[Completion]] | None = None,
     ) -> None:
         self.server = server
+        self.public = server.public
         self.tools = {entry.identity: entry for entry in tools}
         self.resources = {entry.identity: entry for entry in resources}
         self.templates = {entry.identity: entry for entry in templates}

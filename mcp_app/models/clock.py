@@ -20,10 +20,7 @@ class NowMilliseconds(models.Func):
     def as_sqlite(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
     ) -> tuple[str, Any]:
-        template = (
-            "CAST(strftime('%%s', 'now') AS INTEGER) * 1000"
-            " + CAST(substr(strftime('%%f', 'now'), 4) AS INTEGER)"
-        )
+        template = "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
         return self.as_sql(compiler, connection, template=template)
 
     def as_postgresql(

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Coroutine, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -35,6 +35,27 @@ from mcp_app.streams.sessions import OpenSession, SessionStore
 from mcp_app.streams.steps import StoredSteps
 
 logger = logging.getLogger("mcp_app.process")
+
+LASTING_AFTER = 0.005
+"""Seconds after which a call is looked after: its time, and whether its client is
+there.  Most calls are over by then, and cost no timer of their own."""
+
+Answer = tuple[int, bytes]
+
+
+class Waiting(Protocol):
+    """Who waits for the answer of a request."""
+
+    def lasting(self) -> None:
+        """The call has lasted for a moment."""
+
+    def finished(self, task: asyncio.Task[Answer]) -> None:
+        """The call is over; the task is done or was cancelled."""
+
+
+def _lasting(exchange: Exchange, waiting: Waiting) -> None:
+    exchange.lasting()
+    waiting.lasting()
 
 
 class Process:
@@ -93,21 +114,33 @@ class Process:
             raise Unavailable("This process is stopping.", retry_after=2)
 
     def start(
-        self, exchange: Exchange, work: Coroutine[Any, Any, tuple[int, bytes]]
-    ) -> asyncio.Task[tuple[int, bytes]]:
+        self,
+        exchange: Exchange,
+        work: Coroutine[Any, Any, Answer],
+        waiting: Waiting,
+    ) -> None:
         """Run a request as a task of its own, known to its session and to the drain."""
         task = self.loop.create_task(work)
         exchange.task = task
         self.running.add(exchange)
         if exchange.session is not None:
             exchange.session.running[exchange.request_id] = exchange
-        task.add_done_callback(partial(self._finished, exchange))
-        return task
+        timer = self.loop.call_later(LASTING_AFTER, _lasting, exchange, waiting)
+        task.add_done_callback(partial(self._finished, exchange, waiting, timer))
 
-    def _finished(self, exchange: Exchange, _: object) -> None:
+    def _finished(
+        self,
+        exchange: Exchange,
+        waiting: Waiting,
+        timer: asyncio.TimerHandle,
+        task: asyncio.Task[Answer],
+    ) -> None:
+        timer.cancel()
+        exchange.task = None
         self.running.discard(exchange)
         if exchange.session is not None:
             exchange.session.running.pop(exchange.request_id, None)
+        waiting.finished(task)
 
     async def _check(self) -> None:
         """Bring the caches up to date, with one statement where nothing changed."""

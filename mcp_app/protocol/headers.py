@@ -39,20 +39,22 @@ class Headers:
     the mirroring ones (`Mcp-…`), Refused for the others, 403 for `Origin`.
     """
 
-    __slots__ = ("_values",)
+    __slots__ = ("raw",)
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         pairs = list(raw)
-        self._values = dict(pairs)
-        if len(self._values) != len(pairs):
-            self._values = _combined(pairs)
+        self.raw = dict(pairs)
+        """The values as they came: for the hot path, which compares and does not
+        read them."""
+        if len(self.raw) != len(pairs):
+            self.raw = _combined(pairs)
 
     def get(self, name: bytes) -> str | None:
         """The value without surrounding white space, or None; one byte a character.
 
         A header that stood several times has its values joined with commas.
         """
-        value = self._values.get(name)
+        value = self.raw.get(name)
         return None if value is None else value.strip(b" \t").decode("latin-1")
 
 
@@ -153,14 +155,21 @@ def check_routing(headers: Headers, method: str, name: str | None) -> None:
     `name` is `params.name`, `params.uri` or what else the method is routed by; None
     where `Mcp-Name` is not required, and then it is not looked at.
     """
-    said_method = headers.get(b"mcp-method")
-    if said_method != method:
-        raise _mismatch("Mcp-Method", said_method, method)
+    if headers.raw.get(b"mcp-method") != method.encode("utf-8"):
+        said_method = headers.get(b"mcp-method")
+        if said_method != method:
+            raise _mismatch("Mcp-Method", said_method, method)
     if name is None:
+        return
+    if _is_sent_as_it_is(name) and headers.raw.get(b"mcp-name") == name.encode("ascii"):
         return
     said_name = headers.get(b"mcp-name")
     if said_name is None or decode(said_name) != name:
         raise _mismatch("Mcp-Name", said_name, name)
+
+
+def _is_sent_as_it_is(name: str) -> bool:
+    return name.isascii() and name.isprintable() and not name.startswith("=?")
 
 
 def _mismatch(header: str, said: str | None, body: object) -> HeaderMismatch:

@@ -61,15 +61,14 @@ def is_stateless(params: JsonObject, version_header: str | None) -> bool:
 
 
 def check_stateless(
-    request: Request, headers: Headers
+    request: Request, headers: Headers, header: str | None
 ) -> tuple[Revision, JsonObject]:
     """Return the revision and the `_meta` of a stateless request over HTTP.
 
-    The order is: header against body, version, `_meta`, headers that are missing,
-    method.
+    `header` is the value of `MCP-Protocol-Version`.  The order is: header against
+    body, version, `_meta`, headers that are missing, method.
     """
     meta = meta_of(request.params) or {}
-    header = headers.get(VERSION_HEADER)
     named = meta.get(PROTOCOL_VERSION)
     if header is not None and named is not None and header != named:
         raise HeaderMismatch(

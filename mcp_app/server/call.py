@@ -48,12 +48,14 @@ async def run(
     seconds = entry.definition.timeout or adapters.limits.tool_timeout
     clock = CallClock(adapters.loop, seconds, lambda: exchange.stop(End.TIMED_OUT))
     core = CallCore(exchange, clock)
-    core.round_trip.check_retry()
+    if "requestState" in exchange.params or "inputResponses" in exchange.params:
+        core.round_trip.check_retry()
     if runnable.context is not None:
         face = SyncFace if runnable.style == "sync" else AsyncFace
         arguments[runnable.context] = face(core)
     token = current_call.set(core)
     clock.start()
+    exchange.on_lasting(clock.run)
     try:
         value = await adapters.user_code.run(exchange, runnable, arguments)
     except CallCancelled:
@@ -61,8 +63,11 @@ async def run(
     finally:
         clock.stop()
         current_call.reset(token)
+        # Without this the call would be a cycle, left to the garbage collector.
+        exchange.on_lasting(None)
     core.flush()
-    _complete_visits(exchange, core)
+    if core.visited:
+        _complete_visits(exchange, core)
     return runnable.convert(value)
 
 
@@ -71,7 +76,7 @@ def _complete_visits(exchange: Exchange, core: CallCore) -> None:
     method = "notifications/elicitation/complete"
     if method not in exchange.revision.notifications:
         return
-    for identifier in core.round_trip.visited:
+    for identifier in core.visited:
         params = {"elicitationId": identifier}
         message = jsonrpc.write(notification_message(method, params))
         exchange.outgoing.send(message)

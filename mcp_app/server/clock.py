@@ -10,7 +10,7 @@ from contextlib import contextmanager
 class CallClock:
     """Calls `expired` on the loop when the seconds are used up."""
 
-    __slots__ = ("_ends", "_expired", "_handle", "_left", "_loop", "_open")
+    __slots__ = ("_began", "_expired", "_handle", "_left", "_loop", "_open")
 
     def __init__(
         self,
@@ -22,26 +22,32 @@ class CallClock:
         self._left = seconds
         self._expired = expired
         self._open = 0
-        self._ends = 0.0
+        self._began: float | None = None
         self._handle: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        if self._left is not None:
-            self._ends = self._loop.time() + self._left
-            self._handle = self._loop.call_at(self._ends, self._expired)
+        """Let the time run; it is looked at from `run` on."""
+        self._began = self._loop.time()
+
+    def run(self) -> None:
+        """Make sure that `expired` is called when the time is used up."""
+        left = self.left()
+        if left is not None and self._began is not None and self._handle is None:
+            self._handle = self._loop.call_later(left, self._expired)
 
     def stop(self) -> None:
-        """Stop for good, or until `start`; what is left is kept."""
+        """Stop for good, or until the next `start`; what is left is kept."""
+        self._left = self.left()
+        self._began = None
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
-            self._left = max(0.0, self._ends - self._loop.time())
 
     def left(self) -> float | None:
         """Return the seconds that are left, None where there is no limit."""
-        if self._handle is None:
+        if self._left is None or self._began is None:
             return self._left
-        return max(0.0, self._ends - self._loop.time())
+        return max(0.0, self._left - (self._loop.time() - self._began))
 
     @contextmanager
     def standing(self) -> Iterator[None]:
@@ -54,3 +60,4 @@ class CallClock:
             self._open -= 1
             if self._open == 0:
                 self.start()
+                self.run()

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError as FutureCancelled
 from contextvars import ContextVar
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_app.interface.context import Answer, Context, Level, SyncContext
@@ -46,14 +47,38 @@ class CallCore:
     def __init__(self, exchange: Exchange, clock: CallClock) -> None:
         self.exchange = exchange
         self.clock = clock
-        self.round_trip = RoundTrip(exchange, clock)
         self._loop = exchange.adapters.loop
         self._thread = threading.get_ident()
         self._asked = 0
-        self._progress = Pace(exchange.adapters.limits)
-        self._logged = Pace(exchange.adapters.limits)
         self._last_progress: float | None = None
-        self._level = self._wanted_level()
+        self.visited: list[str] = []
+        """Ids of the URL elicitations that the person agreed to."""
+
+    @cached_property
+    def round_trip(self) -> RoundTrip:
+        """The questions and steps of the call."""
+        return RoundTrip(self.exchange, self.clock, self.visited)
+
+    @cached_property
+    def _progress(self) -> Pace:
+        return Pace(self.exchange.adapters.limits)
+
+    @cached_property
+    def _logged(self) -> Pace:
+        return Pace(self.exchange.adapters.limits)
+
+    @cached_property
+    def _level(self) -> int | None:
+        """The least severe level that the client wants, None for no message."""
+        exchange = self.exchange
+        if "notifications/message" not in exchange.revision.notifications:
+            return None
+        if exchange.revision.log_level_per_request:
+            return SEVERITY.get(str(exchange.meta.get(LOG_LEVEL)))
+        session = exchange.session
+        if session is None or session.level is None:
+            return DEFAULT_LEVEL
+        return session.level
 
     def on_loop(self) -> bool:
         """Whether this is the thread of the process's loop."""
@@ -100,7 +125,8 @@ class CallCore:
 
     def flush(self) -> None:
         """Send what was held back for its rate: the last progress is always told."""
-        self._progress.flush(self.exchange.outgoing.send)
+        if self._last_progress is not None:
+            self._progress.flush(self.exchange.outgoing.send)
 
     def changed(self, what: str) -> None:
         """Tell everybody who watches; the row is written soon after."""
@@ -115,17 +141,6 @@ class CallCore:
             function(*arguments)
         else:
             self._loop.call_soon_threadsafe(function, *arguments)
-
-    def _wanted_level(self) -> int | None:
-        exchange = self.exchange
-        if "notifications/message" not in exchange.revision.notifications:
-            return None
-        if exchange.revision.log_level_per_request:
-            return SEVERITY.get(str(exchange.meta.get(LOG_LEVEL)))
-        session = exchange.session
-        if session is None or session.level is None:
-            return DEFAULT_LEVEL
-        return session.level
 
     def key(self, key: str | None) -> str:
         """Return a question's key: given, or its place in the order of asking."""

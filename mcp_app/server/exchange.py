@@ -125,13 +125,13 @@ class Exchange:
     outgoing: Outgoing
     session: OpenSession | None = None
     headers: Headers | None = None
-    host: str = ""
     path: str = ""
     end: End | None = None
     task: asyncio.Task[Any] | None = None
     opened_session: str | None = None
     """The id of the session that `initialize` opened, for its header."""
     _client: Client | None = field(default=None)
+    _on_lasting: Callable[[], None] | None = None
     _on_end: list[Callable[[], None]] = field(default_factory=list)
 
     @property
@@ -142,6 +142,11 @@ class Exchange:
                 self.session.client if self.session else client_of(self.meta)
             )
         return self._client
+
+    @property
+    def host(self) -> str:
+        """The host that the client named, "" where its transport has none."""
+        return (self.headers.get(b"host") or "") if self.headers is not None else ""
 
     def may_see(self, permission: str) -> bool:
         """Whether a definition with this permission exists for the principal."""
@@ -155,6 +160,15 @@ class Exchange:
                 tell()
             if self.task is not None:
                 self.task.cancel()
+
+    def lasting(self) -> None:
+        """The call takes longer than a moment: what is needed only then begins."""
+        if self._on_lasting is not None:
+            self._on_lasting()
+
+    def on_lasting(self, begin: Callable[[], None] | None) -> None:
+        """Call a function when the call has lasted for a moment; None for none."""
+        self._on_lasting = begin
 
     def on_end(self, tell: Callable[[], None]) -> None:
         """Call a function when the call is ended; at once where it was."""

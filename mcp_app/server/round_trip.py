@@ -68,15 +68,16 @@ def now_ms() -> int:
 class RoundTrip:
     """The questions and steps of one call."""
 
-    def __init__(self, exchange: Exchange, clock: CallClock) -> None:
+    def __init__(
+        self, exchange: Exchange, clock: CallClock, visited: list[str]
+    ) -> None:
+        self._visited = visited
         self._exchange = exchange
         self._clock = clock
         self._state: RequestState | None = None
         self._user: AbstractBaseUser | None = None
         self._user_read = False
         self._answered: dict[str, Answered] = {}
-        self.visited: list[str] = []
-        """Ids of the URL elicitations that the person agreed to."""
 
     @property
     def state(self) -> RequestState:
@@ -170,7 +171,7 @@ class RoundTrip:
             each.key: each.parse(result)
             for each, result in zip(prepared, results, strict=True)
         }
-        self.visited += [
+        self._visited += [
             each.params["elicitationId"]
             for each in prepared
             if "elicitationId" in each.params

@@ -10,9 +10,9 @@ class ClientGone(Exception):  # noqa: N818 - reads as the sentence it is
     """The client left before its request was complete."""
 
 
-async def read_body(receive: Receive, limit: int, announced: str | None) -> bytes:
+async def read_body(receive: Receive, limit: int, announced: bytes | None) -> bytes:
     """Return the whole body; raise 413 as soon as it is known to be too large."""
-    if announced is not None and announced.isdecimal() and int(announced) > limit:
+    if announced is not None and announced.isdigit() and int(announced) > limit:
         raise too_large(limit)
     message = await receive()
     if message["type"] == "http.disconnect":

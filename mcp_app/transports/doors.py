@@ -13,6 +13,7 @@ from django.http.request import split_domain_port, validate_host
 
 from mcp_app.conf import mcp_settings
 from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.headers import Headers
 from mcp_app.transports.asgi_types import RawHeaders
 
 logger = logging.getLogger("mcp_app.transports")
@@ -42,19 +43,23 @@ class Doors:
     """Checks Host and Origin against the settings."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str | None, str | None], RawHeaders] = {}
+        self._known: dict[tuple[bytes | None, bytes | None], RawHeaders] = {}
         self._told = False
 
-    def check(self, host: str | None, origin: str | None) -> RawHeaders:
+    def check(self, headers: Headers) -> RawHeaders:
         """Return the CORS headers for the answer; raise 421 or 403."""
-        key = (host, origin)
-        headers = self._known.get(key)
-        if headers is None:
-            headers = self._checked(host, origin)
+        key = (headers.raw.get(b"host"), headers.raw.get(b"origin"))
+        answered = self._known.get(key)
+        if answered is None:
+            answered = self._checked(headers.get(b"host"), headers.get(b"origin"))
             if len(self._known) >= KEPT:
                 self._known.clear()
-            self._known[key] = headers
-        return headers
+            self._known[key] = answered
+        return answered
+
+    def forget(self) -> None:
+        """Decide anew: the settings are other ones."""
+        self._known.clear()
 
     def _checked(self, host: str | None, origin: str | None) -> RawHeaders:
         if host is None or not self._host_allowed(host):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import lru_cache
 from typing import Any
 
 from mcp_app.auth import principals
@@ -97,7 +98,7 @@ class Visit:
     async def serve(self) -> None:
         """Answer the request; raise `ProtocolError` for every refusal."""
         self._headers = headers = Headers(self._scope["headers"])
-        self._cors = doors.check(headers.get(b"host"), headers.get(b"origin"))
+        self._cors = doors.check(headers)
         if self._method == "OPTIONS":
             await self._preflight()
             return
@@ -106,7 +107,9 @@ class Visit:
         if not current.gate.fresh(self._arrived):
             await current.gate.wait(self._arrived)
         self._catalog = current.catalog(self._slug)
-        self._principal = await self._who()
+        self._principal = (
+            Principal.ANONYMOUS if self._catalog.public else await self._who()
+        )
         serve = _METHODS.get(self._method)
         if serve is None:
             raise _not_allowed(self._method)
@@ -130,8 +133,6 @@ class Visit:
 
     async def _who(self) -> Principal:
         server = self._catalog.server
-        if server.public:
-            return Principal.ANONYMOUS
         request = AuthenticationRequest(
             headers=self._headers,
             host=self._headers.get(b"host") or "",
@@ -145,7 +146,10 @@ class Visit:
 
     async def post(self) -> None:
         """Take one message, or a batch of 2025-03-26."""
-        self._check_content()
+        raw = self._headers.raw
+        self._accepts = _accepted_content(
+            raw.get(b"content-type"), raw.get(b"content-encoding"), raw.get(b"accept")
+        )
         value = await self._value()
         if type(value) is list:
             await self._batch(value)
@@ -156,31 +160,17 @@ class Visit:
         if not negotiation.is_stateless(params, version):
             await self._stateful(message)
         elif type(message) is Request:
-            await self._stateless(message)
+            await self._stateless(message, version)
         elif type(message) is Notification:
             # The core has none for HTTP; an unknown one is no error (JSON-RPC 2.0).
             await self._accepted()
         else:
             raise InvalidRequest("Nobody asked: this revision sends no requests.")
 
-    def _check_content(self) -> None:
-        headers = self._headers
-        if not is_json(headers.get(b"content-type")):
-            raise Refused(415, "The content type must be application/json.")
-        encoding = headers.get(b"content-encoding")
-        if encoding is not None and encoding.lower() != "identity":
-            raise Refused(415, f"The content encoding {encoding!r} is not supported.")
-        self._accepts: Accepts = accepts(headers.get(b"accept"))
-        if not self._accepts.json and not self._accepts.events:
-            raise Refused(
-                406, "Accept must allow application/json and text/event-stream."
-            )
-
     async def _value(self) -> object:
         limits = self._process.limits
-        body = await read_body(
-            self._receive, limits.body, self._headers.get(b"content-length")
-        )
+        announced = self._headers.raw.get(b"content-length")
+        body = await read_body(self._receive, limits.body, announced)
         if len(body) <= limits.parse_in_thread:
             return jsonrpc.read(body)
         allowed = ReadLimits(limits.depth, limits.nodes)
@@ -189,9 +179,11 @@ class Visit:
     async def _accepted(self) -> None:
         await send_empty(self._send, 202, self._cors)
 
-    async def _stateless(self, request: Request) -> None:
+    async def _stateless(self, request: Request, version: str | None) -> None:
         try:
-            revision, meta = negotiation.check_stateless(request, self._headers)
+            revision, meta = negotiation.check_stateless(
+                request, self._headers, version
+            )
         except ProtocolError as error:
             self._revision = LATEST
             error.request_id = request.id
@@ -229,15 +221,14 @@ class Visit:
             outgoing=NO_WAY_BACK,
             session=session,
             headers=self._headers,
-            host=self._headers.get(b"host") or "",
             path=self._scope["path"],
         )
 
     async def _call(self, exchange: Exchange, *, streams: bool) -> None:
         reply = self._reply(streams=streams)
         exchange.outgoing = reply
-        task = self._process.start(exchange, dispatch.answer(exchange))
-        await reply.deliver(exchange, task)
+        self._process.start(exchange, dispatch.answer(exchange), reply)
+        await reply.deliver(exchange)
 
     def _reply(self, *, streams: bool) -> Reply:
         self._started = True
@@ -344,12 +335,11 @@ class Visit:
 
     async def _call_all(self, exchanges: list[Exchange]) -> None:
         reply = self._reply(streams=True)
-        tasks = []
+        together = Together(reply, len(exchanges))
         for each in exchanges:
             each.outgoing = reply
-            tasks.append(self._process.start(each, dispatch.answer(each)))
-        together = asyncio.ensure_future(_all_answers(tasks))
-        await reply.deliver(exchanges[0], together)
+            self._process.start(each, dispatch.answer(each), together)
+        await reply.deliver(exchanges[0])
 
     # -- GET and DELETE -----------------------------------------------------------
 
@@ -435,8 +425,41 @@ _NOTIFICATIONS = {
 }
 
 
-async def _all_answers(tasks: list[asyncio.Task[tuple[int, bytes]]]) -> tuple[int, bytes]:
-    """Return the answers of a batch; a cancelled request has none."""
-    await asyncio.wait(tasks)
-    bodies = [each.result()[1] for each in tasks if not each.cancelled()]
-    return 200, b"[" + b",".join(bodies) + b"]"
+
+class Together:
+    """The answers of a batch; a cancelled request has none."""
+
+    def __init__(self, reply: Reply, count: int) -> None:
+        self._reply = reply
+        self._open = count
+        self._bodies: list[bytes] = []
+
+    def lasting(self) -> None:
+        self._reply.lasting()
+
+    def finished(self, task: asyncio.Task[tuple[int, bytes]]) -> None:
+        """Note one answer; the last one sends them all."""
+        self._open -= 1
+        if not task.cancelled():
+            self._bodies.append(task.result()[1])
+        if self._open == 0:
+            self._reply.answered(200, b"[" + b",".join(self._bodies) + b"]")
+
+
+@lru_cache(maxsize=256)
+def _accepted_content(
+    content_type: bytes | None, encoding: bytes | None, accept: bytes | None
+) -> Accepts:
+    """Return what the client takes; raise 415 or 406."""
+    if not is_json(_text(content_type)):
+        raise Refused(415, "The content type must be application/json.")
+    if encoding is not None and encoding.lower() != b"identity":
+        raise Refused(415, f"The content encoding {_text(encoding)!r} is unknown here.")
+    taken = accepts(_text(accept))
+    if not taken.json and not taken.events:
+        raise Refused(406, "Accept must allow application/json and text/event-stream.")
+    return taken
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("latin-1")

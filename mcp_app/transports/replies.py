@@ -9,8 +9,6 @@ from mcp_app.server.exchange import End, Exchange
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Send
 from mcp_app.transports.event_stream import SSE_HEADERS, EventStream
 
-WATCH_AFTER = 0.005
-"""Seconds after which a call is long enough to look whether its client is there."""
 PROMOTE_AFTER = 1.0
 """Seconds of silence after which the answer becomes a stream, with heartbeats."""
 
@@ -62,7 +60,6 @@ class Reply:
         "_json",
         "_receive",
         "_send",
-        "_task",
         "_timer",
         "_watching",
         "streams",
@@ -84,14 +81,14 @@ class Reply:
         self._headers = headers
         self._events: EventStream | None = None
         self._exchange: Exchange | None = None
-        self._task: asyncio.Task[Answer] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._watching: asyncio.Future[Any] | None = None
-        self._finished: asyncio.Future[None] | None = None
+        self._finished: asyncio.Future[Answer | None]
+        self._finished = asyncio.get_running_loop().create_future()
 
     def send(self, message: bytes) -> None:
         """Queue a message before the answer; dropped where the client takes none."""
-        if self.streams and self._finished is not None and not self._finished.done():
+        if self.streams and not self._finished.done():
             self._opened().message(message)
 
     def beat(self) -> None:
@@ -99,37 +96,41 @@ class Reply:
         if self._events is not None:
             self._events.beat()
 
-    async def deliver(self, exchange: Exchange, task: asyncio.Task[Answer]) -> None:
+    async def deliver(self, exchange: Exchange) -> None:
         """Wait for the call and send its answer; return when all is sent or lost.
 
         A client that leaves ends a call of the stateless era; one of a session goes
         on (basic/transports of each revision).
         """
-        loop = asyncio.get_running_loop()
         self._exchange = exchange
-        self._task = task
-        self._finished = loop.create_future()
-        task.add_done_callback(self._done)
-        self._timer = loop.call_later(WATCH_AFTER, self._watch)
         try:
-            await self._finished
-            if task.done():
-                await self._answer(task)
+            answer = await self._finished
+            if answer is not None:
+                await self._answer(*answer)
+            elif exchange.end is not None and exchange.end is not End.CLIENT_GONE:
+                await self._end_without_answer()
         except asyncio.CancelledError:
             self._gone()
             raise
         finally:
             self._stop_watching()
 
-    def _done(self, _: object) -> None:
-        if self._finished is not None and not self._finished.done():
-            self._finished.set_result(None)
-
-    async def _answer(self, task: asyncio.Task[Answer]) -> None:
+    def finished(self, task: asyncio.Task[Answer]) -> None:
+        """The call is over."""
         if task.cancelled():
-            await self._end_without_answer()
-            return
-        status, body = task.result()
+            self._resolve(None)
+        else:
+            self._resolve(task.result())
+
+    def answered(self, status: int, body: bytes) -> None:
+        """Send this answer."""
+        self._resolve((status, body))
+
+    def _resolve(self, answer: Answer | None) -> None:
+        if not self._finished.done():
+            self._finished.set_result(answer)
+
+    async def _answer(self, status: int, body: bytes) -> None:
         if self._events is None and (self._json or status != OK):
             await send_json(self._send, status, body, self._headers)
             return
@@ -140,8 +141,6 @@ class Reply:
 
     async def _end_without_answer(self) -> None:
         """A call that was cancelled has no answer: an event stream ends without one."""
-        if self._exchange is not None and self._exchange.end is End.CLIENT_GONE:
-            return
         events = self._opened()
         events.end()
         await events.closed
@@ -151,16 +150,16 @@ class Reply:
             self._events = EventStream(self._send, [*SSE_HEADERS, *self._headers])
         return self._events
 
-    def _watch(self) -> None:
-        """Look from now on whether the client leaves."""
+    def lasting(self) -> None:
+        """Look from now on whether the client leaves, and be no longer silent."""
         loop = asyncio.get_running_loop()
         self._watching = asyncio.ensure_future(self._receive())
         self._watching.add_done_callback(self._received)
-        self._timer = loop.call_later(PROMOTE_AFTER - WATCH_AFTER, self._promote)
+        self._timer = loop.call_later(PROMOTE_AFTER, self._promote)
 
     def _promote(self) -> None:
         self._timer = None
-        if self.streams and self._finished is not None and not self._finished.done():
+        if self.streams and not self._finished.done():
             self._opened().beat()
 
     def _received(self, watching: asyncio.Future[Any]) -> None:
@@ -171,19 +170,17 @@ class Reply:
 
     def _gone(self) -> None:
         """The client left: nothing more is sent, and the call may be over."""
-        if self._finished is None or self._exchange is None:
-            return
-        if self._task is not None and self._task.done():
+        if self._finished.done() or self._exchange is None:
             return
         if self._events is not None:
             self._events.abandon()
         self.streams = False
         if self._exchange.revision.disconnect_cancels:
             self._exchange.stop(End.CLIENT_GONE)
-        if not self._finished.done():
-            self._finished.set_result(None)
+        self._resolve(None)
 
     def _stop_watching(self) -> None:
+        self._exchange = None
         if self._timer is not None:
             self._timer.cancel()
         if self._watching is not None:

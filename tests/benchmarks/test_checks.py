@@ -108,8 +108,9 @@ def member(*path: str, value: Any = None) -> Break:
         place = message
         for name in path[:-1]:
             place = place[name]
-        del place[path[-1]]
-        if value is not None:
+        if value is None:
+            del place[path[-1]]
+        else:
             place[path[-1]] = value
         return Post(post.headers, json.dumps(message).encode())
 

@@ -128,8 +128,11 @@ def test_is_kind(annotation: Any, kind: type, expected: bool) -> None:
 )
 def test_pydantic_reads_typed_dicts_of_every_python(annotation: Any) -> None:
     readable = TypeAdapter(for_pydantic(annotation))
-    schema = readable.json_schema()["$defs"]["Person"]
-    assert schema["required"] == ["name", "homes"]
+    schema = readable.json_schema()
+    person = schema.get("$defs", {}).get("Person", schema)
+    assert person["required"] == ["name", "homes"]
+    assert schema["$defs"]["Address"]["required"] == ["street"]
+    assert schema["$defs"]["Address"]["description"] == "Where somebody lives."
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_no_annotations() -> None:
 def test_none_as_default_widens_the_hint() -> None:
     def implicit(
         a: int = None,  # type: ignore[assignment]  # noqa: RUF013
-        b: Annotated[int, "b"] = None,  # type: ignore[assignment]
+        b: Annotated[int, "b"] = None,  # type: ignore[assignment]  # noqa: RUF013
         c: Any = None,
         d: int | None = None,
     ) -> None: ...
@@ -242,10 +242,8 @@ def test_an_annotation_that_is_no_python_is_refused() -> None:
 
 
 def test_a_function_without_a_readable_signature_is_refused() -> None:
-    with pytest.raises(RegistrationError, match="takes \\*args"):
-        inspected(async_to_sync(later))
     with pytest.raises(RegistrationError, match="has no readable signature"):
-        inspected(dict.fromkeys)
+        inspected(async_to_sync(later))
 
 
 def test_functions_stay_callable() -> None:

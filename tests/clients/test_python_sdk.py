@@ -36,6 +36,7 @@ from tests.clients import facts
 from tests.clients.facts import STATEFUL, STATELESS
 from tests.clients.person import (
     MODEL_SAYS,
+    PATIENCE_S,
     ROOT,
     Action,
     Person,
@@ -222,8 +223,26 @@ async def test_progress_in_order(connect: Connect, person: Person) -> None:
         )
         await eventually(lambda: len(person.progressed) == 20)
     assert said(result) == "done 20"
-    assert sorted(person.progressed) == [(i, 20) for i in range(1, 21)]
-    assert person.progressed[-1] == (20, 20)
+    assert person.progressed == [(i, 20) for i in range(1, 21)]
+
+
+@stateful
+async def test_large_messages_in_order(connect: Connect, person: Person) -> None:
+    counting = {"n": 50, "delay_ms": 0, "payload_bytes": 20_000}
+    async with connect() as client:
+        await client.set_logging_level("info")
+        result = await client.call_tool("drill_count", counting)
+        await eventually(lambda: len(person.logged) == 50)
+    assert said(result) == "done 50"
+    pad = "x" * 20_000
+    assert person.logged == [("info", {"i": i, "pad": pad}) for i in range(1, 51)]
+
+
+async def test_large_result(connect: Connect) -> None:
+    value = "Ünïcödé " * 20_000
+    async with connect() as client:
+        result = await client.call_tool("drill_echo", {"value": value})
+    assert result.structured_content == {"result": value}
 
 
 @stateful
@@ -275,6 +294,20 @@ async def test_elicitation(connect: Connect, person: Person, tool: str) -> None:
     assert isinstance(asked, ElicitRequestFormParams)
     assert asked.message == "Which colour?"
     assert asked.requested_schema["properties"]["answer"]["type"] == "string"
+
+
+@pytest.mark.parametrize("tool", ["drill_ask", "drill_ask_sync"])
+async def test_questions_side_by_side(
+    connect: Connect, person: Person, tool: str
+) -> None:
+    questions = [f"Question {i}?" for i in range(5)]
+    person.answers = [answer(answer="yes") for _ in questions]
+    async with connect() as client:
+        results = await asyncio.gather(
+            *(client.call_tool(tool, {"question": question}) for question in questions)
+        )
+    assert [said(result) for result in results] == ["yes"] * 5
+    assert sorted(asked.message for asked in person.asked) == questions
 
 
 @pytest.mark.parametrize("tool", ["drill_ask", "drill_ask_sync"])
@@ -472,7 +505,7 @@ async def test_listening(connect: Connect) -> None:
         await client.call_tool("drill_touch", {"uri": facts.STATIC_TEXT})
         await client.call_tool("test_trigger_prompt_change")
         await client.call_tool("drill_touch", {"uri": facts.WATCHED})
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             events = await _events_until(
                 subscription, ResourceUpdated(uri=facts.WATCHED)
             )
@@ -503,7 +536,7 @@ async def test_listening_keeps_to_its_filter(connect: Connect) -> None:
     ):
         await client.call_tool("test_trigger_tool_change")
         await client.call_tool("test_trigger_prompt_change")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             events = await _events_until(subscription, PromptsListChanged())
     assert events == [PromptsListChanged()]
 
@@ -569,14 +602,19 @@ async def test_failures_of_tools(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("tool", ["drill_sleep", "drill_sleep_sync"])
-async def test_cancelled_call(connect: Connect, tool: str) -> None:
+async def test_cancelled_calls_make_room(connect: Connect, tool: str) -> None:
     async with connect() as client:
-        sleeping = asyncio.create_task(client.call_tool(tool, {"seconds": 30}))
-        await asyncio.sleep(0.2)
+        sleeping = asyncio.gather(
+            # More than the server has threads for user code.
+            *(client.call_tool(tool, {"seconds": 60}) for _ in range(12)),
+            return_exceptions=True,
+        )
+        await asyncio.sleep(0.5)
         sleeping.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sleeping
-        result = await client.call_tool("drill_add", {"a": 1, "b": 1})
+        async with asyncio.timeout(PATIENCE_S):
+            result = await client.call_tool("drill_add_sync", {"a": 1, "b": 1})
     assert said(result) == "2"
 
 

@@ -55,7 +55,7 @@ def _mysql_lock() -> Iterator[None]:
         _asked("SELECT RELEASE_LOCK(%s)", name)
 
 
-def _asked(statement: str, *parameters: object) -> object:
+def _asked(statement: str, *parameters: str | int) -> object:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return cursor.fetchone()[0]

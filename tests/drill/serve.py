@@ -141,7 +141,7 @@ def _application(options: Options) -> Any:
     django.setup()
     prepare: Callable[[int], None] = import_string("tests.drill.preparing.prepare")
     prepare(options.plain_tools)
-    return import_string("tests.drill.asgi.application")
+    return import_string("mcp_project.asgi.application")
 
 
 def _reporter(path: str) -> Callable[[str], None]:

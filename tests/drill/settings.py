@@ -25,10 +25,9 @@ from mcp_project.settings import INSTALLED_APPS, STORAGES  # noqa: E402
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.drill"]
 ROOT_URLCONF = "tests.drill.urls"
-ASGI_APPLICATION = "tests.drill.asgi.application"
 
 # The admin has its styles without collectstatic.
-STATIC_ROOT = None
+STATIC_ROOT = None  # type: ignore[assignment]
 WHITENOISE_USE_FINDERS = True
 STORAGES = {
     **STORAGES,

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.drill.calling import Stateless
 from tests.drill.ports import claimed, free_port
 from tests.drill.running import ROOT, started
 from tests.drill.serve import PORT_TAKEN, USAGE, Options, UsageError
@@ -83,35 +81,13 @@ def test_taken_port_is_refused() -> None:
     assert f"The port {port} cannot be used" in finished.stderr
 
 
-def call(url: str, tool: str, **arguments: object) -> Any:
-    """Call a tool in the stateless era and return its result."""
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    params = {"name": tool, "arguments": arguments, "_meta": meta}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    headers = {
-        "Content-Type": "application/json",
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": "2026-07-28",
-        "Mcp-Method": "tools/call",
-        "Mcp-Name": tool,
-    }
-    request = urllib.request.Request(  # noqa: S310 - a loopback address
-        url, json.dumps(message).encode(), headers
-    )
-    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
-        return json.load(answer)["result"]
-
-
 @pytest.mark.parametrize("server", SERVERS)
 def test_serves_until_the_signal_and_leaves_nothing(server: str) -> None:
     drill = started(server, {"WIRE": "check", "NTOOLS": "1"})
     files = list(Path(tempfile.gettempdir()).glob(f"mcp-drill-*-{drill.port}"))
     try:
-        added = call(drill.url, "drill_add", a=20, b=22)
-        plain = call(drill.url, "plain_00001", text="hello")
+        added = Stateless(drill.url).call("drill_add", a=20, b=22)
+        plain = Stateless(drill.url).call("plain_00001", text="hello")
     finally:
         status = drill.stop()
     assert added["structuredContent"] == {"result": 42}
@@ -124,12 +100,12 @@ def test_serves_until_the_signal_and_leaves_nothing(server: str) -> None:
 def test_killed_server_leaves_no_trace_for_the_next(tmp_path: Path) -> None:
     drill = started("uvicorn")
     port = drill.port
-    call(drill.url, "drill_ledger", key="before", seconds=0)
+    Stateless(drill.url).call("drill_ledger", key="before", seconds=0)
     drill.kill()
     assert drill.process.returncode == -signal.SIGKILL
     again = started("uvicorn", {"PORT": str(port)})
     try:
-        counted = call(again.url, "drill_ledger", key="before", seconds=0)
+        counted = Stateless(again.url).call("drill_ledger", key="before", seconds=0)
     finally:
         again.stop()
     assert counted["structuredContent"] == {"result": 1}
@@ -140,7 +116,7 @@ def test_servers_share_a_database(tmp_path: Path) -> None:
     first, second = started("uvicorn", env), started("uvicorn", env)
     try:
         counts = [
-            call(drill.url, "drill_ledger", key="both", seconds=0)
+            Stateless(drill.url).call("drill_ledger", key="both", seconds=0)
             for drill in (first, second)
         ]
     finally:

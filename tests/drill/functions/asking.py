@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from mcp_app import ClientCannot, Context, mcp
+from mcp_app.interface.questions import ElicitAnswer
 from tests.drill.functions.answers import Name, accepted, described
+
+Answer: TypeAlias = ElicitAnswer[dict[str, Any]]
 
 USER_FORM: Final[dict[str, Any]] = {
     "type": "object",
@@ -92,13 +95,13 @@ async def sampling(ctx: Context, prompt: str) -> str:
 
 @mcp.function("conformance.elicitation")
 async def elicitation(ctx: Context, message: str) -> str:
-    answer = await ctx.elicit(message, USER_FORM)
+    answer: Answer = await ctx.elicit(message, USER_FORM)
     return f"User response: {described(answer)}"
 
 
 @mcp.function("conformance.elicitation_defaults")
 async def elicitation_defaults(ctx: Context) -> str:
-    answer = await ctx.elicit(
+    answer: Answer = await ctx.elicit(
         "Please review and update the form fields with defaults", DEFAULTS_FORM
     )
     return f"Elicitation completed: {described(answer)}"
@@ -106,7 +109,9 @@ async def elicitation_defaults(ctx: Context) -> str:
 
 @mcp.function("conformance.elicitation_choices")
 async def elicitation_choices(ctx: Context) -> str:
-    answer = await ctx.elicit("Please select options from the lists", CHOICES_FORM)
+    answer: Answer = await ctx.elicit(
+        "Please select options from the lists", CHOICES_FORM
+    )
     return f"Elicitation completed: {described(answer)}"
 
 

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.json_schemas import adapter, json_schema
+
+
+class Colour(enum.StrEnum):
+    RED = "red"
+
+
+@dataclass
+class Node:
+    """A node."""
+
+    colour: Colour
+    nodes: list[Node] = field(default_factory=list)
+
+
+class Titled(BaseModel):
+    model_config = ConfigDict(title="Its own title")
+
+    plain: int
+    named: Annotated[int, Field(title="A name")]
+
+
+class Opaque: ...
+
+
+def schema_of(annotation: Any) -> dict[str, Any]:
+    return json_schema("here", adapter("here", annotation), "validation")
+
+
+def test_the_root_is_no_reference() -> None:
+    node = {
+        "type": "object",
+        "properties": {
+            "colour": {"type": "string", "enum": ["red"]},
+            "nodes": {"type": "array", "items": {"$ref": "#/$defs/Node"}},
+        },
+        "required": ["colour"],
+        "description": "A node.",
+    }
+    assert schema_of(Node) == {**node, "$defs": {"Node": node}}
+
+
+def test_only_titles_that_somebody_wrote() -> None:
+    assert schema_of(Titled) == {
+        "title": "Its own title",
+        "type": "object",
+        "properties": {
+            "plain": {"type": "integer"},
+            "named": {"type": "integer", "title": "A name"},
+        },
+        "required": ["plain", "named"],
+    }
+
+
+def test_choices_stand_where_they_are_used() -> None:
+    assert schema_of(dict[str, Colour]) == {
+        "type": "object",
+        "additionalProperties": {"type": "string", "enum": ["red"]},
+    }
+
+
+def test_bytes_are_base64() -> None:
+    assert adapter("here", list[bytes]).dump_python([b"\xff"], mode="json") == ["_w=="]
+
+
+@pytest.mark.parametrize("annotation", [Opaque, list[Opaque], Callable[[int], int]])
+def test_types_without_json_are_refused(annotation: Any) -> None:
+    with pytest.raises(RegistrationError, match=r"^here: .* has no JSON form"):
+        schema_of(annotation)

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import assert_type
+
+import pytest
+
+from mcp_app import mcp
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.registry import Registry
+from mcp_app.interface.results import ToolOutput
+from mcp_app.protocol.content import Text
+
+MODULE = """
+from __future__ import annotations
+
+from mcp_app.catalog.registry import Registry
+
+mcp = Registry() if "mcp" not in globals() else globals()["mcp"]
+
+
+@mcp.tool
+def find(customer: str) -> str:
+    return customer
+
+
+@mcp.resource("shop://orders/{id}")
+def order(id: int) -> str:
+    return str(id)
+
+
+@mcp.resource("shop://overview")
+def overview() -> str:
+    return ""
+
+
+@mcp.prompt
+def review(code: str) -> str:
+    return code
+
+
+@mcp.complete("review", "code")
+def codes(value: str) -> list[str]:
+    return [value]
+
+
+@mcp.function("shop.pay")
+def pay(amount: int) -> int:
+    return amount
+"""
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+def test_a_function_stays_as_it_is(registry: Registry) -> None:
+    @registry.tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @registry.resource("shop://{name}")
+    def read(name: str) -> str:
+        return name
+
+    assert_type(add(1, 2), int)
+    assert add(1, 2) == 3
+    assert read(name="a") == "a"
+    assert registry.tools["add"].function.function is add
+    assert registry.templates["shop://{name}"].function.function is read
+
+
+def test_the_ways_to_write_a_decorator(registry: Registry) -> None:
+    @registry.tool
+    @registry.tool()
+    @registry.tool("by.position", read_only=True)
+    @registry.tool(name="by.name", title="Named")
+    @registry.prompt
+    @registry.prompt()
+    @registry.prompt("position")
+    @registry.prompt(name="named", tags={"a"})
+    def plain() -> str:
+        return ""
+
+    assert registry.tools.keys() == {"plain", "by.position", "by.name"}
+    assert registry.prompts.keys() == {"plain", "position", "named"}
+    assert registry.tools["by.position"].definition.hints.read_only is True
+    assert registry.tools["by.name"].definition.title == "Named"
+
+
+def test_a_resource_or_a_template(registry: Registry) -> None:
+    @registry.resource("shop://overview", name="all", mime_type="text/plain")
+    @registry.resource("shop://overview/{part}")
+    def overview(part: str = "") -> str:
+        return part
+
+    assert registry.resources["shop://overview"].definition.name == "all"
+    assert registry.templates.keys() == {"shop://overview/{part}"}
+
+
+def test_how_a_function_is_run(registry: Registry) -> None:
+    @registry.tool(atomic=False, database=True)
+    @registry.complete("a", "b", atomic=True)
+    @registry.function("key", database=True)
+    async def run() -> str:
+        return ""
+
+    tool = registry.tools["run"].function
+    assert (tool.atomic, tool.database) == (False, True)
+    completer = registry.completers["a", "b"]
+    assert (completer.atomic, completer.database) == (True, False)
+    function = registry.functions["key"]
+    assert (function.key, function.atomic, function.database) == ("key", None, True)
+
+
+def test_an_output_schema_stands_in_for_a_return_type(registry: Registry) -> None:
+    schema = {"type": "object", "required": ["a"]}
+
+    @registry.tool(output_schema=schema)
+    def bare(a):  # type: ignore[no-untyped-def]
+        return {"a": a}
+
+    tool = registry.tools["bare"]
+    assert tool.definition.output_schema == schema
+    output = tool.function.tool_runnable().convert({"a": 1})
+    assert output == ToolOutput((Text('{"a":1}'),), structured={"a": 1})
+
+
+def first(a: str = "") -> str:
+    return a
+
+
+def second(a: str = "") -> str:
+    return a
+
+
+@pytest.mark.parametrize(
+    ("declare", "what"),
+    [
+        (lambda registry: registry.tool("a"), "tool 'a'"),
+        (lambda registry: registry.prompt("a"), "prompt 'a'"),
+        (lambda registry: registry.resource("a:b"), "resource 'a:b'"),
+        (lambda registry: registry.resource("a:{a}"), "resource template 'a:{a}'"),
+        (lambda registry: registry.complete("a", "b"), "completer ('a', 'b')"),
+        (lambda registry: registry.function("a"), "function 'a'"),
+    ],
+)
+def test_nothing_is_declared_by_two(registry: Registry, declare, what: str) -> None:  # type: ignore[no-untyped-def]
+    declare(registry)(first)
+    declare(registry)(first)
+    with pytest.raises(RegistrationError) as refusal:
+        declare(registry)(second)
+    assert str(refusal.value) == (
+        f"{__name__}.second: the {what} is already declared by {__name__}.first."
+    )
+
+
+def test_refusals_come_at_import(registry: Registry) -> None:
+    def several(*numbers: int) -> int:
+        return sum(numbers)
+
+    for declare in (
+        registry.tool,
+        registry.prompt,
+        registry.resource("a:b"),
+        registry.complete("a", "b"),
+        registry.function("a"),
+    ):
+        with pytest.raises(RegistrationError, match="takes \\*numbers"):
+            declare(several)
+
+
+def test_a_completer_is_checked_at_import(registry: Registry) -> None:
+    with pytest.raises(RegistrationError, match="completes an argument"):
+
+        @registry.complete("a", "b")
+        def three(value: str, arguments: dict[str, str], third: int) -> list[str]:
+            return []
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> ModuleType:
+    path = tmp_path / "declaring.py"
+    path.write_text(MODULE)
+    spec = importlib.util.spec_from_file_location("declaring", path)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def test_a_module_may_be_loaded_again(module: ModuleType) -> None:
+    before = module.mcp.tools["find"]
+    assert module.__spec__ is not None
+    assert module.__spec__.loader is not None
+    module.__spec__.loader.exec_module(module)
+    assert module.mcp.tools["find"] is not before
+    assert module.mcp.tools["find"].function.function is module.find
+
+
+def test_clear(module: ModuleType) -> None:
+    registry = module.mcp
+    assert all(vars(registry).values())
+    registry.clear()
+    assert not any(vars(registry).values())
+
+
+def test_one_registry_is_served() -> None:
+    assert isinstance(mcp, Registry)

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import pytest
+
+from mcp_app.interface import rules
+
+
+@pytest.mark.parametrize("name", ["a", "Find.orders-2_b", "x" * 128])
+def test_names_of_programs_are_fine(name: str) -> None:
+    assert rules.name_problem(name) is None
+
+
+@pytest.mark.parametrize("name", ["", "x" * 129, "two words", "naïve", "a/b", "a\n"])
+def test_other_names_are_refused(name: str) -> None:
+    problem = rules.name_problem(name)
+    assert problem is not None
+    assert "cannot be a name" in problem
+
+
+@pytest.mark.parametrize(
+    ("name", "fine"),
+    [("order", True), ("_x-1", True), ("1st", False), ("x.y", False), ("", False)],
+)
+def test_arguments(name: str, fine: bool) -> None:
+    assert (rules.argument_problem(name) is None) is fine
+
+
+@pytest.mark.parametrize(
+    ("tag", "fine"),
+    [("wetter", True), ("größe:1", True), ("two words", False), ("x" * 65, False)],
+)
+def test_tags(tag: str, fine: bool) -> None:
+    assert (rules.tag_problem(tag) is None) is fine
+
+
+@pytest.mark.parametrize(
+    ("permission", "fine"),
+    [("", True), ("shop.view_order", True), ("view_order", False), ("a.b.c", False)],
+)
+def test_permissions(permission: str, fine: bool) -> None:
+    assert (rules.permission_problem(permission) is None) is fine
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "shop://policy/returns",
+        "test://static-text",
+        "https://user@example.org:8080/a/b?c=d/e?f#g",
+        "http://[2001:db8::1]/",
+        "urn:isbn:0451450523",
+        "mailto:someone@example.org",
+        "file:///etc/hosts",
+        "data:text/plain,a%20b",
+        "x:",
+    ],
+)
+def test_absolute_uris(uri: str) -> None:
+    assert rules.uri_problem(uri) is None
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "/relative",
+        "no-scheme",
+        "1x://a",
+        "shop://a b",
+        "shop://ü",
+        "shop://a%2",
+        "shop://a#b#c",
+        "shop://a[0]",
+        "shop://{id}",
+        "shop://a\n",
+    ],
+)
+def test_what_is_no_absolute_uri(uri: str) -> None:
+    problem = rules.uri_problem(uri)
+    assert problem is not None
+    assert "no absolute URI" in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "code_point"),
+    [
+        ("Send mail\U000e0049", "U+E0049"),
+        ("pay\u202etxt", "U+202E"),
+        ("a\u200bb", "U+200B"),
+        ("a\u200db", "U+200D"),
+        ("\u200d\u200d\u200d", "U+200D"),
+        ("NUL\x00", "U+0000"),
+        ("escape\x1b[0m", "U+001B"),
+        ("half \ud83d", "U+D83D"),
+        ("\ufeffmark", "U+FEFF"),
+        ("soft\u00adhyphen", "U+00AD"),
+        ("line\u2028separator", "U+2028"),
+    ],
+)
+def test_hidden_characters_are_named_with_their_place(
+    text: str, code_point: str
+) -> None:
+    problem = rules.text_problem(text, lines=True)
+    assert problem is not None
+    assert code_point in problem
+    place = text.index(chr(int(code_point[2:], 16))) + 1
+    assert f"position {place}." in problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Плата за заказ, 注文, naïve",
+        "A family: \U0001f468\u200d\U0001f469\u200d\U0001f467",
+        "Persian: می\u200cخواهم",
+        "Two\nlines and\ta tab",
+    ],
+)
+def test_texts_of_all_languages_are_fine(text: str) -> None:
+    assert rules.text_problem(text, lines=True) is None
+
+
+def test_line_breaks_are_only_fine_in_texts_of_many_lines() -> None:
+    problem = rules.text_problem("a\nb")
+    assert problem is not None
+    assert "U+000A" in problem
+
+
+def test_visible_shows_hidden_characters_and_shortens() -> None:
+    assert rules.visible("a\u202eb") == "a⟦U+202E⟧b"
+    assert len(rules.visible("x" * 1000)) == 201

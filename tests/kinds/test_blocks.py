@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_app.kinds.blocks import block_from_json
+from mcp_app.kinds.kind import KindError
+from mcp_app.protocol.content import (
+    Annotations,
+    Audio,
+    Block,
+    EmbeddedResource,
+    Icon,
+    Image,
+    ResourceContents,
+    ResourceLink,
+    Text,
+)
+
+UPLOADS = {"d" * 64: b"\x00\xff"}
+
+BLOCKS: list[tuple[dict[str, Any], Block]] = [
+    ({"type": "text", "text": "a"}, Text("a")),
+    (
+        {
+            "type": "text",
+            "text": "a",
+            "annotations": {"audience": ["user"]},
+            "_meta": {"a": 1},
+        },
+        Text("a", annotations=Annotations(audience=["user"]), meta={"a": 1}),
+    ),
+    (
+        {"type": "image", "data": "AP8=", "mimeType": "image/png"},
+        Image(b"\x00\xff", "image/png"),
+    ),
+    (
+        {"type": "image", "upload": "d" * 64, "mimeType": "image/png"},
+        Image(b"\x00\xff", "image/png"),
+    ),
+    (
+        {"type": "audio", "data": "AP8=", "mimeType": "audio/wav"},
+        Audio(b"\x00\xff", "audio/wav"),
+    ),
+    (
+        {"type": "resource", "resource": {"uri": "x:a", "text": "t"}},
+        EmbeddedResource(ResourceContents(uri="x:a", text="t")),
+    ),
+    (
+        {
+            "type": "resource",
+            "resource": {"uri": "x:a", "blob": "AP8=", "mimeType": "image/png"},
+        },
+        EmbeddedResource(
+            ResourceContents(uri="x:a", blob=b"\x00\xff", mime_type="image/png")
+        ),
+    ),
+    (
+        {"type": "resource", "resource": {"uri": "x:a", "upload": "d" * 64}},
+        EmbeddedResource(ResourceContents(uri="x:a", blob=b"\x00\xff")),
+    ),
+    (
+        {
+            "type": "resource_link",
+            "uri": "x:a",
+            "name": "a",
+            "size": 3,
+            "icons": [{"src": "https://x"}],
+        },
+        ResourceLink("x:a", "a", size=3, icons=(Icon(src="https://x"),)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("value", "block"), BLOCKS)
+def test_blocks(value: dict[str, Any], block: Block) -> None:
+    assert block_from_json(value, UPLOADS) == block
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("text", "A content block must be a JSON object."),
+        ({}, "must be one of text, image, audio, resource, resource_link"),
+        ({"type": "tool_use"}, "must be one of"),
+        ({"type": "text"}, "“text” is missing"),
+        ({"type": "text", "text": 1}, "“text” is missing, or is no text"),
+        ({"type": "text", "text": "a", "data": ""}, "“data” means nothing here"),
+        ({"type": "text", "text": "a", "_meta": []}, "“_meta” must be"),
+        ({"type": "text", "text": "a", "annotations": {"x": 1}}, "no member “x”"),
+        ({"type": "image", "data": "AP8=", "mimeType": 1}, "“mimeType”"),
+        ({"type": "image", "data": "A", "mimeType": "image/png"}, "no base64"),
+        ({"type": "image", "data": "é", "mimeType": "image/png"}, "no base64"),
+        (
+            {"type": "image", "upload": "e" * 64, "mimeType": "image/png"},
+            "No uploaded file has the digest",
+        ),
+        (
+            {"type": "image", "upload": "d" * 64, "data": "", "mimeType": "a/b"},
+            "not both",
+        ),
+        ({"type": "resource"}, "“resource” must be a JSON object"),
+        ({"type": "resource", "resource": {"uri": "x:a"}}, "either text or blob"),
+        (
+            {"type": "resource", "resource": {"uri": "a", "text": "t"}},
+            "no absolute URI",
+        ),
+        ({"type": "resource_link", "uri": "x:a"}, "“name” is missing"),
+        (
+            {"type": "resource_link", "uri": "x:a", "name": "a", "size": -1},
+            "“size”",
+        ),
+    ],
+)
+def test_what_is_no_block(value: object, said: str) -> None:
+    with pytest.raises(KindError) as caught:
+        block_from_json(value, UPLOADS)
+    assert said in caught.value.message

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from mcp_app.kinds.kind import KindError
+from mcp_app.kinds.placeholders import as_text, check, fill
+from mcp_app.protocol.errors import InvalidParams
+
+NAMES = ("order", "tone", "a-b")
+
+
+@pytest.mark.parametrize(
+    ("value", "there"),
+    [
+        ("", False),
+        ("plain { text } with %s and {order}", False),
+        ("{{order}}", True),
+        ("{{ order }} {{a-b}}", True),
+        ({"a": [{"b": "{{tone}}"}]}, True),
+        ('{"id":"{{order}}","data":{"x":{}}}', True),
+        (7, False),
+        (None, False),
+    ],
+)
+def test_placeholders_are_found_in_all_strings(value: object, there: bool) -> None:
+    assert check(value, NAMES, "argument") is there
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{{ordr}}", "{{ordr}} is not an argument. Did you mean {{order}}?"),
+        ("{{zzz}}", "{{zzz}} is not an argument. There is: order, tone, a-b."),
+        ("{{ x.__class__ }}", "“{{ x.__class__ }}” is not understood."),
+        ("{% debug %}", "“{% debug %}” is not understood."),
+        ("{{x|safe}}", "“{{x|safe}}” is not understood."),
+        ("{{order", "“{{order” is not understood."),
+        ("{{}}", "“{{}}” is not understood."),
+        ("{{order\n}}", "is not understood."),
+        ("{{order()}}", "is not understood."),
+        ("{{{{order}}}}", "is not understood."),
+    ],
+)
+def test_everything_else_in_double_braces_is_refused(text: str, said: str) -> None:
+    with pytest.raises(KindError) as caught:
+        check({"deep": [text]}, NAMES, "argument")
+    assert said in caught.value.message
+
+
+def test_a_text_without_names_says_so() -> None:
+    with pytest.raises(KindError, match=r"is not a variable\. There is none\."):
+        check("{{x}}", (), "variable")
+
+
+@pytest.mark.parametrize(
+    ("value", "values", "expected"),
+    [
+        ("Order {{order}}!", {"order": "7"}, "Order 7!"),
+        ("{{order}}{{ order }}", {"order": "7"}, "77"),
+        ("{{order}}", {}, ""),
+        ("{{order}}", {"order": None}, ""),
+        ("{{order}}", {"order": 7.5}, "7.5"),
+        ("{{order}}", {"order": {"a": [True]}}, '{"a":[true]}'),
+        ("{{order}} {{tone}}", {"order": "{{tone}}", "tone": "x"}, "{{tone}} x"),
+        ("{{order}}", {"order": "{{order}}"}, "{{order}}"),
+        ("{{order}}", {"order": "\\1 \\g<0> {0} %s"}, "\\1 \\g<0> {0} %s"),
+        ({"a": ["{{order}}", 1, None]}, {"order": "x"}, {"a": ["x", 1, None]}),
+    ],
+)
+def test_filling_is_a_single_pass(
+    value: object, values: dict[str, Any], expected: object
+) -> None:
+    assert fill(value, values) == expected
+
+
+@override_settings(MCP={"LIMITS": {"text": 10}})
+def test_all_filled_texts_together_have_a_limit() -> None:
+    assert fill("{{a}}", {"a": "x" * 10}) == "x" * 10
+    for value in ("{{a}}b", ["{{a}}", "{{b}}"], "{{a}}{{a}}"):
+        with pytest.raises(InvalidParams, match="longer than 10"):
+            fill(value, {"a": "x" * 10, "b": "y"})
+    assert fill("a text without placeholders", {}) == "a text without placeholders"
+
+
+def test_the_limit_holds_before_anything_is_built() -> None:
+    with pytest.raises(InvalidParams):
+        fill("{{a}}" * 100_000, {"a": "x" * 4_000_000})
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("é", "é"), (True, "true"), (None, ""), ([1], "[1]")]
+)
+def test_values_as_text(value: object, text: str) -> None:
+    assert as_text(value) == text

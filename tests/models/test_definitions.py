@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
+
+pytestmark = pytest.mark.django_db
+
+
+def tool(**columns: Any) -> Tool:
+    return Tool(**{"name": "find_orders", **columns})
+
+
+def resource(**columns: Any) -> Resource:
+    return Resource(**{"name": "Returns", "uri": "shop://returns", **columns})
+
+
+def template(**columns: Any) -> ResourceTemplate:
+    defaults = {"name": "Order", "uri_template": "shop://orders/{id}"}
+    return ResourceTemplate(**{**defaults, **columns})
+
+
+def prompt(**columns: Any) -> Prompt:
+    return Prompt(**{"name": "answer", **columns})
+
+
+@pytest.mark.parametrize("row", [tool(), resource(), template(), prompt()])
+def test_a_plain_row_is_fine_and_is_saved(row: DefinitionRow) -> None:
+    row.full_clean()
+    row.save()
+    row.full_clean()
+    assert type(row)._default_manager.get() == row
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "said"),
+    [
+        (tool(name="find orders"), "name", "“find orders” cannot be a name"),
+        (tool(name="Send\U000e0049"), "name", "U+E0049"),
+        (tool(title="a\u202eb"), "title", "U+202E"),
+        (tool(description="a\u200bb"), "description", "U+200B"),
+        (tool(description="a\x00b"), "description", "U+0000"),
+        (tool(permission="view_order"), "permission", "app_label.codename"),
+        (tool(tags="a/b"), "tags", "“a/b”"),
+        (tool(timeout=0), "timeout", "0.001"),
+        (tool(kind="http"), "kind", "http"),
+        (tool(config="{"), "config", "not JSON"),
+        (tool(config="[]"), "config", "JSON object"),
+        (tool(icons='[{"src": "x"}]'), "icons", "https:"),
+        (tool(input_schema="{"), "input_schema", "not JSON"),
+        (tool(input_schema='{"type": "string"}'), "input_schema", '"object"'),
+        (
+            tool(
+                input_schema='{"type": "object", "properties": '
+                '{"a": {"$ref": "https://example.org/x"}}}'
+            ),
+            "input_schema",
+            "https://example.org/x",
+        ),
+        (
+            tool(
+                input_schema='{"type": "object", "properties": '
+                '{"a": {"type": "object", "x-mcp-header": "A"}}}'
+            ),
+            "input_schema",
+            "x-mcp-header",
+        ),
+        (
+            tool(
+                input_schema='{"type": "object", "properties": '
+                '{"a": {"description": "\\u202e"}}}'
+            ),
+            "input_schema",
+            "U+202E",
+        ),
+        (tool(output_schema='{"type": "array"}'), "output_schema", '"object"'),
+        (resource(uri="returns"), "uri", "no absolute URI"),
+        (resource(uri="shop://a b"), "uri", "no absolute URI"),
+        (resource(uri="x:" + "y" * 8000), "uri", "8000"),
+        (resource(annotations='{"priority": 2}'), "annotations", "from 0 to 1"),
+        (resource(mime_type="text\n"), "mime_type", "U+000A"),
+        (template(uri_template="shop://orders/{id"), "uri_template", "shop://orders"),
+        (template(uri_template="shop://orders"), "uri_template", "no variable"),
+        (template(uri_template="{id}"), "uri_template", "no absolute URI"),
+        (template(uri_template="shop://{id}/\u202e"), "uri_template", "U+202E"),
+        (prompt(name="a b"), "name", "“a b”"),
+        (prompt(arguments="{}"), "arguments", "JSON array"),
+        (prompt(arguments='[{"name": "x.y"}]'), "arguments", "“x.y”"),
+    ],
+)
+def test_what_cannot_be_saved_says_so_at_its_field(
+    row: DefinitionRow, field: str, said: str
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        row.full_clean()
+    assert said in " ".join(caught.value.message_dict[field])
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "said"),
+    [
+        (tool(), "name", "Another tool has this name."),
+        (resource(name="other"), "uri", "shop://returns"),
+        (template(name="other"), "uri_template", "shop://orders/{id}"),
+        (prompt(), "name", "Another prompt has this name."),
+    ],
+)
+def test_a_second_row_of_the_same_name_is_refused(
+    row: DefinitionRow, field: str, said: str
+) -> None:
+    for first in (tool(), resource(), template(), prompt()):
+        first.save()
+    with pytest.raises(ValidationError) as caught:
+        row.full_clean()
+    assert said in " ".join(caught.value.message_dict[field])
+
+
+def test_all_problems_are_told_at_once() -> None:
+    with pytest.raises(ValidationError) as caught:
+        tool(name="a b", tags="a/b", icons="[1]").full_clean()
+    assert set(caught.value.message_dict) == {"name", "tags", "icons"}
+
+
+def test_a_row_is_called_by_its_title_or_name() -> None:
+    assert [str(tool()), str(tool(title="Find"))] == ["find_orders", "Find"]
+
+
+def test_tags_are_a_set_of_words() -> None:
+    assert tool(tags="b, a b").tag_names == {"a", "b"}
+
+
+def test_json_of_a_column() -> None:
+    row = tool(config='{"a": [1]}', input_schema="{")
+    assert row.json("config") == {"a": [1]}
+    assert row.json("input_schema") is None
+    assert row.json("icons") is None
+
+
+def test_rows_are_switched_with_who_did_it(admin_user: Any) -> None:
+    tool().save()
+    assert Tool.objects.all().switch(False, admin_user.pk) == 1
+    row = Tool.objects.get()
+    assert (row.enabled, row.updated_by, row.lock_version) == (False, admin_user, 1)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.test import override_settings
+
+from mcp_app.models import Server
+
+pytestmark = pytest.mark.django_db
+
+TOKENS = override_settings(
+    MCP={"AUTHENTICATION": {"token": "shop.auth.token", "site": "shop.auth.site"}}
+)
+
+
+def test_the_migrations_make_a_default_server_that_lets_nobody_in() -> None:
+    server = Server.objects.get()
+    assert (server.slug, server.access_names, server.enabled) == ("default", (), True)
+    assert (server.page_size, server.selection) == (100, "all")
+
+
+@pytest.mark.parametrize(
+    ("columns", "field", "said"),
+    [
+        ({"slug": "sse"}, "slug", "cannot be used here"),
+        ({"slug": "messages"}, "slug", "cannot be used here"),
+        ({"slug": "health"}, "slug", "cannot be used here"),
+        ({"slug": "Shop"}, "slug", "small letters"),
+        ({"slug": "-a"}, "slug", "small letters"),
+        ({"slug": "a\n"}, "slug", "small letters"),
+        ({"slug": "default"}, "slug", "already exists"),
+        ({"access": "public token"}, "access", "stands alone"),
+        ({"access": "tokens"}, "access", "no authentication method “tokens”"),
+        ({"selection": "tags"}, "tags", "at least one tag"),
+        ({"page_size": 0}, "page_size", "1"),
+        ({"instructions": "a\u202eb"}, "instructions", "U+202E"),
+        ({"website_url": "javascript:alert(1)"}, "website_url", "https://"),
+        ({"website_url": "https://a b"}, "website_url", "no absolute URI"),
+        ({"icons": "{}"}, "icons", "JSON array"),
+    ],
+)
+@TOKENS
+def test_what_cannot_be_saved_says_so(
+    columns: dict[str, Any], field: str, said: str
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Server(**{"slug": "shop", **columns}).full_clean()
+    assert said in " ".join(caught.value.message_dict[field])
+
+
+@pytest.mark.parametrize(
+    ("access", "names"),
+    [
+        ("", ()),
+        ("public", ("public",)),
+        ("token", ("token",)),
+        ("site, token", ("site", "token")),
+    ],
+)
+@TOKENS
+def test_who_may_come_in(access: str, names: tuple[str, ...]) -> None:
+    server = Server(slug="shop", access=access, website_url="https://example.org/a")
+    server.full_clean()
+    assert server.access_names == names

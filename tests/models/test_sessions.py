@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from mcp_app.interface.principal import Principal
+from mcp_app.models import Session, Subscription
+from mcp_app.models.fields import digest
+
+pytestmark = pytest.mark.django_db
+
+
+def session(session_id: str = "s", **columns: Any) -> Session:
+    defaults = {
+        "digest": digest(session_id.encode()),
+        "principal_key": Principal(kind="user", user_id="7", client="token").key,
+        "server": "default",
+        "revision": "2025-11-25",
+        "created_ms": 1000,
+        "seen_ms": 1000,
+    }
+    return Session.objects.create(**{**defaults, **columns})
+
+
+def test_a_session_is_found_by_its_id_which_is_not_stored() -> None:
+    made = session("secret")
+    assert Session.objects.named("secret").get() == made
+    assert not Session.objects.named("Secret").exists()
+    stored = Session.objects.values().get()
+    assert "secret" not in str(stored)
+
+
+@pytest.mark.parametrize(
+    ("info", "name"),
+    [
+        ("", ""),
+        ('{"name": "Claude", "version": "2.1"}', "Claude 2.1"),
+        ('{"name": 7}', ""),
+    ],
+)
+def test_the_name_of_a_client(info: str, name: str) -> None:
+    assert session(client_info=info).client_name == name
+
+
+@pytest.mark.parametrize(
+    ("key", "user_id"),
+    [
+        (Principal(kind="user", user_id="7", client="token").key, "7"),
+        (Principal.ANONYMOUS.key, ""),
+        ("odd", ""),
+    ],
+)
+def test_the_user_of_a_session(key: str, user_id: str) -> None:
+    assert session(principal_key=key).user_id == user_id
+
+
+def test_sessions_expire_when_idle_or_old() -> None:
+    idle = session("idle", seen_ms=50)
+    old = session("old", created_ms=50, seen_ms=2000)
+    session("fresh", seen_ms=2000)
+    expired = Session.objects.expired(seen_before_ms=100, created_before_ms=100)
+    assert set(expired) == {idle, old}
+
+
+def test_a_resource_is_watched_once_and_only_while_the_session_lives() -> None:
+    made = session()
+    Subscription.objects.create(session=made, uri="x:a")
+    Subscription.objects.create(session=made, uri="x:A")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Subscription.objects.create(session=made, uri="x:a")
+    made.delete()
+    assert not Subscription.objects.exists()

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_app.protocol import jsonrpc, sse
+
+
+@dataclass(frozen=True)
+class Event:
+    type: str
+    data: str
+    last_id: str
+
+
+def events(stream: bytes) -> tuple[list[Event], int | None]:
+    """What the WHATWG's algorithm makes of a stream: its events, and the retry time."""
+    found: list[Event] = []
+    kind, data, last_id, retry = "", "", "", None
+    for line in stream.decode().split("\n"):
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if line == "":
+            if data:
+                found.append(Event(kind or "message", data.removesuffix("\n"), last_id))
+            kind, data = "", ""
+        elif name == "event":
+            kind = value
+        elif name == "data":
+            data += value + "\n"
+        elif name == "id" and "\0" not in value:
+            last_id = value
+        elif name == "retry" and value.isdecimal():
+            retry = int(value)
+    return found, retry
+
+
+STREAMS = [
+    (sse.message(b"{}"), b"event: message\ndata: {}\n\n"),
+    (
+        sse.message(b"{}", event_id="s.1"),
+        b"id: s.1\nevent: message\ndata: {}\n\n",
+    ),
+    (
+        sse.message(b"{}", event_id="s.1", retry_ms=0),
+        b"id: s.1\nretry: 0\nevent: message\ndata: {}\n\n",
+    ),
+    (sse.message(b"{}", retry_ms=5), b"retry: 5\nevent: message\ndata: {}\n\n"),
+    (sse.priming("s.0"), b"id: s.0\ndata: \n\n"),
+    (sse.priming("s.0", 250), b"id: s.0\nretry: 250\ndata: \n\n"),
+    (
+        sse.endpoint("/mcp/messages?s=1"),
+        b"event: endpoint\ndata: /mcp/messages?s=1\n\n",
+    ),
+    (sse.comment(), b":\n\n"),
+    (sse.comment("still here"), b": still here\n\n"),
+    (sse.retry(2000), b"retry: 2000\n\n"),
+]
+
+
+@pytest.mark.parametrize(("stream", "text"), STREAMS)
+def test_every_kind_of_event_has_one_form(stream: bytes, text: bytes) -> None:
+    assert stream == text
+
+
+def test_a_stream_is_read_by_the_standards_algorithm() -> None:
+    stream = b"".join(stream for stream, _ in STREAMS)
+    assert events(stream) == (
+        [
+            Event("message", "{}", ""),
+            Event("message", "{}", "s.1"),
+            Event("message", "{}", "s.1"),
+            Event("message", "{}", "s.1"),
+            Event("message", "", "s.0"),
+            Event("message", "", "s.0"),
+            Event("endpoint", "/mcp/messages?s=1", "s.0"),
+        ],
+        2000,
+    )
+
+
+@given(st.dictionaries(st.text(), st.text()))
+def test_any_message_comes_back_whole(value: dict[str, str]) -> None:
+    stream = sse.message(jsonrpc.write(value), event_id="x.1")
+    (event,), _ = events(stream)
+    assert json.loads(event.data) == value
+    # Some clients parse every `data:` line by itself.
+    (line,) = [line for line in stream.split(b"\n") if line.startswith(b"data:")]
+    assert json.loads(line.removeprefix(b"data:")) == value
+
+
+@pytest.mark.parametrize("data", [b"{\n}", b"{\r}", b"{}\n"])
+def test_data_with_a_line_break_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="one line"):
+        sse.message(data)
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\r", "\0"])
+def test_fields_with_a_line_break_or_nul_are_refused(text: str) -> None:
+    for make in (sse.priming, sse.comment, sse.endpoint):
+        with pytest.raises(ValueError, match="one line without NUL"):
+            make(text)
+    with pytest.raises(ValueError, match="one line without NUL"):
+        sse.message(b"{}", event_id=text)
+
+
+def test_a_retry_time_is_not_negative() -> None:
+    with pytest.raises(ValueError, match="not negative; it is -1"):
+        sse.retry(-1)

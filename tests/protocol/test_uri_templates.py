@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+from string import ascii_lowercase
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mcp_app.protocol.uri_templates import TemplateError, UriTemplate
+
+Values = dict[str, str]
+
+# A template, a URI, and its values; the URI is also what they expand to.
+BOTH_WAYS: list[tuple[str, str, Values]] = [
+    ("x://fixed", "x://fixed", {}),
+    ("test://template/{id}/data", "test://template/123/data", {"id": "123"}),
+    ("shop://orders/{id}", "shop://orders/a%20b", {"id": "a b"}),
+    ("shop://orders/{id}", "shop://orders/a%2Fb", {"id": "a/b"}),
+    ("shop://orders/{id}", "shop://orders/%C3%A9%F0%9F%98%80", {"id": "é😀"}),
+    ("x://{a}/{b}", "x://1/2", {"a": "1", "b": "2"}),
+    ("{scheme}://x", "abc://x", {"scheme": "abc"}),
+    ("x:{a,b}", "x:1,2%2C3", {"a": "1", "b": "2,3"}),
+    ("x:{lat}:{lon}", "x:1:2", {"lat": "1", "lon": "2"}),
+    ("x://a{/b,c}", "x://a/1/2", {"b": "1", "c": "2"}),
+    ("x://{name}.txt", "x://a.txt.txt", {"name": "a.txt"}),
+    ("file:///{+path}", "file:///a/b.txt", {"path": "a/b.txt"}),
+    ("file://{+path}", "file:///a/b", {"path": "/a/b"}),
+    ("file:///{+path}/raw", "file:///a/raw/raw", {"path": "a/raw"}),
+    (
+        "file:///{+path}/{name}.txt",
+        "file:///a/b/c.txt",
+        {"path": "a/b", "name": "c"},
+    ),
+    ("x://{host}/{+path}", "x://h/a/b", {"host": "h", "path": "a/b"}),
+    ("x://a{#f}", "x://a#b/c?d", {"f": "b/c?d"}),
+    ("x://{a}{?b,c}", "x://1?b=2&c=3", {"a": "1", "b": "2", "c": "3"}),
+    ("x://{a}{?b,c}", "x://1?c=", {"a": "1", "c": ""}),
+    ("x://{a}{?b,c}", "x://1", {"a": "1"}),
+    ("x://{a}{?b}", "x://1?b=%26%3D%23..%2F", {"a": "1", "b": "&=#../"}),
+    ("x://{+a}{?b}", "x://1/2?b=3", {"a": "1/2", "b": "3"}),
+    ("x://a?f=1{&b}", "x://a?f=1&b=2", {"b": "2"}),
+    ("x://a?f=1{&b}", "x://a?f=1", {}),
+    ("x://a?f={f}&g=1{&b,c}", "x://a?f=x&g=1&c=2", {"f": "x", "c": "2"}),
+    ("x://a?q={q}", "x://a?q=b%26c", {"q": "b&c"}),
+    ("x://é/{a}", "x://%C3%A9/%C3%BC", {"a": "ü"}),
+    ("x://{a.b}/{_c1}", "x://1/2", {"a.b": "1", "_c1": "2"}),
+]
+
+# Other URIs that a template matches.
+ONE_WAY: list[tuple[str, str, Values]] = [
+    ("x://{a}", "x://a:b@c,d", {"a": "a:b@c,d"}),
+    ("x://{a}", "x://é", {"a": "é"}),
+    ("x://é/{a}", "x://é/1", {"a": "1"}),
+    ("x://{a}", "x://%41%2d", {"a": "A-"}),
+    ("x://{a}", "x://...", {"a": "..."}),
+    ("x://{a}", "x://a+b", {"a": "a+b"}),
+    ("x://{a}&b/c", "x://1&2&b/c", {"a": "1&2"}),
+    ("x:{a}:{b}", "x:1:2:3", {"a": "1", "b": "2:3"}),
+    ("x://{a}{?b,c}", "x://1?c=3&b=2", {"a": "1", "b": "2", "c": "3"}),
+    ("x://{a}{?b}", "x://1?b=a=b", {"a": "1", "b": "a=b"}),
+    ("file:///{+path}", "file:///a%2Fb", {"path": "a/b"}),
+]
+
+NO_MATCH = [
+    ("x://fixed", "x://fixed/"),
+    ("x://fixed", ""),
+    ("x://{a}", "x://"),
+    ("x://{a}", "X://1"),
+    ("x://{a}", "y://1"),
+    ("x://{a}", "x://1/2"),
+    ("x://{a}", "x://1?b=2"),
+    ("x://{a}", "x://1#b"),
+    ("x://{a}/c", "x://1/d"),
+    ("x://{a}/c", "x:///c"),
+    ("x://{a}/{b}", "x://1"),
+    ("x://{a}/{b}", "x://1/2/3"),
+    ("x://{a}", "x://%zz"),
+    ("x://{a}", "x://%4"),
+    ("x://{a}", "x://%"),
+    ("x://{a}", "x://%ff"),
+    ("x://{a}", "x://%C0%AF"),
+    ("x://{a}", "x://\ud800"),
+    ("x://{a}", "x://a%00b"),
+    ("x://{a}", "x://a\0b"),
+    ("x://{a}", "x://.."),
+    ("x://{a}", "x://."),
+    ("x://{a}", "x://%2e%2E"),
+    ("x://{a}", "x://..%2Fetc%2Fpasswd"),
+    ("x://{a}", "x://a%2F..%2F..%2Fb"),
+    ("x://{a}", "x://a%5C..%5Cb"),
+    ("x://{a}", "x://%2Fetc%2Fpasswd"),
+    ("x://{a}", "x://%5Cserver"),
+    ("file:///{+path}", "file:///"),
+    ("file:///{+path}", "file:///../etc/passwd"),
+    ("file:///{+path}", "file:///a/%2e%2e/b"),
+    ("file:///{+path}", "file:///a/./b"),
+    ("file:///{+path}/{name}", "file:///a"),
+    ("file:///{+path}/{name}", "file:///a/.."),
+    ("x://{a}{?b}", "x://1?c=2"),
+    ("x://{a}{?b}", "x://1?b=1&b=2"),
+    ("x://{a}{?b}", "x://1?b"),
+    ("x://{a}{?b}", "x://1?"),
+    ("x://{a}{?b}", "x://1?b=%00"),
+    ("x://{a}{?b}", "x://1?b=1#f"),
+    ("x://{a}{?b}", "x://?b=1"),
+    ("x://a?f=1{&b}", "x://a"),
+    ("x://a?f=1{&b}", "x://a?b=2&f=1"),
+    ("x://a?f=1{&b}", "x://a?f=12&b=2"),
+    ("x://a?q={q}", "x://a?q=b&c=d"),
+]
+
+REFUSED = [
+    ("x://{a", "brace"),
+    ("x://a}", "brace"),
+    ("x://{{a}}", "brace"),
+    ("x://{}", "'' is no variable"),
+    ("x://{a,}", "'' is no variable"),
+    ("x://{a b}", "'a b' is no variable"),
+    ("x://{é}", "is no variable"),
+    ("x://{a*}", "'a*' is no variable"),
+    ("x://{a:3}", "'a:3' is no variable"),
+    ("x://{.a}", "'.a' is no variable"),
+    ("x://{;a}", "';a' is no variable"),
+    ("x://{=a}", "'=a' is no variable"),
+    ("x://{?}", "'' is no variable"),
+    ("x://{a}/{a}", "'a' stands twice"),
+    ("x://{a}{?a}", "'a' stands twice"),
+    ("x://{a}{b}", "'b' is not told apart"),
+    ("x://{a}-{b}", "'b' is not told apart"),
+    ("x://{a}.{b}", "'b' is not told apart"),
+    ("x://{+a}{b}", "'b' is not told apart"),
+    ("x://{+a}.{b}", "'b' is not told apart"),
+    ("x://{+a}/{+b}", "only one is taken"),
+    ("x://{+a,b}", "only one is taken"),
+    ("x://{+a}{#b}", "only one is taken"),
+    ("x://{?a}{?b}", "{?a} is not the end"),
+    ("x://{?a}/b", "{?a} is not the end"),
+    ("x://a?f=1{&a}{#b}", "{&a} is not the end"),
+    ("x://a{&b}", "stands after a '?'"),
+    ("x://a?f=1{?b}", "where there is none"),
+]
+
+
+@pytest.mark.parametrize(("template", "uri", "values"), BOTH_WAYS + ONE_WAY)
+def test_a_uri_is_read(template: str, uri: str, values: Values) -> None:
+    assert UriTemplate.parse(template).match(uri) == values
+
+
+@pytest.mark.parametrize(("template", "uri", "values"), BOTH_WAYS)
+def test_a_uri_is_made(template: str, uri: str, values: Values) -> None:
+    parsed = UriTemplate.parse(template)
+    assert parsed.expand(values) == uri
+    assert parsed.text == template
+    assert set(values) <= set(parsed.variables)
+
+
+@pytest.mark.parametrize(("template", "uri"), NO_MATCH)
+def test_a_uri_of_another_form_is_none_of_the_templates(
+    template: str, uri: str
+) -> None:
+    assert UriTemplate.parse(template).match(uri) is None
+
+
+@pytest.mark.parametrize(("template", "sentence"), REFUSED)
+def test_what_cannot_be_matched_is_refused(template: str, sentence: str) -> None:
+    with pytest.raises(TemplateError) as caught:
+        UriTemplate.parse(template)
+    assert sentence in str(caught.value)
+    assert repr(template) in str(caught.value)
+
+
+def test_variables_are_in_the_templates_order() -> None:
+    template = UriTemplate.parse("x://{b}/{+a}/{d}{?z,c}")
+    assert template.variables == ("b", "a", "d", "z", "c")
+
+
+# RFC 6570, sections 3.2.2 to 3.2.9, as far as the operators are taken.
+RFC_VALUES = {
+    "var": "value",
+    "hello": "Hello World!",
+    "half": "50%",
+    "path": "/foo/bar",
+    "x": "1024",
+    "y": "768",
+    "empty": "",
+    "escaped": "a%20b",
+}
+RFC = [
+    ("{var}", "value"),
+    ("{hello}", "Hello%20World%21"),
+    ("{half}", "50%25"),
+    ("O{empty}X", "OX"),
+    ("{x,y}", "1024,768"),
+    ("{x,hello,y}", "1024,Hello%20World%21,768"),
+    ("{+hello}", "Hello%20World!"),
+    ("{+half}", "50%25"),
+    ("{+escaped}", "a%20b"),
+    ("{+path}/here", "/foo/bar/here"),
+    ("here?ref={+path}", "here?ref=/foo/bar"),
+    ("{#hello}", "#Hello%20World!"),
+    ("{#path}", "#/foo/bar"),
+    ("{/var}", "/value"),
+    ("{/var,x}/here", "/value/1024/here"),
+    ("{?x,y}", "?x=1024&y=768"),
+    ("{?x,y,empty}", "?x=1024&y=768&empty="),
+    ("{?x,undef}", "?x=1024"),
+    ("?fixed=yes{&x}", "?fixed=yes&x=1024"),
+]
+
+
+@pytest.mark.parametrize(("template", "uri"), RFC)
+def test_expansion_is_that_of_rfc_6570(template: str, uri: str) -> None:
+    assert UriTemplate.parse(template).expand(RFC_VALUES) == uri
+
+
+def test_a_missing_value_of_the_path_is_named() -> None:
+    with pytest.raises(ValueError, match="'b' has no value"):
+        UriTemplate.parse("x://{a}/{b}").expand({"a": "1"})
+
+
+def is_plain(value: str) -> bool:
+    segments = value.replace("\\", "/").split("/")
+    return bool(segments[0]) and not {".", ".."} & set(segments)
+
+
+texts = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1
+).filter(is_plain)
+literals = st.text(f"{ascii_lowercase}0-._~", max_size=4)
+separators = st.builds(
+    lambda before, middle, after: before + middle + after,
+    literals,
+    st.sampled_from("/:,@!"),
+    literals,
+)
+
+
+@given(st.data(), st.integers(1, 5))
+def test_what_was_expanded_is_matched(data: st.DataObject, count: int) -> None:
+    names = [f"v{index}" for index in range(count)]
+    template = data.draw(literals)
+    for name in names[:-1]:
+        template += f"{{{name}}}" + data.draw(separators)
+    template += f"{{{names[-1]}}}" + data.draw(literals) + "{?q,r}"
+    values = {name: data.draw(texts) for name in names}
+    values |= data.draw(st.fixed_dictionaries({}, optional={"q": texts, "r": texts}))
+    parsed = UriTemplate.parse(template)
+    assert parsed.match(parsed.expand(values)) == values
+
+
+@given(texts, texts, texts)
+def test_a_path_between_two_values_is_matched(left: str, path: str, right: str) -> None:
+    # In a path an escape stays as it is, so "%41" would come back as "A".
+    assume("%" not in path)
+    template = UriTemplate.parse("x://{left}/{+path}/{right}.txt")
+    values = {"left": left, "path": path, "right": right}
+    assert template.match(template.expand(values)) == values
+
+
+@given(st.text(), st.text())
+def test_nothing_crashes(template: str, uri: str) -> None:
+    try:
+        parsed = UriTemplate.parse(template)
+    except TemplateError:
+        return
+    parsed.match(uri)
+
+
+@pytest.mark.parametrize(
+    "template", ["x://{a}/{b}/{c}/{d}/z", "{+a}:{b}:{c}:z", "x{/a,b,c}", "x:{a,b,c}y"]
+)
+@pytest.mark.parametrize("text", ["/", ":", "a/", ",", "x://", "%2F", "y"])
+def test_long_uris_are_read_in_linear_time(template: str, text: str) -> None:
+    # 4 MB: anything worse than linear would run for minutes.
+    UriTemplate.parse(template).match("x://" + text * (4_000_000 // len(text)))
