@@ -28,6 +28,10 @@ class ArgumentsField(forms.CharField):
     def prepare_value(self, value: Any) -> str:
         return lines_from_arguments(value) if isinstance(value, list) else value or ""
 
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        shown = self.prepare_value(initial)
+        return shown.splitlines() != str(data or "").splitlines()
+
     def to_python(self, value: Any) -> str:
         lines = str(super().to_python(value) or "")
         arguments = [

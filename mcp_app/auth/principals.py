@@ -26,7 +26,7 @@ from mcp_app.interface.server import ServerDefinition
 from mcp_app.protocol.errors import Refused
 
 Authenticate: TypeAlias = Callable[
-    [AuthenticationRequest], Principal | None | Awaitable[Principal | None]
+    [AuthenticationRequest], Principal | Awaitable[Principal | None] | None
 ]
 
 CHALLENGE: Mapping[str, str] = {"WWW-Authenticate": 'Bearer realm="mcp"'}
@@ -64,9 +64,7 @@ async def _authenticated(
         if inspect.iscoroutinefunction(authenticate):
             found: Principal | None = await authenticate(request)
             return found
-        in_thread = sync_to_async(
-            _blocking, thread_sensitive=False, executor=_threads
-        )
+        in_thread = sync_to_async(_blocking, thread_sensitive=False, executor=_threads)
         return await in_thread(authenticate, request)
     except AuthenticationFailed as error:
         raise _unauthenticated(str(error) or "Authentication failed.") from None

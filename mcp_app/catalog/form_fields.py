@@ -35,7 +35,7 @@ _SECRET = re.compile(
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
 
 
-class UnfitForm(TypeError):  # noqa: N818 - it is the form that is wrong
+class UnfitForm(TypeError):
     """A form has a field that no client can be asked for."""
 
 

@@ -5,10 +5,10 @@ A form is a pydantic model, a dataclass, a Django form, or a flat JSON Schema.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from django.forms import BaseForm
 from pydantic import ValidationError
@@ -62,10 +62,9 @@ def form_schema(source: FormSource[Form]) -> FormSchema[Any]:
     """Read a form; raise `UnfitForm` where a client could not be asked for it."""
     if isinstance(source, Mapping):
         return _of_json_schema(source)
-    kind: type[object] = source
-    if issubclass(kind, BaseForm):
-        return _of_django_form(kind)
-    return _of_type(kind)
+    if issubclass(source, BaseForm):
+        return _of_django_form(source)
+    return _of_type(cast("Hashable", source))
 
 
 def for_revision(schema: JsonObject, revision: Revision) -> JsonObject:

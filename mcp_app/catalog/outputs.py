@@ -114,13 +114,13 @@ def completion(value: object) -> Completion:
 
 
 def jsonable(value: object) -> object:
-    """Return any value in its JSON form; bytes are base64, querysets lists."""
-    try:
-        return to_jsonable_python(
-            value, by_alias=True, bytes_mode="base64", fallback=_nearer_to_json
-        )
-    except PydanticSerializationError as error:
-        raise TypeError(f"The returned value has no JSON form: {error}") from None
+    """Return any value in its JSON form; bytes are base64, querysets lists.
+
+    Raises TypeError where a value has none.
+    """
+    return to_jsonable_python(
+        value, by_alias=True, bytes_mode="base64", fallback=_nearer_to_json
+    )
 
 
 def _is_content(returned: Annotation) -> bool:
@@ -215,8 +215,8 @@ def _nearer_to_json(value: object) -> object:
     if isinstance(value, Iterable):
         return list(value)
     raise TypeError(
-        f"a {type(value).__qualname__} is neither text, number, mapping nor sequence; "
-        "return the members that the client should get"
+        f"A {type(value).__qualname__} has no JSON form: return what the client should "
+        "get of it."
     )
 
 

@@ -15,7 +15,7 @@ Style: TypeAlias = Literal["inline", "async", "sync"]
 """Inline code is ours: it neither waits nor blocks, and runs where it is called."""
 
 
-class ArgumentsRefused(Exception):  # noqa: N818 - reads as the sentence it is
+class ArgumentsRefused(Exception):
     """Arguments that passed the schema cannot become the function's own types."""
 
     def __init__(self, violations: list[Violation]) -> None:

@@ -197,7 +197,7 @@ class Matched:
 class Catalog:
     """What one server offers; never changed, only replaced."""
 
-    def __init__(  # noqa: PLR0913 - one argument for each list
+    def __init__(
         self,
         server: ServerDefinition,
         *,

@@ -43,6 +43,9 @@ LEVELS: tuple[Level, ...] = (
 )
 """The syslog levels of RFC 5424, least severe first (server/utilities/logging)."""
 
+User: TypeAlias = "AbstractBaseUser"
+"""A row of the site's user model."""
+
 Answer: TypeAlias = ElicitAnswer[Any] | Sampled | Sequence[Root]
 
 
@@ -145,7 +148,7 @@ class Context(_Common):
         """
 
     @abstractmethod
-    async def user(self) -> AbstractBaseUser | None:
+    async def user(self) -> User | None:
         """Return the Django user, read afresh at the first use."""
 
 
@@ -199,7 +202,7 @@ class SyncContext(_Common):
         """Run a function once per round trip and return its (JSON) result."""
 
     @abstractmethod
-    def user(self) -> AbstractBaseUser | None:
+    def user(self) -> User | None:
         """Return the Django user, read afresh at the first use."""
 
 

@@ -20,7 +20,7 @@ class ToolError(Exception):
         self.content = tuple(content)
 
 
-class ClientCannot(Exception):  # noqa: N818 - reads as the sentence it is
+class ClientCannot(Exception):
     """The client did not declare the capability that a question needs.
 
     `required` is the missing part of the client's capabilities, such as
@@ -38,7 +38,7 @@ class ClientRefused(ToolError):
     """The client answered a question with an error, or with what does not fit."""
 
 
-class TimedOut(Exception):  # noqa: N818 - reads as the sentence it is
+class TimedOut(Exception):
     """A question got no answer before its deadline."""
 
 

@@ -56,5 +56,5 @@ class AuthenticationRequest:
     extra: Mapping[str, object] = field(default_factory=dict)
 
 
-class AuthenticationFailed(Exception):  # noqa: N818 - the name that sites know
+class AuthenticationFailed(Exception):
     """The credentials are there and wrong: the request ends with 401."""

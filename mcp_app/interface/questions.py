@@ -1,4 +1,4 @@
-"""Questions to the client, and what comes back (client/elicitation, sampling, roots)."""
+"""Questions to the client and their answers (client/elicitation, sampling, roots)."""
 
 from __future__ import annotations
 

@@ -112,8 +112,8 @@ def _returning(
     if schema is None or function.signature.output_schema is not None:
         return function
     return RegisteredFunction(
-        function.key,
         function.function,
+        key=function.key,
         atomic=function.atomic,
         database=function.database,
         returns=dict,
@@ -144,7 +144,7 @@ def _strings(names: Collection[str], required: Collection[str]) -> JsonObject:
 
 def _unknown(key: str, known: Collection[str]) -> str:
     sentence = f"No function is registered as “{key}”."
-    close = difflib.get_close_matches(key, known, 3, 0.5)
+    close = difflib.get_close_matches(key, known, 3)
     if close:
         return f"{sentence} There is: {', '.join(close)}."
     if known:

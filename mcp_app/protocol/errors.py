@@ -2,14 +2,14 @@
 
     ProtocolError
     ├── ParseError                   -32700  the body is not strict JSON
-    ├── InvalidRequest               -32600  the JSON is not an envelope, or is not allowed here
-    │   └── Refused                  -32600  HTTP refuses it before the protocol is asked
+    ├── InvalidRequest               -32600  no envelope, or not allowed here
+    │   └── Refused                  -32600  refused by HTTP already
     ├── MethodNotFound               -32601
     ├── InvalidParams                -32602
     │   ├── IncompleteMeta           -32602  `_meta` of the stateless era
     │   └── ResourceNotFound         -32602 or -32002, as the revision says
     ├── InternalError                -32603
-    │   └── Unavailable              -32603  an outage, a stop, or a limit: call again later
+    │   └── Unavailable              -32603  an outage, a stop, or a limit
     ├── HeaderMismatch               -32020
     ├── MissingClientCapability      -32021
     ├── UnsupportedProtocolVersion   -32022

@@ -120,12 +120,8 @@ V2024_11_05 = Revision(
     fields=MappingProxyType(
         {
             "tool": frozenset(_LISTED | {"inputSchema"}),
-            "resource": frozenset(
-                _LISTED | {"uri", "mimeType", "size", "annotations"}
-            ),
-            "template": frozenset(
-                _LISTED | {"uriTemplate", "mimeType", "annotations"}
-            ),
+            "resource": frozenset(_LISTED | {"uri", "mimeType", "size", "annotations"}),
+            "template": frozenset(_LISTED | {"uriTemplate", "mimeType", "annotations"}),
             "prompt": frozenset(_LISTED | {"arguments"}),
             "prompt_argument": frozenset(_LISTED | {"required"}),
             "annotations": frozenset({"audience", "priority"}),

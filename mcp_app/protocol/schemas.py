@@ -108,7 +108,8 @@ class Validator:
         try:
             return self._described(value)[:limit]
         except ValueError as error:
-            return [Violation("$", "json", f"The value is no JSON: {error}")]
+            reason = str(error).rstrip(".")
+            return [Violation("$", "json", f"The value is no JSON: {reason}.")]
 
     def _described(self, value: object) -> list[Violation]:
         total, per_place = self._evaluations(value)

@@ -20,7 +20,6 @@ from mcp_app.protocol.errors import (
     MissingClientCapability,
     ProtocolError,
 )
-from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.server.clock import CallClock
 from mcp_app.server.context import AsyncFace, CallCore, SyncFace, current_call
 from mcp_app.server.exchange import End, Exchange

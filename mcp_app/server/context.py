@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mcp_app.interface.context import Answer, Context, Level, SyncContext
+from mcp_app.interface.context import Answer, Context, Level, SyncContext, User
 from mcp_app.interface.errors import CallCancelled
 from mcp_app.interface.questions import (
     Elicit,
@@ -28,8 +28,6 @@ from mcp_app.server.pace import Pace
 from mcp_app.server.round_trip import RoundTrip
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser
-
     from mcp_app.server.clock import CallClock
 
 Returned = TypeVar("Returned")
@@ -92,7 +90,9 @@ class CallCore:
     def log(self, level: Level, data: object, logger: str | None) -> None:
         """Queue a log message; raise ValueError for a level that does not exist."""
         if level not in SEVERITY:
-            raise ValueError(f"{level!r} is no level: use one of {', '.join(SEVERITY)}.")
+            raise ValueError(
+                f"{level!r} is no level: use one of {', '.join(SEVERITY)}."
+            )
         if self._level is None or SEVERITY[level] < self._level:
             return
         params: dict[str, object] = {"level": level, "data": data}
@@ -233,7 +233,9 @@ class AsyncFace(_Plain, Context):
     ) -> Any:
         return await self._one(key, Elicit(message, form), timeout)
 
-    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Any:
+    async def elicit_url(
+        self, message: str, url: str, *, key: str | None = None
+    ) -> Any:
         return await self._one(key, ElicitUrl(message, url))
 
     async def sample(
@@ -265,7 +267,7 @@ class AsyncFace(_Plain, Context):
         step = self._core.round_trip.step(key, function, arguments, named)
         return await self._core.round_trip.in_thread(step)
 
-    async def user(self) -> AbstractBaseUser | None:
+    async def user(self) -> User | None:
         return await self._core.round_trip.in_thread(self._core.round_trip.user)
 
 
@@ -313,6 +315,6 @@ class SyncFace(_Plain, SyncContext):
         self._core.check_running()
         return self._core.round_trip.step(key, function, arguments, named)()
 
-    def user(self) -> AbstractBaseUser | None:
+    def user(self) -> User | None:
         self._core.check_running()
         return self._core.round_trip.user()

@@ -70,9 +70,7 @@ def _input_required(exchange: Exchange, needed: InputRequired) -> JsonObject:
 def _answered(request_id: str | int, result: bytes) -> bytes:
     """Put the envelope around an encoded result without encoding it again."""
     encoded = (
-        b"%d" % request_id
-        if isinstance(request_id, int)
-        else jsonrpc.write(request_id)
+        b"%d" % request_id if isinstance(request_id, int) else jsonrpc.write(request_id)
     )
     return b'{"jsonrpc":"2.0","id":' + encoded + b',"result":' + result + b"}"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mcp_app.interface.context import LEVELS, Client
 from mcp_app.interface.principal import Principal
+from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.protocol.negotiation import CLIENT_CAPABILITIES, CLIENT_INFO
 from mcp_app.protocol.revisions import Revision
@@ -138,10 +139,15 @@ class Exchange:
     def client(self) -> Client:
         """The client as it describes itself."""
         if self._client is None:
-            self._client = (
-                self.session.client if self.session else client_of(self.meta)
-            )
+            self._client = self.session.client if self.session else client_of(self.meta)
         return self._client
+
+    @property
+    def own_session(self) -> OpenSession:
+        """The session, for the methods that only the stateful era has."""
+        if self.session is None:
+            raise InvalidRequest(f"{self.method} needs a session: initialize first.")
+        return self.session
 
     @property
     def host(self) -> str:
@@ -191,4 +197,3 @@ def described_client(info: object, capabilities: object) -> Client:
         title=str(named.get("title", "")),
         capabilities=capabilities if isinstance(capabilities, dict) else {},
     )
-

@@ -154,7 +154,7 @@ class InvocationPlaces:
         _running.job = job
         try:
             value = context.run(function)
-        except BaseException as error:  # noqa: BLE001 - every end belongs to the caller
+        except BaseException as error:
             self._post(_fail, future, error)
         else:
             self._post(_succeed, future, value)
@@ -218,7 +218,9 @@ def _user_line() -> str:
     frames = [
         frame for frame in traceback.extract_stack() if "mcp_app" not in frame.filename
     ]
-    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown place"
+    return (
+        f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown place"
+    )
 
 
 def report_exception() -> None:

@@ -1,6 +1,7 @@
 """Forwarding records of `logging` to the client whose call made them.
 
-In LOGGING: `"handlers": {"mcp": {"class": "mcp_app.server.log_handler.ClientHandler"}}`.
+In LOGGING: `{"class": "mcp_app.server.log_handler.ClientHandler"}`
+and the handler's name at the loggers whose records are to be forwarded.
 """
 
 from __future__ import annotations
@@ -39,5 +40,5 @@ class ClientHandler(logging.Handler):
             return
         try:
             core.log(level_of(record.levelno), self.format(record), record.name)
-        except Exception:  # noqa: BLE001 - what every handler of `logging` does
+        except Exception:
             self.handleError(record)

@@ -14,7 +14,7 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mcp_app.interface.context import Answer
+from mcp_app.interface.context import Answer, User
 from mcp_app.interface.errors import ClientCannot, ClientRefused, TimedOut
 from mcp_app.interface.questions import Accepted, ElicitUrl, Question
 from mcp_app.protocol import jsonrpc
@@ -26,8 +26,6 @@ from mcp_app.server.questions import Prepared, prepare
 from mcp_app.server.request_state import Answered, RequestState, binding
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser
-
     from mcp_app.server.clock import CallClock
 
 Returned = TypeVar("Returned")
@@ -75,7 +73,7 @@ class RoundTrip:
         self._exchange = exchange
         self._clock = clock
         self._state: RequestState | None = None
-        self._user: AbstractBaseUser | None = None
+        self._user: User | None = None
         self._user_read = False
         self._answered: dict[str, Answered] = {}
 
@@ -180,8 +178,7 @@ class RoundTrip:
         return answers
 
     async def _results(self, prepared: Sequence[Prepared]) -> list[JsonObject]:
-        session = self._exchange.session
-        assert session is not None
+        session = self._exchange.own_session
         waiting: dict[str, asyncio.Future[JsonObject]] = {}
         register = self._exchange.adapters.questions
         try:
@@ -245,7 +242,7 @@ class RoundTrip:
         """Run a blocking function of ours in a thread of user code."""
         return await self._exchange.adapters.user_code.call(function)
 
-    def user(self) -> AbstractBaseUser | None:
+    def user(self) -> User | None:
         """Return the Django user, read once per call; blocks."""
         if not self._user_read:
             self._user = self._exchange.adapters.users.user(self._exchange.principal)

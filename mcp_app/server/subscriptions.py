@@ -71,16 +71,12 @@ def _uris(exchange: Exchange, wanted: JsonObject) -> list[str]:
 
 def _readable(exchange: Exchange, uri: str) -> bool:
     matched = exchange.catalog.match(uri)
-    return matched is not None and exchange.may_see(
-        matched.entry.definition.permission
-    )
+    return matched is not None and exchange.may_see(matched.entry.definition.permission)
 
 
 def acknowledged(exchange: Exchange, honoured: JsonObject) -> bytes:
     """Return the first message of the stream."""
-    params = results.subscription_meta(
-        exchange.request_id, {"notifications": honoured}
-    )
+    params = results.subscription_meta(exchange.request_id, {"notifications": honoured})
     return jsonrpc.write(
         notification_message("notifications/subscriptions/acknowledged", params)
     )

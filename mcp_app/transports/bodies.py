@@ -6,7 +6,7 @@ from mcp_app.protocol.errors import Refused
 from mcp_app.transports.asgi_types import Receive
 
 
-class ClientGone(Exception):  # noqa: N818 - reads as the sentence it is
+class ClientGone(Exception):
     """The client left before its request was complete."""
 
 

@@ -13,12 +13,12 @@ from functools import lru_cache
 from typing import Any
 
 from mcp_app.auth import principals
-from mcp_app.catalog.snapshot import Catalog
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.process.runtime import Process, process
 from mcp_app.protocol import envelope, jsonrpc, negotiation
-from mcp_app.protocol.envelope import Notification, Reply as ClientReply, Request
+from mcp_app.protocol.envelope import Notification, Request
+from mcp_app.protocol.envelope import Reply as ClientReply
 from mcp_app.protocol.errors import (
     InternalError,
     InvalidRequest,
@@ -323,9 +323,7 @@ class Visit:
             raise InvalidRequest("The body must be a single message, not a batch.")
         messages = envelope.parse_batch(value, lenient=mcp_settings.lenient)
         requests = [each for each in messages if type(each) is Request]
-        exchanges = [
-            await self._session_exchange(session, each) for each in requests
-        ]
+        exchanges = [await self._session_exchange(session, each) for each in requests]
         for each in messages:
             self._take(session, each)
         if exchanges:
@@ -423,7 +421,6 @@ _NOTIFICATIONS = {
     "notifications/initialized": _initialized,
     "notifications/cancelled": _cancelled,
 }
-
 
 
 class Together:

@@ -19,9 +19,7 @@ OK = 200
 Answer = tuple[int, bytes]
 
 
-async def send_json(
-    send: Send, status: int, body: bytes, headers: RawHeaders
-) -> None:
+async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders) -> None:
     """Send a whole answer."""
     await send(
         {
@@ -185,5 +183,3 @@ class Reply:
             self._timer.cancel()
         if self._watching is not None:
             self._watching.cancel()
-
-

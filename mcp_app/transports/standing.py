@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from mcp_app.server import subscriptions
 from mcp_app.streams.listeners import LISTS, Listeners, digest_of
@@ -30,16 +31,14 @@ class _OpenStream:
 
         Only this task waits: a task more for each stream would cost its memory.
         """
-        task = asyncio.current_task()
-        assert task is not None
-        closed = self._stream.closed
-        closed.add_done_callback(lambda _: None if closed.cancelled() else task.cancel())
+        task, closed = asyncio.current_task(), self._stream.closed
+        closed.add_done_callback(partial(_wake, task))
         try:
             self._stream.beat()
             while (await receive())["type"] != "http.disconnect":
                 continue
         except asyncio.CancelledError:
-            if not closed.done() or closed.cancelled() or task.uncancel():
+            if not _woken(task, closed):
                 raise
         finally:
             self._listeners.discard(self)
@@ -62,6 +61,17 @@ class _OpenStream:
         raise TypeError(f"{type(self).__name__} is abstract.")
 
 
+def _wake(task: asyncio.Task[Any] | None, closed: asyncio.Future[None]) -> None:
+    if task is not None and not closed.cancelled():
+        task.cancel()
+
+
+def _woken(task: asyncio.Task[Any] | None, closed: asyncio.Future[None]) -> bool:
+    """Whether it was the end of the stream that cancelled the task, and only that."""
+    ended = closed.done() and not closed.cancelled()
+    return ended and task is not None and task.uncancel() == 0
+
+
 class StandingStream(_OpenStream):
     """The GET stream of a session; of several, only the newest is told anything."""
 
@@ -77,9 +87,8 @@ class StandingStream(_OpenStream):
     def watched(self, what: str) -> str | None:
         if self._session.streams[-1] is not self:
             return None
-        if what in LISTS:
-            return what
-        return self._session.uris.get(what)
+        uris: dict[str, str] = self._session.uris
+        return what if what in LISTS else uris.get(what)
 
     def tell(self, what: str) -> None:
         self._stream.message(subscriptions.change_message(what, None))
@@ -97,7 +106,7 @@ class ListenStream(_OpenStream):
 
     __slots__ = ("_closing", "_lists", "_subscription", "_uris")
 
-    def __init__(  # noqa: PLR0913 - what the request said
+    def __init__(
         self,
         stream: EventStream,
         listeners: Listeners,

@@ -167,8 +167,10 @@ async def twice(a: Context, b: Context) -> None: ...
 def several(*numbers: int) -> None: ...
 def anything(**named: int) -> None: ...
 def unknown(a: Nothing) -> None: ...
-def unknown_return() -> list[Nothing]: ...
-def broken(a: "list[") -> None: ...  # type: ignore[syntax]  # noqa: F722
+def unknown_return() -> list[Nothing]:
+    return []
+
+
 def counting() -> Iterator[int]:
     yield 1
 
@@ -237,7 +239,12 @@ def test_refused(function: Any, sentence: str) -> None:
 
 
 def test_an_annotation_that_is_no_python_is_refused() -> None:
-    with pytest.raises(RegistrationError, match="the annotation"):
+    def broken(a) -> None: ...  # type: ignore[no-untyped-def]
+
+    broken.__annotations__["a"] = "list["
+    with pytest.raises(
+        RegistrationError, match="the annotation 'list\\[' of parameter"
+    ):
         inspected(broken)
 
 

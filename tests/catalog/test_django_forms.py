@@ -58,7 +58,7 @@ FIELDS: list[tuple[forms.Field, dict[str, Any]]] = [
     ),
     (forms.FloatField(), {"type": "number"}),
     (
-        forms.IntegerField(max_value=lambda: 3),  # type: ignore[arg-type]
+        forms.IntegerField(max_value=lambda: 3),
         {"type": "integer", "maximum": 3},
     ),
     (forms.BooleanField(initial=False), {"type": "boolean", "default": False}),

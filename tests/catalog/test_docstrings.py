@@ -78,6 +78,12 @@ CASES = [
         ),
     ),
     ("Text.\n\nArgs:\n", Documentation("Text.")),
+    ("T.\n\nArgs:\n    No item.\n    a: First.", Documentation("T.", {"a": "First."})),
+    (
+        "T.\n\nParameters\n----------\n\na\n    First.",
+        Documentation("T.", {"a": "First."}),
+    ),
+    ("T.\n\nParameters\n----------\n", Documentation("T.")),
     ("\n    Args:\n        a: First.\n    ", Documentation("", {"a": "First."})),
     ("Text.\n\n:returns: it", Documentation("Text.")),
     (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
@@ -62,6 +62,13 @@ class Total(BaseModel):
 
 
 class Tags(RootModel[dict[str, int]]): ...
+
+
+class Rows:
+    """Iterable as querysets are: neither a sequence nor an iterator."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([1, 2])
 
 
 class Opaque: ...
@@ -179,6 +186,7 @@ OBJECTS: list[tuple[Any, object, dict[str, Any]]] = [
     (Mapping[str, Order], {"a": Order(1)}, {"a": {"number": 1, "day": "2026-01-31"}}),
     (dict[str, Any], {"a": lazystr("later")}, {"a": "later"}),
     (dict[str, Any], {"a": map(str, [1])}, {"a": ["1"]}),
+    (dict[str, Any], {"a": Rows()}, {"a": [1, 2]}),
     (dict[str, Any], {"a": b"\xff"}, {"a": "_w=="}),
 ]
 
@@ -208,6 +216,7 @@ CONTENT: list[tuple[Any, object, tuple[Block, ...]]] = [
     (list[Block], [PIXEL, LINK], (PIXEL, LINK)),
     (list[Image], [], ()),
     (tuple[str, Image], ("a", PIXEL), (Text("a"), PIXEL)),
+    (tuple[Image, ...], (PIXEL,), (PIXEL,)),
     (list[str | Block], ["a", "b"], (Text("a"), Text("b"))),
     (ToolOutput, ToolOutput((PIXEL,)), (PIXEL,)),
     (ToolOutput | str, "a", (Text("a"),)),
@@ -241,6 +250,7 @@ MISFITS: list[tuple[Any, object, object]] = [
     (int, "a", {"result": "a"}),
     (int, Decimal("1.5"), {"result": "1.5"}),
     (int, [1], {"result": [1]}),
+    (list[Order], Rows(), {"result": [1, 2]}),
     (Order, {"number": "x"}, {"number": "x"}),
     (Order, Total(Amount=Decimal(1)), {"Amount": "1"}),
     (Order, None, None),
@@ -257,7 +267,7 @@ def test_misfits_come_as_well_as_possible(
 
 @pytest.mark.parametrize("annotation", [int, Order, Any, list[int], MISSING])
 def test_what_has_no_json_form_is_a_type_error(annotation: Any) -> None:
-    with pytest.raises(TypeError, match="a Opaque is neither text, number"):
+    with pytest.raises(TypeError, match="A Opaque has no JSON form"):
         tool_returns("here", annotation).convert(Opaque())
 
 
@@ -358,7 +368,8 @@ def test_completions(value: object, expected: Completion) -> None:
 
 
 def test_jsonable() -> None:
-    assert jsonable({"a": Order(1), Colour.RED: {1}}) == {
+    assert jsonable({"a": Order(1), "b": Rows(), Colour.RED: {1}}) == {
         "a": {"number": 1, "day": "2026-01-31"},
+        "b": [1, 2],
         "red": [1],
     }

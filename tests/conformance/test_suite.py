@@ -9,6 +9,7 @@ import pytest
 from tests.conformance import suite
 from tests.conformance.scenarios import DEMANDED, SCORED, STATEFUL, STATELESS
 from tests.drill.running import running
+from tests.drill.servers import SERVERS
 
 pytestmark = pytest.mark.skipif(bool(suite.missing()), reason=suite.missing())
 
@@ -16,7 +17,7 @@ GOOD = {"SUCCESS", "INFO"}
 
 
 @pytest.mark.parametrize("revision", [STATEFUL, STATELESS])
-@pytest.mark.parametrize("server", ["daphne", "uvicorn"])
+@pytest.mark.parametrize("server", SERVERS)
 def test_requirements(server: str, revision: str, tmp_path: Path) -> None:
     # At its end the server itself answers for every message that it sent.
     with running(server, {"WIRE": "check"}) as url:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from tests.drill.calling import Stateless
 from tests.drill.ports import claimed, free_port
 from tests.drill.running import ROOT, started
-from tests.drill.serve import PORT_TAKEN, USAGE, Options, UsageError
+from tests.drill.serve import PORT_TAKEN, USAGE, WIRE_VIOLATED, Options, UsageError
 from tests.drill.servers import SERVERS
 
 DEFAULTS = Options(port=8765, server="daphne", plain_tools=0, wire=False, report="")
@@ -97,7 +98,7 @@ def test_serves_until_the_signal_and_leaves_nothing(server: str) -> None:
     assert not files[0].exists()
 
 
-def test_killed_server_leaves_no_trace_for_the_next(tmp_path: Path) -> None:
+def test_killed_server_leaves_no_trace_for_the_next() -> None:
     drill = started("uvicorn")
     port = drill.port
     Stateless(drill.url).call("drill_ledger", key="before", seconds=0)
@@ -111,15 +112,44 @@ def test_killed_server_leaves_no_trace_for_the_next(tmp_path: Path) -> None:
     assert counted["structuredContent"] == {"result": 1}
 
 
-def test_servers_share_a_database(tmp_path: Path) -> None:
-    env = {"DATABASE_URL": f"sqlite:///{tmp_path}/shared.sqlite3"}
-    first, second = started("uvicorn", env), started("uvicorn", env)
-    try:
-        counts = [
-            Stateless(drill.url).call("drill_ledger", key="both", seconds=0)
-            for drill in (first, second)
-        ]
-    finally:
-        first.stop()
-        second.stop()
-    assert [each["structuredContent"]["result"] for each in counts] == [1, 2]
+# The program with an application that answers everything with no message at all.
+FAULTY = """
+import sys
+from tests.drill import serve
+
+async def application(scope, receive, send):
+    headers = [(b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"{}"})
+
+serve._application = lambda options: application
+sys.exit(serve.main())
+"""
+
+
+@pytest.mark.parametrize(("wire", "status"), [("check", WIRE_VIOLATED), ("", 0)])
+def test_wrong_message_is_told_at_the_end(
+    tmp_path: Path, wire: str, status: int
+) -> None:
+    port, report = free_port(), tmp_path / "report.txt"
+    environment = {
+        "PORT": str(port),
+        "SERVER": "uvicorn",
+        "WIRE": wire,
+        "WIRE_REPORT": str(report),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", FAULTY],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("Serving")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/mcp", timeout=30):
+            process.terminate()
+        written = process.stderr.read()
+    assert process.returncode == status
+    assert ("WIRE: GET /mcp" in written) is bool(wire)
+    assert report.exists() is bool(wire)

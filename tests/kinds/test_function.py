@@ -53,7 +53,7 @@ def test_a_tool_runs_its_function(kind: FunctionKind) -> None:
     runnable = kind.tool(tool(), ORDERS)
     given = runnable.bind({"customer": "a", "limit": 3})
     assert runnable.style == "sync"
-    expected = ToolOutput([Text("3")], structured={"result": 3})
+    expected = ToolOutput((Text("3"),), structured={"result": 3})
     assert runnable.convert(runnable.run(**given)) == expected
 
 
@@ -84,7 +84,7 @@ def test_resources_templates_and_prompts_run_it_too(kind: FunctionKind) -> None:
         (
             {"function": "shop.find_order"},
             "No function is registered as “shop.find_order”. "
-            "There is: shop.find_orders.",
+            "There is: shop.find_orders, shop.free.",
         ),
         (
             {"function": "os.system"},

@@ -28,7 +28,7 @@ from mcp_app.protocol.jsonrpc import (
 )
 
 # Text, and what it says.
-ACCEPTED = [
+ACCEPTED: list[tuple[bytes, object]] = [
     (b"{}", {}),
     (b"[]", []),
     (b" [ ] ", []),

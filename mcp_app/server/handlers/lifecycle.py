@@ -64,6 +64,5 @@ async def set_level(exchange: Exchange) -> JsonObject:
         raise InvalidParams(
             f"params.level is {level!r}: it must be one of {', '.join(SEVERITY)}."
         )
-    assert exchange.session is not None
-    await exchange.adapters.sessions.set_level(exchange.session, SEVERITY[level])
+    await exchange.adapters.sessions.set_level(exchange.own_session, SEVERITY[level])
     return {}

@@ -49,7 +49,9 @@ def check_arguments(entry: PromptEntry, arguments: dict[str, str]) -> None:
     known = {each.name for each in entry.definition.arguments}
     for name in arguments:
         if name not in known:
-            raise InvalidParams(f"The prompt {entry.identity} has no argument {name!r}.")
+            raise InvalidParams(
+                f"The prompt {entry.identity} has no argument {name!r}."
+            )
     for each in entry.definition.arguments:
         if each.required and each.name not in arguments:
             raise InvalidParams(

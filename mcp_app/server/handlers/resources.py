@@ -28,9 +28,7 @@ async def read(exchange: Exchange) -> JsonObject:
     with calls.failures_as_errors(exchange, entry):
         bound = entry.runnable.bind(matched.variables)
         value = await calls.run(exchange, entry, entry.runnable, bound)
-        output = resource_output(
-            value, uri=uri, mime_type=entry.definition.mime_type
-        )
+        output = resource_output(value, uri=uri, mime_type=entry.definition.mime_type)
     contents = [each.to_wire(exchange.revision) for each in output.contents]
     return results.complete(
         {"contents": contents},
@@ -68,13 +66,11 @@ async def subscribe(exchange: Exchange) -> JsonObject:
     matched = exchange.catalog.match(uri)
     if matched is None or not exchange.may_see(matched.entry.definition.permission):
         raise ResourceNotFound(uri)
-    assert exchange.session is not None
-    await exchange.adapters.sessions.subscribe(exchange.session, uri)
+    await exchange.adapters.sessions.subscribe(exchange.own_session, uri)
     return {}
 
 
 async def unsubscribe(exchange: Exchange) -> JsonObject:
     """Forget that the session watches a URI; one that it does not watch is fine."""
-    assert exchange.session is not None
-    await exchange.adapters.sessions.unsubscribe(exchange.session, _uri(exchange))
+    await exchange.adapters.sessions.unsubscribe(exchange.own_session, _uri(exchange))
     return {}

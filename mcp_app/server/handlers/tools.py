@@ -29,9 +29,9 @@ async def call(exchange: Exchange) -> bytes:
     """Run a tool; what the model can mend is a result with `isError`."""
     entry = _visible_entry(exchange)
     arguments = parameters.mapping(exchange.params, "arguments")
-    if exchange.revision.routing_headers and exchange.headers is not None:
-        if entry.mirrored:
-            check_mirrored(entry.mirrored, exchange.headers, arguments)
+    headers = exchange.headers
+    if entry.mirrored and headers is not None and exchange.revision.routing_headers:
+        check_mirrored(entry.mirrored, headers, arguments)
     accepted, violations = accepted_arguments(
         entry, arguments, coerce=exchange.adapters.coerce
     )
@@ -111,9 +111,7 @@ def _error(said: str) -> ToolOutput:
     return ToolOutput([Text(said)], is_error=True)
 
 
-async def _called(
-    exchange: Exchange, entry: ToolEntry, arguments: JsonObject
-) -> bytes:
+async def _called(exchange: Exchange, entry: ToolEntry, arguments: JsonObject) -> bytes:
     try:
         bound = entry.runnable.bind(arguments)
     except ArgumentsRefused as error:
@@ -140,7 +138,7 @@ async def _output(
         return _error(calls.timed_out(exchange, entry))
     except ProtocolError:
         raise
-    except Exception:  # noqa: BLE001 - the log has it, the client gets the id
+    except Exception:
         identifier = calls.failure_id(exchange, entry)
         return _error(f"{entry.identity} failed; its log entry is {identifier}.")
 
@@ -163,7 +161,9 @@ def _checked(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -> bytes:
     return encoded
 
 
-def _check_structured(entry: ToolEntry, validator: Validator, output: ToolOutput) -> None:
+def _check_structured(
+    entry: ToolEntry, validator: Validator, output: ToolOutput
+) -> None:
     structured = output.structured
     if structured is None:
         raise ToolError(

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+from django.test import Client, override_settings
+
+from mcp_app.models import Server
+from tests.admin.pages import errors, fill_in, page, saved
+
+pytestmark = pytest.mark.django_db
+
+
+@override_settings(MCP={"AUTHENTICATION": {"token": "shop.auth.token"}})
+def test_a_server_is_made_and_opened(admin_client: Client) -> None:
+    typed = {"slug": "shop", "title": "Shop", "access": "token"}
+    assert saved(fill_in(admin_client, page("server", "add"), **typed))
+    server = Server.objects.get(slug="shop")
+    assert server.access_names == ("token",)
+    assert saved(
+        fill_in(admin_client, page("server", "change", server.pk), access="public")
+    )
+    server.refresh_from_db()
+    assert (server.access_names, server.lock_version) == (("public",), 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("slug", "sse", "“sse” cannot be used here"),
+        ("slug", "default", "already exists"),
+        ("access", "token", "no authentication method “token”. There is: none."),
+        ("tags", "a/b", "“a/b”"),
+        ("page_size", "0", "1"),
+        ("website_url", "ftp://x", "https://"),
+    ],
+)
+def test_errors_appear_beside_their_field(
+    admin_client: Client, field: str, value: str, said: str
+) -> None:
+    typed = {"slug": "shop", field: value}
+    found = errors(fill_in(admin_client, page("server", "add"), **typed))
+    assert set(found) == {field}
+    assert said in found[field]
+
+
+def test_two_people_at_one_server(admin_client: Client) -> None:
+    server = Server.objects.get()
+    url = page("server", "change", server.pk)
+    server.title = "Theirs"
+    server.save()
+    found = errors(fill_in(admin_client, url, title="Mine", opened_version=0))
+    assert "Someone saved this at" in found["__all__"]
+
+
+def test_the_list(admin_client: Client) -> None:
+    text = admin_client.get(page("server")).content.decode()
+    assert "default" in text
+    assert "Everything that is switched on" in text

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import DELETION, LogEntry
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from mcp_app.interface.principal import Principal
+from mcp_app.models import Session
+from mcp_app.models.fields import digest
+from tests.admin.pages import page
+
+pytestmark = pytest.mark.django_db
+
+
+def session(number: int, key: str) -> Session:
+    return Session.objects.create(
+        digest=digest(bytes([number])),
+        principal_key=key,
+        server="default",
+        revision="2025-11-25",
+        client_info=f'{{"name": "<b>client</b>", "version": "{number}"}}',
+        created_ms=1_700_000_000_000,
+        seen_ms=1_700_000_000_000 + number,
+    )
+
+
+@pytest.fixture
+def sessions() -> list[Session]:
+    users = [User.objects.create_user(f"user_{number}") for number in range(5)]
+    keys = [Principal(kind="user", user_id=str(user.pk)).key for user in users]
+    gone = Principal(kind="user", user_id="99999").key
+    odd = Principal(kind="site", user_id="partner-7").key
+    keys += [Principal.ANONYMOUS.key, gone, odd]
+    return [session(number, key) for number, key in enumerate(keys)]
+
+
+def test_the_list_says_who_is_connected(
+    admin_client: Client,
+    sessions: list[Session],
+    django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]],
+) -> None:
+    with django_assert_max_num_queries(6):
+        text = admin_client.get(page("session")).content.decode()
+    for shown in ("user_0", "user_4", "nobody", "99999", "partner-7", "2025-11-25"):
+        assert shown in text
+    assert "Nov. 14, 2023" in text
+
+
+def test_what_a_client_says_is_no_markup(
+    admin_client: Client, sessions: list[Session]
+) -> None:
+    for url in (page("session"), page("session", "change", sessions[0].pk)):
+        text = admin_client.get(url).content.decode()
+        assert "<b>client</b>" not in text
+        assert "&lt;b&gt;client&lt;/b&gt;" in text
+
+
+def test_one_session(admin_client: Client, sessions: list[Session]) -> None:
+    text = admin_client.get(page("session", "change", sessions[2].pk)).content.decode()
+    assert "user_2" in text
+
+
+def test_sessions_are_neither_made_nor_edited(
+    admin_client: Client, sessions: list[Session]
+) -> None:
+    assert admin_client.get(page("session", "add")).status_code == 403
+    url = page("session", "change", sessions[0].pk)
+    assert admin_client.post(url, {"server": "x"}).status_code == 403
+
+
+def test_sessions_are_ended(admin_client: Client, sessions: list[Session]) -> None:
+    chosen = [each.pk for each in sessions[:2]]
+    sent = {"action": "end_sessions", "_selected_action": chosen}
+    response = admin_client.post(page("session"), sent, follow=True)
+    assert "2 sessions were ended." in response.content.decode()
+    assert set(Session.objects.all()) == set(sessions[2:])
+    assert LogEntry.objects.filter(action_flag=DELETION).count() == 2
+
+
+def test_ending_needs_the_right_to_delete(
+    client: Client, sessions: list[Session]
+) -> None:
+    user = User.objects.create_user("kim", is_staff=True)
+    may_view = Permission.objects.filter(
+        content_type__app_label="mcp_app", codename="view_session"
+    )
+    user.user_permissions.set(may_view)
+    client.force_login(user)
+    assert "End the chosen" not in client.get(page("session")).content.decode()
+    sent = {"action": "end_sessions", "_selected_action": [sessions[0].pk]}
+    client.post(page("session"), sent)
+    assert Session.objects.count() == len(sessions)

@@ -1,0 +1,475 @@
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_app.protocol.errors import HeaderMismatch, Refused
+from mcp_app.protocol.headers import (
+    Accepts,
+    Headers,
+    MirroredParameter,
+    accepts,
+    check_mirrored,
+    check_routing,
+    decode,
+    is_json,
+    mirrored_parameters,
+)
+from mcp_app.protocol.jsonrpc import JsonObject
+
+
+def headers(*pairs: tuple[str, str]) -> Headers:
+    """The headers as a server hands them over: names in lower case, bytes."""
+    return Headers((name.lower().encode(), value.encode()) for name, value in pairs)
+
+
+VALUES = [
+    (b"plain", "plain"),
+    (b"", ""),
+    (b"  padded\t ", "padded"),
+    (b"us west 1", "us west 1"),
+    (b"caf\xe9", "caf\u00e9"),
+]
+
+
+@pytest.mark.parametrize(("raw", "value"), VALUES)
+def test_a_value_is_without_surrounding_white_space(raw: bytes, value: str) -> None:
+    assert Headers([(b"x-a", raw), (b"x-b", b"other")]).get(b"x-a") == value
+
+
+def test_an_absent_header_is_none() -> None:
+    assert Headers([]).get(b"accept") is None
+
+
+def test_lists_that_stand_several_times_are_one_list() -> None:
+    found = headers(("Accept", "a/b"), ("X", "1"), ("Accept", "c/d"), ("Accept", "e/f"))
+    assert found.get(b"accept") == "a/b, c/d, e/f"
+    assert found.get(b"x") == "1"
+
+
+SINGLETONS = [
+    ("Host", Refused, 400, -32600),
+    ("Origin", Refused, 403, -32600),
+    ("Authorization", Refused, 400, -32600),
+    ("Content-Type", Refused, 400, -32600),
+    ("Last-Event-ID", Refused, 400, -32600),
+    ("Mcp-Session-Id", Refused, 400, -32600),
+    ("MCP-Protocol-Version", HeaderMismatch, 400, -32020),
+    ("Mcp-Method", HeaderMismatch, 400, -32020),
+    ("Mcp-Name", HeaderMismatch, 400, -32020),
+    ("Mcp-Param-Region", HeaderMismatch, 400, -32020),
+]
+
+
+@pytest.mark.parametrize("values", [("a", "b"), ("a", "a"), ("a", "")])
+@pytest.mark.parametrize(("name", "error", "status", "code"), SINGLETONS)
+def test_singletons_that_are_repeated_are_refused(
+    name: str,
+    error: type[Refused | HeaderMismatch],
+    status: int,
+    code: int,
+    values: tuple[str, str],
+) -> None:
+    with pytest.raises(error) as caught:
+        headers(("X", "1"), *((name, value) for value in values))
+    assert (caught.value.http_status, caught.value.code) == (status, code)
+    assert f"the {name.lower()} header stands more" in caught.value.message.lower()
+
+
+ACCEPTED = [
+    (None, True, True),
+    ("", True, True),
+    ("*/*", True, True),
+    ("application/json, text/event-stream", True, True),
+    ("text/event-stream,application/json", True, True),
+    ("Application/JSON;q=0.5 ,\ttext/*", True, True),
+    ("application/json", True, False),
+    ("application/*", True, False),
+    ("application/json; charset=utf-8; q=1.0", True, False),
+    ("text/event-stream", False, True),
+    ("text/*;q=0.001", False, True),
+    ("application/json;q=0, */*", False, True),
+    ("*/*;q=0.0", False, False),
+    ("application/json;q=0.000, text/event-stream; q=0", False, False),
+    ("application/*;q=0, application/json", True, False),
+    ("*/*, text/*;q=0", True, False),
+    ("text/html", False, False),
+    ("application/jsonx", False, False),
+    ("json", False, False),
+    (",", False, False),
+    (";q=0", False, False),
+]
+
+
+@pytest.mark.parametrize(("value", "json", "events"), ACCEPTED)
+def test_accept_says_what_a_client_takes(
+    value: str | None, json: bool, events: bool
+) -> None:
+    assert accepts(value) == Accepts(json=json, events=events)
+
+
+@given(st.text())
+def test_any_accept_header_says_something(value: str) -> None:
+    assert isinstance(accepts(value), Accepts)
+
+
+CONTENT_TYPES = [
+    ("application/json", True),
+    ("Application/Json", True),
+    ("application/json; charset=utf-8", True),
+    ("application/json;charset=UTF-8", True),
+    ('application/json; charset="utf-8"', True),
+    (None, False),
+    ("", False),
+    ("application/jsonx", False),
+    ("application/json-rpc", False),
+    ("application/json; charset=utf-16", False),
+    ("application/json; charset=utf-8; x=y", False),
+    ("application/json;", False),
+    ("application/json, text/plain", False),
+    ("text/plain", False),
+    ("text/plain; application/json", False),
+    ("multipart/form-data", False),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), CONTENT_TYPES)
+def test_only_json_is_json(value: str | None, expected: bool) -> None:
+    assert is_json(value) is expected
+
+
+# The examples of the specification, and those of the conformance suite.
+DECODED = [
+    ("us-west1", "us-west1"),
+    ("us west\t1", "us west\t1"),
+    ("", ""),
+    ("file:///path/to/file%20name.txt?id=1", "file:///path/to/file%20name.txt?id=1"),
+    ("=?base64?SGVsbG8sIOS4lueVjA==?=", "Hello, 世界"),
+    ("=?base64?IHBhZGRlZCA=?=", " padded "),
+    ("=?base64?bGluZTEKbGluZTI=?=", "line1\nline2"),
+    ("=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=", "=?base64?literal?="),
+    ("=?base64?SGVsbG8=?=", "Hello"),
+    ("=?base64??=", ""),
+    ("SGVsbG8=", "SGVsbG8="),
+    ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
+    ("SGVsbG8=?=", "SGVsbG8=?="),
+    ("=?BASE64?SGVsbG8=?=", "=?BASE64?SGVsbG8=?="),
+    ("=?base64?=", "=?base64?="),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), DECODED)
+def test_base64_is_decoded_once_and_nothing_else_is(value: str, text: str) -> None:
+    assert decode(value) == text
+
+
+MALFORMED = [
+    "=?base64?SGVsbG8?=",
+    "=?base64?SGVs!!!bG8=?=",
+    "=?base64?!!!?=",
+    "=?base64?SGVsbG8==?=",
+    "=?base64?SGVsbG8=SGVsbG8=?=",
+    "=?base64?SGVs bG8=?=",
+    "=?base64?SGVsbG9=?=",
+    "=?base64?_-8=?=",
+    "=?base64?=?=",
+    "=?base64?/w==?=",
+    "=?base64?7aCA?=",
+    "caf\u00e9",
+    "世界",
+    "a\x00b",
+    "a\x7fb",
+    "a\nb",
+]
+
+
+@pytest.mark.parametrize("value", MALFORMED)
+def test_malformed_values_are_refused(value: str) -> None:
+    with pytest.raises(HeaderMismatch, match="Header mismatch: a header value"):
+        decode(value)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_text_can_be_encoded(text: str) -> None:
+    encoded = base64.b64encode(text.encode()).decode()
+    assert decode(f"=?base64?{encoded}?=") == text
+
+
+ROUTED = [
+    ([("Mcp-Method", "tools/list")], "tools/list", None),
+    ([("MCP-METHOD", " tools/list ")], "tools/list", None),
+    ([("mcp-method", "tools/list"), ("Mcp-Name", "any")], "tools/list", None),
+    ([("Mcp-Method", "tools/call"), ("Mcp-Name", "add")], "tools/call", "add"),
+    ([("Mcp-Method", "tools/call"), ("Mcp-Name", "  add ")], "tools/call", "add"),
+    (
+        [("Mcp-Method", "tools/call"), ("Mcp-Name", "=?base64?w6k=?=")],
+        "tools/call",
+        "é",
+    ),
+    (
+        [("Mcp-Method", "resources/read"), ("Mcp-Name", "file:///a%20b?c")],
+        "resources/read",
+        "file:///a%20b?c",
+    ),
+]
+
+
+@pytest.mark.parametrize(("pairs", "method", "name"), ROUTED)
+def test_routing_headers_that_say_what_the_body_says(
+    pairs: list[tuple[str, str]], method: str, name: str | None
+) -> None:
+    check_routing(headers(*pairs), method, name)
+
+
+MISROUTED = [
+    ([], "tools/list", None, "the Mcp-Method header is missing"),
+    (
+        [("Mcp-Method", "prompts/list")],
+        "tools/list",
+        None,
+        "Mcp-Method header value 'prompts/list' does not match body value 'tools/list'",
+    ),
+    ([("Mcp-Method", "TOOLS/LIST")], "tools/list", None, "'TOOLS/LIST' does not match"),
+    ([("Mcp-Method", "")], "tools/list", None, "'' does not match"),
+    ([("Mcp-Method", "a")], "a", "foo", "the Mcp-Name header is missing"),
+    (
+        [("Mcp-Method", "a"), ("Mcp-Name", "foo")],
+        "a",
+        "bar",
+        "Mcp-Name header value 'foo' does not match body value 'bar'",
+    ),
+    ([("Mcp-Method", "a"), ("Mcp-Name", "Foo")], "a", "foo", "'Foo' does not match"),
+    ([("Mcp-Method", "a"), ("Mcp-Name", "é")], "a", "é", "invalid characters"),
+    ([("Mcp-Method", "a"), ("Mcp-Name", "=?base64?!?=")], "a", "b", "valid Base64"),
+]
+
+
+@pytest.mark.parametrize(("pairs", "method", "name", "sentence"), MISROUTED)
+def test_routing_headers_that_say_something_else_are_refused(
+    pairs: list[tuple[str, str]], method: str, name: str | None, sentence: str
+) -> None:
+    with pytest.raises(HeaderMismatch) as caught:
+        check_routing(headers(*pairs), method, name)
+    assert caught.value.message.startswith("Header mismatch: ")
+    assert sentence in caught.value.message
+    assert (caught.value.http_status, caught.value.code) == (400, -32020)
+
+
+def test_a_long_value_is_not_repeated() -> None:
+    with pytest.raises(HeaderMismatch) as caught:
+        check_routing(headers(("Mcp-Method", "a" * 5000)), "b" * 5000, None)
+    assert len(caught.value.message) < 400
+
+
+def annotated(header: object = "Region", kind: object = "string") -> JsonObject:
+    return {"type": kind, "x-mcp-header": header}
+
+
+MIRRORED: list[tuple[JsonObject, list[MirroredParameter]]] = [
+    ({}, []),
+    ({"type": "object", "properties": {"a": {"type": "string"}}}, []),
+    (
+        {"properties": {"region": annotated()}},
+        [MirroredParameter(("region",), "Region", "string")],
+    ),
+    (
+        {
+            "properties": {
+                "a": {"properties": {"properties": annotated("X", "integer")}}
+            }
+        },
+        [MirroredParameter(("a", "properties"), "X", "integer")],
+    ),
+    (
+        {
+            "properties": {
+                "a": annotated("Method", "boolean"),
+                "b": annotated("!#$%&'*+-.^_`|~"),
+            }
+        },
+        [
+            MirroredParameter(("a",), "Method", "boolean"),
+            MirroredParameter(("b",), "!#$%&'*+-.^_`|~", "string"),
+        ],
+    ),
+    # The name of a property, and values, are no annotations.
+    ({"properties": {"x-mcp-header": {"type": "string"}}}, []),
+    ({"properties": {"a": {"default": annotated(), "enum": [annotated()]}}}, []),
+    ({"properties": {"a": True}, "items": False}, []),
+]
+
+
+@pytest.mark.parametrize(("schema", "expected"), MIRRORED)
+def test_mirrored_parameters_are_found_by_their_annotation(
+    schema: JsonObject, expected: list[MirroredParameter]
+) -> None:
+    assert list(mirrored_parameters(schema)) == expected
+
+
+BAD_HEADERS = [
+    "",
+    " ",
+    "a b",
+    "a:b",
+    "a@b",
+    "a\r\nb",
+    "é",
+    "a/b",
+    "a\x00",
+    None,
+    1,
+    True,
+]
+BAD_TYPES = [
+    "number",
+    "object",
+    "array",
+    "null",
+    None,
+    ["string"],
+    ["string", "null"],
+    1,
+]
+BAD_PLACES: list[JsonObject] = [
+    annotated(),
+    {"properties": {"a": {"items": annotated()}}},
+    {"properties": {"a": {"items": {"properties": {"b": annotated()}}}}},
+    {"properties": {"a": {"prefixItems": [annotated()]}}},
+    {"properties": {"a": {"contains": annotated()}}},
+    {"properties": {"a": {"anyOf": [annotated()]}}},
+    {"additionalProperties": annotated()},
+    {"patternProperties": {"a": annotated()}},
+    {"unevaluatedProperties": annotated()},
+    {"dependentSchemas": {"a": {"properties": {"b": annotated()}}}},
+    *(
+        {word: [{"properties": {"a": annotated()}}]}
+        for word in ("oneOf", "anyOf", "allOf")
+    ),
+    *(
+        {word: {"properties": {"a": annotated()}}}
+        for word in ("not", "if", "then", "else")
+    ),
+    {"$defs": {"a": annotated()}, "properties": {"b": {"$ref": "#/$defs/a"}}},
+    {"definitions": {"a": annotated()}},
+]
+
+
+@pytest.mark.parametrize("header", BAD_HEADERS)
+def test_an_annotation_is_a_token(header: object) -> None:
+    with pytest.raises(ValueError, match=r"\$\.properties\.a is not a token"):
+        mirrored_parameters({"properties": {"a": annotated(header)}})
+
+
+@pytest.mark.parametrize("kind", BAD_TYPES)
+def test_only_integers_strings_and_booleans_are_mirrored(kind: object) -> None:
+    with pytest.raises(ValueError, match="only an integer, a string or a boolean"):
+        mirrored_parameters({"properties": {"a": annotated(kind=kind)}})
+
+
+@pytest.mark.parametrize("schema", BAD_PLACES)
+def test_an_annotation_is_reached_through_properties_alone(schema: JsonObject) -> None:
+    with pytest.raises(ValueError, match="not reached from the root"):
+        mirrored_parameters(schema)
+
+
+def test_an_annotation_is_unique_without_regard_to_case() -> None:
+    properties = {
+        "a": annotated("Region"),
+        "b": {"properties": {"c": annotated("region")}},
+    }
+    with pytest.raises(ValueError, match="'Region' stands on more than one"):
+        mirrored_parameters({"properties": properties})
+
+
+LARGEST = 2**53 - 1
+
+# A type, what the header says (None: no header), and the argument (absent without).
+SAID: list[tuple[str, str | None, JsonObject]] = [
+    ("string", "Hello", {"p": "Hello"}),
+    ("string", " Hello ", {"p": "Hello"}),
+    ("string", "", {"p": ""}),
+    ("string", "=?base64?SGVsbG8=?=", {"p": "Hello"}),
+    ("string", "=?base64?IHBhZGRlZCA=?=", {"p": " padded "}),
+    ("string", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=", {"p": "=?base64?literal?="}),
+    ("string", "SGVsbG8=", {"p": "SGVsbG8="}),
+    ("string", "=?base64?SGVsbG8=", {"p": "=?base64?SGVsbG8="}),
+    ("string", "042", {"p": "042"}),
+    ("string", None, {}),
+    ("string", None, {"p": None}),
+    ("integer", "42", {"p": 42}),
+    ("integer", "042", {"p": 42}),
+    ("integer", "42.0", {"p": 42}),
+    ("integer", "42", {"p": 42.0}),
+    ("integer", "+42", {"p": 42}),
+    ("integer", "-7", {"p": -7}),
+    ("integer", "=?base64?NDI=?=", {"p": 42}),
+    ("integer", str(LARGEST), {"p": LARGEST}),
+    ("integer", str(-LARGEST), {"p": -LARGEST}),
+    ("integer", None, {"p": None}),
+    ("boolean", "true", {"p": True}),
+    ("boolean", "false", {"p": False}),
+]
+CONTRADICTED: list[tuple[str, str | None, JsonObject, str]] = [
+    ("string", None, {"p": "test-value"}, "the Mcp-Param-P header is missing"),
+    ("string", "a", {"p": "b"}, "'a' does not match body value 'b'"),
+    ("string", "A", {"p": "a"}, "'A' does not match body value 'a'"),
+    ("string", "042", {"p": "42"}, "does not match body value '42'"),
+    ("string", "a", {}, "'a' does not match body value null"),
+    ("string", "a", {"p": None}, "'a' does not match body value null"),
+    ("string", "", {}, "'' does not match body value null"),
+    ("string", "null", {"p": None}, "'null' does not match body value null"),
+    ("string", "=?base64?SGVsbG8?=", {"p": "Hello"}, "not valid Base64"),
+    ("string", "=?base64?SGVs!!!bG8=?=", {"p": "Hello"}, "not valid Base64"),
+    ("string", "é", {"p": "é"}, "invalid characters"),
+    ("string", "{}", {"p": {}}, "body value of another type"),
+    ("string", "[]", {"p": []}, "body value of another type"),
+    ("string", None, {"p": ["a"]}, "the Mcp-Param-P header is missing"),
+    ("integer", "43", {"p": 42}, "'43' does not match body value 42"),
+    ("integer", "42.5", {"p": 42}, "'42.5' does not match body value 42"),
+    ("integer", "4.2e1", {"p": 42}, "does not match"),
+    ("integer", "0x2a", {"p": 42}, "does not match"),
+    ("integer", "4_2", {"p": 42}, "does not match"),
+    ("integer", "", {"p": 0}, "does not match"),
+    ("integer", "9" * 5000, {"p": 42}, "does not match"),
+    ("integer", str(LARGEST + 1), {"p": LARGEST + 1}, "does not match"),
+    ("integer", str(-LARGEST - 1), {"p": -LARGEST - 1}, "does not match"),
+    ("integer", "1", {"p": True}, "'1' does not match body value true"),
+    ("boolean", "True", {"p": True}, "'True' does not match body value true"),
+    ("boolean", "1", {"p": True}, "does not match"),
+    ("boolean", "true", {"p": False}, "does not match body value false"),
+    ("boolean", None, {"p": False}, "missing"),
+]
+
+
+def mirrored(kind: str, said: str | None, arguments: JsonObject) -> None:
+    pairs = [] if said is None else [("Mcp-Param-P", said)]
+    found = headers(("Mcp-Param-Unknown", "ignored"), *pairs)
+    check_mirrored((MirroredParameter(("p",), "P", kind),), found, arguments)
+    nested = MirroredParameter(("deep", "p"), "P", kind)
+    check_mirrored((nested,), found, {"deep": arguments})
+
+
+@pytest.mark.parametrize(("kind", "said", "arguments"), SAID)
+def test_headers_that_say_what_the_arguments_say(
+    kind: str, said: str | None, arguments: JsonObject
+) -> None:
+    mirrored(kind, said, arguments)
+
+
+@pytest.mark.parametrize(("kind", "said", "arguments", "sentence"), CONTRADICTED)
+def test_headers_that_contradict_the_arguments_are_refused(
+    kind: str, said: str | None, arguments: JsonObject, sentence: str
+) -> None:
+    with pytest.raises(HeaderMismatch) as caught:
+        mirrored(kind, said, arguments)
+    assert sentence in caught.value.message
+    assert len(caught.value.message) < 400
+
+
+def test_an_argument_inside_something_else_is_absent() -> None:
+    parameter = MirroredParameter(("a", "b"), "P", "string")
+    for arguments in ({}, {"a": 1}, {"a": None}, {"a": [{"b": "x"}]}):
+        check_mirrored((parameter,), headers(), arguments)
