@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -14,18 +14,31 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from mcp_app.admin.forms import (
-    DefinitionForm,
     PromptForm,
     ResourceForm,
     ResourceTemplateForm,
     ToolForm,
 )
 from mcp_app.admin.locking import LockingAdmin
+from mcp_app.admin.wording import Said
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
 
-Row = TypeVar("Row", bound=DefinitionRow)
+if TYPE_CHECKING:
+    from django.contrib.admin.options import _FieldOpts
 
-WHO = (_("Who may use it"), {"fields": ["permission"]})
+    from mcp_app.models.definitions import DefinitionRows
+
+Row = TypeVar("Row", bound=DefinitionRow)
+Fieldset: TypeAlias = "tuple[Said | None, _FieldOpts]"
+
+WHO: Fieldset = (_("Who may use it"), {"fields": ["permission"]})
+CHANGES: Fieldset = (
+    _("What it changes"),
+    {
+        "fields": ["read_only", "destructive", "idempotent", "open_world"],
+        "description": _("Clients show this to people before they agree to a call."),
+    },
+)
 ADVICE = {
     "tool": _("Put a parameter in double braces: Good morning, {{name}}."),
     "prompt": _(
@@ -40,8 +53,6 @@ ADVICE = {
 
 class DefinitionAdmin(LockingAdmin[Row]):
     """What the pages of all definitions share."""
-
-    form: ClassVar[type[DefinitionForm[Any]]]
 
     list_display = ["name", "title", "kind", "tags", "enabled", "position", "updated"]
     list_filter = ["enabled", "kind"]
@@ -72,32 +83,34 @@ class DefinitionAdmin(LockingAdmin[Row]):
     ) -> None:
         said = _("Switched on.") if on else _("Switched off.")
         with transaction.atomic():
-            chosen = self.model._default_manager.filter(pk__in=queryset.values("pk"))
+            # The admin's own queryset may be joined, ordered or sliced.
+            rows = self.model._default_manager.filter(pk__in=queryset.values("pk"))
+            chosen = cast("DefinitionRows[Row]", rows)
             LogEntry.objects.log_actions(
-                request.user.pk, chosen, CHANGE, change_message=str(said)
+                str(request.user.pk), chosen, CHANGE, change_message=str(said)
             )
             count = chosen.switch(on, request.user.pk)
         message = ngettext("%d was changed.", "%d were changed.", count) % count
         self.message_user(request, f"{said} {message}", messages.SUCCESS)
 
 
-def texts(*fields: str) -> tuple[Any, dict[str, Any]]:
+def texts(*fields: str) -> Fieldset:
     return _("What clients see"), {"fields": [*fields, "description"]}
 
 
-def content(*fields: str, advice: Any = "") -> tuple[Any, dict[str, Any]]:
+def content(*fields: str, advice: Said = "") -> Fieldset:
     return (
         _("What it answers"),
         {"fields": ["kind", "function", "text", *fields], "description": advice},
     )
 
 
-def where(*fields: str) -> tuple[Any, dict[str, Any]]:
-    names = ["enabled", "tags", "position", "timeout", *fields, "opened_version"]
+def where(*fields: str) -> Fieldset:
+    names = ("enabled", "tags", "position", "timeout", *fields, "opened_version")
     return _("Where and how"), {"fields": names}
 
 
-def more(*fields: str) -> tuple[Any, dict[str, Any]]:
+def more(*fields: str) -> Fieldset:
     return (
         _("More: JSON, icons, history"),
         {
@@ -113,15 +126,7 @@ class ToolAdmin(DefinitionAdmin[Tool]):
     fieldsets = [
         texts("title", "name"),
         content("input_schema", advice=ADVICE["tool"]),
-        (
-            _("What it changes"),
-            {
-                "fields": ["read_only", "destructive", "idempotent", "open_world"],
-                "description": _(
-                    "Clients show this to people before they agree to a call."
-                ),
-            },
-        ),
+        CHANGES,
         WHO,
         where(),
         more("output_schema"),

@@ -49,6 +49,21 @@ Defined = TypeVar("Defined", bound=DefinitionRow)
 
 SHORT = {"rows": 3, "cols": 80}
 LONG = {"rows": 10, "cols": 80}
+READ_BY_KINDS = {
+    "annotations",
+    "arguments",
+    "config",
+    "function",
+    "icons",
+    "input_schema",
+    "kind",
+    "output_schema",
+    "text",
+    "upload",
+    "uri",
+    "uri_template",
+}
+"""Fields whose own errors come before those of the kind."""
 WIDGETS = {
     "description": forms.Textarea(SHORT),
     "icons": forms.Textarea(SHORT),
@@ -118,7 +133,7 @@ class DefinitionForm(WatchedForm[Defined]):
         super().__init__(*args, **options)
         self.initial.update({"config": "", **self._split_config()})
         if "function" in self.fields:
-            self.fields["function"].widget.choices = self._function_choices()  # type: ignore[attr-defined]
+            self.fields["function"].widget.choices = self._function_choices()
 
     def clean_text(self) -> str:
         # Browsers send line breaks as CR LF.
@@ -162,7 +177,7 @@ class DefinitionForm(WatchedForm[Defined]):
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]
-        if self.errors:
+        if self.errors.keys() & READ_BY_KINDS:
             return
         try:
             stored = stored_definition(self.instance, mcp)
@@ -241,7 +256,7 @@ class ResourceForm(DefinitionForm[Resource]):
 
     _uploaded: bytes | None = None
 
-    def clean_upload(self) -> UploadedFile | None:
+    def clean_upload(self) -> UploadedFile[Any] | None:
         file = self.cleaned_data.get("upload")
         if not file:
             return None

@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from django.contrib import admin
-from django.db import connections
+from django.db import connections, models
 from django.http import HttpRequest
 
 from mcp_app.models.changes import WatchedRow
 
+AnyRow = TypeVar("AnyRow", bound=models.Model)
 Row = TypeVar("Row", bound=WatchedRow)
 
 if TYPE_CHECKING:
 
-    class TypedAdmin(admin.ModelAdmin[Row]): ...
+    class TypedAdmin(admin.ModelAdmin[AnyRow]): ...
 
 else:
     # Django's class takes no type arguments when it runs.
-    class TypedAdmin(admin.ModelAdmin, Generic[Row]): ...
+    class TypedAdmin(admin.ModelAdmin, Generic[AnyRow]): ...
 
 
 class LockingAdmin(TypedAdmin[Row]):

@@ -74,11 +74,11 @@ class SessionAdmin(TypedAdmin[Session]):
     def client(self, session: Session) -> str:
         return session.client_name or str(_("a client without a name"))
 
-    @admin.display(description=_("user"), empty_value=_("nobody"))
-    def user(self, session: Session) -> str | None:
+    @admin.display(description=_("user"))
+    def user(self, session: Session) -> str:
         if not hasattr(session, "shown_user"):
             session.shown_user = _users({session.user_id}).get(session.user_id, "")  # type: ignore[attr-defined]
-        return session.shown_user or None  # type: ignore[attr-defined, no-any-return]
+        return session.shown_user or str(_("nobody"))  # type: ignore[attr-defined]
 
     @admin.display(description=_("last seen"), ordering="seen_ms")
     def last_seen(self, session: Session) -> datetime:
@@ -92,7 +92,7 @@ class SessionAdmin(TypedAdmin[Session]):
     def end_sessions(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
         with transaction.atomic():
             LogEntry.objects.log_actions(
-                request.user.pk, queryset, DELETION, change_message="Ended."
+                str(request.user.pk), queryset, DELETION, change_message="Ended."
             )
             count = queryset.count()
             queryset.delete()

@@ -6,12 +6,14 @@ They stand here and not in the models, so that better words need no migration.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-Said: TypeAlias = "str | Promise"
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+Said: TypeAlias = "str | _StrPromise"
 Words: TypeAlias = Mapping[str, tuple[Said, Said]]
 
 PROGRAM_NAME = _("What programs call it: letters, digits and _ - .")

@@ -84,18 +84,24 @@ class Kind(ABC):
     ) -> Runnable[PromptOutput]:
         """Return what answers `prompts/get`."""
 
-    def problems(
+    def runnable(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
-    ) -> list[Problem]:
-        """Say why a definition cannot be made runnable."""
+    ) -> Runnable[Any]:
+        """Return what runs behind a definition, whatever it is."""
         makers: Mapping[type[Definition], Callable[..., Runnable[Any]]] = {
             ToolDefinition: self.tool,
             ResourceDefinition: self.resource,
             ResourceTemplateDefinition: self.template,
             PromptDefinition: self.prompt,
         }
+        return makers[type(definition)](definition, config, uploads)
+
+    def problems(
+        self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
+    ) -> list[Problem]:
+        """Say why a definition cannot be made runnable."""
         try:
-            makers[type(definition)](definition, config, uploads)
+            self.runnable(definition, config, uploads)
         except KindError as error:
             return [Problem(error.field, error.message)]
         return []

@@ -22,6 +22,10 @@ SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _WEB = ("https://", "http://")
 
 
+class ServerRows(WatchedRows["Server"]):
+    """Servers, whose bulk changes are recorded, too."""
+
+
 @watch
 class Server(WatchedRow, CheckedRow):
     """An MCP endpoint: `/mcp` for the slug `default`, `/mcp/<slug>` for others."""
@@ -49,7 +53,7 @@ class Server(WatchedRow, CheckedRow):
     )
     tags = models.CharField(max_length=500, blank=True)
 
-    objects = WatchedRows["Server"].as_manager()
+    objects = ServerRows.as_manager()
 
     class Meta:
         app_label = "mcp_app"

@@ -8,9 +8,8 @@ import os
 import random
 import threading
 import time
-from collections.abc import Awaitable, Coroutine, Mapping
-from functools import partial
-from typing import Any, Protocol
+from collections.abc import Awaitable, Mapping
+from typing import Any
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -25,8 +24,9 @@ from mcp_app.process.announcements import Announcements
 from mcp_app.process.freshness import Gate
 from mcp_app.process.lifecycle import install_drain
 from mcp_app.process.loading import load_catalogs
+from mcp_app.process.running import RunningCalls
 from mcp_app.protocol.errors import Refused, Unavailable
-from mcp_app.server.exchange import Adapters, End, Exchange
+from mcp_app.server.exchange import Adapters, End
 from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.server.request_state import StateSealer, derived_key
 from mcp_app.streams.listeners import Listeners
@@ -35,27 +35,6 @@ from mcp_app.streams.sessions import OpenSession, SessionStore
 from mcp_app.streams.steps import StoredSteps
 
 logger = logging.getLogger("mcp_app.process")
-
-LASTING_AFTER = 0.005
-"""Seconds after which a call is looked after: its time, and whether its client is
-there.  Most calls are over by then, and cost no timer of their own."""
-
-Answer = tuple[int, bytes]
-
-
-class Waiting(Protocol):
-    """Who waits for the answer of a request."""
-
-    def lasting(self) -> None:
-        """The call has lasted for a moment."""
-
-    def finished(self, task: asyncio.Task[Answer]) -> None:
-        """The call is over; the task is done or was cancelled."""
-
-
-def _lasting(exchange: Exchange, waiting: Waiting) -> None:
-    exchange.lasting()
-    waiting.lasting()
 
 
 class Process:
@@ -72,7 +51,7 @@ class Process:
         self.permissions = Permissions()
         self.sessions = SessionStore(self.limits, self._session_closed)
         self.threads = UserThreads(mcp_settings.threads)
-        self.running: set[Exchange] = set()
+        self.running = RunningCalls(self.loop)
         self._catalogs: Mapping[str, Catalog] = {}
         self._announcements = Announcements(self.listeners, self._look_again)
         self.gate = Gate(self._check)
@@ -113,35 +92,6 @@ class Process:
         if self.stopping:
             raise Unavailable("This process is stopping.", retry_after=2)
 
-    def start(
-        self,
-        exchange: Exchange,
-        work: Coroutine[Any, Any, Answer],
-        waiting: Waiting,
-    ) -> None:
-        """Run a request as a task of its own, known to its session and to the drain."""
-        task = self.loop.create_task(work)
-        exchange.task = task
-        self.running.add(exchange)
-        if exchange.session is not None:
-            exchange.session.running[exchange.request_id] = exchange
-        timer = self.loop.call_later(LASTING_AFTER, _lasting, exchange, waiting)
-        task.add_done_callback(partial(self._finished, exchange, waiting, timer))
-
-    def _finished(
-        self,
-        exchange: Exchange,
-        waiting: Waiting,
-        timer: asyncio.TimerHandle,
-        task: asyncio.Task[Answer],
-    ) -> None:
-        timer.cancel()
-        exchange.task = None
-        self.running.discard(exchange)
-        if exchange.session is not None:
-            exchange.session.running.pop(exchange.request_id, None)
-        waiting.finished(task)
-
     async def _check(self) -> None:
         """Bring the caches up to date, with one statement where nothing changed."""
         news = await reader.run(self._announcements.read)
@@ -157,11 +107,12 @@ class Process:
         if self.limits.rates and len(self.listeners) >= self.limits.streams_per_process:
             raise Unavailable("This process has as many open streams as it may.")
         self.listeners.add(listener)
-        if self._heartbeat is None:
-            self._beat_later()
+        self.watch()
 
-    def _beat_later(self) -> None:
-        self._heartbeat = self.loop.call_later(1.0, self._tick, 1)
+    def watch(self) -> None:
+        """Beat, and look for changes, as long as there is a stream or a call."""
+        if self._heartbeat is None:
+            self._heartbeat = self.loop.call_later(1.0, self._tick, 1)
 
     def _tick(self, count: int) -> None:
         """Look for changes each second while somebody listens; beat less often."""
@@ -170,6 +121,7 @@ class Process:
             return
         if count >= self.limits.heartbeat:
             count = 0
+            self.running.beat()
             for listener in self.listeners:
                 listener.beat()
         self._heartbeat = self.loop.call_later(1.0, self._tick, count + 1)
@@ -208,7 +160,7 @@ class Process:
         deadline = self.loop.time() + self.limits.drain
         while self.running and self.loop.time() < deadline:
             await asyncio.sleep(0.05)
-        for exchange in list(self.running):
+        for exchange in self.running:
             exchange.stop(End.SHUT_DOWN)
         await asyncio.sleep(0)
 

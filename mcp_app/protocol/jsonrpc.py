@@ -441,7 +441,7 @@ def _(value: set[Any]) -> list[object]:
     try:
         return sorted(value)
     except TypeError:
-        return list(value)
+        return sorted(value, key=repr)
 
 
 @_converted.register

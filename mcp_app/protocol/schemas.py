@@ -118,11 +118,12 @@ class Validator:
             return [_violation(error) for error in errors]
         if total > _EVALUATIONS or per_place > _DESCRIBED_PER_PLACE:
             return [_UNDESCRIBED]
+        first: list[Violation] = []
         try:
             self._schema.validate(value)
         except jsonschema_rs.ValidationError as error:
-            return [_violation(error)]
-        return []
+            first.append(_violation(error))
+        return first
 
     def _evaluations(self, value: object) -> tuple[int, int]:
         """At most how many schemas are applied: in all, and to one place."""
@@ -180,13 +181,13 @@ def _built(schema: JsonObject) -> jsonschema_rs.Validator:
             pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000),
             offline=True,
         )
-    except jsonschema_rs.ValidationError as error:
-        raise SchemaError(
-            f"The schema is wrong at {jsonrpc.place(error.instance_path)}: "
-            f"{error.message[:_MESSAGE_LENGTH]}."
-        ) from None
     except ValueError as error:
-        raise SchemaError(f"The schema cannot be compiled: {error}.") from None
+        # A ValidationError, or the compiler's own limits, which name no place.
+        path = getattr(error, "instance_path", ())
+        reason = getattr(error, "message", str(error))[:_MESSAGE_LENGTH]
+        raise SchemaError(
+            f"The schema is wrong at {jsonrpc.place(path)}: {reason}."
+        ) from None
 
 
 def check_schema(

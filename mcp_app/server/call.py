@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -35,14 +35,17 @@ async def run(
     entry: Entry[Any, Any],
     runnable: Runnable[Output],
     arguments: dict[str, object],
+    convert: Callable[[object], Output] | None = None,
 ) -> Output:
     """Run what stands behind an entry and return its output.
 
-    Raises what user code raises, and `asyncio.CancelledError` where the call ended
-    without its answer (`exchange.end` says how).
+    `convert` replaces the runnable's own conversion.  Raises what user code raises,
+    and `asyncio.CancelledError` where the call ended without its answer
+    (`exchange.end` says how).
     """
+    made = convert or runnable.convert
     if runnable.style == "inline":
-        return runnable.convert(runnable.run(**arguments))
+        return made(runnable.run(**arguments))
     adapters = exchange.adapters
     seconds = entry.definition.timeout or adapters.limits.tool_timeout
     clock = CallClock(adapters.loop, seconds, lambda: exchange.stop(End.TIMED_OUT))
@@ -56,7 +59,7 @@ async def run(
     clock.start()
     exchange.on_lasting(clock.run)
     try:
-        value = await adapters.user_code.run(exchange, runnable, arguments)
+        output = await adapters.user_code.run(exchange, runnable, arguments, made)
     except CallCancelled:
         raise asyncio.CancelledError from None
     finally:
@@ -67,7 +70,7 @@ async def run(
     core.flush()
     if core.visited:
         _complete_visits(exchange, core)
-    return runnable.convert(value)
+    return output
 
 
 def _complete_visits(exchange: Exchange, core: CallCore) -> None:
@@ -116,14 +119,22 @@ def failures_as_errors(exchange: Exchange, entry: Entry[Any, Any]) -> Iterator[N
     except ClientCannot as error:
         raise incapable(exchange, error) from error
     except asyncio.CancelledError:
-        if exchange.end is not End.TIMED_OUT:
-            raise
+        survive(exchange, End.TIMED_OUT)
         raise InternalError(timed_out(exchange, entry)) from None
     except Exception as error:
         identifier = failure_id(exchange, entry)
         raise InternalError(
             f"{entry.identity} failed; its log entry is {identifier}."
         ) from error
+
+
+def survive(exchange: Exchange, end: End) -> None:
+    """Go on after a cancellation that was ours and meant this end; else raise it."""
+    if exchange.end is not end:
+        raise asyncio.CancelledError
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
 
 
 def timed_out(exchange: Exchange, entry: Entry[Any, Any]) -> str:

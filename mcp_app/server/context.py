@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError as FutureCancelled
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_app.interface.context import Answer, Context, Level, SyncContext, User
@@ -153,9 +153,26 @@ class CallCore:
         """Ask from any loop; the waiting is done on the process's own."""
         self.check_running()
         self.exchange.adapters.user_code.refuse_in_transaction()
+        trip = self.round_trip
         if self.exchange.revision.stateless:
-            return self.round_trip.ask_by_retry(questions)
-        return await self.bridge(self.round_trip.ask_on_stream(questions, timeout))
+            return await self._read(questions, partial(trip.ask_by_retry, questions))
+        prepared = await self._read(questions, partial(trip.prepare, questions))
+        results = await self.bridge(trip.ask_on_stream(prepared, timeout))
+        return await self._read(questions, partial(trip.read, prepared, results))
+
+    async def _read(
+        self,
+        questions: Mapping[str, Question[Any]],
+        function: Callable[[], Returned],
+    ) -> Returned:
+        """Call a function that reads forms: Django's may look into the database."""
+        if any(_may_block(question) for question in questions.values()):
+            return await self.in_thread(function)
+        return function()
+
+    async def in_thread(self, function: Callable[[], Returned]) -> Returned:
+        """Run a blocking function in a thread of user code, from whatever loop."""
+        return await self.bridge(self.exchange.adapters.user_code.call(function))
 
     async def bridge(self, waiting: Coroutine[Any, Any, Returned]) -> Returned:
         """Wait on the process's loop, from whatever loop this is."""
@@ -170,10 +187,13 @@ class CallCore:
         """Ask from a thread of the pool, which others may use meanwhile."""
         self.check_running()
         self.exchange.adapters.user_code.refuse_in_transaction()
+        trip = self.round_trip
         if self.exchange.revision.stateless:
-            return self.round_trip.ask_by_retry(questions)
+            return trip.ask_by_retry(questions)
+        prepared = trip.prepare(questions)
         with self.exchange.adapters.user_code.waiting():
-            return self.block(self.round_trip.ask_on_stream(questions, timeout))
+            results = self.block(trip.ask_on_stream(prepared, timeout))
+        return trip.read(prepared, results)
 
     def block(self, waiting: Coroutine[Any, Any, Returned]) -> Returned:
         """Wait in a thread for something of the process's loop."""
@@ -183,6 +203,10 @@ class CallCore:
         except FutureCancelled:
             self.check_running()
             raise
+
+
+def _may_block(question: Question[Any]) -> bool:
+    return isinstance(question, Elicit) and isinstance(question.form, type)
 
 
 class _Plain:
@@ -265,10 +289,10 @@ class AsyncFace(_Plain, Context):
     ) -> Any:
         self._core.check_running()
         step = self._core.round_trip.step(key, function, arguments, named)
-        return await self._core.round_trip.in_thread(step)
+        return await self._core.in_thread(step)
 
     async def user(self) -> User | None:
-        return await self._core.round_trip.in_thread(self._core.round_trip.user)
+        return await self._core.in_thread(self._core.round_trip.user)
 
 
 class SyncFace(_Plain, SyncContext):

@@ -13,7 +13,10 @@ from mcp_app.protocol.errors import (
     MethodNotFound,
     ProtocolError,
     ResourceNotFound,
+    Unavailable,
 )
+from mcp_app.server.call import survive
+from mcp_app.server.exchange import End
 from mcp_app.server.handlers import HANDLERS
 from mcp_app.server.round_trip import InputRequired, bound_to, now_ms
 
@@ -35,7 +38,9 @@ async def answer(exchange: Exchange) -> tuple[int, bytes]:
     except ProtocolError as error:
         return refusal(exchange.revision, exchange.request_id, error)
     except asyncio.CancelledError:
-        raise
+        survive(exchange, End.SHUT_DOWN)
+        stopped = Unavailable("This process stopped before the call was done.")
+        return refusal(exchange.revision, exchange.request_id, stopped)
     except Exception:
         logger.exception("A handler failed.", extra={"method": exchange.method})
         failed = InternalError("The server failed; its log says why.")

@@ -76,8 +76,9 @@ class UserCode(Protocol):
         exchange: Exchange,
         runnable: Runnable[Any],
         arguments: dict[str, object],
-    ) -> object:
-        """Run it in its own way: here, on the loop, or in a thread of the pool."""
+        convert: Callable[[object], Returned],
+    ) -> Returned:
+        """Run it in its own way, on the loop or in a thread, and convert there."""
 
     async def call(self, function: Callable[[], Returned]) -> Returned:
         """Run a blocking function in a thread of the pool."""

@@ -24,6 +24,7 @@ from mcp_app.interface.errors import CallCancelled, QuestionInTransaction
 from mcp_app.pools.user_threads import Job, UserThreads
 from mcp_app.server.exchange import Exchange
 
+Output = TypeVar("Output")
 Returned = TypeVar("Returned")
 Around = Callable[..., AbstractContextManager[object]]
 
@@ -51,14 +52,16 @@ class InvocationPlaces:
         exchange: Exchange,
         runnable: Runnable[Any],
         arguments: dict[str, object],
-    ) -> object:
-        """Run it in its own way and return what it returned."""
-        if runnable.style == "inline":
-            return runnable.run(**arguments)
+        convert: Callable[[object], Output],
+    ) -> Output:
+        """Run it in its own way and return what it returned, converted.
+
+        What ran in a thread is converted there: it may be a queryset.
+        """
         if runnable.style == "sync" or self._needs_thread(runnable):
-            function = partial(self._in_thread, exchange, runnable, arguments)
+            function = partial(self._in_thread, exchange, runnable, arguments, convert)
             return await self._threaded(function)
-        return await self._on_loop(exchange, runnable, arguments)
+        return convert(await self._on_loop(exchange, runnable, arguments))
 
     async def call(self, function: Callable[[], Returned]) -> Returned:
         """Run a blocking function in a thread of the pool."""
@@ -118,7 +121,8 @@ class InvocationPlaces:
         exchange: Exchange,
         runnable: Runnable[Any],
         arguments: dict[str, object],
-    ) -> object:
+        convert: Callable[[object], Output],
+    ) -> Output:
         if exchange.end is not None:
             raise CallCancelled("The call ended before a thread was free.")
         run = runnable.run
@@ -127,7 +131,7 @@ class InvocationPlaces:
         close_old_connections()
         try:
             with self._entered(exchange), _transactions(runnable):
-                return run(**arguments)
+                return convert(run(**arguments))
         finally:
             close_old_connections()
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_app.interface.context import Answer, User
 from mcp_app.interface.errors import ClientCannot, ClientRefused, TimedOut
-from mcp_app.interface.questions import Accepted, ElicitUrl, Question
+from mcp_app.interface.questions import Accepted, Question
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import request_message
 from mcp_app.protocol.errors import InvalidParams, UrlElicitationRequired
@@ -112,7 +112,7 @@ class RoundTrip:
             raise ClientCannot(
                 f"{self._exchange.method} cannot be answered with a question.", {}
             )
-        prepared = self._prepared(questions)
+        prepared = self.prepare(questions)
         found = {each.key: self._brought(each) for each in prepared}
         missing = [each for each in prepared if found[each.key] is None]
         if missing:
@@ -151,20 +151,23 @@ class RoundTrip:
     # -- the stateful era -------------------------------------------------------
 
     async def ask_on_stream(
-        self, questions: Mapping[str, Question[Any]], timeout: float | None
-    ) -> Mapping[str, Answer]:
+        self, prepared: Sequence[Prepared], timeout: float | None
+    ) -> list[JsonObject]:
         """Send the questions on the stream of the call and wait for the answers."""
-        prepared = self._prepared(questions)
-        self._check_way_back(prepared, questions)
+        self._check_way_back(prepared)
         deadline = self._exchange.adapters.limits.question_deadline
         with self._clock.standing():
             try:
                 async with asyncio.timeout(min(timeout or deadline, deadline)):
-                    results = await self._results(prepared)
+                    return await self._results(prepared)
             except TimeoutError:
-                raise TimedOut(
-                    f"The client did not answer {', '.join(questions)} in time."
-                ) from None
+                keys = ", ".join(each.key for each in prepared)
+                raise TimedOut(f"The client did not answer {keys} in time.") from None
+
+    def read(
+        self, prepared: Sequence[Prepared], results: Sequence[JsonObject]
+    ) -> Mapping[str, Answer]:
+        """Return what the results say, by the questions' keys."""
         answers = {
             each.key: each.parse(result)
             for each, result in zip(prepared, results, strict=True)
@@ -195,17 +198,11 @@ class RoundTrip:
         message = request_message(identifier, question.method, question.params or None)
         self._exchange.outgoing.send(jsonrpc.write(message))
 
-    def _check_way_back(
-        self, prepared: Sequence[Prepared], questions: Mapping[str, Question[Any]]
-    ) -> None:
+    def _check_way_back(self, prepared: Sequence[Prepared]) -> None:
         if self._exchange.outgoing.streams:
             return
-        urls = [
-            each.params
-            for each in prepared
-            if isinstance(questions[each.key], ElicitUrl)
-        ]
-        if urls and self._exchange.revision.elicitation_identifiers:
+        urls = [each.params for each in prepared if "elicitationId" in each.params]
+        if urls:
             raise UrlElicitationRequired("This request needs a visit to a URL.", urls)
         raise ClientCannot(
             "The client takes a single JSON answer, so it cannot be asked anything.",
@@ -214,7 +211,8 @@ class RoundTrip:
 
     # -- both -------------------------------------------------------------------
 
-    def _prepared(self, questions: Mapping[str, Question[Any]]) -> list[Prepared]:
+    def prepare(self, questions: Mapping[str, Question[Any]]) -> list[Prepared]:
+        """Put the questions into the words of the revision."""
         exchange = self._exchange
         return [
             prepare(key, question, exchange.revision, exchange.client)
@@ -237,10 +235,6 @@ class RoundTrip:
         steps = self._exchange.adapters.steps
         work = partial(function, *arguments, **named)
         return partial(steps.once, self.state.round_trip, key, work)
-
-    async def in_thread(self, function: Callable[[], Returned]) -> Returned:
-        """Run a blocking function of ours in a thread of user code."""
-        return await self._exchange.adapters.user_code.call(function)
 
     def user(self) -> User | None:
         """Return the Django user, read once per call; blocks."""

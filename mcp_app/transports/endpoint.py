@@ -193,7 +193,7 @@ class Visit:
         if request.method == subscriptions.METHOD:
             await self._listen(exchange)
         else:
-            await self._call(exchange, streams=True)
+            await self._call(exchange)
 
     async def _exchange(
         self,
@@ -224,20 +224,26 @@ class Visit:
             path=self._scope["path"],
         )
 
-    async def _call(self, exchange: Exchange, *, streams: bool) -> None:
-        reply = self._reply(streams=streams)
-        exchange.outgoing = reply
-        self._process.start(exchange, dispatch.answer(exchange), reply)
-        await reply.deliver(exchange)
+    async def _call(self, exchange: Exchange) -> None:
+        running = self._process.running
+        exchange.outgoing = reply = self._reply()
+        call = dispatch.answer(exchange)
+        if exchange.revision.disconnect_cancels:
+            await reply.run(exchange, running.run(exchange, call, reply))
+        else:
+            running.start(exchange, call, reply)
+            await reply.deliver(exchange)
 
-    def _reply(self, *, streams: bool) -> Reply:
+    def _reply(self) -> Reply:
         self._started = True
+        taken = self._accepts
         return Reply(
             self._receive,
             self._send,
             self._cors,
-            streams=streams and self._accepts.events,
-            json=self._accepts.json or not streams,
+            streams=taken.events,
+            json=taken.json,
+            watch=self._process.watch,
         )
 
     # -- the stateful era ---------------------------------------------------------
@@ -286,7 +292,7 @@ class Visit:
 
     async def _session_call(self, session: OpenSession, request: Request) -> None:
         exchange = await self._session_exchange(session, request)
-        await self._call(exchange, streams=True)
+        await self._call(exchange)
 
     async def _session_exchange(
         self, session: OpenSession, request: Request
@@ -332,11 +338,11 @@ class Visit:
             await self._accepted()
 
     async def _call_all(self, exchanges: list[Exchange]) -> None:
-        reply = self._reply(streams=True)
+        reply = self._reply()
         together = Together(reply, len(exchanges))
         for each in exchanges:
             each.outgoing = reply
-            self._process.start(each, dispatch.answer(each), together)
+            self._process.running.start(each, dispatch.answer(each), together)
         await reply.deliver(exchanges[0])
 
     # -- GET and DELETE -----------------------------------------------------------
@@ -433,6 +439,9 @@ class Together:
 
     def lasting(self) -> None:
         self._reply.lasting()
+
+    def beat(self) -> None:
+        self._reply.beat()
 
     def finished(self, task: asyncio.Task[tuple[int, bytes]]) -> None:
         """Note one answer; the last one sends them all."""

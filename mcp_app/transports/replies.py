@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from mcp_app.server.exchange import End, Exchange
@@ -56,9 +57,11 @@ class Reply:
         "_finished",
         "_headers",
         "_json",
+        "_over",
         "_receive",
         "_send",
         "_timer",
+        "_watch",
         "_watching",
         "streams",
     )
@@ -71,8 +74,10 @@ class Reply:
         *,
         streams: bool,
         json: bool,
+        watch: Callable[[], None],
     ) -> None:
         self.streams = streams
+        self._watch = watch
         self._json = json
         self._receive = receive
         self._send = send
@@ -81,12 +86,12 @@ class Reply:
         self._exchange: Exchange | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._watching: asyncio.Future[Any] | None = None
-        self._finished: asyncio.Future[Answer | None]
-        self._finished = asyncio.get_running_loop().create_future()
+        self._over = False
+        self._finished: asyncio.Future[Answer | None] | None = None
 
     def send(self, message: bytes) -> None:
         """Queue a message before the answer; dropped where the client takes none."""
-        if self.streams and not self._finished.done():
+        if self.streams and not self._over:
             self._opened().message(message)
 
     def beat(self) -> None:
@@ -94,38 +99,54 @@ class Reply:
         if self._events is not None:
             self._events.beat()
 
-    async def deliver(self, exchange: Exchange) -> None:
-        """Wait for the call and send its answer; return when all is sent or lost.
+    async def run(self, exchange: Exchange, call: Awaitable[Answer]) -> None:
+        """Run a call in this task and send its answer.
 
-        A client that leaves ends a call of the stateless era; one of a session goes
-        on (basic/transports of each revision).
+        A client that leaves ends it: this is the way of the stateless era.
         """
         self._exchange = exchange
         try:
-            answer = await self._finished
-            if answer is not None:
-                await self._answer(*answer)
-            elif exchange.end is not None and exchange.end is not End.CLIENT_GONE:
-                await self._end_without_answer()
+            await self._conclude(exchange, await call)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if exchange.end is None or task is None or task.uncancel():
+                raise
+            await self._conclude(exchange, None)
+        finally:
+            self._stop_watching()
+
+    async def deliver(self, exchange: Exchange) -> None:
+        """Wait for a call that has its own task, and send its answer.
+
+        It goes on when the client leaves: this is the way of sessions.
+        """
+        self._exchange = exchange
+        self._finished = asyncio.get_running_loop().create_future()
+        try:
+            await self._conclude(exchange, await self._finished)
         except asyncio.CancelledError:
             self._gone()
             raise
         finally:
             self._stop_watching()
 
+    async def _conclude(self, exchange: Exchange, answer: Answer | None) -> None:
+        self._over = True
+        if answer is not None:
+            await self._answer(*answer)
+        elif exchange.end is not None and exchange.end is not End.CLIENT_GONE:
+            await self._end_without_answer()
+
     def finished(self, task: asyncio.Task[Answer]) -> None:
         """The call is over."""
-        if task.cancelled():
-            self._resolve(None)
-        else:
-            self._resolve(task.result())
+        self._resolve(None if task.cancelled() else task.result())
 
     def answered(self, status: int, body: bytes) -> None:
         """Send this answer."""
         self._resolve((status, body))
 
     def _resolve(self, answer: Answer | None) -> None:
-        if not self._finished.done():
+        if self._finished is not None and not self._finished.done():
             self._finished.set_result(answer)
 
     async def _answer(self, status: int, body: bytes) -> None:
@@ -150,6 +171,10 @@ class Reply:
 
     def lasting(self) -> None:
         """Look from now on whether the client leaves, and be no longer silent."""
+        if self._watching is not None:
+            # Several calls of one batch last.
+            return
+        self._watch()
         loop = asyncio.get_running_loop()
         self._watching = asyncio.ensure_future(self._receive())
         self._watching.add_done_callback(self._received)
@@ -157,7 +182,7 @@ class Reply:
 
     def _promote(self) -> None:
         self._timer = None
-        if self.streams and not self._finished.done():
+        if self.streams and not self._over:
             self._opened().beat()
 
     def _received(self, watching: asyncio.Future[Any]) -> None:
@@ -168,7 +193,7 @@ class Reply:
 
     def _gone(self) -> None:
         """The client left: nothing more is sent, and the call may be over."""
-        if self._finished.done() or self._exchange is None:
+        if self._over or self._exchange is None:
             return
         if self._events is not None:
             self._events.abandon()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from html import unescape
-from typing import Any
+from typing import Any, cast
 
 from django.forms import BaseForm
 from django.http import HttpResponse
@@ -35,8 +35,7 @@ def fill_in(client: Client, url: str, **typed: Any) -> HttpResponse:
     form = form_of(client.get(url))
     sent = {**shown_values(form), **typed}
     sent = {name: value for name, value in sent.items() if value is not None}
-    response: HttpResponse = client.post(url, sent)
-    return response
+    return cast("HttpResponse", client.post(url, sent))
 
 
 def errors(response: Any) -> dict[str, str]:

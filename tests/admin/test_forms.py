@@ -69,7 +69,7 @@ def test_a_function_tool_needs_no_json(admin_client: Client) -> None:
     assert tool.input_schema == ""
     form = form_of(admin_client.get(page("tool", "change", tool.pk)))
     assert form["function"].value() == "shop.find"
-    choices = form.fields["function"].widget.choices  # type: ignore[attr-defined]
+    choices = form.fields["function"].widget.choices
     assert ("shop.find", "shop.find: Find orders.") in choices
     assert ("shop.policy", "shop.policy") in choices
 
@@ -199,6 +199,14 @@ def test_errors_appear_beside_their_field(
     assert said in found[field]
     for rows in (Tool, Resource, ResourceTemplate, Prompt):
         assert not rows.objects.exists()
+
+
+def test_the_kind_is_asked_although_other_fields_have_errors(
+    admin_client: Client,
+) -> None:
+    typed = {"name": "a b", "text": "{{x}}"}
+    found = errors(fill_in(admin_client, page("tool", "add"), **typed))
+    assert set(found) == {"name", "text"}
 
 
 def test_a_permission_that_exists_is_kept(admin_client: Client) -> None:

@@ -75,7 +75,7 @@ def test_every_column_arrives(registry: Registry) -> None:
         "icons": (Icon(src="https://example.org/i.png"),),
         "tags": frozenset("ab"),
     }
-    readable = {"mime_type": "text/plain", "ttl_ms": 5, "public": True}
+    readable: dict[str, Any] = {"mime_type": "text/plain", "ttl_ms": 5, "public": True}
     audience = Annotations(audience=["user"])
     Tool.objects.create(
         name="tool",

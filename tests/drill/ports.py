@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +16,7 @@ FIRST_EPHEMERAL: Final = 32_768
 BACKLOG: Final = 1024
 
 
-class PortTaken(Exception):  # noqa: N818 - reads as the sentence it is
+class PortTaken(Exception):
     """Another program listens on the port."""
 
 
@@ -42,6 +44,11 @@ def free_port() -> int:
         except PortTaken:
             continue
         return port
+
+
+def directory_of(port: int) -> Path:
+    """Return where the server on the port keeps what it needs while it runs."""
+    return Path(tempfile.gettempdir()) / f"mcp-drill-{os.getuid()}-{port}"
 
 
 def _first_ephemeral() -> int:

@@ -7,6 +7,7 @@ with running("uvicorn", {"WIRE": "check"}) as url:
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.drill.ports import HOST, free_port
+from tests.drill.ports import HOST, directory_of, free_port
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 START_S: Final = 60
@@ -46,7 +47,7 @@ OWN: Final = frozenset(
 )
 
 
-class ServerFailed(Exception):  # noqa: N818 - reads as the sentence it is
+class ServerFailed(Exception):
     """The server did not start, or did not end well; the text has its output."""
 
 
@@ -100,18 +101,20 @@ class DrillServer:
             raise ServerFailed(
                 f"The server did not end within {STOP_S} s:\n{self.output}"
             ) from None
-        self._forget_file()
+        self._clear_away()
         return status
 
     def kill(self) -> None:
         """End it at once, as a crash would."""
         self.process.kill()
         self.process.wait()
-        self._forget_file()
+        self._clear_away()
 
-    def _forget_file(self) -> None:
+    def _clear_away(self) -> None:
         self._written = self.output
         self._path.unlink(missing_ok=True)
+        # One that was killed could not do it.
+        shutil.rmtree(directory_of(self.port), ignore_errors=True)
 
 
 def _answers(url: str) -> bool:
@@ -126,14 +129,17 @@ def _answers(url: str) -> bool:
 
 
 def started(
-    server: str = "daphne", env: Mapping[str, str] | None = None
+    server: str = "daphne",
+    env: Mapping[str, str] | None = None,
+    *,
+    port: int | None = None,
 ) -> DrillServer:
-    """Start a server on a free port, and return it when it answers.
+    """Start a server, on a free port if none is given; return it when it answers.
 
     The caller ends it with `stop` or `kill`.
     """
     for _ in range(ATTEMPTS):
-        drill = DrillServer(free_port(), {"SERVER": server, **(env or {})})
+        drill = DrillServer(port or free_port(), {"SERVER": server, **(env or {})})
         try:
             drill.wait_until_ready()
         except ServerFailed:

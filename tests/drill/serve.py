@@ -14,18 +14,16 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NoReturn
 
 import django
 from django.utils.module_loading import import_string
 
-from tests.drill.ports import HOST, PortTaken, claimed
+from tests.drill.ports import HOST, PortTaken, claimed, directory_of
 from tests.drill.servers import SERVERS
 from tests.wire.middleware import WireCheck
 
@@ -124,7 +122,7 @@ def _database(port: int) -> Iterator[None]:
     if os.environ.get("DATABASE_URL"):
         yield
         return
-    directory = Path(tempfile.gettempdir()) / f"mcp-drill-{os.getuid()}-{port}"
+    directory = directory_of(port)
     # A server that was killed has left its own.
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(mode=0o700)

@@ -6,14 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import urllib.request
 from pathlib import Path
 
 import pytest
 
 from tests.drill.calling import Stateless
-from tests.drill.ports import claimed, free_port
+from tests.drill.ports import claimed, directory_of, free_port
 from tests.drill.running import ROOT, started
 from tests.drill.serve import PORT_TAKEN, USAGE, WIRE_VIOLATED, Options, UsageError
 from tests.drill.servers import SERVERS
@@ -85,7 +84,8 @@ def test_taken_port_is_refused() -> None:
 @pytest.mark.parametrize("server", SERVERS)
 def test_serves_until_the_signal_and_leaves_nothing(server: str) -> None:
     drill = started(server, {"WIRE": "check", "NTOOLS": "1"})
-    files = list(Path(tempfile.gettempdir()).glob(f"mcp-drill-*-{drill.port}"))
+    directory = directory_of(drill.port)
+    was_there = directory.exists()
     try:
         added = Stateless(drill.url).call("drill_add", a=20, b=22)
         plain = Stateless(drill.url).call("plain_00001", text="hello")
@@ -94,21 +94,23 @@ def test_serves_until_the_signal_and_leaves_nothing(server: str) -> None:
     assert added["structuredContent"] == {"result": 42}
     assert plain["content"] == [{"type": "text", "text": "hello"}]
     assert status == 0, drill.output
-    assert len(files) == 1
-    assert not files[0].exists()
+    assert was_there
+    assert not directory.exists()
 
 
 def test_killed_server_leaves_no_trace_for_the_next() -> None:
     drill = started("uvicorn")
     port = drill.port
     Stateless(drill.url).call("drill_ledger", key="before", seconds=0)
-    drill.kill()
-    assert drill.process.returncode == -signal.SIGKILL
-    again = started("uvicorn", {"PORT": str(port)})
+    drill.process.kill()
+    assert drill.process.wait() == -signal.SIGKILL
+    assert directory_of(port).exists()
+    again = started("uvicorn", port=port)
     try:
         counted = Stateless(again.url).call("drill_ledger", key="before", seconds=0)
     finally:
         again.stop()
+        drill.stop()
     assert counted["structuredContent"] == {"result": 1}
 
 

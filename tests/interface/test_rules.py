@@ -113,7 +113,7 @@ def test_hidden_characters_are_named_with_their_place(
         "",
         "Плата за заказ, 注文, naïve",
         "A family: \U0001f468\u200d\U0001f469\u200d\U0001f467",
-        "Persian: می\u200cخواهم",
+        "Persian: \u0645\u06cc\u200c\u062e\u0648\u0627",
         "Two\nlines and\ta tab",
     ],
 )

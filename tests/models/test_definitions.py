@@ -118,25 +118,12 @@ def test_a_second_row_of_the_same_name_is_refused(
     assert said in " ".join(caught.value.message_dict[field])
 
 
-def test_all_problems_are_told_at_once() -> None:
-    with pytest.raises(ValidationError) as caught:
-        tool(name="a b", tags="a/b", icons="[1]").full_clean()
-    assert set(caught.value.message_dict) == {"name", "tags", "icons"}
-
-
 def test_a_row_is_called_by_its_title_or_name() -> None:
     assert [str(tool()), str(tool(title="Find"))] == ["find_orders", "Find"]
 
 
 def test_tags_are_a_set_of_words() -> None:
     assert tool(tags="b, a b").tag_names == {"a", "b"}
-
-
-def test_json_of_a_column() -> None:
-    row = tool(config='{"a": [1]}', input_schema="{")
-    assert row.json("config") == {"a": [1]}
-    assert row.json("input_schema") is None
-    assert row.json("icons") is None
 
 
 def test_rows_are_switched_with_who_did_it(admin_user: Any) -> None:

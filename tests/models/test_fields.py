@@ -114,10 +114,13 @@ def test_migrations_can_make_the_field_again(
 
 
 @pytest.mark.django_db
-def test_the_collation_is_exact() -> None:
-    """What the tables have, not what this connection would make."""
-    if connection.vendor != "mysql":
-        pytest.skip("Only MariaDB and MySQL have collations that ignore blanks.")
+def test_the_collation_is_exact_where_the_usual_one_is_not() -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SHOW FULL COLUMNS FROM mcp_app_tool WHERE Field = 'name'")
-        assert cursor.fetchone()[2] in {"utf8mb4_nopad_bin", "utf8mb4_0900_bin"}
+        columns = connection.introspection.get_table_description(
+            cursor, Tool._meta.db_table
+        )
+    collations = {column.name: column.collation for column in columns}
+    usual = {None}
+    exact = {"mysql": {"utf8mb4_nopad_bin", "utf8mb4_0900_bin"}}
+    assert collations["name"] in exact.get(connection.vendor, usual)
+    assert collations["title"] in usual

@@ -45,7 +45,7 @@ def test_subschemas_are_found_by_keyword(schema: JsonObject, places: list[str]) 
 
 
 def test_depth_counts_schemas_around_a_schema() -> None:
-    schema = {"properties": {"a": {"items": {"not": {}}}}}
+    schema: JsonObject = {"properties": {"a": {"items": {"not": {}}}}}
     assert [found.depth for found in every_subschema(schema)] == [0, 1, 2, 3]
 
 

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import math
 import socket
-from collections.abc import Iterator
 from random import Random
-from threading import Thread
 
 import pytest
 from hypothesis import given
@@ -228,11 +226,6 @@ def test_depth_and_the_other_limits_are_parameters() -> None:
         check_schema(nested(3), SchemaLimits(size=10))
 
 
-def test_a_schema_too_deep_for_the_compiler_is_a_sentence() -> None:
-    with pytest.raises(SchemaError, match="cannot be compiled"):
-        schemas.compile(nested(125))
-
-
 def test_a_schema_that_doubles_is_refused_before_it_is_compiled() -> None:
     definitions: JsonObject = {"a16": {"type": "integer"}}
     for level in range(16):
@@ -269,46 +262,29 @@ def test_the_example_of_the_conformance_suite_is_taken() -> None:
     assert not validator.is_valid({"email": "1", "other": {"street": 1}})
 
 
-@pytest.fixture
-def canary() -> Iterator[tuple[str, list[object]]]:
-    """A listener on loopback, and who has come to it."""
-    visits: list[object] = []
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(0.2)
-
-        def listen() -> None:
-            try:
-                while True:
-                    connection, address = listener.accept()
-                    connection.close()
-                    visits.append(address)
-            except TimeoutError:
-                return
-
-        thread = Thread(target=listen)
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/schema", visits
-        thread.join()
-
-
-def test_neither_a_reference_nor_a_dialect_is_fetched(
-    canary: tuple[str, list[object]],
-) -> None:
-    url, visits = canary
-    for schema in (
-        {"$ref": url},
-        {"items": {"$dynamicRef": url}},
-        {"$schema": url},
-        {"$defs": {"a": {"$schema": url}}},
-        {"$id": url, "$ref": "other"},
-    ):
-        with pytest.raises(SchemaError):
-            check_schema(schema)
-        with pytest.raises(SchemaError):
-            schemas.compile(schema)
-    # What is fetched by nobody may still stand in values and as the schema's name.
-    schemas.compile({"$id": url, "const": {"$ref": url}}).is_valid({"$ref": url})
-    assert visits == []
+def test_neither_a_reference_nor_a_dialect_is_fetched() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as canary:
+        address = canary.getsockname()
+        url = f"http://127.0.0.1:{address[1]}/schema"
+        for schema in (
+            {"$ref": url},
+            {"items": {"$dynamicRef": url}},
+            {"$schema": url},
+            {"$defs": {"a": {"$schema": url}}},
+            {"$id": url, "$ref": "other"},
+        ):
+            with pytest.raises(SchemaError):
+                check_schema(schema)
+            with pytest.raises(SchemaError):
+                schemas.compile(schema)
+        # It may still stand in values and as the schema's name.
+        schemas.compile({"$id": url, "const": {"$ref": url}}).is_valid({"$ref": url})
+        canary.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            canary.accept()
+        # A visit would have been seen.
+        with socket.create_connection(address):
+            canary.accept()[0].close()
 
 
 def operation(name: str) -> JsonObject:

@@ -68,7 +68,7 @@ def _make_first_user() -> str:
     if users._default_manager.filter(is_staff=True).exists():
         return ""
     password = secrets.token_urlsafe(12)
-    users._default_manager.create_superuser(  # type: ignore[attr-defined]
+    users._default_manager.create_superuser(
         **{users.USERNAME_FIELD: USER_NAME}, password=password
     )
     return password

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.protocol import results
 from mcp_app.protocol.content import block_to_wire
 from mcp_app.protocol.errors import InvalidParams
@@ -24,8 +25,11 @@ async def get(exchange: Exchange) -> JsonObject:
         raise InvalidParams(f"Unknown prompt: {name}")
     arguments = parameters.strings(exchange.params, "arguments")
     check_arguments(entry, arguments)
+    try:
+        bound = entry.runnable.bind(dict(arguments))
+    except ArgumentsRefused as error:
+        raise InvalidParams(f"The prompt {name}: {error}") from None
     with calls.failures_as_errors(exchange, entry):
-        bound = entry.runnable.bind(arguments)
         output = await calls.run(exchange, entry, entry.runnable, bound)
     result: JsonObject = {
         "messages": [

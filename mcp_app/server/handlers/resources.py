@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcp_app.catalog.outputs import resource_output
+from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.catalog.snapshot import Matched
 from mcp_app.protocol import results
 from mcp_app.protocol.errors import InvalidParams, ResourceNotFound
@@ -25,10 +27,15 @@ async def read(exchange: Exchange) -> JsonObject:
     if matched is None or not exchange.may_see(matched.entry.definition.permission):
         raise ResourceNotFound(uri)
     entry = matched.entry
-    with calls.failures_as_errors(exchange, entry):
+    mime_type = entry.definition.mime_type
+    convert = partial(resource_output, uri=uri, mime_type=mime_type)
+    try:
         bound = entry.runnable.bind(matched.variables)
-        value = await calls.run(exchange, entry, entry.runnable, bound)
-        output = resource_output(value, uri=uri, mime_type=entry.definition.mime_type)
+    except ArgumentsRefused:
+        # The URI fits the template, but its variables do not fit the function.
+        raise ResourceNotFound(uri) from None
+    with calls.failures_as_errors(exchange, entry):
+        output = await calls.run(exchange, entry, entry.runnable, bound, convert)
     contents = [each.to_wire(exchange.revision) for each in output.contents]
     return results.complete(
         {"contents": contents},

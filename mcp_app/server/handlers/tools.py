@@ -132,9 +132,10 @@ async def _output(
         if isinstance(refusal, MissingClientCapability):
             raise refusal from error
         return _error(error.message)
+    except UnserializableValue as error:
+        return _error(f"The result of {entry.identity}: {error}")
     except asyncio.CancelledError:
-        if exchange.end is not End.TIMED_OUT:
-            raise
+        calls.survive(exchange, End.TIMED_OUT)
         return _error(calls.timed_out(exchange, entry))
     except ProtocolError:
         raise

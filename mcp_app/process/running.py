@@ -1,0 +1,103 @@
+"""The requests that run in this process, and what begins when one of them lasts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+from mcp_app.server.exchange import Exchange
+
+LASTING_AFTER = 0.005
+"""Seconds after which a call is looked after: its time, and whether its client is
+there.  Most calls are over by then, and cost no timer of their own."""
+
+Answer: TypeAlias = tuple[int, bytes]
+Work: TypeAlias = Coroutine[Any, Any, Answer]
+
+
+class Waiting(Protocol):
+    """Who waits for the answer of a request."""
+
+    def lasting(self) -> None:
+        """The call has lasted for a moment."""
+
+    def beat(self) -> None:
+        """The call has been silent for a while."""
+
+    def finished(self, task: asyncio.Task[Answer]) -> None:
+        """The task of the call is done or was cancelled."""
+
+
+class RunningCalls:
+    """Runs requests, in tasks of their own or in the caller's."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: dict[Exchange, Waiting] = {}
+        self._young: dict[Exchange, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __iter__(self) -> Iterator[Exchange]:
+        return iter(tuple(self._waiting))
+
+    def start(self, exchange: Exchange, work: Work, waiting: Waiting) -> None:
+        """Run a request that goes on when its client's connection breaks."""
+        task = self._loop.create_task(work)
+        self._begin(exchange, waiting, task)
+        task.add_done_callback(partial(self._finished, exchange, waiting))
+
+    async def run(self, exchange: Exchange, work: Work, waiting: Waiting) -> Answer:
+        """Run a request here: where leaving is cancelling, it needs no task of its own."""
+        self._begin(exchange, waiting, asyncio.current_task())
+        try:
+            return await work
+        finally:
+            self._end(exchange)
+
+    def beat(self) -> None:
+        """Let every stream of a running call have its heartbeat."""
+        for waiting in tuple(self._waiting.values()):
+            waiting.beat()
+
+    def _begin(
+        self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Any] | None
+    ) -> None:
+        exchange.task = task
+        self._waiting[exchange] = waiting
+        if exchange.session is not None:
+            exchange.session.running[exchange.request_id] = exchange
+        self._young[exchange] = self._loop.time()
+        if self._timer is None:
+            self._timer = self._loop.call_later(LASTING_AFTER, self._look)
+
+    def _end(self, exchange: Exchange) -> None:
+        # Without this the call would be a cycle, left to the garbage collector.
+        exchange.task = None
+        self._young.pop(exchange, None)
+        del self._waiting[exchange]
+        if exchange.session is not None:
+            exchange.session.running.pop(exchange.request_id, None)
+
+    def _finished(
+        self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Answer]
+    ) -> None:
+        self._end(exchange)
+        waiting.finished(task)
+
+    def _look(self) -> None:
+        """Tell the calls that have lasted for a moment; the oldest come first."""
+        now = self._loop.time()
+        for exchange, began in tuple(self._young.items()):
+            if now - began < LASTING_AFTER:
+                break
+            del self._young[exchange]
+            exchange.lasting()
+            self._waiting[exchange].lasting()
+        self._timer = None
+        if self._young:
+            self._timer = self._loop.call_later(LASTING_AFTER, self._look)
