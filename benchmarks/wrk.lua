@@ -47,13 +47,14 @@ end
 
 local function is_right(status, body, number)
   local rest = #before + DIGITS + 1
-  return status == 200 and waiting[number]
+  return status == 200 and number and waiting[number]
     and #body == #before + DIGITS + #after
     and stands_at(body, before, 1) and stands_at(body, after, rest)
 end
 
 function response(status, headers, body)
-  local number = tonumber(body:sub(#before + 1, #before + DIGITS)) or 0
+  local answered = body:sub(#before + 1, #before + DIGITS)
+  local number = answered:find("^%d+$") and tonumber(answered)
   if is_right(status, body, number) then
     waiting[number] = nil
     return

@@ -52,7 +52,7 @@ class RunningCalls:
         task.add_done_callback(partial(self._finished, exchange, waiting))
 
     async def run(self, exchange: Exchange, work: Work, waiting: Waiting) -> Answer:
-        """Run a request here: where leaving is cancelling, it needs no task of its own."""
+        """Run a request here: where leaving is cancelling, no other task is needed."""
         self._begin(exchange, waiting, asyncio.current_task())
         try:
             return await work
