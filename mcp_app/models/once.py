@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models.expressions import CombinedExpression
 
 from mcp_app.models.fields import DigestField, JSONTextField
 
 
 class OnceQuerySet(models.QuerySet["Once"]):
-    def older_than(self, created_ms: int) -> OnceQuerySet:
+    def older_than(self, created_ms: int | CombinedExpression) -> OnceQuerySet:
         return self.filter(created_ms__lt=created_ms)
 
 

@@ -23,7 +23,10 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.filter(digest=digest(session_id.encode()))
 
     def expired(
-        self, *, seen_before_ms: int, created_before_ms: int
+        self,
+        *,
+        seen_before_ms: int | CombinedExpression,
+        created_before_ms: int | CombinedExpression,
     ) -> SessionQuerySet:
         """Return the sessions that were idle for too long or are too old."""
         return self.filter(

@@ -20,11 +20,16 @@ class Announcements:
     ) -> None:
         self._listeners = listeners
         self._look = look
-        self.read = NewsReader().read
+        self._reader = NewsReader()
         self._tasks: set[asyncio.Future[Any]] = set()
+
+    def read(self) -> News:
+        """Return what is new; blocks, one statement where nothing is."""
+        return self._reader.read()
 
     def announce(self, news: News) -> None:
         """Tell the streams, each change once."""
+        self._reader.seen(news)
         for what, server in news.topics():
             self._listeners.announce(what, server)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine, Iterator
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -38,12 +39,17 @@ class RunningCalls:
         self._waiting: dict[Exchange, Waiting] = {}
         self._young: dict[Exchange, float] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._owned: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def __iter__(self) -> Iterator[Exchange]:
         return iter(tuple(self._waiting))
+
+    def of(self, principal_key: str) -> int:
+        """Return how many calls of an authenticated principal run here."""
+        return self._owned[principal_key]
 
     def start(self, exchange: Exchange, work: Work, waiting: Waiting) -> None:
         """Run a request that goes on when its client's connection breaks."""
@@ -71,6 +77,8 @@ class RunningCalls:
         self._waiting[exchange] = waiting
         if exchange.session is not None:
             exchange.session.running[exchange.request_id] = exchange
+        if not exchange.principal.anonymous:
+            self._owned[exchange.principal.key] += 1
         self._young[exchange] = self._loop.time()
         if self._timer is None:
             self._timer = self._loop.call_later(LASTING_AFTER, self._look)
@@ -80,8 +88,15 @@ class RunningCalls:
         exchange.task = None
         self._young.pop(exchange, None)
         del self._waiting[exchange]
+        if not exchange.principal.anonymous:
+            self._disown(exchange.principal.key)
         if exchange.session is not None:
             exchange.session.running.pop(exchange.request_id, None)
+
+    def _disown(self, principal_key: str) -> None:
+        self._owned[principal_key] -= 1
+        if not self._owned[principal_key]:
+            del self._owned[principal_key]
 
     def _finished(
         self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Answer]

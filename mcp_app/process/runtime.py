@@ -9,7 +9,6 @@ import random
 import threading
 import time
 from collections.abc import Awaitable, Mapping
-from typing import Any
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -18,10 +17,12 @@ from mcp_app.auth.permissions import Permissions, UserRows
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.conf import mcp_settings
+from mcp_app.interface.principal import Principal
 from mcp_app.pools.database import reader, writer
 from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.freshness import Gate
+from mcp_app.process.janitor import Janitor
 from mcp_app.process.lifecycle import install_drain
 from mcp_app.process.loading import load_catalogs
 from mcp_app.process.running import RunningCalls
@@ -29,12 +30,15 @@ from mcp_app.protocol.errors import Refused, Unavailable
 from mcp_app.server.exchange import Adapters, End
 from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.server.request_state import StateSealer, derived_key
-from mcp_app.streams.listeners import Listeners
+from mcp_app.streams.listeners import Listener, Listeners
 from mcp_app.streams.questions import OpenQuestions
 from mcp_app.streams.sessions import OpenSession, SessionStore
 from mcp_app.streams.steps import StoredSteps
 
 logger = logging.getLogger("mcp_app.process")
+
+LAST_WORDS = 1.0
+"""Seconds in which the ends of streams and calls may still be sent at a stop."""
 
 
 class Process:
@@ -57,6 +61,7 @@ class Process:
         self.gate = Gate(self._check)
         self.adapters = self._adapters()
         self._heartbeat: asyncio.TimerHandle | None = None
+        self._janitor = Janitor(self.loop, self.limits, self.spawn)
 
     def _adapters(self) -> Adapters:
         secrets = _secrets()
@@ -102,12 +107,29 @@ class Process:
 
     # -- streams ----------------------------------------------------------------
 
-    def listen(self, listener: Any) -> None:
-        """Open a stream; the first one starts the heartbeat and the looking."""
-        if self.limits.rates and len(self.listeners) >= self.limits.streams_per_process:
-            raise Unavailable("This process has as many open streams as it may.")
+    def listen(self, listener: Listener) -> None:
+        """Open a stream; raise 503 or 429 where there are as many as there may be."""
+        if self.limits.rates:
+            self._check_streams(listener)
         self.listeners.add(listener)
         self.watch()
+
+    def _check_streams(self, listener: Listener) -> None:
+        limits = self.limits
+        if len(self.listeners) >= limits.streams_per_process:
+            raise Unavailable("This process has as many open streams as it may.")
+        own = [each for each in self.listeners if each.owner == listener.owner]
+        if listener.owner and len(own) >= limits.streams_per_principal:
+            raise _too_many(limits.streams_per_principal, "open streams")
+        session = [each for each in own if each.session == listener.session]
+        if listener.session and len(session) >= limits.streams_per_session:
+            raise _too_many(limits.streams_per_session, "open streams in a session")
+
+    def admit(self, principal: Principal) -> None:
+        """Raise 429 where a principal has as many running calls as it may."""
+        most = self.limits.running_calls
+        if self.limits.rates and self.running.of(principal.key) >= most:
+            raise _too_many(most, "running calls")
 
     def watch(self) -> None:
         """Beat, and look for changes, as long as there is a stream or a call."""
@@ -162,13 +184,20 @@ class Process:
             await asyncio.sleep(0.05)
         for exchange in self.running:
             exchange.stop(End.SHUT_DOWN)
-        await asyncio.sleep(0)
+        deadline = self.loop.time() + LAST_WORDS
+        while (self.running or self.listeners) and self.loop.time() < deadline:
+            await asyncio.sleep(0.02)
 
     def close(self) -> None:
         """Let go of threads and connections."""
+        self._janitor.stop()
         self.threads.close()
         reader.close()
         writer.close()
+
+
+def _too_many(limit: int, what: str) -> Unavailable:
+    return Unavailable(f"There are {limit} {what} already.", http_status=429)
 
 
 def _secrets() -> list[str]:

@@ -18,6 +18,10 @@ class Listener(Protocol):
     """A stream that changes are written to; used on the loop only."""
 
     server: str
+    owner: str
+    """Key of the principal, "" for an anonymous one."""
+    session: str
+    """Digest of the session, "" in the stateless era."""
 
     def watched(self, what: str) -> str | None:
         """Return the list's name or the URI where the stream wants to hear of it.

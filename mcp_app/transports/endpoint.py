@@ -142,6 +142,10 @@ class Visit:
         )
         return await principals.principal(server, request)
 
+    @property
+    def _owner(self) -> str:
+        return "" if self._principal.anonymous else self._principal.key
+
     # -- POST -------------------------------------------------------------------
 
     async def post(self) -> None:
@@ -226,6 +230,8 @@ class Visit:
 
     async def _call(self, exchange: Exchange) -> None:
         running = self._process.running
+        if not exchange.principal.anonymous:
+            self._process.admit(exchange.principal)
         exchange.outgoing = reply = self._reply()
         call = dispatch.answer(exchange)
         if exchange.revision.disconnect_cancels:
@@ -358,10 +364,12 @@ class Visit:
         session = await self._session()
         if resumes:
             raise InvalidRequest("Last-Event-ID names no event of this session.")
-        self._started = True
         stream = EventStream(self._send, [*SSE_HEADERS, *self._cors])
-        standing = StandingStream(stream, session, self._process.listeners)
+        standing = StandingStream(
+            stream, self._process.listeners, session, owner=self._owner
+        )
         self._process.listen(standing)
+        self._started = True
         await standing.serve(self._receive)
 
     async def delete(self) -> None:
@@ -391,6 +399,7 @@ class Visit:
             stream,
             self._process.listeners,
             server=self._slug,
+            owner=self._owner,
             interest=interest,
             subscription=exchange.request_id,
             closing=subscriptions.closed(exchange),

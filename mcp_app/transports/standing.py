@@ -19,12 +19,22 @@ if TYPE_CHECKING:
 class _OpenStream:
     """A listener that lives as long as its client or its process."""
 
-    __slots__ = ("_listeners", "_stream", "server")
+    __slots__ = ("_listeners", "_stream", "owner", "server", "session")
 
-    def __init__(self, stream: EventStream, listeners: Listeners, server: str) -> None:
+    def __init__(
+        self,
+        stream: EventStream,
+        listeners: Listeners,
+        *,
+        server: str,
+        owner: str,
+        session: str = "",
+    ) -> None:
         self._stream = stream
         self._listeners = listeners
         self.server = server
+        self.owner = owner
+        self.session = session
 
     async def serve(self, receive: Receive) -> None:
         """Return when the client has left, or when the stream was ended and sent.
@@ -33,6 +43,7 @@ class _OpenStream:
         """
         task, closed = asyncio.current_task(), self._stream.closed
         closed.add_done_callback(partial(_wake, task))
+        self._opened()
         try:
             self._stream.beat()
             while (await receive())["type"] != "http.disconnect":
@@ -48,8 +59,11 @@ class _OpenStream:
     def beat(self) -> None:
         self._stream.beat()
 
+    def _opened(self) -> None:
+        """Make the stream known where else it is to be known."""
+
     def _left(self) -> None:
-        """Forget the stream wherever else it is known."""
+        """Forget the stream there."""
 
     def watched(self, what: str) -> str | None:
         raise TypeError(f"{type(self).__name__} is abstract.")
@@ -78,11 +92,21 @@ class StandingStream(_OpenStream):
     __slots__ = ("_session",)
 
     def __init__(
-        self, stream: EventStream, session: OpenSession, listeners: Listeners
+        self,
+        stream: EventStream,
+        listeners: Listeners,
+        session: OpenSession,
+        *,
+        owner: str,
     ) -> None:
-        super().__init__(stream, listeners, session.server)
+        super().__init__(
+            stream,
+            listeners,
+            server=session.server,
+            owner=owner,
+            session=session.digest,
+        )
         self._session = session
-        session.streams.append(self)
 
     def watched(self, what: str) -> str | None:
         if self._session.streams[-1] is not self:
@@ -96,9 +120,11 @@ class StandingStream(_OpenStream):
     def end(self, *, retry_ms: int | None = None) -> None:
         self._stream.end(retry_ms=retry_ms)
 
+    def _opened(self) -> None:
+        self._session.streams.append(self)
+
     def _left(self) -> None:
-        if self in self._session.streams:
-            self._session.streams.remove(self)
+        self._session.streams.remove(self)
 
 
 class ListenStream(_OpenStream):
@@ -112,11 +138,12 @@ class ListenStream(_OpenStream):
         listeners: Listeners,
         *,
         server: str,
+        owner: str,
         interest: Interest,
         subscription: str | int,
         closing: bytes,
     ) -> None:
-        super().__init__(stream, listeners, server)
+        super().__init__(stream, listeners, server=server, owner=owner)
         self._lists = interest.lists
         self._uris = {digest_of(uri): uri for uri in interest.uris}
         self._subscription = subscription

@@ -10,11 +10,13 @@ from hashlib import sha256
 from asgiref.sync import sync_to_async
 
 from mcp_app.models import Change
+from mcp_app.models.clock import NowMilliseconds
 
 RESOURCE = "uri"
 LIST = "list"
 LISTS = ("tools", "prompts", "resources")
 EVERYWHERE = "*"
+KEPT_MS = 600_000
 
 
 def changed(uri: str) -> None:
@@ -48,3 +50,9 @@ def told(what: str, server: str) -> None:
         notify(what, server)
     else:
         changed(what)
+
+
+def prune() -> None:
+    """Delete changes that every process has seen long ago; blocks."""
+    before = NowMilliseconds() - KEPT_MS
+    Change.objects.filter(created_ms__lt=before).delete()

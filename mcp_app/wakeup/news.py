@@ -23,6 +23,7 @@ LISTS_OF_ROWS = {
 class News:
     """New change rows as (kind, ref); `everything` where they cannot be told apart."""
 
+    marker: tuple[int, int] = (0, 0)
     rows: tuple[tuple[str, str], ...] = ()
     everything: bool = False
 
@@ -44,24 +45,30 @@ class News:
 
 
 class NewsReader:
-    """Remembers how far it has read."""
+    """Remembers how far it has seen.
+
+    Old rows are pruned: fewer rows than before are no news.
+    """
 
     def __init__(self) -> None:
         self._marker: tuple[int, int] | None = None
 
     def read(self) -> News:
-        """Return what is new since the last call; the first time, everything."""
+        """Return what is new since what was seen; the first time, everything."""
         marker, before = Change.objects.marker(), self._marker
-        if marker == before:
-            return News()
-        self._marker = marker
         if before is None:
-            return News(everything=True)
+            return News(marker, everything=True)
+        if marker == before:
+            return News(marker)
         new = Change.objects.filter(id__gt=before[1]).order_by("id")
         rows = tuple(new.values_list("kind", "ref")[: MOST_ROWS + 1])
-        # Fewer new rows than were counted: one was committed late, or some pruned.
-        complete = len(rows) == marker[0] - before[0] and len(rows) <= MOST_ROWS
-        return News(rows, everything=not complete)
+        # More rows than the new ones: one with a smaller id was committed late.
+        late = marker[0] - before[0] > len(rows)
+        return News(marker, rows, everything=late or len(rows) > MOST_ROWS)
+
+    def seen(self, news: News) -> None:
+        """Begin after these news the next time: what they name has been loaded."""
+        self._marker = news.marker
 
 
 def _topics(kind: str, ref: str) -> list[tuple[str, str | None]]:

@@ -1,0 +1,55 @@
+"""Removing what nobody needs any more, a little at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+
+from django.db import Error as DatabaseError
+
+from mcp_app.conf import Limits
+from mcp_app.pools.database import writer
+from mcp_app.streams.expiry import remove_expired
+from mcp_app.wakeup.changes import prune
+
+logger = logging.getLogger("mcp_app.process")
+
+EVERY = 600.0
+"""Seconds between two rounds, give or take a tenth: processes start together."""
+
+
+class Janitor:
+    """Sweeps in the background, as long as its process lives."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        limits: Limits,
+        spawn: Callable[[Awaitable[None]], None],
+    ) -> None:
+        self._loop = loop
+        self._limits = limits
+        self._spawn = spawn
+        self._later()
+
+    def stop(self) -> None:
+        """Sweep no more."""
+        self._timer.cancel()
+
+    async def sweep(self) -> None:
+        """Remove expired sessions, old steps and old changes."""
+        try:
+            await writer.run(remove_expired, self._limits)
+            await writer.run(prune)
+        except DatabaseError as error:
+            logger.warning("The janitor could not reach the database: %s", error)
+
+    def _later(self) -> None:
+        delay = EVERY * random.uniform(0.9, 1.1)  # noqa: S311 - no secret
+        self._timer = self._loop.call_later(delay, self._round)
+
+    def _round(self) -> None:
+        self._spawn(self.sweep())
+        self._later()

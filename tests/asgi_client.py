@@ -1,0 +1,497 @@
+"""A client inside the process: it drives the ASGI application, request by request.
+
+Bodies go in pieces, answers come in pieces, and the client may leave at any moment.
+The application that it drives is a `WireCheck`: no test can skip the validation of
+what the server sends.  The exceptions are where the messages are judged, in
+`tests/wire/validation.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Final, TypeAlias
+
+from mcp_app.protocol.revisions import LATEST, REVISIONS, Revision
+from tests.wire.events import EventReader
+from tests.wire.middleware import AsgiMessage, WireCheck
+
+JsonObject: TypeAlias = dict[str, Any]
+HeaderChanges: TypeAlias = Mapping[str, str | Sequence[str] | None]
+"""None takes a header away, a list sends it several times."""
+
+PATIENCE_S: Final = 5.0
+PREFIX: Final = "io.modelcontextprotocol/"
+CLIENT: Final[JsonObject] = {"name": "drill-client", "version": "1.0"}
+EVERYTHING: Final[JsonObject] = {
+    "elicitation": {"form": {}, "url": {}},
+    "sampling": {"tools": {}},
+    "roots": {},
+}
+BASE_HEADERS: Final[Mapping[str, str]] = {
+    "host": "localhost",
+    "content-type": "application/json",
+    "accept": "application/json, text/event-stream",
+}
+NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+
+
+class Visit:
+    """One HTTP request with its response, which is read as it comes."""
+
+    def __init__(
+        self,
+        application: WireCheck,
+        method: str,
+        path: str,
+        headers: Iterable[tuple[str, str]],
+        pieces: Sequence[bytes] = (b"",),
+        *,
+        complete: bool = True,
+    ) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.raw = b""
+        self.comments = 0
+        """How many heartbeats came."""
+        self.ended = False
+        """Whether the response is complete."""
+        self._check = application
+        self._pieces = deque(pieces)
+        self._complete = complete
+        self._gone = asyncio.Event()
+        self._sent: asyncio.Queue[AsgiMessage | None] = asyncio.Queue()
+        self._events = EventReader()
+        self._messages: deque[JsonObject] = deque()
+        self.stalled = asyncio.Event()
+        """While it is set, the reader takes what is sent to it."""
+        self.stalled.set()
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "scheme": "http",
+            "headers": [
+                (name.encode("latin-1"), value.encode("latin-1"))
+                for name, value in headers
+            ],
+            "client": ("127.0.0.1", 50000),
+            "server": ("127.0.0.1", 80),
+        }
+        self.task = asyncio.create_task(self._served(scope))
+
+    async def _served(self, scope: JsonObject) -> None:
+        try:
+            await self._check(scope, self._receive, self._send)
+        finally:
+            self._sent.put_nowait(None)
+
+    async def _receive(self) -> AsgiMessage:
+        if self._pieces:
+            body = self._pieces.popleft()
+            more = bool(self._pieces) or not self._complete
+            return {"type": "http.request", "body": body, "more_body": more}
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: AsgiMessage) -> None:
+        await self.stalled.wait()
+        if self._gone.is_set():
+            raise OSError("The client has left.")
+        self._sent.put_nowait(message)
+
+    @property
+    def unread(self) -> int:
+        """How many pieces of the body the server has not taken."""
+        return len(self._pieces)
+
+    def push(self, *pieces: bytes) -> None:
+        """Send more of an incomplete body."""
+        self._pieces.extend(pieces)
+
+    async def leave(self) -> None:
+        """Close the connection, and wait until the server is done with it."""
+        self._gone.set()
+        await self.done()
+
+    async def done(self) -> None:
+        """Wait until the application has returned."""
+        async with asyncio.timeout(PATIENCE_S):
+            await asyncio.wait([self.task])
+        if not self.task.cancelled():
+            await self.task
+
+    async def begun(self) -> Visit:
+        """Wait for the status and the headers."""
+        while not self.status:
+            await self._next()
+        return self
+
+    async def body(self) -> bytes:
+        """Wait for the whole response."""
+        await self.begun()
+        while not self.ended:
+            await self._next()
+        await self.done()
+        return self.raw
+
+    async def json(self) -> Any:
+        """Return the body of a response that is JSON."""
+        body = await self.body()
+        assert self.headers["content-type"] == "application/json", self.headers
+        return json.loads(body)
+
+    async def message(self) -> JsonObject | None:
+        """Return the next message of a stream, None where it ended."""
+        while not self._messages and not self.ended:
+            await self._next()
+        return self._messages.popleft() if self._messages else None
+
+    async def messages(self) -> list[JsonObject]:
+        """Return all messages, of a stream or of a JSON body."""
+        await self.body()
+        if self.headers.get("content-type") == "application/json":
+            value = json.loads(self.raw)
+            return value if isinstance(value, list) else [value]
+        found, self._messages = list(self._messages), deque()
+        return found
+
+    async def comment(self) -> None:
+        """Wait for a heartbeat."""
+        before = self.comments
+        while self.comments == before and not self.ended:
+            await self._next()
+        assert self.comments > before, "The stream ended without a heartbeat."
+
+    async def quiet(self) -> None:
+        """Let the server work off what it has to say at once; nothing must come."""
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        while not self._sent.empty():
+            await self._next()
+        assert not self._messages, list(self._messages)
+
+    async def _next(self) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            part = await self._sent.get()
+        assert not self._check.violations, self._check.violations
+        if part is None:
+            self.ended = True
+            await self.done()
+            assert self.status, "The application returned without a response."
+        elif part["type"] == "http.response.start":
+            self.status = part["status"]
+            self.headers = {
+                name.decode("latin-1"): value.decode("latin-1")
+                for name, value in part["headers"]
+            }
+            assert len(self.headers) == len(part["headers"]), part["headers"]
+        else:
+            self._take(part.get("body", b""))
+            self.ended = not part.get("more_body", False)
+
+    def _take(self, piece: bytes) -> None:
+        self.raw += piece
+        if self.headers.get("content-type") != "text/event-stream":
+            return
+        self.comments += sum(line.startswith(b":") for line in piece.split(b"\n"))
+        for event in self._events.feed(piece):
+            value = json.loads(event.data[0])
+            self._messages.extend(value if isinstance(value, list) else [value])
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a request: the notifications and questions, and the answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    messages: list[JsonObject]
+    raw: bytes
+    questions: list[JsonObject] = field(default_factory=list)
+    """What the client was asked on the way, as `{"method": …, "params": …}`."""
+
+    @property
+    def answer(self) -> JsonObject:
+        (found,) = (each for each in self.messages if "method" not in each)
+        return found
+
+    @property
+    def result(self) -> JsonObject:
+        assert "result" in self.answer, self.answer
+        result: JsonObject = self.answer["result"]
+        return result
+
+    @property
+    def error(self) -> JsonObject:
+        assert "error" in self.answer, self.answer
+        error: JsonObject = self.answer["error"]
+        return error
+
+    @property
+    def text(self) -> str:
+        """The text of the only block of a tool's result."""
+        (block,) = self.result["content"]
+        text: str = block["text"]
+        return text
+
+    def notifications(self, method: str) -> list[JsonObject]:
+        """The parameters of all notifications of a method."""
+        return [
+            each["params"] for each in self.messages if each.get("method") == method
+        ]
+
+
+Answer: TypeAlias = Callable[[str, JsonObject], JsonObject]
+"""Takes method and params of a question; returns a result, or `{"error": {…}}`."""
+
+
+class Client:
+    """An MCP client of one revision."""
+
+    def __init__(
+        self,
+        application: WireCheck,
+        version: str = LATEST.version,
+        *,
+        path: str = "/mcp",
+        headers: HeaderChanges | None = None,
+        capabilities: JsonObject | None = None,
+    ) -> None:
+        self.application = application
+        self.revision: Revision = REVISIONS[version]
+        self.path = path
+        self.capabilities = EVERYTHING if capabilities is None else capabilities
+        self.session: str | None = None
+        self._headers = dict(headers or {})
+        self._ids = count(1)
+
+    def __repr__(self) -> str:
+        return f"<Client {self.revision.version}>"
+
+    # -- HTTP -------------------------------------------------------------------
+
+    def visit(
+        self,
+        method: str,
+        body: bytes | Sequence[bytes] = b"",
+        *,
+        headers: HeaderChanges | None = None,
+        complete: bool = True,
+    ) -> Visit:
+        """Begin an HTTP request with the usual headers and these changes."""
+        named = {**BASE_HEADERS, **self._era_headers(), **self._headers}
+        named.update({name.lower(): value for name, value in (headers or {}).items()})
+        pairs = [
+            (name, each)
+            for name, value in named.items()
+            for each in ([value] if isinstance(value, str) else value or ())
+        ]
+        pieces = [body] if isinstance(body, bytes) else body
+        return Visit(
+            self.application, method, self.path, pairs, pieces, complete=complete
+        )
+
+    def _era_headers(self) -> dict[str, str]:
+        headers: dict[str, str] = {}
+        if self.session is not None:
+            headers["mcp-session-id"] = self.session
+        if self.revision.stateless or (
+            self.session is not None and self.revision.version_header
+        ):
+            headers["mcp-protocol-version"] = self.revision.version
+        return headers
+
+    def post(
+        self,
+        message: object,
+        headers: HeaderChanges | None = None,
+        *,
+        routed: bool = True,
+    ) -> Visit:
+        """Begin a POST of any JSON, with the routing headers where it is a message."""
+        routing: dict[str, str | Sequence[str] | None] = {}
+        if routed and self.revision.routing_headers:
+            routing.update(routing_headers(message))
+        return self.visit(
+            "POST",
+            json.dumps(message).encode(),
+            headers={**routing, **(headers or {})},
+        )
+
+    async def sent(
+        self, message: object, headers: HeaderChanges | None = None
+    ) -> Outcome:
+        """POST any JSON and wait for the whole answer."""
+        return await outcome(self.post(message, headers))
+
+    # -- messages ---------------------------------------------------------------
+
+    def message(
+        self, method: str, params: JsonObject | None = None, **more: Any
+    ) -> JsonObject:
+        """Return a request as this client's revision has it."""
+        whole = dict(params or {})
+        if self.revision.stateless:
+            whole["_meta"] = {**self.meta(), **whole.get("_meta", {})}
+        request: JsonObject = {"jsonrpc": "2.0", "id": next(self._ids)}
+        request["method"] = method
+        if whole:
+            request["params"] = whole
+        return {**request, **more}
+
+    def meta(self) -> JsonObject:
+        """Return what the stateless era wants in every request."""
+        return {
+            f"{PREFIX}protocolVersion": self.revision.version,
+            f"{PREFIX}clientInfo": CLIENT,
+            f"{PREFIX}clientCapabilities": self.capabilities,
+        }
+
+    def begin(
+        self,
+        method: str,
+        params: JsonObject | None = None,
+        *,
+        headers: HeaderChanges | None = None,
+        **more: Any,
+    ) -> Visit:
+        """Begin a request, to read its answer as it comes."""
+        return self.post(self.message(method, params, **more), headers)
+
+    async def request(
+        self,
+        method: str,
+        params: JsonObject | None = None,
+        *,
+        headers: HeaderChanges | None = None,
+        **more: Any,
+    ) -> Outcome:
+        """Make a request and wait for its answer."""
+        return await outcome(self.begin(method, params, headers=headers, **more))
+
+    async def call(self, tool: str, /, **arguments: Any) -> Outcome:
+        """Call a tool."""
+        return await self.request(
+            "tools/call", {"name": tool, "arguments": arguments}
+        )
+
+    async def notify(
+        self, method: str, params: JsonObject | None = None
+    ) -> Outcome:
+        """Send a notification."""
+        message: JsonObject = {"jsonrpc": "2.0", "method": method}
+        if params is not None:
+            message["params"] = params
+        return await self.sent(message)
+
+    async def reply(self, request_id: str | int, answer: JsonObject) -> Outcome:
+        """Answer a question of the server: with a result, or `{"error": {…}}`."""
+        member = answer if answer.keys() == {"error"} else {"result": answer}
+        return await self.sent({"jsonrpc": "2.0", "id": request_id, **member})
+
+    # -- the stateful era ---------------------------------------------------------
+
+    def initialize(self, **changes: Any) -> JsonObject:
+        """Return the request that opens a session."""
+        return {
+            "jsonrpc": "2.0",
+            "id": next(self._ids),
+            "method": "initialize",
+            "params": {
+                "protocolVersion": self.revision.version,
+                "capabilities": self.capabilities,
+                "clientInfo": CLIENT,
+                **changes,
+            },
+        }
+
+    async def open(self) -> Client:
+        """Open a session where the revision has them."""
+        if self.revision.sessions:
+            opened = await self.sent(self.initialize())
+            assert opened.result["protocolVersion"] == self.revision.version
+            self.session = opened.headers["mcp-session-id"]
+            assert (await self.notify("notifications/initialized")).status == 202
+        return self
+
+    async def standing(self) -> Visit:
+        """Open the GET stream of the session."""
+        return await self.visit("GET").begun()
+
+    # -- questions ----------------------------------------------------------------
+
+    async def talk(
+        self, method: str, params: JsonObject, answer: Answer
+    ) -> Outcome:
+        """Make a request and answer what the server asks, in the way of the era."""
+        if self.revision.stateless:
+            return await self._retried(method, params, answer)
+        visit = self.begin(method, params)
+        asked, messages = [], []
+        while (message := await _next_message(visit)) is not None:
+            messages.append(message)
+            if "method" in message and "id" in message:
+                question = {"method": message["method"], "params": message.get("params", {})}
+                asked.append(question)
+                answered = answer(question["method"], question["params"])
+                assert (await self.reply(message["id"], answered)).status == 202
+        await visit.body()
+        answers = [each for each in messages if "method" not in each or "id" not in each]
+        return Outcome(visit.status, visit.headers, answers, visit.raw, asked)
+
+    async def _retried(
+        self, method: str, params: JsonObject, answer: Answer
+    ) -> Outcome:
+        asked: list[JsonObject] = []
+        retried = await self.request(method, params)
+        while "result" in retried.answer and "inputRequests" in retried.result:
+            questions = retried.result["inputRequests"]
+            asked += questions.values()
+            brought = {
+                "inputResponses": {
+                    key: answer(each["method"], each.get("params", {}))
+                    for key, each in questions.items()
+                },
+                "requestState": retried.result["requestState"],
+            }
+            retried = await self.request(method, {**params, **brought})
+        retried.questions = asked
+        return retried
+
+
+async def outcome(visit: Visit) -> Outcome:
+    """Wait for the whole answer; an empty body has no messages."""
+    await visit.body()
+    messages = await visit.messages() if visit.raw else []
+    return Outcome(visit.status, visit.headers, messages, visit.raw)
+
+
+async def _next_message(visit: Visit) -> JsonObject | None:
+    await visit.begun()
+    if visit.headers.get("content-type") == "text/event-stream":
+        return await visit.message()
+    if visit.ended:
+        return None
+    (message,) = await visit.messages()
+    return message
+
+
+def routing_headers(message: object) -> dict[str, str]:
+    """Return what a client of 2026-07-28 says of a message in its headers."""
+    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+        return {}
+    method: str = message["method"]
+    headers = {"mcp-method": method}
+    params = message.get("params")
+    name = params.get(NAMED_BY.get(method, "")) if isinstance(params, dict) else None
+    if isinstance(name, str):
+        headers["mcp-name"] = name
+    return headers

@@ -1,0 +1,203 @@
+"""A pytest plugin: the endpoint, served in this process from real rows.
+
+`application` is the ASGI application with a process of its own for each test; the
+rows are written once for each module.  A test that leaves a task, a running call or
+an open stream behind has failed, and so has one to which a wrong message was sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pytest
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+    from pytest_django import DjangoDbBlocker
+    from pytest_django.fixtures import SettingsWrapper
+
+    from mcp_app.interface.principal import AuthenticationRequest, Principal
+    from mcp_app.process.runtime import Process
+    from tests.asgi_client import Client
+    from tests.wire.middleware import WireCheck
+
+Counts: TypeAlias = dict[str, int]
+
+PATIENCE_S: Final = 2.0
+SERVERS: Final[list[dict[str, Any]]] = [
+    {"slug": "pages", "access": "public", "page_size": 2},
+    {"slug": "private", "access": "header", "page_size": 7},
+    {"slug": "closed", "access": ""},
+    {"slug": "off", "access": "public", "enabled": False},
+    {
+        "slug": "tagged",
+        "access": "public",
+        "title": "Tagged",
+        "version": "7",
+        "instructions": "Ask for what is tagged.",
+        "description": "Offers what is tagged.",
+        "website_url": "https://example.org/",
+        "icons": '[{"src":"https://example.org/s.png"}]',
+        "selection": "tags",
+        "tags": "shown",
+    },
+]
+
+
+def by_header(request: AuthenticationRequest) -> Principal | None:
+    """Authenticate whom the headers name: user, client and permissions."""
+    from mcp_app.interface.principal import (  # noqa: PLC0415 - the registry is ready
+        AuthenticationFailed,
+        Principal,
+    )
+
+    user = request.headers.get(b"x-user")
+    if user is None:
+        return None
+    if user == "nobody":
+        raise AuthenticationFailed("There is no such user.")
+    return Principal(
+        kind="user",
+        user_id=user,
+        user_name=user,
+        client=request.headers.get(b"x-client") or "",
+        permissions=frozenset((request.headers.get(b"x-permissions") or "").split()),
+    )
+
+
+@pytest.fixture(scope="module")
+def served_rows(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
+    """The fixture rows and a few servers more, for all tests of a module."""
+    from mcp_app.pools.database import reader, writer  # noqa: PLC0415
+
+    with django_db_blocker.unblock():
+        before = _write_rows()
+        yield
+        _erase_rows(before)
+        for each in (reader, writer):
+            each.close()
+
+
+def _write_rows() -> list[Model]:
+    """Write the rows; return the servers that there were."""
+    from mcp_app.models import Server  # noqa: PLC0415
+    from tests.drill.fixtures import write_fixtures  # noqa: PLC0415
+
+    before = list(Server.objects.all())
+    write_fixtures()
+    for columns in SERVERS:
+        Server(**columns).save()
+    return list(before)
+
+
+def _erase_rows(servers: list[Model]) -> None:
+    from mcp_app import models  # noqa: PLC0415
+
+    for model in _traces() + [
+        models.Tool,
+        models.Resource,
+        models.ResourceTemplate,
+        models.Prompt,
+        models.Server,
+        models.Change,
+    ]:
+        model._default_manager.all().delete()
+    for server in servers:
+        server.save(force_insert=True)
+
+
+def _traces() -> list[type[Model]]:
+    """What requests leave behind."""
+    from mcp_app.models import Once, Session  # noqa: PLC0415
+    from mcp_app.models.sessions import Subscription  # noqa: PLC0415
+    from tests.drill.models import Ledger  # noqa: PLC0415
+
+    return [Subscription, Session, Once, Ledger]
+
+
+@pytest.fixture
+def mcp() -> dict[str, Any]:
+    """`settings.MCP` of a test; tests replace it by a parameter of this name."""
+    return {}
+
+
+@pytest.fixture
+async def process(
+    mcp: dict[str, Any], settings: SettingsWrapper, served_rows: None
+) -> AsyncIterator[Process]:
+    """The process that serves a test; nothing may be left of its requests."""
+    from mcp_app.pools.database import writer  # noqa: PLC0415
+    from mcp_app.process import runtime  # noqa: PLC0415
+    from mcp_app.transports.endpoint import doors  # noqa: PLC0415
+    from tests.behaviours import registry  # noqa: PLC0415
+
+    settings.MCP = {"AUTHENTICATION": {"header": "tests.serving.by_header"}, **mcp}
+    doors.forget()
+    current = runtime.Process(registry)
+    runtime._current = current
+    yield current
+    await _nothing_left(current)
+    runtime._current = None
+    current.threads.close()
+    doors.forget()
+    await writer.run(_erase_traces)
+
+
+async def _nothing_left(current: Process) -> None:
+    """Wait until all that the requests began has ended; fail where it does not."""
+
+    def left() -> list[object]:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        return [*tasks, *current.listeners, *current.running]
+
+    deadline = asyncio.get_running_loop().time() + PATIENCE_S
+    while left() and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(0.001)
+    assert not left()
+
+
+def _erase_traces() -> None:
+    for model in _traces():
+        model._default_manager.all().delete()
+
+
+@pytest.fixture
+def application(process: Process) -> Iterator[WireCheck]:
+    """The site with the endpoint in front of it; what it sends is checked."""
+    from django.core.handlers.asgi import ASGIHandler  # noqa: PLC0415
+
+    import mcp_app.asgi  # noqa: PLC0415
+    from tests.wire.middleware import WireCheck  # noqa: PLC0415
+
+    check = WireCheck(mcp_app.asgi.application(ASGIHandler()))  # type: ignore[arg-type]
+    yield check
+    assert check.violations == []
+
+
+Connect: TypeAlias = "Callable[..., Awaitable[Client]]"
+
+
+@pytest.fixture
+def connect(application: WireCheck) -> Connect:
+    """Make a client of a revision, with a session where the revision has them."""
+    from tests.asgi_client import Client  # noqa: PLC0415
+
+    async def connected(version: str, **options: Any) -> Client:
+        return await Client(application, version, **options).open()
+
+    return connected
+
+
+async def counted() -> Counts:
+    """Return how many rows of each kind requests have left behind."""
+    from mcp_app.pools.database import reader  # noqa: PLC0415
+
+    return await reader.run(
+        lambda: {
+            model.__name__: model._default_manager.count() for model in _traces()
+        }
+    )
