@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import models
+from django.db.models.expressions import CombinedExpression
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.interface.context import LEVELS
