@@ -47,6 +47,7 @@ $(NODE_STAMP): $(VENV_STAMP)
 
 .PHONY: run
 run: $(VENV_STAMP) ## Serve the demo on 127.0.0.1 (PORT=8000).
+	@python -m mcp_project.port "$(PORT)"
 	@python manage.py migrate --verbosity 0
 	@python manage.py mcp_demo
 	@echo
@@ -54,7 +55,8 @@ run: $(VENV_STAMP) ## Serve the demo on 127.0.0.1 (PORT=8000).
 	@echo "Admin          http://127.0.0.1:$(PORT)/admin/"
 	@echo "Connect        claude mcp add --transport http demo http://127.0.0.1:$(PORT)/mcp"
 	@echo
-	@exec python -m daphne -b 127.0.0.1 -p $(PORT) --verbosity 1 mcp_project.asgi:application
+	@echo "Ctrl+C stops it."
+	@exec python -m daphne -b 127.0.0.1 -p $(PORT) --verbosity 0 --access-log - mcp_project.asgi:application
 
 .PHONY: conformance-server
 conformance-server: $(VENV_STAMP) ## Serve the fixture set at /mcp (PORT, SERVER, DATABASE_URL, REDIS_URL, NTOOLS, WIRE).

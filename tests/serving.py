@@ -26,9 +26,15 @@ if TYPE_CHECKING:
 Counts: TypeAlias = dict[str, int]
 
 PATIENCE_S: Final = 2.0
+
+
+def _tagged(tag: str) -> dict[str, str]:
+    return {"selection": "tags", "tags": tag}
+
+
 SERVERS: Final[list[dict[str, Any]]] = [
-    {"slug": "pages", "access": "public", "page_size": 2},
-    {"slug": "private", "access": "header", "page_size": 7},
+    {"slug": "pages", "access": "public", "page_size": 2, **_tagged("paged")},
+    {"slug": "private", "access": "header", "page_size": 2, **_tagged("private")},
     {"slug": "closed", "access": ""},
     {"slug": "off", "access": "public", "enabled": False},
     {
@@ -40,8 +46,7 @@ SERVERS: Final[list[dict[str, Any]]] = [
         "description": "Offers what is tagged.",
         "website_url": "https://example.org/",
         "icons": '[{"src":"https://example.org/s.png"}]',
-        "selection": "tags",
-        "tags": "shown",
+        **_tagged("shown"),
     },
 ]
 
@@ -67,19 +72,53 @@ def by_header(request: AuthenticationRequest) -> Principal | None:
     )
 
 
+@pytest.fixture(scope="session")
+def served_database(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
+    """The test database, also where no test is marked `django_db`.
+
+    That mark would wrap a test in a transaction, which the threads of the endpoint
+    cannot see, or flush all tables after it.
+    """
+    from django.db import connection  # noqa: PLC0415
+    from django.test.utils import setup_databases, teardown_databases  # noqa: PLC0415
+
+    if connection.settings_dict["NAME"] == connection.creation._get_test_db_name():
+        yield
+        return
+    with django_db_blocker.unblock():
+        made = setup_databases(verbosity=0, interactive=False)
+    yield
+    with django_db_blocker.unblock():
+        teardown_databases(made, verbosity=0)
+
+
 @pytest.fixture(scope="module")
 def served_rows(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker
+    served_database: None, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:
     """The fixture rows and a few servers more, for all tests of a module."""
     from mcp_app.pools.database import reader, writer  # noqa: PLC0415
 
+    from django.db.backends.signals import connection_created  # noqa: PLC0415
+
+    connection_created.connect(_without_waiting_for_the_disk)
     with django_db_blocker.unblock():
         before = _write_rows()
+        _warmth.clear()
         yield
         _erase_rows(before)
         for each in (reader, writer):
             each.close()
+    connection_created.disconnect(_without_waiting_for_the_disk)
+
+
+def _without_waiting_for_the_disk(connection: Any, **_: object) -> None:
+    """No test pulls the plug."""
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA synchronous=OFF")
 
 
 def _write_rows() -> list[Model]:
@@ -137,14 +176,27 @@ async def process(
 
     settings.MCP = {"AUTHENTICATION": {"header": "tests.serving.by_header"}, **mcp}
     doors.forget()
-    current = runtime.Process(registry)
-    runtime._current = current
+    runtime._current = current = runtime.Process(registry)
+    _warm(current)
     yield current
+    _warmth.update(catalogs=current._catalogs, marker=current._announcements._marker)
     await _nothing_left(current)
     runtime._current = None
     current.threads.close()
     doors.forget()
     await writer.run(_erase_traces)
+
+
+_warmth: dict[str, Any] = {}
+
+
+def _warm(current: Process) -> None:
+    """Give a process what an earlier one has loaded.
+
+    It looks for changes as always, and loads all anew where there were any.
+    """
+    current._catalogs = _warmth.get("catalogs", {})
+    current._announcements._marker = _warmth.get("marker")
 
 
 async def _nothing_left(current: Process) -> None:

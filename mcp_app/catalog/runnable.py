@@ -39,3 +39,8 @@ class Runnable(Generic[Output]):
     context: str | None = None
     atomic: bool | None = None
     database: bool = False
+
+    @property
+    def needs_thread(self) -> bool:
+        """Whether an async function must have a thread and connections of its own."""
+        return bool(self.database or self.atomic)

@@ -22,7 +22,7 @@ from mcp_app.interface.definitions import (
 )
 from mcp_app.interface.results import Completion, PromptOutput, ToolOutput
 from mcp_app.interface.server import ServerDefinition
-from mcp_app.protocol import jsonrpc, listing, schemas
+from mcp_app.protocol import jsonrpc, listing, results, schemas
 from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.protocol.revisions import Revision
@@ -117,12 +117,16 @@ def prompt_entry(
     return Entry(definition, definition.name, run, listing.prompt)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Page:
-    """One page of a list: JSON text of an array, and where the next one begins."""
+    """One page of a list: JSON text of an array, and where the next one begins.
+
+    `result` is the whole encoded result, once somebody has made it.
+    """
 
     items: orjson.Fragment
     next: Place | None
+    result: bytes | None = None
 
 
 class Listing:
@@ -226,6 +230,7 @@ class Catalog:
             for uri_template, entry in self.templates.items()
         ]
         self._info: dict[str, orjson.Fragment] = {}
+        self._ends: dict[str, bytes] = {}
 
     def match(self, uri: str) -> Matched | None:
         """Return what a URI names: a resource, else the first template that fits."""
@@ -237,6 +242,15 @@ class Catalog:
             if variables is not None:
                 return Matched(template, variables)
         return None
+
+    def result_end(self, revision: Revision) -> bytes:
+        """Return the text that ends each object of results: "}", or more before it."""
+        end = self._ends.get(revision.version)
+        if end is None:
+            members = results.complete({}, revision, self.server_info(revision))
+            end = b"," + jsonrpc.write(members)[1:] if members else b"}"
+            self._ends[revision.version] = end
+        return end
 
     def server_info(self, revision: Revision) -> orjson.Fragment:
         """Return the server's `Implementation`, encoded."""

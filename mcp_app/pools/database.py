@@ -1,30 +1,53 @@
-"""One reader and one writer thread per process for the statements of this app.
+"""Threads of our own for statements: one reader, one writer, some that authenticate.
 
-Neither the loop nor user code's threads ever hold one of these connections.
+Neither the loop nor user code's threads ever hold one of their connections.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from queue import SimpleQueue
 from typing import ParamSpec, TypeVar
 
-from django.db import close_old_connections, connections
+from django.db import (
+    InterfaceError,
+    OperationalError,
+    close_old_connections,
+    connections,
+)
+
+from mcp_app.pools.futures import settle
+from mcp_app.protocol.errors import Unavailable
 
 Returned = TypeVar("Returned")
 Arguments = ParamSpec("Arguments")
+Work = Callable[[], None]
+
+RETRY_SECONDS = 5
 
 
-class DatabaseThread:
-    """A thread with connections of its own, asked from any loop or thread."""
+class DatabaseThreads:
+    """Threads with connections of their own, asked from any loop.
 
-    def __init__(self, name: str) -> None:
+    They are daemons: a database that hangs does not keep a process that ends.
+    """
+
+    def __init__(self, name: str, size: int = 1) -> None:
         self._name = name
+        self._size = size
+        self._begin()
+        # A fork has none of its parent's threads.
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
-        self._executor: ThreadPoolExecutor | None = None
+        self._queue: SimpleQueue[Work | None] = SimpleQueue()
+        self._started = 0
 
     async def run(
         self,
@@ -32,37 +55,54 @@ class DatabaseThread:
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> Returned:
-        """Run a function there; what it raises is raised here."""
+        """Run a function there; what it raises is raised here.
+
+        A database that cannot be reached is `Unavailable`.
+        """
         loop = asyncio.get_running_loop()
-        work = partial(_with_fresh_connections, function, *arguments, **named)
-        return await loop.run_in_executor(self._started(), work)
+        future: asyncio.Future[Returned] = loop.create_future()
+        call = partial(contextvars.copy_context().run, function, *arguments, **named)
+        self._put(partial(settle, loop, future, partial(_with_connections, call)))
+        try:
+            return await future
+        except (OperationalError, InterfaceError) as error:
+            raise Unavailable(
+                "The database cannot be reached.", retry_after=RETRY_SECONDS
+            ) from error
 
     def close(self) -> None:
-        """End the thread and its connections."""
+        """End the threads and their connections when their work is done."""
         with self._lock:
-            executor, self._executor = self._executor, None
-        if executor is not None:
-            executor.submit(connections.close_all)
-            executor.shutdown(wait=False)
+            for _ in range(self._started):
+                self._queue.put(None)
+            self._queue = SimpleQueue()
+            self._started = 0
 
-    def _started(self) -> ThreadPoolExecutor:
+    def _put(self, work: Work) -> None:
         with self._lock:
-            if self._executor is None:
-                self._executor = ThreadPoolExecutor(1, thread_name_prefix=self._name)
-            return self._executor
+            if self._started < self._size:
+                self._started += 1
+                threading.Thread(
+                    target=_serve, args=(self._queue,), name=self._name, daemon=True
+                ).start()
+            self._queue.put(work)
 
 
-def _with_fresh_connections(
-    function: Callable[Arguments, Returned],
-    *arguments: Arguments.args,
-    **named: Arguments.kwargs,
-) -> Returned:
+def _serve(queue: SimpleQueue[Work | None]) -> None:
+    while (work := queue.get()) is not None:
+        work()
+    connections.close_all()
+
+
+def _with_connections(function: Callable[[], Returned]) -> Returned:
     close_old_connections()
     try:
-        return function(*arguments, **named)
+        return function()
     finally:
         close_old_connections()
 
 
-reader = DatabaseThread("mcp-reader")
-writer = DatabaseThread("mcp-writer")
+reader = DatabaseThreads("mcp-reader")
+writer = DatabaseThreads("mcp-writer")
+authenticators = DatabaseThreads("mcp-authentication", 4)
+"""Authentication never waits for a thread of user code."""

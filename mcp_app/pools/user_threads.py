@@ -7,13 +7,16 @@ to four times `size` threads in all.
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mcp_app.protocol.errors import Unavailable
+
+logger = logging.getLogger("mcp_app.calls")
 
 IDLE_SECONDS = 30.0
 SUBSTITUTES = 4
@@ -24,6 +27,7 @@ class Job:
     """A piece of work; `counted` says whether it holds one of the places."""
 
     work: Callable[[Job], None]
+    name: str
     counted: bool = field(default=False)
 
 
@@ -38,40 +42,49 @@ class UserThreads:
         self._alive = 0
         self._idle = 0
         self._running = 0
-        self._uncounted = 0
+        self._uncounted: set[Job] = set()
         self._closed = False
 
-    def submit(self, work: Callable[[Job], None]) -> Job:
+    def submit(self, work: Callable[[Job], None], name: str = "") -> Job:
         """Run `work` as soon as a place is free; raise `Unavailable` if none can be.
 
-        `work` gets its job, and must not raise.
+        `work` gets its job, and must not raise; `name` is for the log.
         """
-        job = Job(work)
-        with self._condition:
-            if self._closed or self._uncounted >= self.ceiling:
-                raise Unavailable(
-                    f"All {self.ceiling} threads for user code wait or hang."
-                )
-            self._jobs.append(job)
-            self._serve()
+        job = Job(work, name)
+        if not self._accepted(job):
+            raise self._unavailable()
         return job
 
+    def _accepted(self, job: Job) -> bool:
+        with self._condition:
+            if self._closed or len(self._uncounted) >= self.ceiling:
+                return False
+            self._jobs.append(job)
+            self._serve()
+            return True
+
+    def _unavailable(self) -> Unavailable:
+        with self._condition:
+            names = Counter(job.name for job in self._uncounted)
+        logger.error("No thread for user code is free: %s wait or hang.", dict(names))
+        return Unavailable(f"All {self.ceiling} threads for user code wait or hang.")
+
     def uncount(self, job: Job) -> None:
-        """Give the job's place away: it waits, or it is lost."""
+        """Give the job's place away, if it has one: it waits, or it is lost."""
         with self._condition:
             if job.counted:
                 job.counted = False
                 self._running -= 1
-                self._uncounted += 1
+                self._uncounted.add(job)
                 self._serve()
 
     def count(self, job: Job) -> None:
         """The job runs on; for a moment more than `size` may."""
         with self._condition:
-            if not job.counted:
+            if job in self._uncounted:
+                self._uncounted.remove(job)
                 job.counted = True
                 self._running += 1
-                self._uncounted -= 1
 
     @contextmanager
     def waiting(self, job: Job) -> Iterator[None]:
@@ -100,7 +113,7 @@ class UserThreads:
     @property
     def uncounted(self) -> int:
         """How many threads wait for an answer or are lost."""
-        return self._uncounted
+        return len(self._uncounted)
 
     def _serve(self) -> None:
         if not self._jobs or self._running >= self.size:
@@ -141,7 +154,7 @@ class UserThreads:
     def _finished(self, job: Job) -> None:
         with self._condition:
             if job.counted:
+                job.counted = False
                 self._running -= 1
-            else:
-                self._uncounted -= 1
+            self._uncounted.discard(job)
             self._serve()

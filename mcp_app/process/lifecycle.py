@@ -1,6 +1,8 @@
-"""Stopping in order: a signal handler of ours, chained before the server's.
+"""Stopping in order: a signal is held back until the process has drained.
 
-It drains first and hands the signal on then.  Signals can be handled in the main
+A server learns of a signal in one of two ways: by a handler that `signal.signal`
+knows, or by `loop.add_signal_handler`, to which the number comes as a byte on the
+wake-up descriptor.  Both ways are chained.  Signals can be handled in the main
 thread only: where the first request runs elsewhere, nothing is installed.
 """
 
@@ -8,15 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
+import socket
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
-Previous = Callable[[int, FrameType | None], Any]
+Previous: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
 
 
 class Drainable(Protocol):
@@ -29,43 +33,129 @@ class Drainable(Protocol):
 
 
 def install_drain(process: Drainable) -> None:
-    """Drain the process before the server's own handler gets its signal."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for number in SIGNALS:
-        previous = signal.getsignal(number)
-        if callable(previous) and not isinstance(previous, _Drain):
-            signal.signal(number, _Drain(process, previous))
-            # The loop sleeps in a system call: a signal must wake it up.
-            with contextlib.suppress(NotImplementedError):
-                signal.siginterrupt(number, False)
+    """Drain the process before its server learns of SIGTERM or SIGINT."""
+    if threading.current_thread() is threading.main_thread():
+        _Drain(process).install()
 
 
 class _Drain:
-    def __init__(self, process: Drainable, previous: Previous) -> None:
+    """Holds the signals of one process back."""
+
+    def __init__(self, process: Drainable) -> None:
         self._process = process
-        self._previous = previous
+        self._previous: dict[int, Previous] = {}
+        self._wakeups: _Wakeups | None = None
+        self._held: list[int] = []
         self._task: asyncio.Future[None] | None = None
-        self._asked = False
+        self._done = False
 
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        if self._asked:
-            # Whoever asks twice is in a hurry.
-            self._previous(number, frame)
-            return
-        self._asked = True
+    def install(self) -> None:
+        for number in SIGNALS:
+            previous = signal.getsignal(number)
+            earlier = getattr(previous, "__self__", None)
+            if isinstance(earlier, _Drain):
+                # Another loop, or the parent of this fork: its time is over.
+                previous = earlier.replaced(number)
+            if previous not in (signal.SIG_IGN, None):
+                self._previous[number] = previous
+                signal.signal(number, self.signalled)
+                # What C code waits for in the middle of a call goes on.
+                signal.siginterrupt(number, False)
+        self._wakeups = _Wakeups.held_back(self._process.loop, self._holds)
+
+    def replaced(self, number: int) -> Previous:
+        """Give up, and return the handler that was there before."""
+        if self._wakeups is not None:
+            self._wakeups.close()
+            self._wakeups = None
+        return self._previous.get(number)
+
+    def signalled(self, number: int, frame: FrameType | None) -> None:
+        """Begin to drain; who asks again by SIGINT is in a hurry."""
         loop = self._process.loop
-        if loop.is_running():
-            loop.call_soon_threadsafe(self._start, number)
-        else:
-            self._previous(number, frame)
+        if self._done or not loop.is_running():
+            self._call_previous(number, frame)
+        elif not self._held:
+            self._held.append(number)
+            loop.call_soon_threadsafe(self._start)
+        elif number == signal.SIGINT:
+            self._held.append(number)
+            self._hand_on()
 
-    def _start(self, number: int) -> None:
-        self._task = asyncio.ensure_future(self._drained(number))
+    def _start(self) -> None:
+        self._task = asyncio.ensure_future(self._drained())
 
-    async def _drained(self, number: int) -> None:
+    async def _drained(self) -> None:
         try:
             await self._process.drain()
         finally:
             self._process.close()
-            self._previous(number, None)
+            if not self._done:
+                self._hand_on()
+
+    def _hand_on(self) -> None:
+        self._done = True
+        for number in self._held:
+            self._call_previous(number, None)
+            if self._wakeups is not None:
+                self._wakeups.hand_on(number)
+
+    def _call_previous(self, number: int, frame: FrameType | None) -> None:
+        previous = self._previous[number]
+        if callable(previous):
+            previous(number, frame)
+        else:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    def _holds(self, number: int) -> bool:
+        return number in self._previous and not self._done
+
+
+class _Wakeups:
+    """Stands between Python and the loop on the way of the signals' numbers.
+
+    Python writes the number of each signal to the wake-up descriptor, and the loop
+    calls the handler that was added to it for that number.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._ours, self._pythons = socket.socketpair()
+        self._ours.setblocking(False)
+        self._pythons.setblocking(False)
+        self._loops = -1
+
+    @classmethod
+    def held_back(
+        cls, loop: asyncio.AbstractEventLoop, holds: Callable[[int], bool]
+    ) -> _Wakeups | None:
+        """Take the loop's place; None where the loop handles no signals itself."""
+        loops = signal.set_wakeup_fd(-1)
+        if loops == -1:
+            return None
+        made = cls(loop)
+        made._loops = loops
+        signal.set_wakeup_fd(made._pythons.fileno(), warn_on_full_buffer=False)
+        loop.add_reader(made._ours, made._read, holds)
+        return made
+
+    def hand_on(self, number: int) -> None:
+        """Let the loop know of a signal."""
+        with contextlib.suppress(OSError):
+            os.write(self._loops, bytes([number]))
+
+    def close(self) -> None:
+        """Give the place back, unless somebody else has it."""
+        current = signal.set_wakeup_fd(-1)
+        ours = current == self._pythons.fileno()
+        signal.set_wakeup_fd(self._loops if ours else current)
+        if not self._loop.is_closed():
+            self._loop.remove_reader(self._ours)
+        self._ours.close()
+        self._pythons.close()
+
+    def _read(self, holds: Callable[[int], bool]) -> None:
+        for number in self._ours.recv(4096):
+            if not holds(number):
+                self.hand_on(number)

@@ -46,7 +46,6 @@ class Process:
 
     def __init__(self, registry: Registry = mcp) -> None:
         self.loop = asyncio.get_running_loop()
-        self.pid = os.getpid()
         self.registry = registry
         self.stopping = False
         self.limits = mcp_settings.limits
@@ -210,12 +209,21 @@ _current: Process | None = None
 _lock = threading.Lock()
 
 
+def _forget() -> None:
+    """A forked child has no threads and another loop: it starts a process anew."""
+    global _current  # noqa: PLW0603 - one per OS process is what this is
+    _current = None
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
 def process() -> Process:
     """Return the process of the running loop; a fork or a new loop gets its own."""
     global _current  # noqa: PLW0603 - one per OS process is what this is
     loop = asyncio.get_running_loop()
     current = _current
-    if current is None or current.loop is not loop or current.pid != os.getpid():
+    if current is None or current.loop is not loop:
         with _lock:
             current = _current = Process()
         install_drain(current)

@@ -222,6 +222,8 @@ class ToolResult(Block):
 
 def block_to_wire(block: Block, revision: Revision) -> JsonObject:
     """Return a block as a member of `content` in that revision."""
+    if type(block) is Text and block.annotations is None and block.meta is None:
+        return {"type": "text", "text": block.text}
     return _to_wire(block, revision, revision.content)
 
 
@@ -231,8 +233,6 @@ def sampling_block_to_wire(block: Block, revision: Revision) -> JsonObject:
 
 
 def _to_wire(block: Block, revision: Revision, known: frozenset[str]) -> JsonObject:
-    if block.type == "text" and block.annotations is None and block.meta is None:
-        return {"type": "text", **block.members()}
     if block.type not in known:
         said = Text(block.as_text(), annotations=block.annotations, meta=block.meta)
         return _to_wire(said, revision, known)

@@ -63,7 +63,7 @@ async def run(
     except CallCancelled:
         raise asyncio.CancelledError from None
     finally:
-        clock.stop()
+        clock.close()
         current_call.reset(token)
         # Without this the call would be a cycle, left to the garbage collector.
         exchange.on_lasting(None)

@@ -36,9 +36,15 @@ class CallClock:
             self._handle = self._loop.call_later(left, self._expired)
 
     def stop(self) -> None:
-        """Stop for good, or until the next `start`; what is left is kept."""
+        """Stop until the next `start`; what is left is kept."""
         self._left = self.left()
         self._began = None
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def close(self) -> None:
+        """Stop for good; what is left does not matter any more."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError as FutureCancelled
+from concurrent.futures import Future
 from contextvars import ContextVar
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -152,7 +153,7 @@ class CallCore:
     ) -> Mapping[str, Answer]:
         """Ask from any loop; the waiting is done on the process's own."""
         self.check_running()
-        self.exchange.adapters.user_code.refuse_in_transaction()
+        await self.exchange.adapters.user_code.refuse_in_outer_transaction()
         trip = self.round_trip
         if self.exchange.revision.stateless:
             return await self._read(questions, partial(trip.ask_by_retry, questions))
@@ -172,14 +173,13 @@ class CallCore:
 
     async def in_thread(self, function: Callable[[], Returned]) -> Returned:
         """Run a blocking function in a thread of user code, from whatever loop."""
-        return await self.bridge(self.exchange.adapters.user_code.call(function))
+        return await self.exchange.adapters.user_code.call(function)
 
     async def bridge(self, waiting: Coroutine[Any, Any, Returned]) -> Returned:
         """Wait on the process's loop, from whatever loop this is."""
         if self.on_loop():
             return await waiting
-        future = asyncio.run_coroutine_threadsafe(waiting, self._loop)
-        return await asyncio.wrap_future(future)
+        return await asyncio.wrap_future(self._submitted(waiting))
 
     def ask_blocking(
         self, questions: Mapping[str, Question[Any]], timeout: float | None
@@ -197,12 +197,22 @@ class CallCore:
 
     def block(self, waiting: Coroutine[Any, Any, Returned]) -> Returned:
         """Wait in a thread for something of the process's loop."""
-        future = asyncio.run_coroutine_threadsafe(waiting, self._loop)
         try:
-            return future.result()
+            return self._submitted(waiting).result()
         except FutureCancelled:
             self.check_running()
             raise
+
+    def _submitted(self, waiting: Coroutine[Any, Any, Returned]) -> Future[Returned]:
+        until_end = self._until_end(waiting)
+        return asyncio.run_coroutine_threadsafe(until_end, self._loop)
+
+    async def _until_end(self, waiting: Coroutine[Any, Any, Returned]) -> Returned:
+        """Wait on the process's loop, no longer than the call lasts."""
+        task = asyncio.current_task()
+        if task is not None:
+            self.exchange.on_end(task.cancel)
+        return await waiting
 
 
 def _may_block(question: Question[Any]) -> bool:

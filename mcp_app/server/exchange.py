@@ -81,13 +81,16 @@ class UserCode(Protocol):
         """Run it in its own way, on the loop or in a thread, and convert there."""
 
     async def call(self, function: Callable[[], Returned]) -> Returned:
-        """Run a blocking function in a thread of the pool."""
+        """Run a blocking function in a thread: the call's own where it has one."""
 
     def waiting(self) -> AbstractContextManager[None]:
         """Let another thread work while this one waits for an answer."""
 
     def refuse_in_transaction(self) -> None:
         """Raise `QuestionInTransaction` where a database transaction is open."""
+
+    async def refuse_in_outer_transaction(self) -> None:
+        """The same for a coroutine, whose transaction is that of its thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +137,7 @@ class Exchange:
     """The id of the session that `initialize` opened, for its header."""
     _client: Client | None = field(default=None)
     _on_lasting: Callable[[], None] | None = None
-    _on_end: list[Callable[[], None]] = field(default_factory=list)
+    _on_end: list[Callable[[], object]] = field(default_factory=list)
 
     @property
     def client(self) -> Client:
@@ -177,7 +180,7 @@ class Exchange:
         """Call a function when the call has lasted for a moment; None for none."""
         self._on_lasting = begin
 
-    def on_end(self, tell: Callable[[], None]) -> None:
+    def on_end(self, tell: Callable[[], object]) -> None:
         """Call a function when the call is ended; at once where it was."""
         self._on_end.append(tell)
         if self.end is not None:

@@ -8,25 +8,37 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 from django.core.signals import got_request_exception
 from django.db import close_old_connections, connection, connections, transaction
 
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.interface.errors import CallCancelled, QuestionInTransaction
+from mcp_app.pools.futures import settle
 from mcp_app.pools.user_threads import Job, UserThreads
+from mcp_app.server.context import current_call
 from mcp_app.server.exchange import Exchange
 
 Output = TypeVar("Output")
 Returned = TypeVar("Returned")
 Around = Callable[..., AbstractContextManager[object]]
+
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+LIMIT_STATEMENTS = """
+    SELECT set_config('statement_timeout', %(limit)s, true)
+    WHERE current_setting('statement_timeout')::interval
+        NOT BETWEEN '1 microsecond' AND %(limit)s::interval
+"""
+"""For the transaction (`SET LOCAL`); a limit of the site that is shorter stands."""
 
 _running = threading.local()
 
@@ -43,6 +55,7 @@ class InvocationPlaces:
         self._loop = loop
         self._threads = threads
         self._around = around
+        self._plain = not around
         self._around_needs_thread = not all(
             getattr(each, "context_variables_only", False) for each in around
         )
@@ -58,13 +71,23 @@ class InvocationPlaces:
 
         What ran in a thread is converted there: it may be a queryset.
         """
+        if self._plain and runnable.style == "async" and not runnable.needs_thread:
+            # The hot path: nothing of ours stands between.
+            return convert(await runnable.run(**arguments))  # type: ignore[misc]
         if runnable.style == "sync" or self._needs_thread(runnable):
             function = partial(self._in_thread, exchange, runnable, arguments, convert)
-            return await self._threaded(function)
+            name = str(exchange.params.get("name", exchange.method))
+            return await self._threaded(function, name)
         return convert(await self._on_loop(exchange, runnable, arguments))
 
     async def call(self, function: Callable[[], Returned]) -> Returned:
-        """Run a blocking function in a thread of the pool."""
+        """Run a blocking function in a thread.
+
+        A call with a loop of its own has a thread already, which waits for it, with
+        connections and perhaps a transaction: that one runs the function.
+        """
+        if asyncio.get_running_loop() is not self._loop:
+            return await sync_to_async(function)()
         return await self._threaded(partial(_with_fresh_connections, function))
 
     @contextmanager
@@ -79,18 +102,15 @@ class InvocationPlaces:
 
     def refuse_in_transaction(self) -> None:
         """Raise where a transaction is open: a question would hold it for minutes."""
-        for each in connections.all(initialized_only=True):
-            if each.in_atomic_block:
-                raise QuestionInTransaction(
-                    f"A question was asked inside a transaction on {each.alias!r}"
-                    f" at {_user_line()}. Ask before it begins, or declare the tool"
-                    " with atomic=False."
-                )
+        _refuse_in(_transaction_alias())
+
+    async def refuse_in_outer_transaction(self) -> None:
+        """Raise where the thread around this loop has a transaction open."""
+        if asyncio.get_running_loop() is not self._loop:
+            _refuse_in(await sync_to_async(_transaction_alias)())
 
     def _needs_thread(self, runnable: Runnable[Any]) -> bool:
-        if runnable.database or runnable.atomic:
-            return True
-        return bool(self._around) and self._around_needs_thread
+        return runnable.needs_thread or (not self._plain and self._around_needs_thread)
 
     async def _on_loop(
         self,
@@ -98,8 +118,6 @@ class InvocationPlaces:
         runnable: Runnable[Any],
         arguments: dict[str, object],
     ) -> object:
-        if not self._around:
-            return await runnable.run(**arguments)  # type: ignore[misc]
         with self._entered(exchange):
             return await runnable.run(**arguments)  # type: ignore[misc]
 
@@ -127,19 +145,20 @@ class InvocationPlaces:
             raise CallCancelled("The call ended before a thread was free.")
         run = runnable.run
         if runnable.style == "async":
-            run = async_to_sync(run)  # type: ignore[arg-type]
+            run = _on_own_loop(exchange, run)  # type: ignore[arg-type]
         close_old_connections()
         try:
-            with self._entered(exchange), _transactions(runnable):
+            with self._entered(exchange), _transactions(exchange, runnable):
                 return convert(run(**arguments))
         finally:
             close_old_connections()
 
-    async def _threaded(self, function: Callable[[], Returned]) -> Returned:
+    async def _threaded(
+        self, function: Callable[[], Returned], name: str = ""
+    ) -> Returned:
         future: asyncio.Future[Returned] = self._loop.create_future()
-        context = contextvars.copy_context()
-        work = partial(self._settle, future, context, function)
-        job = self._threads.submit(work)
+        work = partial(contextvars.copy_context().run, function)
+        job = self._threads.submit(partial(self._work, future, work), name)
         try:
             return await future
         except asyncio.CancelledError:
@@ -148,43 +167,35 @@ class InvocationPlaces:
                 self._threads.uncount(job)
             raise
 
-    def _settle(
+    def _work(
         self,
         future: asyncio.Future[Returned],
-        context: contextvars.Context,
         function: Callable[[], Returned],
         job: Job,
     ) -> None:
         _running.job = job
-        try:
-            value = context.run(function)
-        except BaseException as error:
-            self._post(_fail, future, error)
-        else:
-            self._post(_succeed, future, value)
-        finally:
-            _running.job = None
-
-    def _post(self, settle: Callable[..., None], *arguments: object) -> None:
-        try:
-            self._loop.call_soon_threadsafe(settle, *arguments)
-        except RuntimeError:
-            # The loop has closed: the process is at its end, and nobody waits.
-            return
+        settle(self._loop, future, function)
+        _running.job = None
 
 
-def _succeed(future: asyncio.Future[Returned], value: Returned) -> None:
-    if not future.done():
-        future.set_result(value)
+def _on_own_loop(
+    exchange: Exchange, function: Callable[..., Coroutine[Any, Any, Returned]]
+) -> Callable[..., Returned]:
+    """Return an async function as a blocking one, which is cancelled with its call."""
+
+    async def cancellable(**arguments: object) -> Returned:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        exchange.on_end(partial(_cancel, loop, task))
+        return await function(**arguments)
+
+    return async_to_sync(cancellable)
 
 
-def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
-    if future.done():
-        return
-    if isinstance(error, StopIteration):
-        # A future cannot carry it (PEP 479).
-        error = RuntimeError(f"The function raised {error!r}.")
-    future.set_exception(error)
+def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | None) -> None:
+    # The loop closes with the function: then there is nothing left to cancel.
+    with suppress(RuntimeError):
+        if task is not None:
+            loop.call_soon_threadsafe(task.cancel)
 
 
 def _with_fresh_connections(function: Callable[[], Returned]) -> Returned:
@@ -196,11 +207,29 @@ def _with_fresh_connections(function: Callable[[], Returned]) -> Returned:
 
 
 @contextmanager
-def _transactions(runnable: Runnable[Any]) -> Iterator[None]:
+def _transactions(exchange: Exchange, runnable: Runnable[Any]) -> Iterator[None]:
+    """Run in transactions: whatever is raised rolls them back, `ToolError` included.
+
+    So does the end of the call: its client was told, or knows, that it has no result.
+    """
+    aliases = _atomic_aliases(runnable)
     with ExitStack() as stack:
-        for alias in _atomic_aliases(runnable):
+        for alias in aliases:
             stack.enter_context(transaction.atomic(using=alias))
+            _limit_statements(alias)
         yield
+        if exchange.end is not None:
+            for alias in aliases:
+                transaction.set_rollback(True, using=alias)
+
+
+def _limit_statements(alias: str) -> None:
+    """Let PostgreSQL cut a statement that outlasts the call's time."""
+    call = current_call.get()
+    left = call.clock.left() if call is not None else None
+    if left is not None and connections[alias].vendor == "postgresql":
+        with connections[alias].cursor() as cursor:
+            cursor.execute(LIMIT_STATEMENTS, {"limit": f"{max(1, int(left * 1000))}ms"})
 
 
 def _atomic_aliases(runnable: Runnable[Any]) -> list[str]:
@@ -217,16 +246,36 @@ def _atomic_aliases(runnable: Runnable[Any]) -> list[str]:
     ]
 
 
+def _transaction_alias() -> str | None:
+    """Return the database on which this thread has a transaction open."""
+    for each in connections.all(initialized_only=True):
+        if each.in_atomic_block:
+            return each.alias
+    return None
+
+
+def _refuse_in(alias: str | None) -> None:
+    if alias is not None:
+        raise QuestionInTransaction(
+            f"A question was asked inside a transaction on {alias!r} at"
+            f" {_user_line()}. Ask before it begins, or declare the tool with"
+            " atomic=False."
+        )
+
+
 def _user_line() -> str:
     """Return the place in user code that asked."""
     frames = [
-        frame for frame in traceback.extract_stack() if "mcp_app" not in frame.filename
+        frame
+        for frame in traceback.extract_stack()
+        if not frame.filename.startswith(PACKAGE)
     ]
-    return (
-        f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown place"
-    )
+    return f"{frames[-1].filename}:{frames[-1].lineno}"
 
 
 def report_exception() -> None:
-    """Tell the site of an exception of user code, as Django's handler does."""
-    got_request_exception.send(sender=None, request=None)
+    """Tell the site of an exception of user code, as Django's handler does.
+
+    A receiver that fails is logged by Django, and takes no answer along.
+    """
+    got_request_exception.send_robust(sender=None, request=None)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Container
 from functools import lru_cache
 from typing import Any
 
 from mcp_app.auth import principals
+from mcp_app.auth.permissions import NOTHING
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.process.runtime import Process, process
@@ -74,6 +76,7 @@ class Visit:
         "_cors",
         "_headers",
         "_method",
+        "_permissions",
         "_principal",
         "_process",
         "_receive",
@@ -93,6 +96,7 @@ class Visit:
         self._method: str = scope["method"]
         self._cors: RawHeaders = []
         self._revision: Revision = LATEST_STATEFUL
+        self._permissions: Container[str] = NOTHING
         self._started = False
 
     async def serve(self) -> None:
@@ -110,6 +114,8 @@ class Visit:
         self._principal = (
             Principal.ANONYMOUS if self._catalog.public else await self._who()
         )
+        if self._catalog.restricted:
+            self._permissions = await current.permissions.of(self._principal)
         serve = _METHODS.get(self._method)
         if serve is None:
             raise _not_allowed(self._method)
@@ -159,7 +165,7 @@ class Visit:
             await self._batch(value)
             return
         message = envelope.parse(value, lenient=mcp_settings.lenient)
-        version = self._headers.get(negotiation.VERSION_HEADER)
+        version = _version(raw.get(negotiation.VERSION_HEADER))
         params = {} if type(message) is ClientReply else message.params  # type: ignore[union-attr]
         if not negotiation.is_stateless(params, version):
             await self._stateful(message)
@@ -193,31 +199,25 @@ class Visit:
             error.request_id = request.id
             raise
         self._revision = revision
-        exchange = await self._exchange(request, revision, meta)
+        exchange = self._exchange(request, revision, meta)
         if request.method == subscriptions.METHOD:
             await self._listen(exchange)
         else:
             await self._call(exchange)
 
-    async def _exchange(
+    def _exchange(
         self,
         request: Request,
         revision: Revision,
         meta: dict[str, Any],
         session: OpenSession | None = None,
     ) -> Exchange:
-        current, principal = self._process, self._principal
-        permissions = (
-            await current.permissions.of(principal)
-            if self._catalog.restricted
-            else principal.permissions or frozenset()
-        )
         return Exchange(
-            adapters=current.adapters,
+            adapters=self._process.adapters,
             catalog=self._catalog,
             revision=revision,
-            principal=principal,
-            permissions=permissions,
+            principal=self._principal,
+            permissions=self._permissions,
             request_id=request.id,
             method=request.method,
             params=request.params,
@@ -288,7 +288,7 @@ class Visit:
             error = InvalidRequest("This session is initialized already.")
             error.request_id = request.id
             raise error
-        exchange = await self._exchange(request, LATEST_STATEFUL, {})
+        exchange = self._exchange(request, LATEST_STATEFUL, {})
         status, body = await dispatch.answer(exchange)
         headers = self._cors
         if exchange.opened_session is not None:
@@ -297,10 +297,10 @@ class Visit:
         await send_json(self._send, status, body, headers)
 
     async def _session_call(self, session: OpenSession, request: Request) -> None:
-        exchange = await self._session_exchange(session, request)
+        exchange = self._session_exchange(session, request)
         await self._call(exchange)
 
-    async def _session_exchange(
+    def _session_exchange(
         self, session: OpenSession, request: Request
     ) -> Exchange:
         if request.method == "initialize":
@@ -310,7 +310,7 @@ class Visit:
                 f"A request with the id {request.id!r} is running in this session."
             )
         meta = negotiation.meta_of(request.params) or {}
-        return await self._exchange(request, session.revision, meta, session)
+        return self._exchange(request, session.revision, meta, session)
 
     def _take(self, session: OpenSession, message: envelope.Message) -> None:
         """Take a notification or a reply."""
@@ -335,7 +335,7 @@ class Visit:
             raise InvalidRequest("The body must be a single message, not a batch.")
         messages = envelope.parse_batch(value, lenient=mcp_settings.lenient)
         requests = [each for each in messages if type(each) is Request]
-        exchanges = [await self._session_exchange(session, each) for each in requests]
+        exchanges = [self._session_exchange(session, each) for each in requests]
         for each in messages:
             self._take(session, each)
         if exchanges:
@@ -474,6 +474,11 @@ def _accepted_content(
     if not taken.json and not taken.events:
         raise Refused(406, "Accept must allow application/json and text/event-stream.")
     return taken
+
+
+@lru_cache(maxsize=64)
+def _version(value: bytes | None) -> str | None:
+    return None if value is None else value.strip(b" \t").decode("latin-1")
 
 
 def _text(value: bytes | None) -> str | None:

@@ -106,7 +106,9 @@ class Reply:
         """
         self._exchange = exchange
         try:
-            await self._conclude(exchange, await call)
+            answer = await call
+            self._over = True
+            await self._answer(*answer)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if exchange.end is None or task is None or task.uncancel():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_app.catalog.snapshot import Entry, Listing
-from mcp_app.protocol import cursors, results
+from mcp_app.catalog.snapshot import Entry, Page
+from mcp_app.protocol import cursors, jsonrpc, results
 from mcp_app.protocol.cursors import Cursor
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.jsonrpc import JsonObject
@@ -15,19 +15,19 @@ LIST_TTL_MS = 60_000
 """Changes are announced to whoever listens, so a list may be kept for a minute."""
 
 
-async def tools(exchange: Exchange) -> JsonObject:
+async def tools(exchange: Exchange) -> bytes:
     return _page(exchange, "tools", "tools")
 
 
-async def resources(exchange: Exchange) -> JsonObject:
+async def resources(exchange: Exchange) -> bytes:
     return _page(exchange, "resources", "resources")
 
 
-async def templates(exchange: Exchange) -> JsonObject:
+async def templates(exchange: Exchange) -> bytes:
     return _page(exchange, "templates", "resourceTemplates")
 
 
-async def prompts(exchange: Exchange) -> JsonObject:
+async def prompts(exchange: Exchange) -> bytes:
     return _page(exchange, "prompts", "prompts")
 
 
@@ -37,14 +37,20 @@ def list_hint(exchange: Exchange, *, restricted: bool) -> results.CacheHint:
     return results.CacheHint(LIST_TTL_MS, public)
 
 
-def _page(exchange: Exchange, listing: str, member: str) -> JsonObject:
-    entries: Listing = exchange.catalog.listings[listing]
-    slug = exchange.catalog.server.slug
+def _page(exchange: Exchange, listing: str, member: str) -> bytes:
+    entries = exchange.catalog.listings[listing]
 
     def visible(entry: Entry[Any, Any]) -> bool:
         return exchange.may_see(entry.definition.permission)
 
     page = entries.page(exchange.revision, _place(exchange, listing), visible)
+    if page.result is None:
+        page.result = jsonrpc.write(_result(exchange, listing, member, page))
+    return page.result
+
+
+def _result(exchange: Exchange, listing: str, member: str, page: Page) -> JsonObject:
+    slug = exchange.catalog.server.slug
     result: JsonObject = {member: page.items}
     if page.next is not None:
         position, name = page.next
@@ -55,7 +61,7 @@ def _page(exchange: Exchange, listing: str, member: str) -> JsonObject:
         result,
         exchange.revision,
         exchange.catalog.server_info(exchange.revision),
-        list_hint(exchange, restricted=entries.restricted),
+        list_hint(exchange, restricted=exchange.catalog.listings[listing].restricted),
     )
 
 

@@ -191,7 +191,9 @@ def _encoded(exchange: Exchange, output: ToolOutput) -> bytes:
         result["structuredContent"] = output.structured
     if output.is_error:
         result["isError"] = True
-    if output.meta is not None:
-        result["_meta"] = dict(output.meta)
+    if output.meta is None:
+        # The rest is the same for every call: it was encoded once.
+        return jsonrpc.write(result)[:-1] + exchange.catalog.result_end(revision)
+    result["_meta"] = dict(output.meta)
     info = exchange.catalog.server_info(revision)
     return jsonrpc.write(results.complete(result, revision, info))
