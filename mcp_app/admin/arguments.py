@@ -23,7 +23,7 @@ _LINE = re.compile(
 class ArgumentsField(forms.CharField):
     """Lines in the form, a JSON list of arguments as the cleaned value."""
 
-    widget = forms.Textarea(attrs={"rows": 4, "cols": 80})
+    widget = forms.Textarea({"rows": 4, "class": "vLargeTextField"})
 
     def prepare_value(self, value: Any) -> str:
         return lines_from_arguments(value) if isinstance(value, list) else value or ""

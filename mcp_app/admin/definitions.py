@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -42,8 +43,8 @@ CHANGES: Fieldset = (
 ADVICE = {
     "tool": _("Put a parameter in double braces: Good morning, {{name}}."),
     "prompt": _(
-        "Most prompts are one text. Put what the person fills in in double braces: "
-        "Write an answer to order {{order}}."
+        "Most prompts are one text. Name the arguments that people fill in, and put "
+        "them into the text in double braces: Write an answer to order {{order}}."
     ),
     "template": _(
         "Put a name of the address pattern in double braces: Order {{number}}."
@@ -51,11 +52,20 @@ ADVICE = {
 }
 
 
+class SwitchedOn(admin.BooleanFieldListFilter):
+    """The filter under the word that the forms use."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.title = _("switched on")
+
+
 class DefinitionAdmin(LockingAdmin[Row]):
     """What the pages of all definitions share."""
 
-    list_display = ["name", "title", "kind", "tags", "enabled", "position", "updated"]
-    list_filter = ["enabled", "kind"]
+    list_display = ["name", "title", "kind", "tags", "switched_on", "updated"]
+    list_filter = [("enabled", SwitchedOn), "kind"]
+    prepopulated_fields = {"name": ["title"]}
     search_fields = ["name", "title", "description", "tags"]
     search_help_text = _("Searches names, titles, descriptions and tags.")
     show_full_result_count = False
@@ -69,6 +79,10 @@ class DefinitionAdmin(LockingAdmin[Row]):
     ) -> None:
         obj.updated_by_id = request.user.pk
         super().save_model(request, obj, form, change)
+
+    @admin.display(description=_("on"), boolean=True, ordering="enabled")
+    def switched_on(self, row: Row) -> bool:
+        return row.enabled
 
     @admin.action(description=_("Switch on"), permissions=["change"])
     def switch_on(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
@@ -98,10 +112,13 @@ def texts(*fields: str) -> Fieldset:
     return _("What clients see"), {"fields": [*fields, "description"]}
 
 
-def content(*fields: str, advice: Said = "") -> Fieldset:
+def content(*before: str, after: Sequence[str] = (), advice: Said = "") -> Fieldset:
     return (
         _("What it answers"),
-        {"fields": ["kind", "function", "text", *fields], "description": advice},
+        {
+            "fields": ["kind", "function", *before, "text", *after],
+            "description": advice,
+        },
     )
 
 
@@ -139,7 +156,7 @@ class ResourceAdmin(DefinitionAdmin[Resource]):
     search_fields = [*DefinitionAdmin.search_fields, "uri"]
     fieldsets = [
         texts("title", "name", "uri"),
-        content("upload", "mime_type"),
+        content(after=["upload", "mime_type"]),
         WHO,
         where("ttl_ms", "public"),
         more("annotations"),
@@ -163,7 +180,7 @@ class ResourceTemplateAdmin(DefinitionAdmin[ResourceTemplate]):
     search_fields = [*DefinitionAdmin.search_fields, "uri_template"]
     fieldsets = [
         texts("title", "name", "uri_template"),
-        content("mime_type", advice=ADVICE["template"]),
+        content(after=["mime_type"], advice=ADVICE["template"]),
         WHO,
         where("ttl_ms", "public"),
         more("annotations"),

@@ -47,8 +47,10 @@ from mcp_app.protocol.jsonrpc import JsonObject
 Row = TypeVar("Row", bound=WatchedRow)
 Defined = TypeVar("Defined", bound=DefinitionRow)
 
-SHORT = {"rows": 3, "cols": 80}
-LONG = {"rows": 10, "cols": 80}
+SHORT = {"rows": 3, "class": "vLargeTextField"}
+LONG = {"rows": 10, "class": "vLargeTextField"}
+JSON = {"rows": 4, "class": "vLargeTextField mcp-json", "spellcheck": "false"}
+LONG_JSON = {**JSON, "rows": 10}
 READ_BY_KINDS = {
     "annotations",
     "arguments",
@@ -66,10 +68,12 @@ READ_BY_KINDS = {
 """Fields whose own errors come before those of the kind."""
 WIDGETS = {
     "description": forms.Textarea(SHORT),
-    "icons": forms.Textarea(SHORT),
-    "annotations": forms.Textarea(SHORT),
-    "uri": forms.TextInput({"size": 80}),
-    "uri_template": forms.TextInput({"size": 80}),
+    "icons": forms.Textarea(JSON),
+    "annotations": forms.Textarea(JSON),
+    "input_schema": forms.Textarea(LONG_JSON),
+    "output_schema": forms.Textarea(LONG_JSON),
+    "uri": forms.TextInput({"class": "vLargeTextField"}),
+    "uri_template": forms.TextInput({"class": "vLargeTextField"}),
 }
 
 
@@ -88,6 +92,9 @@ class WatchedForm(TypedForm[Row]):
     WORDS: ClassVar[Words] = {}
 
     opened_version = forms.IntegerField(required=False, widget=forms.HiddenInput)
+
+    class Media:
+        css = {"all": ["mcp_app/admin.css"]}
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -127,7 +134,9 @@ class DefinitionForm(WatchedForm[Defined]):
 
     function = forms.CharField(required=False, widget=forms.Select)
     text = forms.CharField(required=False, strip=False, widget=forms.Textarea(LONG))
-    config = forms.CharField(required=False, strip=False, widget=forms.Textarea(LONG))
+    config = forms.CharField(
+        required=False, strip=False, widget=forms.Textarea(LONG_JSON)
+    )
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

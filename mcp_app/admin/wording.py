@@ -21,7 +21,7 @@ PROGRAM_NAME = _("What programs call it: letters, digits and _ - .")
 EVERY: Words = {
     "title": (_("Title"), _("What people see. A few words.")),
     "name": (_("Name"), _("What programs call it.")),
-    "kind": (_("What stands behind it"), ""),
+    "kind": (_("How it answers"), ""),
     "function": (
         _("Function"),
         _("For “Run a prepared function”: what developers registered."),
@@ -29,7 +29,7 @@ EVERY: Words = {
     "text": (_("Text"), _("For “Answer with a text”.")),
     "config": (
         _("Content as JSON"),
-        _("For contents that are more than one text, in place of the text box."),
+        _("For contents that are more than one text, in place of the text above."),
     ),
     "permission": (
         _("Permission"),
@@ -38,7 +38,7 @@ EVERY: Words = {
             "shop.view_order. Empty: everyone who may use the server."
         ),
     ),
-    "timeout": (_("Time"), _("In seconds. Empty: the site's usual time.")),
+    "timeout": (_("Time limit"), _("In seconds. Empty: the site's usual limit.")),
     "tags": (
         _("Tags"),
         _("Separated by spaces or commas. A server can offer only what has a tag."),
@@ -54,7 +54,7 @@ EVERY: Words = {
     ),
     "mime_type": (
         _("Type of contents"),
-        _("A media type, for example text/markdown. Empty: found out from the text."),
+        _("A media type, for example text/markdown. Empty: what the text or file is."),
     ),
     "annotations": (
         _("Annotations"),
@@ -73,7 +73,7 @@ EVERY: Words = {
 SERVER: Words = {
     "slug": (
         _("Address"),
-        _("The last part of /mcp/<address>. The server “default” answers at /mcp."),
+        _("What follows /mcp/ in its URL. The server “default” answers at /mcp."),
     ),
     "description": (
         _("Description"),
@@ -87,7 +87,7 @@ SERVER: Words = {
         ),
     ),
     "version": (_("Version"), _("Empty: the version of this software.")),
-    "website_url": (_("Web site"), _("For example https://shop.example.com/help.")),
+    "website_url": (_("Website"), _("For example https://shop.example.com/help.")),
     "access": (
         _("Who may come in"),
         _(
@@ -116,7 +116,11 @@ TOOL: Words = {
     ),
     "input_schema": (
         _("Parameters"),
-        _("JSON Schema. Empty: the function's own, or none for a text."),
+        _(
+            'JSON Schema, for example {"type": "object", "properties": {"name": '
+            '{"type": "string"}}, "required": ["name"]}. Empty: the function\'s own, '
+            "or none for a text."
+        ),
     ),
     "output_schema": (
         _("The answer's shape"),
@@ -156,10 +160,11 @@ PROMPT: Words = {
         _("Shown in the client's menu. One sentence."),
     ),
     "arguments": (
-        _("What the person fills in"),
+        _("Arguments"),
         _(
-            "One line for each, with * where it must be filled in: "
-            "“order* (Order number): The number on the bill”. A name is enough: “tone”."
+            "What the person fills in, one line for each, with * where it must be "
+            "filled in: “order* (Order number): The number on the bill”. A name is "
+            "enough: “tone”."
         ),
     ),
 }

@@ -61,7 +61,7 @@ class _Drain:
                 signal.signal(number, self.signalled)
                 # What C code waits for in the middle of a call goes on.
                 signal.siginterrupt(number, False)
-        self._wakeups = _Wakeups.held_back(self._process.loop, self._holds)
+        self._wakeups = _Wakeups.of(self._process.loop, self._holds)
 
     def replaced(self, number: int) -> Previous:
         """Give up, and return the handler that was there before."""
@@ -119,43 +119,50 @@ class _Wakeups:
     calls the handler that was added to it for that number.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        descriptor: int,
+        holds: Callable[[int], bool],
+    ) -> None:
         self._loop = loop
-        self._ours, self._pythons = socket.socketpair()
-        self._ours.setblocking(False)
-        self._pythons.setblocking(False)
-        self._loops = -1
+        self._descriptor = descriptor
+        self._holds = holds
+        self._pid = os.getpid()
+        self._reads, self._writes = socket.socketpair()
+        self._reads.setblocking(False)
+        self._writes.setblocking(False)
+        signal.set_wakeup_fd(self._writes.fileno(), warn_on_full_buffer=False)
+        loop.add_reader(self._reads, self._read)
 
     @classmethod
-    def held_back(
+    def of(
         cls, loop: asyncio.AbstractEventLoop, holds: Callable[[int], bool]
     ) -> _Wakeups | None:
-        """Take the loop's place; None where the loop handles no signals itself."""
-        loops = signal.set_wakeup_fd(-1)
-        if loops == -1:
-            return None
-        made = cls(loop)
-        made._loops = loops
-        signal.set_wakeup_fd(made._pythons.fileno(), warn_on_full_buffer=False)
-        loop.add_reader(made._ours, made._read, holds)
-        return made
+        """Take the loop's place; None where no loop handles signals itself."""
+        descriptor = signal.set_wakeup_fd(-1)
+        return None if descriptor == -1 else cls(loop, descriptor, holds)
 
     def hand_on(self, number: int) -> None:
         """Let the loop know of a signal."""
         with contextlib.suppress(OSError):
-            os.write(self._loops, bytes([number]))
+            os.write(self._descriptor, bytes([number]))
 
     def close(self) -> None:
         """Give the place back, unless somebody else has it."""
+        here = self._pid == os.getpid()
         current = signal.set_wakeup_fd(-1)
-        ours = current == self._pythons.fileno()
-        signal.set_wakeup_fd(self._loops if ours else current)
-        if not self._loop.is_closed():
-            self._loop.remove_reader(self._ours)
-        self._ours.close()
-        self._pythons.close()
+        if current != self._writes.fileno():
+            signal.set_wakeup_fd(current)
+        elif here:
+            signal.set_wakeup_fd(self._descriptor)
+        # A fork shares its parent's selector, and must leave it alone.
+        if here and not self._loop.is_closed():
+            self._loop.remove_reader(self._reads)
+        self._reads.close()
+        self._writes.close()
 
-    def _read(self, holds: Callable[[int], bool]) -> None:
-        for number in self._ours.recv(4096):
-            if not holds(number):
+    def _read(self) -> None:
+        for number in self._reads.recv(4096):
+            if not self._holds(number):
                 self.hand_on(number)
