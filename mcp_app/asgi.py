@@ -41,16 +41,19 @@ class Switch:
         base = self._base
         if base is None:
             return None
-        path: str = scope["path"]
-        root: str = scope.get("root_path", "")
-        if root and path.startswith(root):
-            path = path[len(root) :]
-        if path == base:
+        path = _below(scope.get("root_path", ""), scope["path"])
+        if path in (base, base + "/"):
             return DEFAULT_SLUG
         if not path.startswith(base + "/"):
             return None
-        rest = path[len(base) + 1 :].removesuffix("/")
-        return None if "/" in rest else rest or DEFAULT_SLUG
+        slug = path[len(base) + 1 :].removesuffix("/")
+        return None if not slug or "/" in slug else slug
+
+
+def _below(root: str, path: str) -> str:
+    """Return a path without the root path, which some servers leave in it."""
+    prefix = root.rstrip("/")
+    return path[len(prefix) :] if path.startswith(prefix + "/") else path
 
 
 def application(site: Application) -> Application:

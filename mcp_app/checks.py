@@ -5,7 +5,7 @@ Under `check --deploy --tag mcp` the unsafe settings are errors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.apps import AppConfig
@@ -25,19 +25,29 @@ def check_settings(
     app_configs: Sequence[AppConfig] | None, **_: Any
 ) -> list[checks.CheckMessage]:
     """Report keys of `MCP` that do not exist, and values that cannot be used."""
-    given = getattr(settings, "MCP", {})
-    if not isinstance(given, dict):
-        return [checks.Error("MCP must be a dict.", id="mcp_app.E001")]
-    found: list[checks.CheckMessage] = [
+    try:
+        current = conf.current()
+    except ImproperlyConfigured as error:
+        return [checks.Error(str(error), id="mcp_app.E001")]
+    wrong = conf.problems(current)
+    return [
+        *_unknown(getattr(settings, "MCP", {})),
+        *(checks.Error(sentence, id="mcp_app.E002") for sentence in wrong),
+        # Values of the wrong type are told of; nothing more can be said of them.
+        *(() if wrong else _unusable(current)),
+    ]
+
+
+def _unknown(given: Mapping[str, object]) -> list[checks.CheckMessage]:
+    return [
         checks.Warning(sentence, id="mcp_app.W001")
         for sentence in conf.unknown_keys(given)
     ]
-    try:
-        current = conf.current()
-    except (ImproperlyConfigured, TypeError) as error:
-        return [*found, checks.Error(str(error), id="mcp_app.E002")]
+
+
+def _unusable(current: conf.McpSettings) -> list[checks.CheckMessage]:
     paths = [*current.authentication.values(), *current.around]
-    return [*found, *_unimportable(paths), *_short_keys(current.state_keys)]
+    return [*_unimportable(paths), *_short_keys(current.state_keys)]
 
 
 def _unimportable(paths: Sequence[str]) -> list[checks.CheckMessage]:

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_type_hints
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -85,6 +85,54 @@ KEYS: tuple[str, ...] = tuple(each.name.upper() for each in fields(McpSettings))
 LIMITS: tuple[str, ...] = tuple(each.name for each in fields(Limits))
 
 
+def problems(current: McpSettings) -> list[str]:
+    """Return a sentence for each value that its key cannot have."""
+    return [
+        *_mistyped("MCP", current),
+        *_mistyped('MCP["LIMITS"]', current.limits),
+        *_not_positive("MCP", current, ["threads"]),
+        *_not_positive('MCP["LIMITS"]', current.limits, LIMITS),
+    ]
+
+
+def _mistyped(place: str, value: McpSettings | Limits) -> list[str]:
+    return [
+        f"{place}[{_key(name)}] is {_shown(name, given)}: {problem}."
+        for name, shape in get_type_hints(type(value)).items()
+        for given in [getattr(value, name)]
+        for problem in _type_problems(shape, given)
+    ]
+
+
+def _shown(name: str, value: object) -> str:
+    return "not as it must be" if name == "state_keys" else repr(value)
+
+
+def _type_problems(shape: Any, value: object) -> list[str]:
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - takes a while
+
+    try:
+        TypeAdapter(shape).validate_python(value, strict=True)
+    except ValidationError as error:
+        # Of a union each member has its say: one sentence is enough.
+        return [error.errors()[0]["msg"]]
+    return []
+
+
+def _not_positive(
+    place: str, value: McpSettings | Limits, names: Sequence[str]
+) -> list[str]:
+    return [
+        f"{place}[{_key(name)}] is {number}: it must be greater than 0."
+        for name in names
+        if type(number := getattr(value, name)) in (int, float) and number <= 0
+    ]
+
+
+def _key(name: str) -> str:
+    return f'"{name.upper()}"'
+
+
 def unknown_keys(given: Mapping[str, object]) -> list[str]:
     """Return a sentence for each key of `MCP` that does not exist."""
     return [
@@ -119,6 +167,8 @@ def _limits(given: object) -> Limits:
 def current() -> McpSettings:
     """Return the settings in force; unknown keys are left to the system check."""
     given: Mapping[str, Any] = getattr(settings, "MCP", {})
+    if not isinstance(given, Mapping):
+        raise ImproperlyConfigured(f"MCP is {given!r}: it must be a dict.")
     named = {key.lower(): value for key, value in given.items() if key in KEYS}
     if "limits" in named:
         named["limits"] = _limits(named["limits"])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mcp_app.interface.principal import AuthenticationRequest, Principal
     from mcp_app.process.runtime import Process
     from tests.asgi_client import Client
+    from tests.behaviours import Stage
     from tests.wire.middleware import WireCheck
 
 Counts: TypeAlias = dict[str, int]
@@ -172,14 +173,16 @@ async def process(
     from mcp_app.pools.database import writer  # noqa: PLC0415
     from mcp_app.process import runtime  # noqa: PLC0415
     from mcp_app.transports.endpoint import doors  # noqa: PLC0415
-    from tests.behaviours import registry  # noqa: PLC0415
+    from tests.behaviours import new_stage, registry  # noqa: PLC0415
 
+    scene = new_stage()
     settings.MCP = {"AUTHENTICATION": {"header": "tests.serving.by_header"}, **mcp}
     doors.forget()
     runtime._current = current = runtime.Process(registry)
     _warm(current)
     yield current
     _warmth.update(catalogs=current._catalogs, marker=current._announcements._marker)
+    scene.released_thread.set()
     await _nothing_left(current)
     runtime._current = None
     current.threads.close()
@@ -215,6 +218,14 @@ async def _nothing_left(current: Process) -> None:
 def _erase_traces() -> None:
     for model in _traces():
         model._default_manager.all().delete()
+
+
+@pytest.fixture
+def stage(process: Process) -> Stage:
+    """Where the test meets the tools that wait for it."""
+    from tests import behaviours  # noqa: PLC0415
+
+    return behaviours.stage()
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from mcp_app.admin.wording import (
     RESOURCE_TEMPLATE,
     SERVER,
     TOOL,
+    Said,
     Words,
 )
 from mcp_app.catalog.errors import RegistrationError
@@ -49,8 +50,8 @@ Defined = TypeVar("Defined", bound=DefinitionRow)
 
 SHORT = {"rows": 3, "class": "vLargeTextField"}
 LONG = {"rows": 10, "class": "vLargeTextField"}
-JSON = {"rows": 4, "class": "vLargeTextField mcp-json", "spellcheck": "false"}
-LONG_JSON = {**JSON, "rows": 10}
+JSON = {"rows": 5, "class": "vLargeTextField mcp-json", "spellcheck": "false"}
+LONG_JSON = {**JSON, "rows": 8}
 READ_BY_KINDS = {
     "annotations",
     "arguments",
@@ -223,12 +224,13 @@ class DefinitionForm(WatchedForm[Defined]):
             return {"config": self.instance.config}
         return {"text": text}
 
-    def _function_choices(self) -> list[tuple[str, str]]:
+    def _function_choices(self) -> list[tuple[str, Said]]:
         keys = sorted(mcp.functions)
         chosen = self.initial.get("function", "")
         if chosen and chosen not in keys:
             keys.append(chosen)
-        return [("", "---------"), *((key, _function_label(key)) for key in keys)]
+        none: Said = "---------" if keys else _("Developers have registered none")
+        return [("", none), *((key, _function_label(key)) for key in keys)]
 
 
 def _function_label(key: str) -> str:

@@ -39,18 +39,20 @@ class Permissions:
         if not principal.user_id:
             return NOTHING
         now = time.monotonic()
-        kept = self._kept.get(principal.user_id)
+        keep = self._kept
+        kept = keep.get(principal.user_id)
         if kept is not None and now - kept[0] < HARD_AGE:
             return kept[1]
         rights = await reader.run(_read, principal.user_id)
-        if len(self._kept) >= KEPT:
-            self._kept.clear()
-        self._kept[principal.user_id] = (now, rights)
+        if len(keep) >= KEPT:
+            keep.clear()
+        keep[principal.user_id] = (now, rights)
         return rights
 
     def forget(self) -> None:
         """Read all rights again at their next use."""
-        self._kept.clear()
+        # Another dict: what is being read at this moment must not be kept.
+        self._kept = {}
 
 
 class UserRows:

@@ -7,13 +7,11 @@ and a name that the settings lack closes the server.
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TypeAlias
 
-from asgiref.sync import sync_to_async
-from django.db import close_old_connections
 from django.utils.module_loading import import_string
 
 from mcp_app.conf import mcp_settings
@@ -23,16 +21,16 @@ from mcp_app.interface.principal import (
     Principal,
 )
 from mcp_app.interface.server import ServerDefinition
+from mcp_app.pools.database import OUTAGES, authenticators, unavailable
 from mcp_app.protocol.errors import Refused
 
 Authenticate: TypeAlias = Callable[
     [AuthenticationRequest], Principal | Awaitable[Principal | None] | None
 ]
 
-CHALLENGE: Mapping[str, str] = {"WWW-Authenticate": 'Bearer realm="mcp"'}
+logger = logging.getLogger("mcp_app.auth")
 
-_threads = ThreadPoolExecutor(4, thread_name_prefix="mcp-authentication")
-"""Authentication never waits for a thread of user code."""
+CHALLENGE: Mapping[str, str] = {"WWW-Authenticate": 'Bearer realm="mcp"'}
 
 
 @cache
@@ -47,14 +45,29 @@ async def principal(
     """Return who is asking; raise 401 where nobody may ask like this."""
     if server.public:
         return Principal.ANONYMOUS
-    for name in server.access:
-        path = mcp_settings.authentication.get(name)
-        if path is None:
-            break
-        found = await _authenticated(_imported(path), request)
+    for authenticate in _callables(server):
+        found = await _authenticated(authenticate, request)
         if found is not None:
             return found
     raise _unauthenticated("Authentication is needed.")
+
+
+def _callables(server: ServerDefinition) -> list[Authenticate]:
+    """Return what may authenticate, in its order; nothing where a name is unknown."""
+    known = mcp_settings.authentication
+    unknown = [name for name in server.access if name not in known]
+    if unknown:
+        _tell_closed(server.slug, ", ".join(map(repr, unknown)))
+        return []
+    return [_imported(known[name]) for name in server.access]
+
+
+@cache
+def _tell_closed(slug: str, names: str) -> None:
+    """Log it once, not for each request."""
+    logger.error(
+        "The server %r is closed: the settings have no authentication %s.", slug, names
+    )
 
 
 async def _authenticated(
@@ -62,22 +75,19 @@ async def _authenticated(
 ) -> Principal | None:
     try:
         if inspect.iscoroutinefunction(authenticate):
-            found: Principal | None = await authenticate(request)
-            return found
-        in_thread = sync_to_async(_blocking, thread_sensitive=False, executor=_threads)
-        return await in_thread(authenticate, request)
+            found = await authenticate(request)
+        else:
+            found = await authenticators.run(authenticate, request)
+            found = await found if inspect.isawaitable(found) else found
     except AuthenticationFailed as error:
         raise _unauthenticated(str(error) or "Authentication failed.") from None
-
-
-def _blocking(
-    authenticate: Authenticate, request: AuthenticationRequest
-) -> Principal | None:
-    close_old_connections()
-    try:
-        return authenticate(request)  # type: ignore[return-value]
-    finally:
-        close_old_connections()
+    except OUTAGES as error:
+        raise unavailable() from error
+    if not isinstance(found, Principal | None):
+        raise TypeError(
+            f"{authenticate!r} returned {found!r}: it must return a Principal or None."
+        )
+    return found
 
 
 def _unauthenticated(message: str) -> Refused:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from mcp_app.interface.principal import Principal
 from mcp_app.interface.questions import (
@@ -20,6 +20,7 @@ from mcp_app.interface.questions import (
     Sampled,
     SamplingMessage,
 )
+from mcp_app.protocol import negotiation
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
@@ -28,20 +29,8 @@ Form = TypeVar("Form")
 Returned = TypeVar("Returned")
 Arguments = ParamSpec("Arguments")
 
-Level: TypeAlias = Literal[
-    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
-]
-LEVELS: tuple[Level, ...] = (
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
-)
-"""The syslog levels of RFC 5424, least severe first (server/utilities/logging)."""
+Level: TypeAlias = negotiation.Level
+LEVELS = negotiation.LEVELS
 
 User: TypeAlias = "AbstractBaseUser"
 """A row of the site's user model."""

@@ -28,7 +28,14 @@ Returned = TypeVar("Returned")
 Arguments = ParamSpec("Arguments")
 Work = Callable[[], None]
 
+OUTAGES = (OperationalError, InterfaceError)
+"""What Django raises where a database cannot be reached, or cannot answer."""
 RETRY_SECONDS = 5
+
+
+def unavailable() -> Unavailable:
+    """Return the answer to a request that needs the database in an outage."""
+    return Unavailable("The database cannot be reached.", retry_after=RETRY_SECONDS)
 
 
 class DatabaseThreads:
@@ -65,10 +72,8 @@ class DatabaseThreads:
         self._put(partial(settle, loop, future, partial(_with_connections, call)))
         try:
             return await future
-        except (OperationalError, InterfaceError) as error:
-            raise Unavailable(
-                "The database cannot be reached.", retry_after=RETRY_SECONDS
-            ) from error
+        except OUTAGES as error:
+            raise unavailable() from error
 
     def close(self) -> None:
         """End the threads and their connections when their work is done."""

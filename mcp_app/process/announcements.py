@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,6 +11,8 @@ from mcp_app.pools.database import writer
 from mcp_app.streams.listeners import Listeners
 from mcp_app.wakeup import changes
 from mcp_app.wakeup.news import News, NewsReader
+
+logger = logging.getLogger("mcp_app.process")
 
 
 class Announcements:
@@ -30,6 +33,8 @@ class Announcements:
     def announce(self, news: News) -> None:
         """Tell the streams, each change once."""
         self._reader.seen(news)
+        if news.everything:
+            self._listeners.announce_everything()
         for what, server in news.topics():
             self._listeners.announce(what, server)
 
@@ -44,4 +49,9 @@ class Announcements:
     def keep(self, task: asyncio.Future[Any]) -> None:
         """Hold a task until it is done: the loop alone would let it go."""
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Future[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.warning("Something beside the requests failed: %s", error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Awaitable, Callable
 
@@ -20,6 +21,8 @@ logger = logging.getLogger("mcp_app.process")
 
 FRESHNESS = 1.0
 TIMEOUT = 2.0
+RETRY = 0.25
+"""In an outage so many seconds pass from one check to the next."""
 
 
 class Gate:
@@ -30,6 +33,7 @@ class Gate:
         self._started = float("-inf")
         self._running: asyncio.Task[bool] | None = None
         self._running_since = float("-inf")
+        self._failed = float("-inf")
 
     def fresh(self, arrived: float) -> bool:
         """Whether a request that arrived then (monotonic) may be served at once."""
@@ -38,13 +42,17 @@ class Gate:
     async def wait(self, arrived: float) -> None:
         """Wait until the caches are fresh for the request; raise `Unavailable`."""
         while not self.fresh(arrived):
-            if not await self._joined(arrived):
-                raise Unavailable("The database cannot be reached.", retry_after=5)
+            if self._failed > arrived - RETRY or not await self._joined(arrived):
+                seconds = random.randint(5, 15)  # noqa: S311 - no secret
+                raise Unavailable(
+                    "The database cannot be reached.", retry_after=seconds
+                )
 
     def expire(self) -> None:
         """Let the next request wait for a new check."""
         self._started = float("-inf")
         self._running_since = float("-inf")
+        self._failed = float("-inf")
 
     async def _joined(self, arrived: float) -> bool:
         running = self._running
@@ -63,8 +71,10 @@ class Gate:
         try:
             async with asyncio.timeout(TIMEOUT):
                 await self._check()
-        except (DatabaseError, TimeoutError) as error:
-            logger.warning("A check of the database failed: %s", error)
+        except (DatabaseError, TimeoutError, Unavailable) as error:
+            reason = error.__cause__ or error
+            logger.warning("A check of the database failed: %r", reason)
+            self._failed = time.monotonic()
             return False
         self._started = started
         return True

@@ -11,6 +11,7 @@ from django.db import Error as DatabaseError
 
 from mcp_app.conf import Limits
 from mcp_app.pools.database import writer
+from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.expiry import remove_expired
 from mcp_app.wakeup.changes import prune
 
@@ -43,8 +44,9 @@ class Janitor:
         try:
             await writer.run(remove_expired, self._limits)
             await writer.run(prune)
-        except DatabaseError as error:
-            logger.warning("The janitor could not reach the database: %s", error)
+        except (DatabaseError, Unavailable) as error:
+            reason = error.__cause__ or error
+            logger.warning("The janitor could not reach the database: %r", reason)
 
     def _later(self) -> None:
         delay = EVERY * random.uniform(0.9, 1.1)  # noqa: S311 - no secret

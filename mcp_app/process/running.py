@@ -59,7 +59,7 @@ class RunningCalls:
 
     async def run(self, exchange: Exchange, work: Work, waiting: Waiting) -> Answer:
         """Run a request here: where leaving is cancelling, no other task is needed."""
-        self._begin(exchange, waiting, asyncio.current_task())
+        self._begin(exchange, waiting, asyncio.current_task(self._loop))
         try:
             return await work
         finally:

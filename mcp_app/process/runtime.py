@@ -39,6 +39,7 @@ logger = logging.getLogger("mcp_app.process")
 
 LAST_WORDS = 1.0
 """Seconds in which the ends of streams and calls may still be sent at a stop."""
+LAST_BYTES = 0.1
 
 
 class Process:
@@ -46,6 +47,8 @@ class Process:
 
     def __init__(self, registry: Registry = mcp) -> None:
         self.loop = asyncio.get_running_loop()
+        self.thread = threading.get_ident()
+        self.lenient = mcp_settings.lenient
         self.registry = registry
         self.stopping = False
         self.limits = mcp_settings.limits
@@ -94,7 +97,7 @@ class Process:
 
     def refuse_if_stopping(self) -> None:
         if self.stopping:
-            raise Unavailable("This process is stopping.", retry_after=2)
+            raise Unavailable("This process is stopping.", retry_after=_soon())
 
     async def _check(self) -> None:
         """Bring the caches up to date, with one statement where nothing changed."""
@@ -108,6 +111,7 @@ class Process:
 
     def listen(self, listener: Listener) -> None:
         """Open a stream; raise 503 or 429 where there are as many as there may be."""
+        self.refuse_if_stopping()
         if self.limits.rates:
             self._check_streams(listener)
         self.listeners.add(listener)
@@ -177,7 +181,7 @@ class Process:
         """Refuse new work, end the streams, and give running calls their time."""
         self.stopping = True
         for listener in self.listeners:
-            listener.end(retry_ms=random.randint(2_000, 5_000))  # noqa: S311
+            listener.end(retry_ms=1_000 * _soon())
         deadline = self.loop.time() + self.limits.drain
         while self.running and self.loop.time() < deadline:
             await asyncio.sleep(0.05)
@@ -186,6 +190,8 @@ class Process:
         deadline = self.loop.time() + LAST_WORDS
         while (self.running or self.listeners) and self.loop.time() < deadline:
             await asyncio.sleep(0.02)
+        # A call is over before its answer is sent, and some servers cut what is left.
+        await asyncio.sleep(LAST_BYTES)
 
     def close(self) -> None:
         """Let go of threads and connections."""
@@ -193,6 +199,11 @@ class Process:
         self.threads.close()
         reader.close()
         writer.close()
+
+
+def _soon() -> int:
+    """Return after how many seconds to come back: not all clients at once."""
+    return random.randint(2, 5)  # noqa: S311 - no secret
 
 
 def _too_many(limit: int, what: str) -> Unavailable:
@@ -219,11 +230,18 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def process() -> Process:
-    """Return the process of the running loop; a fork or a new loop gets its own."""
+    """Return the process of the running loop; a fork or a new loop gets its own.
+
+    To ask for the running loop is a system call (CPython 3.11): a loop that runs in
+    this thread is the running one.
+    """
     global _current  # noqa: PLW0603 - one per OS process is what this is
-    loop = asyncio.get_running_loop()
     current = _current
-    if current is None or current.loop is not loop:
+    if (
+        current is None
+        or current.thread != threading.get_ident()
+        or not current.loop.is_running()
+    ):
         with _lock:
             current = _current = Process()
         install_drain(current)

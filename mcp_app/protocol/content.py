@@ -6,6 +6,7 @@ A block that a revision does not know becomes a text block that says the same
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
 
 Role = Literal["user", "assistant"]
 Theme = Literal["light", "dark"]
+
+
+_MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?:\s*;.*)?", re.ASCII)
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!-~]+")
+
+
+def _check_uri(uri: str) -> None:
+    if not _URI.fullmatch(uri):
+        raise ValueError(f"{uri[:200]!r} is no absolute URI (RFC 3986).")
 
 
 def _without_none(**members: object) -> JsonObject:
@@ -31,6 +41,14 @@ class Icon:
     mime_type: str | None = None
     sizes: Sequence[str] | None = None
     theme: Theme | None = None
+
+    def __post_init__(self) -> None:
+        # Clients must refuse every other scheme (basic, "Icons").
+        if not self.src.startswith(("https://", "data:image/")):
+            raise ValueError(
+                f"The src of an icon is an https: or a data:image/ URI, not "
+                f"{self.src[:80]!r}."
+            )
 
     def to_wire(self) -> JsonObject:
         return _without_none(
@@ -93,6 +111,10 @@ class _Media(Block):
     data: bytes
     mime_type: str
 
+    def __post_init__(self) -> None:
+        if not _MEDIA_TYPE.fullmatch(self.mime_type):
+            raise ValueError(f"{self.mime_type!r} is no media type, like image/png.")
+
     def members(self) -> JsonObject:
         return {
             "data": b64encode(self.data).decode("ascii"),
@@ -130,6 +152,9 @@ class ResourceLink(Block):
     mime_type: str | None = None
     size: int | None = None
     icons: Sequence[Icon] | None = None
+
+    def __post_init__(self) -> None:
+        _check_uri(self.uri)
 
     def members(self) -> JsonObject:
         return _without_none(
@@ -184,6 +209,9 @@ class EmbeddedResource(Block):
 
     type = "resource"
     resource: ResourceContents
+
+    def __post_init__(self) -> None:
+        _check_uri(self.resource.uri)
 
     def as_text(self) -> str:
         return self.resource.text or f"<{self.resource.uri}>"
@@ -244,9 +272,15 @@ def _to_wire(block: Block, revision: Revision, known: frozenset[str]) -> JsonObj
     return wire
 
 
+def _embedded(contents: ResourceContents, revision: Revision) -> JsonObject:
+    """Return contents with a media type: nobody has listed it before."""
+    kind = "application/octet-stream" if contents.text is None else "text/plain"
+    return {"mimeType": kind, **contents.to_wire(revision)}
+
+
 def _own_members(block: Block, revision: Revision) -> JsonObject:
     if isinstance(block, EmbeddedResource):
-        return {"resource": block.resource.to_wire(revision)}
+        return {"resource": _embedded(block.resource, revision)}
     if isinstance(block, ToolResult):
         return _without_none(
             toolUseId=block.tool_use_id,

@@ -86,7 +86,7 @@ class InvalidParams(ProtocolError):
 
 
 class IncompleteMeta(InvalidParams):
-    """A request of the stateless era lacks a required `_meta` field."""
+    """A request of the stateless era lacks a `_meta` field, or has a wrong one."""
 
     http_status = 400
 

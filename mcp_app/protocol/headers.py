@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import overload
 
 from mcp_app.protocol.errors import HeaderMismatch, ProtocolError, Refused
 from mcp_app.protocol.jsonrpc import Path, place
@@ -49,13 +50,21 @@ class Headers:
         if len(self.raw) != len(pairs):
             self.raw = _combined(pairs)
 
-    def get(self, name: bytes) -> str | None:
-        """The value without surrounding white space, or None; one byte a character.
+    @overload
+    def get(self, name: bytes | str) -> str | None: ...
+    @overload
+    def get(self, name: bytes | str, default: str) -> str: ...
+    def get(self, name: bytes | str, default: str | None = None) -> str | None:
+        """The value without surrounding white space, or `default`.
 
-        A header that stood several times has its values joined with commas.
+        A name may be a string in any case, or bytes in lower case.  One byte is one
+        character; a header that stood several times has its values joined with
+        commas.
         """
+        if isinstance(name, str):
+            name = name.lower().encode("latin-1")
         value = self.raw.get(name)
-        return None if value is None else value.strip(b" \t").decode("latin-1")
+        return default if value is None else value.strip(b" \t").decode("latin-1")
 
 
 def _combined(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

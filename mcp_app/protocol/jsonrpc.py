@@ -239,10 +239,13 @@ def _write(value: object, options: int) -> bytes:
     except JSONEncodeError:
         return dumps(_plain(value, ()), option=options)
     # orjson writes NaN and Infinity as null; only a look at the value tells them
-    # from None, and only where there is a null at all.
-    if b"null" in text and not _is_plain(value):
+    # from None.  In a long text the look is quicker than to find out if one is there.
+    if (len(text) > _LONG or b"null" in text) and not _is_plain(value):
         _plain(value, ())
     return text
+
+
+_LONG = 2_048
 
 
 def _is_plain(value: object) -> bool:

@@ -6,7 +6,7 @@ A message is stateless when its `_meta` names a protocol version, or when its
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from mcp_app.protocol.errors import (
     HeaderMismatch,
@@ -14,11 +14,13 @@ from mcp_app.protocol.errors import (
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
+    ProtocolError,
     UnsupportedProtocolVersion,
 )
 from mcp_app.protocol.headers import check_routing
 from mcp_app.protocol.revisions import (
     LATEST_STATEFUL,
+    REVISIONS,
     STATEFUL,
     STATELESS,
     SUPPORTED_VERSIONS,
@@ -40,16 +42,27 @@ SERVER_INFO = PREFIX + "serverInfo"
 
 VERSION_HEADER = b"mcp-protocol-version"
 
+Level: TypeAlias = Literal[
+    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
+]
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""The syslog levels of RFC 5424, least severe first (server/utilities/logging)."""
+
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The member of `params` that `Mcp-Name` mirrors."""
 
 
 def meta_of(params: JsonObject) -> JsonObject | None:
-    """Return `_meta`, None where it is absent; raise where it is no object."""
+    """Return `_meta`, None where it is absent; raise where it is no `_meta`."""
     meta = params.get("_meta")
-    if meta is None or type(meta) is dict:
-        return meta
-    raise InvalidParams("_meta must be an object.")
+    if meta is None:
+        return None
+    if type(meta) is not dict:
+        raise InvalidParams("_meta must be an object.")
+    token = meta.get("progressToken")
+    if token is not None and type(token) is not str and type(token) is not int:
+        raise InvalidParams("_meta.progressToken must be a string or an integer.")
+    return meta
 
 
 def is_stateless(params: JsonObject, version_header: str | None) -> bool:
@@ -68,13 +81,13 @@ def check_stateless(
     `header` is the value of `MCP-Protocol-Version`.  The order is: header against
     body, version, `_meta`, headers that are missing, method.
     """
-    meta = meta_of(request.params) or {}
+    try:
+        meta = meta_of(request.params) or {}
+    except InvalidParams as error:
+        raise IncompleteMeta(error.message) from None
     named = meta.get(PROTOCOL_VERSION)
     if header is not None and named is not None and header != named:
-        raise HeaderMismatch(
-            f"Header mismatch: MCP-Protocol-Version header value {header!r} does not"
-            f" match body value {named!r}"
-        )
+        raise _contradicting(header, named)
     revision = _stateless_revision(named if header is None else header)
     check_meta(meta)
     if header is None:
@@ -87,21 +100,41 @@ def check_stateless(
     return revision, meta
 
 
+def _contradicting(header: str, named: object) -> ProtocolError:
+    if type(named) is not str:
+        return _unnamed()
+    return HeaderMismatch(
+        f"Header mismatch: MCP-Protocol-Version header value {header!r} does not"
+        f" match body value {named!r}"
+    )
+
+
+def _unnamed() -> IncompleteMeta:
+    return IncompleteMeta(f"_meta must have {PROTOCOL_VERSION!r}, a string.")
+
+
 def _stateless_revision(version: object) -> Revision:
-    revision = STATELESS.get(version) if isinstance(version, str) else None
+    if type(version) is not str:
+        raise _unnamed()
+    revision = STATELESS.get(version)
     if revision is None:
-        raise UnsupportedProtocolVersion(str(version), SUPPORTED_VERSIONS)
+        raise UnsupportedProtocolVersion(version, SUPPORTED_VERSIONS)
     return revision
 
 
 def check_meta(meta: JsonObject) -> None:
-    """Raise unless the required fields of a stateless request are there."""
+    """Raise unless `_meta` is that of a stateless request (basic, `_meta`)."""
     if type(meta.get(PROTOCOL_VERSION)) is not str:
-        raise IncompleteMeta(f"_meta must have {PROTOCOL_VERSION!r}, a string.")
+        raise _unnamed()
     if type(meta.get(CLIENT_CAPABILITIES)) is not dict:
         raise IncompleteMeta(f"_meta must have {CLIENT_CAPABILITIES!r}, an object.")
     if CLIENT_INFO in meta:
         check_implementation(meta[CLIENT_INFO], f"_meta[{CLIENT_INFO!r}]")
+    if LOG_LEVEL in meta and meta[LOG_LEVEL] not in LEVELS:
+        raise IncompleteMeta(
+            f"_meta[{LOG_LEVEL!r}] is {meta[LOG_LEVEL]!r:.80}: it must be one of"
+            f" {', '.join(LEVELS)}."
+        )
 
 
 def check_implementation(value: object, place: str) -> None:
@@ -111,6 +144,12 @@ def check_implementation(value: object, place: str) -> None:
     for member in ("name", "version"):
         if type(value.get(member)) is not str:
             raise IncompleteMeta(f"{place} must have {member!r}, a string.")
+
+
+def check_version_header(header: str | None) -> None:
+    """Raise where the header names no revision that is spoken here."""
+    if header is not None and header not in REVISIONS:
+        raise UnsupportedProtocolVersion(header, SUPPORTED_VERSIONS)
 
 
 def check_session_version(revision: Revision, header: str | None) -> None:

@@ -24,6 +24,7 @@ from mcp_app.server.clock import CallClock
 from mcp_app.server.context import AsyncFace, CallCore, SyncFace, current_call
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.invocation import report_exception
+from mcp_app.server.round_trip import check_retry
 
 Output = TypeVar("Output")
 
@@ -44,14 +45,14 @@ async def run(
     (`exchange.end` says how).
     """
     made = convert or runnable.convert
+    if "requestState" in exchange.params or "inputResponses" in exchange.params:
+        check_retry(exchange)
     if runnable.style == "inline":
         return made(runnable.run(**arguments))
     adapters = exchange.adapters
     seconds = entry.definition.timeout or adapters.limits.tool_timeout
     clock = CallClock(adapters.loop, seconds, lambda: exchange.stop(End.TIMED_OUT))
     core = CallCore(exchange, clock)
-    if "requestState" in exchange.params or "inputResponses" in exchange.params:
-        core.round_trip.check_retry()
     if runnable.context is not None:
         face = SyncFace if runnable.style == "sync" else AsyncFace
         arguments[runnable.context] = face(core)
@@ -88,6 +89,9 @@ def incapable(exchange: Exchange, error: ClientCannot) -> ProtocolError:
     """Return the revision's error for a client that lacks a capability."""
     if exchange.revision.stateless and error.required:
         return MissingClientCapability(error.message, error.required)
+    if exchange.revision.stateless:
+        # What no client can declare is no fault of its request.
+        return InternalError(error.message)
     refusal = InvalidRequest(error.message)
     refusal.http_status = 200
     return refusal

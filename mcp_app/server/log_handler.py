@@ -7,6 +7,7 @@ and the handler's name at the loggers whose records are to be forwarded.
 from __future__ import annotations
 
 import logging
+from copy import copy
 
 from mcp_app.interface.context import Level
 from mcp_app.server.context import current_call
@@ -27,6 +28,13 @@ def level_of(number: int) -> Level:
     return "debug"
 
 
+def _without_traceback(record: logging.LogRecord) -> logging.LogRecord:
+    """Return what may leave the server (server/utilities/logging, "Security")."""
+    shown = copy(record)
+    shown.exc_info = shown.exc_text = shown.stack_info = None
+    return shown
+
+
 class ClientHandler(logging.Handler):
     """Sends records made while a call runs as log messages to its client.
 
@@ -39,6 +47,7 @@ class ClientHandler(logging.Handler):
         if core is None or record.name.partition(".")[0] == "mcp_app":
             return
         try:
-            core.log(level_of(record.levelno), self.format(record), record.name)
+            said = self.format(_without_traceback(record))
+            core.log(level_of(record.levelno), said, record.name)
         except Exception:
             self.handleError(record)

@@ -6,13 +6,16 @@ stateless era it ends the request, and the answer comes with the retry.
 
 from __future__ import annotations
 
+import secrets
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from mcp_app.catalog import forms
+from mcp_app.interface import rules
 from mcp_app.interface.context import Answer, Client
 from mcp_app.interface.errors import ClientCannot, ClientRefused
 from mcp_app.interface.questions import (
@@ -27,7 +30,6 @@ from mcp_app.interface.questions import (
     Roots,
     Sample,
     Sampled,
-    SamplingMessage,
 )
 from mcp_app.protocol import jsonrpc, listing
 from mcp_app.protocol.content import (
@@ -40,10 +42,12 @@ from mcp_app.protocol.content import (
     Text,
     ToolResult,
     ToolUse,
-    sampling_block_to_wire,
 )
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.protocol.revisions import Revision
+from mcp_app.server.conversations import conversation
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +109,7 @@ def _elicit(
     _require_method(revision, "elicitation/create", "elicitation")
     require(client, "elicitation")
     declared = client.capabilities["elicitation"]
-    if isinstance(declared, Mapping) and declared and "form" not in declared:
+    if declared and revision.elicitation_mode_member:
         # An empty object stands for forms (client/elicitation, "Capabilities").
         require(client, "elicitation", "form")
     form = forms.form_schema(question.form)
@@ -135,7 +139,8 @@ def _elicited(result: JsonObject, parse: Callable[[JsonObject], Any]) -> Answer:
         raise ClientRefused(
             "An elicitation's action must be accept, decline or cancel."
         )
-    content = result.get("content")
+    # A form of which nothing is required may be accepted without content.
+    content = result.get("content", None if action is None else {})
     if not isinstance(content, dict):
         raise ClientRefused("An accepted elicitation must have content, an object.")
     try:
@@ -154,22 +159,31 @@ def _elicit_url(
             {"elicitation": {"url": {}}},
         )
     require(client, "elicitation", "url")
+    _check_url(question.url)
     params: JsonObject = {
         "mode": "url",
         "message": question.message,
         "url": question.url,
     }
     if revision.elicitation_identifiers:
-        # The same question keeps its id, so that a completion can be matched.
-        params["elicitationId"] = sha256(
-            jsonrpc.canonical([key, question.message, question.url])
-        ).hexdigest()[:32]
+        params["elicitationId"] = secrets.token_hex(16)
     return Prepared(
         key=key,
         method="elicitation/create",
         params=params,
         parse=lambda result: _elicited({**result, "content": {}}, lambda _: None),
     )
+
+
+def _check_url(url: str) -> None:
+    """Raise ValueError unless a person may be sent there ("Safe URL Handling")."""
+    parts = urlsplit(url)
+    if rules.uri_problem(url) or parts.scheme not in ("http", "https"):
+        raise ValueError(f"{url[:200]!r} is no URL that a browser can open.")
+    if parts.username is not None or not parts.hostname:
+        raise ValueError("The URL of an elicitation must name a host, and no user.")
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        raise ValueError(f"The URL {url[:200]!r} must be https outside this machine.")
 
 
 def _roots(key: str, _: Roots, revision: Revision, client: Client) -> Prepared:
@@ -182,17 +196,24 @@ def _rooted(result: JsonObject) -> Sequence[Root]:
     roots = result.get("roots")
     if not isinstance(roots, list):
         raise ClientRefused("The answer to roots/list must have roots, a list.")
-    if not all(isinstance(each, dict) and "uri" in each for each in roots):
-        raise ClientRefused("Each root must be an object with a uri.")
-    return [Root(uri=str(each["uri"]), name=each.get("name")) for each in roots]
+    if not all(
+        isinstance(each, dict) and type(each.get("uri")) is str for each in roots
+    ):
+        raise ClientRefused("Each root must be an object with a uri, a string.")
+    # Other schemes are not roots (client/roots, "Root").
+    return [
+        Root(uri=each["uri"], name=each.get("name"))
+        for each in roots
+        if each["uri"].startswith("file://")
+    ]
 
 
 def _sample(key: str, question: Sample, revision: Revision, client: Client) -> Prepared:
     require(client, "sampling")
-    if question.tools:
-        require(client, "sampling", "tools")
+    if question.tools or question.tool_choice:
+        _require_tools(revision, client)
     params: JsonObject = {
-        "messages": _conversation(question.messages, revision),
+        "messages": conversation(question.messages, revision),
         "maxTokens": question.max_tokens,
         "systemPrompt": question.system,
         "temperature": question.temperature,
@@ -211,32 +232,29 @@ def _sample(key: str, question: Sample, revision: Revision, client: Client) -> P
     )
 
 
+def _require_tools(revision: Revision, client: Client) -> None:
+    if "tools" not in revision.fields["sampling"]:
+        raise ClientCannot(
+            f"Protocol revision {revision.version} has no sampling with tools.",
+            {"sampling": {"tools": {}}},
+        )
+    require(client, "sampling", "tools")
+
+
 def _preferences(preferences: ModelPreferences | None) -> JsonObject | None:
     if preferences is None:
         return None
-    shown = {
-        "hints": [{"name": name} for name in preferences.hints] or None,
+    priorities = {
         "costPriority": preferences.cost,
         "speedPriority": preferences.speed,
         "intelligencePriority": preferences.intelligence,
     }
-    return {name: value for name, value in shown.items() if value is not None}
-
-
-def _conversation(
-    messages: str | Sequence[SamplingMessage], revision: Revision
-) -> list[JsonObject]:
-    if isinstance(messages, str):
-        messages = [SamplingMessage(role="user", content=[Text(messages)])]
-    wire: list[JsonObject] = []
-    for message in messages:
-        blocks = [sampling_block_to_wire(each, revision) for each in message.content]
-        if len(blocks) > 1 and revision.sampling_content_lists:
-            wire.append({"role": message.role, "content": blocks})
-        else:
-            # Before 2025-11-25 a message has one block: the others follow it.
-            wire += [{"role": message.role, "content": each} for each in blocks]
-    return wire
+    given = {name: value for name, value in priorities.items() if value is not None}
+    for name, value in given.items():
+        if not 0 <= value <= 1:
+            raise ValueError(f"The {name} is {value}: it must be from 0 to 1.")
+    hints = [{"name": name} for name in preferences.hints]
+    return {"hints": hints, **given} if hints else {**given}
 
 
 def _sampled(result: JsonObject) -> Sampled:
@@ -256,12 +274,15 @@ def sampled_block(wire: object) -> Block:
     """Return a content block from a client's JSON; raise `ClientRefused`."""
     if not isinstance(wire, dict):
         raise ClientRefused("Content must be an object with a type.")
+    meta = wire.get("_meta")
     try:
-        return _BLOCKS[str(wire.get("type"))](wire)
+        block = _BLOCKS[str(wire.get("type"))](wire)
     except (KeyError, TypeError, ValueError):
         raise ClientRefused(
             f"Content of type {wire.get('type')!r} is not what the protocol says."
         ) from None
+    # It goes back with the block in the next request of the same conversation.
+    return replace(block, meta=meta) if isinstance(meta, dict) else block
 
 
 def _embedded(wire: JsonObject) -> EmbeddedResource:

@@ -18,7 +18,7 @@ from mcp_app.interface.context import Answer, User
 from mcp_app.interface.errors import ClientCannot, ClientRefused, TimedOut
 from mcp_app.interface.questions import Accepted, Question
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.envelope import request_message
+from mcp_app.protocol.envelope import notification_message, request_message
 from mcp_app.protocol.errors import InvalidParams, UrlElicitationRequired
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.server.exchange import Exchange
@@ -63,6 +63,25 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def check_retry(exchange: Exchange) -> None:
+    """Raise for what is no retry of ours, before any user code runs.
+
+    Whether the code would ask anything does not matter; a session has no retries.
+    """
+    params = exchange.params
+    if exchange.session is not None:
+        return
+    if type(params.get("inputResponses", {})) is not dict:
+        raise InvalidParams("params.inputResponses must be an object.")
+    if "requestState" in params:
+        opened(exchange, params["requestState"])
+
+
+def opened(exchange: Exchange, sealed: object) -> RequestState:
+    """Return the state that was sealed for this very request."""
+    return exchange.adapters.sealer.open(sealed, bound_to(exchange), now_ms())
+
+
 class RoundTrip:
     """The questions and steps of one call."""
 
@@ -76,6 +95,7 @@ class RoundTrip:
         self._user: User | None = None
         self._user_read = False
         self._answered: dict[str, Answered] = {}
+        self._used: set[str] = set()
 
     @property
     def state(self) -> RequestState:
@@ -89,18 +109,10 @@ class RoundTrip:
         if exchange.session is not None:
             request = jsonrpc.canonical([exchange.session.digest, exchange.request_id])
             return RequestState(round_trip=sha256(request).hexdigest())
-        if (sealed := exchange.params.get("requestState")) is None:
+        sealed = exchange.params.get("requestState")
+        if sealed is None:
             return RequestState(round_trip=secrets.token_hex(16))
-        sealer = exchange.adapters.sealer
-        return sealer.open(sealed, bound_to(exchange), now_ms())
-
-    def check_retry(self) -> None:
-        """Raise for a state that is not ours before any user code runs."""
-        params = self._exchange.params
-        if not isinstance(params.get("inputResponses", {}), dict):
-            raise InvalidParams("inputResponses must be an object.")
-        if "requestState" in params:
-            self._state = self._opened_state()
+        return opened(exchange, sealed)
 
     # -- the stateless era ------------------------------------------------------
 
@@ -117,6 +129,7 @@ class RoundTrip:
         missing = [each for each in prepared if found[each.key] is None]
         if missing:
             raise self._input_required(missing)
+        self._used |= found.keys()
         return {key: answer for key, answer in found.items() if answer is not None}
 
     def _input_required(self, missing: Sequence[Prepared]) -> InputRequired:
@@ -172,6 +185,7 @@ class RoundTrip:
             each.key: each.parse(result)
             for each, result in zip(prepared, results, strict=True)
         }
+        self._used |= answers.keys()
         self._visited += [
             each.params["elicitationId"]
             for each in prepared
@@ -181,18 +195,32 @@ class RoundTrip:
         return answers
 
     async def _results(self, prepared: Sequence[Prepared]) -> list[JsonObject]:
-        session = self._exchange.own_session
+        exchange, session = self._exchange, self._exchange.own_session
+        await exchange.adapters.sessions.opened(session)
         waiting: dict[str, asyncio.Future[JsonObject]] = {}
-        register = self._exchange.adapters.questions
+        # The stream ends with the call: what is to be said must be said before.
+        exchange.on_end(partial(self._withdraw, waiting))
         try:
             for each in prepared:
                 identifier = session.next_question_id()
-                waiting[identifier] = register.expect(session, identifier)
+                waiting[identifier] = exchange.adapters.questions.expect(
+                    session, identifier
+                )
                 self._send(identifier, each)
             return await asyncio.gather(*waiting.values())
         finally:
-            for identifier in waiting:
-                register.forget(session, identifier)
+            self._withdraw(waiting)
+
+    def _withdraw(self, waiting: dict[str, asyncio.Future[JsonObject]]) -> None:
+        """Forget the questions; cancel those that are open (utilities/cancellation)."""
+        exchange = self._exchange
+        for identifier, answer in waiting.items():
+            exchange.adapters.questions.forget(exchange.own_session, identifier)
+            if answer.cancelled() or not answer.done():
+                params = {"requestId": identifier, "reason": "Nobody waits any more."}
+                message = notification_message("notifications/cancelled", params)
+                exchange.outgoing.send(jsonrpc.write(message))
+        waiting.clear()
 
     def _send(self, identifier: str, question: Prepared) -> None:
         message = request_message(identifier, question.method, question.params or None)
@@ -212,12 +240,28 @@ class RoundTrip:
     # -- both -------------------------------------------------------------------
 
     def prepare(self, questions: Mapping[str, Question[Any]]) -> list[Prepared]:
-        """Put the questions into the words of the revision."""
+        """Put the questions into the words of the revision.
+
+        Raises `ClientCannot` with all that the client lacks, and ValueError for a key
+        that was used: the answer to a question is found by its key.
+        """
         exchange = self._exchange
-        return [
-            prepare(key, question, exchange.revision, exchange.client)
-            for key, question in questions.items()
-        ]
+        prepared: list[Prepared] = []
+        refusals: list[ClientCannot] = []
+        for key, question in questions.items():
+            if key in self._used:
+                raise ValueError(
+                    f"The key {key!r} is that of an answered question of this call;"
+                    " each question needs a key of its own."
+                )
+            try:
+                found = prepare(key, question, exchange.revision, exchange.client)
+                prepared.append(found)
+            except ClientCannot as error:
+                refusals.append(error)
+        if refusals:
+            raise _together(refusals)
+        return prepared
 
     def step(
         self,
@@ -242,3 +286,16 @@ class RoundTrip:
             self._user = self._exchange.adapters.users.user(self._exchange.principal)
             self._user_read = True
         return self._user
+
+
+def _together(refusals: Sequence[ClientCannot]) -> ClientCannot:
+    """Return one refusal that names everything that is missing."""
+    required: JsonObject = {}
+    for each in refusals:
+        _merge(required, each.required)
+    return ClientCannot(" ".join(each.message for each in refusals), required)
+
+
+def _merge(into: JsonObject, other: JsonObject) -> None:
+    for name, value in other.items():
+        _merge(into.setdefault(name, {}), value)

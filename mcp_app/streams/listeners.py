@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Protocol
 
@@ -28,6 +28,9 @@ class Listener(Protocol):
 
         `what` is the name of a list, or the digest of a URI.
         """
+
+    def watching(self) -> Iterable[str]:
+        """Return all lists and URIs that the stream wants to hear of."""
 
     def tell(self, what: str) -> None:
         """Write that a list or a URI changed."""
@@ -64,3 +67,9 @@ class Listeners:
                 wanted = listener.watched(what)
                 if wanted is not None:
                     listener.tell(wanted)
+
+    def announce_everything(self) -> None:
+        """Tell each stream of all that it watches."""
+        for listener in self:
+            for wanted in listener.watching():
+                listener.tell(wanted)

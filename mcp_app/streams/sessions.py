@@ -6,6 +6,7 @@ principal and one server: to everybody else it does not exist.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections import OrderedDict
@@ -31,6 +32,9 @@ KEPT = 10_000
 TOUCH_MS = 60_000
 """How exactly a row knows when its session was used last."""
 ANSWERED_KEPT = 64
+HANDSHAKE_S = 5.0
+"""How long a client that never says `notifications/initialized` is not asked."""
+HANDSHAKE_LOOK_S = 0.1
 
 
 def digest_of(session_id: str) -> str:
@@ -114,6 +118,18 @@ class SessionStore:
         if not session.initialized:
             session.initialized = True
             await self._update(session, initialized=True)
+
+    async def opened(self, session: OpenSession) -> None:
+        """Wait until the client has finished its side of the handshake.
+
+        Its notification may have come to another process, or never come.
+        """
+        age = (now_ms() - session.created_ms) / 1000
+        end = time.monotonic() + min(HANDSHAKE_S - age, HANDSHAKE_S)
+        while not session.initialized and time.monotonic() < end:
+            await asyncio.sleep(HANDSHAKE_LOOK_S)
+            if not session.initialized:
+                session.initialized = await reader.run(_is_initialized, session.pk)
 
     async def set_level(self, session: OpenSession, level: int) -> None:
         """Store the least severe level that the client wants."""
@@ -207,6 +223,10 @@ def _insert(
         uris={},
     )
     return replaced, session
+
+
+def _is_initialized(pk: int) -> bool:
+    return Session.objects.filter(pk=pk, initialized=True).exists()
 
 
 def _make_room(principal: Principal, limit: int) -> list[str]:

@@ -25,7 +25,7 @@ class StoredSteps:
     def once(
         self, round_trip: str, key: str, function: Callable[[], Returned]
     ) -> Returned:
-        """Run the function, or return the JSON of what it returned before; blocks.
+        """Run the function, or return what it returned before, as JSON; blocks.
 
         What the function raises rolls its row back: the step may run again.
         """
@@ -34,10 +34,10 @@ class StoredSteps:
         with transaction.atomic(using=alias):
             if not _claimed(alias, named):
                 return _stored(alias, named)
-            value = function()
-            encoded = jsonrpc.write(value).decode()
-            Once.objects.using(alias).filter(**named).update(result=encoded)
-        return value
+            encoded = jsonrpc.write(function())
+            Once.objects.using(alias).filter(**named).update(result=encoded.decode())
+        # As everybody gets it who comes later.
+        return jsonrpc.read(encoded)  # type: ignore[return-value]
 
 
 def _digest(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from mcp_app.protocol.errors import Refused
 from mcp_app.transports.asgi_types import Receive
 
+_DIGITS = 18
+
 
 class ClientGone(Exception):
     """The client left before its request was complete."""
@@ -12,7 +14,7 @@ class ClientGone(Exception):
 
 async def read_body(receive: Receive, limit: int, announced: bytes | None) -> bytes:
     """Return the whole body; raise 413 as soon as it is known to be too large."""
-    if announced is not None and announced.isdigit() and int(announced) > limit:
+    if announced is not None and _is_more(announced, limit):
         raise too_large(limit)
     message = await receive()
     if message["type"] == "http.disconnect":
@@ -23,6 +25,14 @@ async def read_body(receive: Receive, limit: int, announced: bytes | None) -> by
             raise too_large(limit)
         return body
     return await _read_rest(receive, limit, body)
+
+
+def _is_more(announced: bytes, limit: int) -> bool:
+    """Whether a Content-Length is beyond the limit, however many digits it has."""
+    digits = announced.lstrip(b"0")
+    return announced.isdigit() and (
+        len(digits) > _DIGITS or int(digits or b"0") > limit
+    )
 
 
 async def _read_rest(receive: Receive, limit: int, first: bytes) -> bytes:

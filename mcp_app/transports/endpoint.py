@@ -7,7 +7,9 @@ content type and Accept, the body, the message, its era, the call.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import re
 import time
 from collections.abc import Container
 from functools import lru_cache
@@ -15,7 +17,6 @@ from typing import Any
 
 from mcp_app.auth import principals
 from mcp_app.auth.permissions import NOTHING
-from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.process.runtime import Process, process
 from mcp_app.protocol import envelope, jsonrpc, negotiation
@@ -29,7 +30,14 @@ from mcp_app.protocol.errors import (
 )
 from mcp_app.protocol.headers import Accepts, Headers, accepts, is_json
 from mcp_app.protocol.jsonrpc import ReadLimits
-from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revision
+from mcp_app.protocol.revisions import (
+    LATEST,
+    LATEST_STATEFUL,
+    REVISIONS,
+    STATEFUL,
+    STATELESS,
+    Revision,
+)
 from mcp_app.server import dispatch, subscriptions
 from mcp_app.server.exchange import End, Exchange, NoWayBack
 from mcp_app.streams.sessions import OpenSession
@@ -37,12 +45,16 @@ from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
 from mcp_app.transports.bodies import ClientGone, read_body
 from mcp_app.transports.doors import Doors, preflight
 from mcp_app.transports.event_stream import SSE_HEADERS, EventStream
-from mcp_app.transports.replies import Reply, send_empty, send_json
+from mcp_app.transports.replies import Reply, send_empty, send_json, with_retry
 from mcp_app.transports.standing import ListenStream, StandingStream
 
 logger = logging.getLogger("mcp_app.transports")
+call_logger = logging.getLogger("mcp_app.calls")
 
 SESSION_HEADER = b"mcp-session-id"
+LOGGED = 200
+"""Characters of a client's text that a log record may have."""
+_SESSION_ID = re.compile(r"[!-~]{1,128}")
 ALLOW: RawHeaders = [(b"allow", b"POST, GET, DELETE, OPTIONS")]
 
 doors = Doors()
@@ -63,7 +75,9 @@ class Endpoint:
             return
         except Exception:
             logger.exception("A request failed.", extra={"path": scope["path"]})
-            await visit.refuse(InternalError("The server failed; its log says why."))
+            failure = InternalError("The server failed; its log says why.")
+            failure.http_status = 500
+            await visit.refuse(failure)
 
 
 class Visit:
@@ -75,6 +89,7 @@ class Visit:
         "_catalog",
         "_cors",
         "_headers",
+        "_identified",
         "_method",
         "_permissions",
         "_principal",
@@ -95,8 +110,9 @@ class Visit:
         self._slug = slug
         self._method: str = scope["method"]
         self._cors: RawHeaders = []
-        self._revision: Revision = LATEST_STATEFUL
+        self._revision: Revision | None = None
         self._permissions: Container[str] = NOTHING
+        self._identified = False
         self._started = False
 
     async def serve(self) -> None:
@@ -114,6 +130,7 @@ class Visit:
         self._principal = (
             Principal.ANONYMOUS if self._catalog.public else await self._who()
         )
+        self._identified = True
         if self._catalog.restricted:
             self._permissions = await current.permissions.of(self._principal)
         serve = _METHODS.get(self._method)
@@ -125,12 +142,26 @@ class Visit:
         """Send an error that answers the whole request."""
         if self._started:
             return
-        status, body = dispatch.refusal(self._revision, error.request_id, error)
+        revision = self._revision or await self._refusing_revision()
+        status, body = dispatch.refusal(revision, error.request_id, error)
         named = [
             (name.lower().encode("latin-1"), value.encode("latin-1"))
             for name, value in error.headers.items()
         ]
         await send_json(self._send, status, body, [*named, *self._cors])
+
+    async def _refusing_revision(self) -> Revision:
+        """Return the revision of what is refused before its session was looked at.
+
+        It decides how an error without an id is written.
+        """
+        if not self._identified:
+            return LATEST_STATEFUL
+        version = self._headers.get(negotiation.VERSION_HEADER) or ""
+        if version not in STATELESS:
+            with contextlib.suppress(ProtocolError):
+                return (await self._session()).revision
+        return self._revision or REVISIONS.get(version, LATEST_STATEFUL)
 
     async def _preflight(self) -> None:
         requested = self._headers.get(b"access-control-request-headers")
@@ -164,7 +195,7 @@ class Visit:
         if type(value) is list:
             await self._batch(value)
             return
-        message = envelope.parse(value, lenient=mcp_settings.lenient)
+        message = envelope.parse(value, lenient=self._process.lenient)
         version = _version(raw.get(negotiation.VERSION_HEADER))
         params = {} if type(message) is ClientReply else message.params  # type: ignore[union-attr]
         if not negotiation.is_stateless(params, version):
@@ -173,6 +204,7 @@ class Visit:
             await self._stateless(message, version)
         elif type(message) is Notification:
             # The core has none for HTTP; an unknown one is no error (JSON-RPC 2.0).
+            negotiation.check_version_header(version)
             await self._accepted()
         else:
             raise InvalidRequest("Nobody asked: this revision sends no requests.")
@@ -190,20 +222,19 @@ class Visit:
         await send_empty(self._send, 202, self._cors)
 
     async def _stateless(self, request: Request, version: str | None) -> None:
+        self._revision = LATEST
         try:
             revision, meta = negotiation.check_stateless(
                 request, self._headers, version
             )
+            exchange = self._exchange(request, revision, meta)
+            if request.method == subscriptions.METHOD:
+                await self._listen(exchange)
+            else:
+                await self._call(exchange)
         except ProtocolError as error:
-            self._revision = LATEST
             error.request_id = request.id
             raise
-        self._revision = revision
-        exchange = self._exchange(request, revision, meta)
-        if request.method == subscriptions.METHOD:
-            await self._listen(exchange)
-        else:
-            await self._call(exchange)
 
     def _exchange(
         self,
@@ -272,8 +303,10 @@ class Visit:
     async def _session(self) -> OpenSession:
         """Return the caller's session; raise 400 or 404."""
         named = self._headers.get(SESSION_HEADER)
-        if named is None or not named:
+        if not named:
             raise InvalidRequest("Mcp-Session-Id is missing: initialize first.")
+        if not _SESSION_ID.fullmatch(named):
+            raise InvalidRequest("Mcp-Session-Id is not one that this server gives.")
         session = await self._process.sessions.find(
             named, self._principal, self._catalog.server.slug
         )
@@ -290,7 +323,7 @@ class Visit:
             raise error
         exchange = self._exchange(request, LATEST_STATEFUL, {})
         status, body = await dispatch.answer(exchange)
-        headers = self._cors
+        headers = with_retry(status, self._cors)
         if exchange.opened_session is not None:
             session_id = exchange.opened_session.encode("ascii")
             headers = [(SESSION_HEADER, session_id), *headers]
@@ -300,9 +333,7 @@ class Visit:
         exchange = self._session_exchange(session, request)
         await self._call(exchange)
 
-    def _session_exchange(
-        self, session: OpenSession, request: Request
-    ) -> Exchange:
+    def _session_exchange(self, session: OpenSession, request: Request) -> Exchange:
         if request.method == "initialize":
             raise InvalidRequest("initialize must be a message of its own.")
         if request.id in session.running:
@@ -333,7 +364,7 @@ class Visit:
         session = await self._session()
         if not session.revision.batches:
             raise InvalidRequest("The body must be a single message, not a batch.")
-        messages = envelope.parse_batch(value, lenient=mcp_settings.lenient)
+        messages = envelope.parse_batch(value, lenient=self._process.lenient)
         requests = [each for each in messages if type(each) is Request]
         exchanges = [self._session_exchange(session, each) for each in requests]
         for each in messages:
@@ -381,19 +412,16 @@ class Visit:
 
     def _refuse_stateless_era(self) -> None:
         version = self._headers.get(negotiation.VERSION_HEADER)
+        negotiation.check_version_header(version)
         if version is not None and version not in STATEFUL:
             raise _not_allowed(self._method)
 
     # -- subscriptions/listen -------------------------------------------------------
 
     async def _listen(self, exchange: Exchange) -> None:
-        try:
-            if not self._accepts.events:
-                raise Refused(406, "Accept must allow text/event-stream.")
-            interest, honoured = subscriptions.accept(exchange)
-        except ProtocolError as error:
-            error.request_id = exchange.request_id
-            raise
+        if not self._accepts.events:
+            raise Refused(406, "Accept must allow text/event-stream.")
+        interest, honoured = subscriptions.accept(exchange)
         stream = EventStream(self._send, [*SSE_HEADERS, *self._cors])
         listening = ListenStream(
             stream,
@@ -427,8 +455,13 @@ def _initialized(current: Process, session: OpenSession, _: dict[str, Any]) -> N
 
 def _cancelled(_: Process, session: OpenSession, params: dict[str, Any]) -> None:
     """Cancel a running request of the session; any other is ignored."""
-    running = session.running.get(params.get("requestId", ""))
+    request_id: Any = params.get("requestId")
+    # True and 1.0 would find the request with the id 1.
+    known = type(request_id) is str or type(request_id) is int
+    running = session.running.get(request_id) if known else None
     if running is not None:
+        reason = str(params.get("reason", ""))[:LOGGED]
+        call_logger.info("A client cancelled a request.", extra={"reason": reason})
         running.stop(End.CANCELLED)
 
 
@@ -457,8 +490,13 @@ class Together:
         self._open -= 1
         if not task.cancelled():
             self._bodies.append(task.result()[1])
-        if self._open == 0:
+        if self._open > 0:
+            return
+        if self._bodies:
             self._reply.answered(200, b"[" + b",".join(self._bodies) + b"]")
+        else:
+            # Nothing is left to answer, and an empty array is no answer.
+            self._reply.finished(task)
 
 
 @lru_cache(maxsize=256)

@@ -17,6 +17,7 @@ SSE_HEADERS: RawHeaders = [
 SEND_SECONDS = 30.0
 """A reader that takes nothing for so long is given up."""
 MOST_QUEUED = 4 * 1024 * 1024
+"""A reader for whom more bytes wait is given up."""
 
 
 class EventStream:
@@ -66,12 +67,13 @@ class EventStream:
     def _write(self, data: bytes) -> None:
         if self._ending:
             return
-        self._queue.append(data)
-        self._size += len(data)
+        # What waits is counted, not what comes: one answer may be larger.
         if self._size > MOST_QUEUED:
             self.abandon()
-        else:
-            self._start()
+            return
+        self._queue.append(data)
+        self._size += len(data)
+        self._start()
 
     def _start(self) -> None:
         if self._task is None and not self.closed.done():

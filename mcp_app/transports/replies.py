@@ -16,6 +16,8 @@ PROMOTE_AFTER = 1.0
 JSON_HEADERS: RawHeaders = [(b"content-type", b"application/json")]
 
 OK = 200
+UNAVAILABLE = 503
+RETRY_AFTER = (b"retry-after", b"2")
 
 Answer = tuple[int, bytes]
 
@@ -34,6 +36,11 @@ async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders) -
         }
     )
     await send({"type": "http.response.body", "body": body})
+
+
+def with_retry(status: int, headers: RawHeaders) -> RawHeaders:
+    """Return the headers of an answer: 503 says when to come back."""
+    return [RETRY_AFTER, *headers] if status == UNAVAILABLE else headers
 
 
 async def send_empty(send: Send, status: int, headers: RawHeaders) -> None:
@@ -153,18 +160,21 @@ class Reply:
 
     async def _answer(self, status: int, body: bytes) -> None:
         if self._events is None and (self._json or status != OK):
-            await send_json(self._send, status, body, self._headers)
+            headers = with_retry(status, self._headers)
+            await send_json(self._send, status, body, headers)
             return
-        events = self._opened()
-        events.message(body)
-        events.end()
-        await events.closed
+        self._opened().message(body)
+        await self._end()
 
     async def _end_without_answer(self) -> None:
         """A call that was cancelled has no answer: an event stream ends without one."""
+        await self._end()
+
+    async def _end(self) -> None:
+        """End the stream; return when all was sent or its reader given up."""
         events = self._opened()
         events.end()
-        await events.closed
+        await asyncio.wait([events.closed])
 
     def _opened(self) -> EventStream:
         if self._events is None:

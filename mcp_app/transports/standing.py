@@ -10,6 +10,8 @@ from mcp_app.server import subscriptions
 from mcp_app.streams.listeners import LISTS, Listeners, digest_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mcp_app.server.subscriptions import Interest
     from mcp_app.streams.sessions import OpenSession
     from mcp_app.transports.asgi_types import Receive
@@ -68,6 +70,9 @@ class _OpenStream:
     def watched(self, what: str) -> str | None:
         raise TypeError(f"{type(self).__name__} is abstract.")
 
+    def watching(self) -> Iterable[str]:
+        raise TypeError(f"{type(self).__name__} is abstract.")
+
     def tell(self, what: str) -> None:
         raise TypeError(f"{type(self).__name__} is abstract.")
 
@@ -109,10 +114,17 @@ class StandingStream(_OpenStream):
         self._session = session
 
     def watched(self, what: str) -> str | None:
-        if self._session.streams[-1] is not self:
+        if not self._newest:
             return None
         uris: dict[str, str] = self._session.uris
         return what if what in LISTS else uris.get(what)
+
+    def watching(self) -> Iterable[str]:
+        return (*LISTS, *self._session.uris.values()) if self._newest else ()
+
+    @property
+    def _newest(self) -> bool:
+        return bool(self._session.streams[-1] is self)
 
     def tell(self, what: str) -> None:
         self._stream.message(subscriptions.change_message(what, None))
@@ -151,6 +163,9 @@ class ListenStream(_OpenStream):
 
     def watched(self, what: str) -> str | None:
         return what if what in self._lists else self._uris.get(what)
+
+    def watching(self) -> Iterable[str]:
+        return (*self._lists, *self._uris.values())
 
     def tell(self, what: str) -> None:
         self._stream.message(subscriptions.change_message(what, self._subscription))

@@ -36,10 +36,10 @@ class News:
     def topics(self) -> list[tuple[str, str | None]]:
         """Return what changed, each once: a list or a URI's digest, and the server.
 
-        None stands for all servers.
+        None stands for all servers.  Nothing is named where everything changed.
         """
         if self.everything:
-            return [(name, None) for name in changes.LISTS]
+            return []
         named = (each for row in self.rows for each in _topics(*row))
         return list(dict.fromkeys(named))
 

@@ -44,6 +44,12 @@ def test_an_absent_header_is_none() -> None:
     assert Headers([]).get(b"accept") is None
 
 
+@pytest.mark.parametrize("name", ["authorization", "Authorization", b"authorization"])
+def test_names_are_found_in_any_case(name: str | bytes) -> None:
+    assert headers(("Authorization", "Bearer a")).get(name, "") == "Bearer a"
+    assert headers(("X-Other", "b")).get(name, "") == ""
+
+
 def test_lists_that_stand_several_times_are_one_list() -> None:
     found = headers(("Accept", "a/b"), ("X", "1"), ("Accept", "c/d"), ("Accept", "e/f"))
     assert found.get(b"accept") == "a/b, c/d, e/f"

@@ -76,10 +76,11 @@ async def _completed(
 
 def _to_wire(completion: Completion) -> JsonObject:
     values = list(completion.values)
+    shown = values[:MOST_VALUES]
     total = len(values) if completion.total is None else completion.total
     more = completion.has_more
     return {
-        "values": values[:MOST_VALUES],
+        "values": shown,
         "total": total,
-        "hasMore": len(values) > MOST_VALUES if more is None else more,
+        "hasMore": total > len(shown) if more is None else more,
     }

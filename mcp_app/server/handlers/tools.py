@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -23,6 +25,9 @@ from mcp_app.protocol.schemas import Validator, Violation
 from mcp_app.server import call as calls
 from mcp_app.server import parameters
 from mcp_app.server.exchange import End, Exchange
+
+if TYPE_CHECKING:
+    from mcp_app.protocol.revisions import Revision
 
 
 async def call(exchange: Exchange) -> bytes:
@@ -97,14 +102,15 @@ def _refused(
     exchange: Exchange, entry: ToolEntry, violations: list[Violation]
 ) -> bytes:
     lines = [f"- {each.path} ({each.rule}): {each.message}" for each in violations]
-    said = "\n".join([f"Invalid arguments for {entry.identity}:", *lines])
+    said = f"Invalid arguments for {entry.identity}:"
     if exchange.revision.argument_errors_as_results:
-        return _encoded(exchange, _error(said))
+        return _encoded(exchange, _error("\n".join([said, *lines])))
     shown = [
         {"path": each.path, "rule": each.rule, "message": each.message}
         for each in violations
     ]
-    raise InvalidParams(said, {"violations": shown})
+    # The message of an error is one line; this client reads the rest in `data`.
+    raise InvalidParams(f"{said} {' '.join(lines)}", {"violations": shown})
 
 
 def _error(said: str) -> ToolOutput:
@@ -184,11 +190,14 @@ def _check_structured(
 
 def _encoded(exchange: Exchange, output: ToolOutput) -> bytes:
     revision = exchange.revision
-    result: JsonObject = {
-        "content": [block_to_wire(block, revision) for block in output.content]
-    }
-    if output.structured is not None and revision.structured_content:
-        result["structuredContent"] = output.structured
+    content = [block_to_wire(block, revision) for block in output.content]
+    if not content and output.structured is not None:
+        # Clients that know no structured content get its text (server/tools).
+        text = jsonrpc.write(output.structured).decode()
+        content.append({"type": "text", "text": text})
+    result: JsonObject = {"content": content}
+    if output.structured is not None:
+        _add_structured(result, output.structured, revision)
     if output.is_error:
         result["isError"] = True
     if output.meta is None:
@@ -197,3 +206,14 @@ def _encoded(exchange: Exchange, output: ToolOutput) -> bytes:
     result["_meta"] = dict(output.meta)
     info = exchange.catalog.server_info(revision)
     return jsonrpc.write(results.complete(result, revision, info))
+
+
+def _add_structured(
+    result: JsonObject, structured: Mapping[str, object], revision: Revision
+) -> None:
+    """Add structured content; as text, too, where there is no other block."""
+    if revision.structured_content:
+        result["structuredContent"] = structured
+    if not result["content"]:
+        text = jsonrpc.write(structured).decode()
+        result["content"] = [{"type": "text", "text": text}]

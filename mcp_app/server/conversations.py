@@ -1,0 +1,67 @@
+"""Conversations for sampling, as each revision has them (client/sampling)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mcp_app.interface.questions import SamplingMessage
+from mcp_app.protocol.content import (
+    Text,
+    ToolResult,
+    ToolUse,
+    sampling_block_to_wire,
+)
+
+if TYPE_CHECKING:
+    from mcp_app.protocol.jsonrpc import JsonObject
+    from mcp_app.protocol.revisions import Revision
+
+
+def conversation(
+    messages: str | Sequence[SamplingMessage], revision: Revision
+) -> list[JsonObject]:
+    """Return the messages in the revision's words.
+
+    Raises ValueError where a tool use lacks its result, or a result its tool use.
+    """
+    if isinstance(messages, str):
+        messages = [SamplingMessage(role="user", content=[Text(messages)])]
+    _check_tool_uses(messages)
+    return [shown for message in messages for shown in _message(message, revision)]
+
+
+def _message(message: SamplingMessage, revision: Revision) -> list[JsonObject]:
+    blocks = [sampling_block_to_wire(each, revision) for each in message.content]
+    if len(blocks) > 1 and revision.sampling_content_lists:
+        return [{"role": message.role, "content": blocks}]
+    # Before 2025-11-25 a message has one block: the others follow it.
+    return [{"role": message.role, "content": each} for each in blocks]
+
+
+def _check_tool_uses(messages: Sequence[SamplingMessage]) -> None:
+    """The message after a tool use holds its result, and nothing but results."""
+    wanted: set[str] = set()
+    for message in messages:
+        given = _results(message)
+        if given != wanted:
+            raise _unbalanced(given ^ wanted)
+        wanted = {each.id for each in message.content if isinstance(each, ToolUse)}
+    if wanted:
+        raise _unbalanced(wanted)
+
+
+def _results(message: SamplingMessage) -> set[str]:
+    given = [each for each in message.content if isinstance(each, ToolResult)]
+    if given and (message.role != "user" or len(given) < len(message.content)):
+        raise ValueError(
+            "A message with tool results is the user's and holds nothing else."
+        )
+    return {each.tool_use_id for each in given}
+
+
+def _unbalanced(identifiers: set[str]) -> ValueError:
+    return ValueError(
+        f"Tool uses without a result in the next message, or results without a tool"
+        f" use in the one before: {', '.join(sorted(identifiers))}."
+    )

@@ -1,0 +1,63 @@
+"""README.md as a person reads it: headings, and code with the words before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tests.newcomer.programs import CHECKOUT
+
+README: Final = CHECKOUT / "README.md"
+FENCE: Final = "```"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """A fenced block: its heading, the paragraph before it, its language, its text."""
+
+    heading: str
+    said: str
+    language: str
+    text: str
+
+    @property
+    def file(self) -> str:
+        """The Python file that the paragraph names first, "" for none."""
+        quoted = self.said.split("`")[1::2]
+        return next((name for name in quoted if name.endswith(".py")), "")
+
+
+def blocks(heading: str) -> list[Block]:
+    """Return the fenced blocks right below a heading; there must be some."""
+    found = [block for block in _blocks() if block.heading == heading]
+    if not found:
+        raise LookupError(f"README.md has no code below the heading {heading!r}.")
+    return found
+
+
+def _blocks() -> Iterator[Block]:
+    heading = ""
+    paragraph: list[str] = []
+    lines = iter(README.read_text(encoding="utf-8").splitlines())
+    for line in lines:
+        if line.startswith(FENCE):
+            yield Block(
+                heading=heading,
+                said=" ".join(paragraph).strip(),
+                language=line.removeprefix(FENCE),
+                text="".join(f"{each}\n" for each in _until_fence(lines)),
+            )
+            paragraph = []
+        elif line.startswith("#"):
+            heading = line.strip("# ")
+        else:
+            # What stands after an empty line is another paragraph.
+            paragraph = [line] if paragraph[-1:] == [""] else [*paragraph, line]
+
+
+def _until_fence(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        if line == FENCE:
+            return
+        yield line

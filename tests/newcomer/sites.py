@@ -1,0 +1,124 @@
+"""A site of somebody else, made with `django-admin startproject`."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from tests.drill.ports import HOST, free_port
+from tests.newcomer.merging import merged
+from tests.newcomer.programs import (
+    CHECKOUT,
+    Serving,
+    run,
+    serving,
+    shell_environment,
+)
+from tests.newcomer.readme import Block, blocks
+
+PASSWORD: Final = "correct horse battery staple"
+FRONT: Final = "Welcome to the shop."
+
+VIEWS: Final = f"""\
+from django.http import HttpResponse
+
+
+def front(request):
+    return HttpResponse("{FRONT}")
+"""
+URLS: Final = """\
+from django.contrib import admin
+from django.urls import path
+
+from shop import views
+
+urlpatterns = [
+    path("", views.front),
+    path("admin/", admin.site.urls),
+]
+"""
+
+
+class Site:
+    """The folder with manage.py, and beside it what was installed for the site."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.installed = folder.with_name("installed")
+        self.environment = shell_environment(PYTHONPATH=str(self.installed))
+
+    @classmethod
+    def started(cls, beside: Path) -> Site:
+        """Make a site `mysite` with an app `shop` and a page of its own."""
+        run(["django-admin", "startproject", "mysite"], beside, shell_environment())
+        site = cls(beside / "mysite")
+        site.installed.mkdir()
+        site.type("python manage.py startapp shop")
+        site.write("shop/views.py", VIEWS)
+        site.write("mysite/urls.py", URLS)
+        return site
+
+    def copied(self, beside: Path) -> Site:
+        """Return a copy with a database of its own."""
+        shutil.copytree(self.folder, beside / "mysite")
+        shutil.copytree(self.installed, beside / "installed", symlinks=True)
+        return Site(beside / "mysite")
+
+    def write(self, file: str, text: str) -> None:
+        (self.folder / file).write_text(text, encoding="utf-8")
+
+    def type(self, line: str, **environment: str) -> str:
+        """Run a line of a shell; return what it printed."""
+        return run(shlex.split(line), self.folder, {**self.environment, **environment})
+
+    def install(self, line: str) -> None:
+        """Do what `pip install` would, without a registry."""
+        *command, package = shlex.split(line)
+        assert command == ["pip", "install"]
+        if package == "../django-mcp-app":
+            # The app alone: the checkout's other packages are not installed either.
+            (self.installed / "mcp_app").symlink_to(CHECKOUT / "mcp_app")
+        else:
+            assert find_spec(package), f"{package} is not among the requirements."
+
+    def change(self, block: Block) -> None:
+        """Write a block of Python into its file."""
+        path = self.folder / block.file
+        if block.file and path.exists() and "becomes" not in block.said:
+            self.write(block.file, merged(path.read_text("utf-8"), block.text))
+        else:
+            assert path.exists() == ("new file" not in block.said), block
+            self.write(block.file, block.text)
+
+    def follow(self, heading: str) -> list[str]:
+        """Do what README says below a heading; return the last lines of its commands.
+
+        Those are the ones that serve: they do not end by themselves.
+        """
+        serve: list[str] = []
+        for block in blocks(heading):
+            if block.language == "python":
+                self.change(block)
+                continue
+            for line in block.text.splitlines():
+                if line.startswith("pip "):
+                    self.install(line)
+                elif " runserver" in line or line.startswith("daphne "):
+                    serve.append(line)
+                else:
+                    self.type(line)
+        return serve
+
+    @contextmanager
+    def serving(self, line: str) -> Iterator[Serving]:
+        """Run a line of README that serves, on a free port."""
+        port = free_port()
+        command = shlex.split(line)
+        command += [f"{HOST}:{port}"] if "runserver" in command else ["-p", str(port)]
+        with serving(command, self.folder, self.environment, port) as served:
+            yield served

@@ -1,0 +1,164 @@
+"""README.md, done line by line in a site of somebody else."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import httpx
+import pytest
+from mcp import Client, MCPError
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+
+from tests.newcomer.programs import LOOK_S
+from tests.newcomer.readme import blocks
+from tests.newcomer.sites import FRONT, PASSWORD, Site
+
+# The first of them makes the site that the others copy.
+pytestmark = [
+    pytest.mark.xdist_group("startproject"),
+    pytest.mark.filterwarnings(
+        # The SDK calls the members of the older era deprecated.
+        "ignore::mcp.shared.exceptions.MCPDeprecationWarning"
+    ),
+]
+
+ADD = "Add it to your site"
+SERVE = "Serve it without runserver"
+KEY = "For users with a key"
+EVERYONE = "For everyone"
+
+NOTICED_S = 2.0
+"""So long a process may take to see what another one wrote."""
+
+PLAIN_DAPHNE = "daphne mysite.asgi:application"
+OWN_PATHS = ("/", "/admin/", "/admin/login/", "/nowhere", "/mcpx", "/mc")
+# Of the stateful era, of the stateless one.
+MODES = ("legacy", "auto")
+
+CopyOf: TypeAlias = Callable[[Site], Site]
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """Return a site before anything was added."""
+    return Site.started(tmp_path_factory.mktemp("bare"))
+
+
+@pytest.fixture(scope="module")
+def added(bare: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """Return a site to which the app was added."""
+    site = bare.copied(tmp_path_factory.mktemp("added"))
+    assert site.follow(ADD) == ["python manage.py runserver"]
+    site.type(
+        "python manage.py createsuperuser --no-input --username admin --email a@b.test",
+        DJANGO_SUPERUSER_PASSWORD=PASSWORD,
+    )
+    return site
+
+
+@pytest.fixture
+def site(added: Site, tmp_path: Path) -> Site:
+    """Return a site of this test to which the app was added."""
+    return added.copied(tmp_path)
+
+
+def answers(url: str) -> dict[str, tuple[int, str, str]]:
+    """Return status, type and place of what each own path answers."""
+    return {
+        path: (
+            answer.status_code,
+            answer.headers["Content-Type"],
+            answer.headers.get("Location", ""),
+        )
+        for path in OWN_PATHS
+        for answer in [httpx.get(f"{url}{path}")]
+    }
+
+
+def style_sheets(url: str) -> dict[str, httpx.Response]:
+    """Return the style sheets of the admin's login page, and that of the app."""
+    page = httpx.get(f"{url}/admin/login/").text
+    paths = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page)
+    assert paths
+    return {
+        path: httpx.get(f"{url}{path}") for path in [*paths, "/static/mcp_app/admin.css"]
+    }
+
+
+def initialize(url: str) -> httpx.Response:
+    """Ask for a session."""
+    params = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "newcomer", "version": "1"},
+    }
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    accept = {"Accept": "application/json, text/event-stream"}
+    return httpx.post(f"{url}/mcp", json=message, headers=accept)
+
+
+def opened(url: str) -> None:
+    """Wait until the endpoint lets a client in that shows no key."""
+    end = time.monotonic() + NOTICED_S
+    while (answer := initialize(url)).status_code != 200:
+        assert time.monotonic() < end, answer.text
+        time.sleep(LOOK_S)
+
+
+async def called(url: str, mode: str, **headers: str) -> object:
+    """Call the tool of README with the official client."""
+    async with (
+        create_mcp_http_client(headers) as http,
+        Client(
+            streamable_http_client(f"{url}/mcp", http_client=http),
+            mode=mode,  # type: ignore[arg-type]
+        ) as client,
+    ):
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["add"]
+        result = await client.call_tool("add", {"a": 2, "b": 3})
+        assert not result.is_error
+        return result.structured_content
+
+
+@pytest.mark.parametrize("way", [ADD, SERVE])
+def test_the_site_is_unchanged_styled_and_closed(
+    bare: Site, site: Site, way: str
+) -> None:
+    with bare.serving(PLAIN_DAPHNE) as served:
+        before = answers(served.url)
+    assert before["/"][0] == 200
+    line = "python manage.py runserver" if way == ADD else site.follow(SERVE)[0]
+    with site.serving(line) as served:
+        assert httpx.get(served.url).text == FRONT
+        assert answers(served.url) == before
+        for path, sheet in style_sheets(served.url).items():
+            assert sheet.status_code == 200, path
+            assert sheet.headers["Content-Type"].startswith("text/css"), path
+        refused = initialize(served.url)
+    assert refused.status_code == 401
+    assert "Bearer" in refused.headers["WWW-Authenticate"]
+
+
+async def test_users_with_a_key(site: Site) -> None:
+    site.follow(KEY)
+    key = site.type(blocks(KEY)[-1].text.splitlines()[-1]).strip()
+    with site.serving(PLAIN_DAPHNE) as served:
+        assert initialize(served.url).status_code == 401
+        for mode in MODES:
+            right = await called(served.url, mode, Authorization=f"Bearer {key}")
+            assert right == {"result": 5}
+            with pytest.raises((MCPError, ExceptionGroup)):
+                await called(served.url, mode, Authorization=f"Bearer {key}x")
+
+
+async def test_everyone(site: Site) -> None:
+    with site.serving(PLAIN_DAPHNE) as served:
+        assert initialize(served.url).status_code == 401
+        site.follow(EVERYONE)
+        opened(served.url)
+        for mode in MODES:
+            assert await called(served.url, mode) == {"result": 5}

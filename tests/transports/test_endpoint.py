@@ -1,0 +1,1056 @@
+"""What HTTP says: the status and the error of every request that is not served.
+
+Each leaves nothing behind: no row, and by the fixtures no task and no open stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pytest
+
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.revisions import REVISIONS, STATEFUL, SUPPORTED_VERSIONS
+from tests.asgi_client import CLIENT, PREFIX, Client, JsonObject, Outcome, outcome
+from tests.behaviours import Stage
+from tests.serving import Connect, counted
+from tests.wire.middleware import WireCheck
+
+NOTHING: Final = {"Subscription": 0, "Session": 0, "Once": 0, "Ledger": 0}
+NEWEST: Final = SUPPORTED_VERSIONS[0]
+ERAS: Final = ("2025-11-25", NEWEST)
+MIB: Final = 1024 * 1024
+
+
+def refused(found: Outcome, status: int, code: int = -32600) -> str:
+    """Check status and code of a refusal and return its message."""
+    assert (found.status, found.error["code"]) == (status, code), found.raw
+    message: str = found.error["message"]
+    return message
+
+
+def whole(client: Client) -> JsonObject:
+    """A request that is all right."""
+    return client.message("tools/call", {"name": "drill_add", "arguments": {"a": 1, "b": 2}})
+
+
+# -- before the message is read -------------------------------------------------
+
+HTTP_REFUSALS: Final[list[tuple[dict[str, Any], int]]] = [
+    ({"content-type": None}, 415),
+    ({"content-type": "text/plain"}, 415),
+    ({"content-type": "application/jsonx"}, 415),
+    ({"content-type": "application/json; charset=latin-1"}, 415),
+    ({"content-encoding": "gzip"}, 415),
+    ({"content-encoding": "identity, gzip"}, 415),
+    ({"accept": "text/html"}, 406),
+    ({"accept": "application/json;q=0, text/event-stream;q=0.0"}, 406),
+    ({"accept": "image/*"}, 406),
+    ({"content-length": str(4 * MIB + 1)}, 413),
+    ({"content-length": "9" * 5000}, 413),
+]
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize(("headers", "status"), HTTP_REFUSALS)
+async def test_http_refuses(
+    connect: Connect, version: str, headers: dict[str, Any], status: int
+) -> None:
+    client = await connect(version)
+    before = await counted()
+    found = await client.sent(whole(client), headers)
+    refused(found, status)
+    assert found.answer.get("id") is None
+    assert await counted() == before
+
+
+@pytest.mark.parametrize(
+    "name", ["content-type", "authorization", "host", "last-event-id"]
+)
+@pytest.mark.parametrize("version", ERAS)
+async def test_headers_that_stand_twice(
+    connect: Connect, version: str, name: str
+) -> None:
+    client = await connect(version)
+    found = await client.sent(whole(client), {name: ["localhost", "localhost"]})
+    assert name.title() in refused(found, 400)
+
+
+@pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"host": None}])
+async def test_foreign_host(application: WireCheck, headers: dict[str, Any]) -> None:
+    for client in (Client(application), Client(application, "2024-11-05")):
+        refused(await client.sent(client.initialize(), headers), 421)
+    assert await counted() == NOTHING
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", ["http://a", "http://a"]])
+async def test_foreign_origin(application: WireCheck, origin: Any) -> None:
+    for client in (Client(application), Client(application, "2024-11-05")):
+        refused(await client.sent(client.initialize(), {"origin": origin}), 403)
+    assert await counted() == NOTHING
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"content-type": "Application/JSON"},
+        {"content-type": "application/json;charset=UTF-8"},
+        {"content-encoding": "identity"},
+        {"accept": None},
+        {"accept": ""},
+        {"accept": "*/*"},
+        {"accept": "application/*"},
+        {"accept": "text/html, application/json;q=0.1"},
+        {"accept": "application/json"},
+        {"content-length": "17"},
+    ],
+)
+@pytest.mark.parametrize("version", ERAS)
+async def test_http_takes(
+    connect: Connect, version: str, headers: dict[str, Any]
+) -> None:
+    client = await connect(version)
+    found = await client.sent(whole(client), headers)
+    assert found.text == "3"
+    assert found.headers["content-type"] == "application/json"
+    assert found.headers["content-length"] == str(len(found.raw))
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_events_alone_are_sent_as_events(connect: Connect, version: str) -> None:
+    client = await connect(version, headers={"accept": "text/event-stream"})
+    found = await client.call("drill_add", a=1, b=2)
+    assert found.headers["content-type"] == "text/event-stream"
+    assert found.text == "3"
+
+
+# -- the body -------------------------------------------------------------------
+
+
+def nested(depth: int) -> bytes:
+    return b"[" * depth + b"]" * depth
+
+
+UNREADABLE: Final = [
+    b"",
+    b"{",
+    b"{'a': 1}",
+    b'{"jsonrpc":"2.0","id":1,"method":"ping"} {}',
+    b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}',
+    '{"jsonrpc":"2.0","id":1,"method":"ping"}'.encode("utf-16"),
+    b'{"jsonrpc":"2.0","id":1,"method":"\xff"}',
+    b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}',
+    b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":NaN}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":-Infinity}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1e400}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\\ud83d"}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":' + b"9" * 5000 + b"}}",
+    b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":' + nested(63) + b"}}",
+    nested(100_000),
+    b"[" + b"0," * 100_000 + b"0]",
+]
+
+
+@pytest.mark.parametrize("body", UNREADABLE, ids=lambda body: repr(body[:40]))
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_unreadable_json(connect: Connect, version: str, body: bytes) -> None:
+    client = await connect(version)
+    before = await counted()
+    found = await outcome(client.visit("POST", body))
+    refused(found, 400, -32700)
+    assert ("id" in found.answer) == client.revision.null_error_id
+    assert await counted() == before
+
+
+async def test_the_deepest_body(connect: Connect) -> None:
+    client = await connect(NEWEST)
+    deep = json.loads(nested(60))
+    found = await client.call("drill_echo", value=deep)
+    assert found.result["structuredContent"] == {"result": deep}
+
+
+NO_ENVELOPES: Final[list[tuple[Any, str | int | None]]] = [
+    (None, None),
+    (7, None),
+    ("ping", None),
+    (True, None),
+    ({}, None),
+    ({"id": 5, "method": "ping"}, 5),
+    ({"jsonrpc": "1.0", "id": "five", "method": "ping"}, "five"),
+    ({"jsonrpc": "2.0", "id": None, "method": "ping"}, None),
+    ({"jsonrpc": "2.0", "id": 1.5, "method": "ping"}, None),
+    ({"jsonrpc": "2.0", "id": 1.0, "method": "ping"}, None),
+    ({"jsonrpc": "2.0", "id": "", "method": "ping"}, None),
+    ({"jsonrpc": "2.0", "id": True, "method": "ping"}, None),
+    ({"jsonrpc": "2.0", "id": 2**53, "method": "ping"}, None),
+    ({"jsonrpc": "2.0", "id": [1], "method": "ping"}, None),
+    ({"jsonrpc": "2.0", "id": {"a": 1}, "method": "ping"}, None),
+    ({"jsonrpc": "2.0", "id": 5, "method": 7}, 5),
+    ({"jsonrpc": "2.0", "id": 5, "method": "ping", "params": []}, 5),
+    ({"jsonrpc": "2.0", "id": 5, "method": "ping", "params": None}, 5),
+    ({"jsonrpc": "2.0", "id": 5, "method": "ping", "extra": 1}, 5),
+    ({"jsonrpc": "2.0", "id": 5, "method": "ping", "result": {}}, 5),
+    ({"jsonrpc": "2.0", "method": "notifications/initialized", "extra": 1}, None),
+    ({"jsonrpc": "2.0", "id": 5}, 5),
+    ({"jsonrpc": "2.0", "id": 5, "result": {}, "error": {}}, None),
+    ({"jsonrpc": "2.0", "id": 5, "result": []}, None),
+    ({"jsonrpc": "2.0", "id": 5, "error": {"code": "x", "message": "y"}}, None),
+    ({"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "y"}}, None),
+]
+
+
+@pytest.mark.parametrize(("message", "request_id"), NO_ENVELOPES)
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_no_envelope(
+    connect: Connect, version: str, message: Any, request_id: str | int | None
+) -> None:
+    client = await connect(version)
+    before = await counted()
+    found = await client.sent(message)
+    refused(found, 400, -32600)
+    assert found.answer.get("id") == request_id
+    with_null = client.revision.null_error_id and request_id is None
+    assert ("id" in found.answer) == (with_null or request_id is not None)
+    assert await counted() == before
+
+
+@pytest.mark.parametrize("mcp", [{"ENVELOPE": "lenient"}])
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_lenient_envelope(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    found = await client.sent({**whole(client), "extra": 1})
+    assert found.text == "3"
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_the_body_is_refused_before_its_rest_is_read(
+    connect: Connect, version: str
+) -> None:
+    client = await connect(version)
+    visit = client.visit("POST", [b" " * MIB] * 9)
+    found = await outcome(visit)
+    refused(found, 413)
+    assert visit.unread == 4
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"body": 1000}}])
+@pytest.mark.parametrize(
+    ("pieces", "status"),
+    [([1000], 400), ([1001], 413), ([500, 500], 400), ([500, 501], 413), ([0, 1001], 413)],
+)
+async def test_the_largest_body(
+    application: WireCheck, pieces: list[int], status: int
+) -> None:
+    client = Client(application)
+    visit = client.visit("POST", [b" " * size for size in pieces])
+    found = await outcome(visit)
+    assert found.status == status
+
+
+async def test_a_large_body_is_read_in_a_thread(connect: Connect) -> None:
+    client = await connect(NEWEST)
+    value = "x" * (100 * 1024)
+    found = await client.call("drill_echo", value=value)
+    assert found.text == value
+    assert (await outcome(client.visit("POST", b"[" * 70_000))).status == 400
+
+
+@pytest.mark.parametrize("pieces", [[], [b'{"jsonrpc":'], [b"{", b'"jsonrpc"']])
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_body_that_is_cut_short(
+    connect: Connect, version: str, pieces: list[bytes]
+) -> None:
+    client = await connect(version)
+    before = await counted()
+    visit = client.visit("POST", pieces, complete=False)
+    await asyncio.sleep(0)
+    await visit.leave()
+    assert visit.status == 0
+    assert await counted() == before
+
+
+async def test_a_body_in_many_pieces(connect: Connect) -> None:
+    client = await connect(NEWEST)
+    message = whole(client)
+    body = json.dumps(message).encode()
+    headers = {"mcp-method": "tools/call", "mcp-name": "drill_add"}
+    pieces = [body[place : place + 1] for place in range(len(body))]
+    assert (await outcome(client.visit("POST", pieces, headers=headers))).text == "3"
+
+
+# -- HTTP methods ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "HEAD", "TRACE"])
+async def test_other_methods(application: WireCheck, method: str) -> None:
+    found = await outcome(Client(application).visit(method))
+    refused(found, 405)
+    assert found.headers["allow"] == "POST, GET, DELETE, OPTIONS"
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_the_stateless_era_has_post_only(
+    application: WireCheck, method: str
+) -> None:
+    found = await outcome(Client(application).visit(method))
+    refused(found, 405)
+    assert found.headers["allow"] == "POST, GET, DELETE, OPTIONS"
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_an_unknown_version_of_a_session(connect: Connect, method: str) -> None:
+    client = await connect("2025-11-25")
+    headers = {"mcp-protocol-version": "1999-01-01"}
+    refused(await outcome(client.visit(method, headers=headers)), 400)
+
+
+async def test_get_without_a_session(application: WireCheck) -> None:
+    client = Client(application, "2025-11-25")
+    refused(await outcome(client.visit("GET")), 405)
+    headers = {"last-event-id": "1"}
+    refused(await outcome(client.visit("GET", headers=headers)), 400)
+    assert await counted() == NOTHING
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/html"])
+async def test_get_wants_events(connect: Connect, accept: str) -> None:
+    client = await connect("2025-11-25")
+    headers = {"accept": accept}
+    refused(await outcome(client.visit("GET", headers=headers)), 406)
+
+
+@pytest.mark.parametrize("event", ["1", "x", "abc.7", ""])
+async def test_no_event_can_be_resumed_from(connect: Connect, event: str) -> None:
+    client = await connect("2025-11-25")
+    headers = {"last-event-id": event}
+    refused(await outcome(client.visit("GET", headers=headers)), 400)
+    assert (await client.call("drill_add", a=1, b=2)).text == "3"
+
+
+async def test_delete(connect: Connect) -> None:
+    client = await connect("2025-11-25")
+    found = await outcome(client.visit("DELETE"))
+    assert (found.status, found.raw) == (204, b"")
+    assert await counted() == NOTHING
+    refused(await outcome(client.visit("DELETE")), 404)
+    refused(await client.call("drill_add", a=1, b=2), 404)
+    other = Client(client.application, "2025-11-25")
+    refused(await outcome(other.visit("DELETE")), 400)
+
+
+# -- servers and principals -------------------------------------------------------
+
+
+@pytest.mark.parametrize("slug", ["missing", "off"])
+async def test_no_such_server(application: WireCheck, slug: str) -> None:
+    client = Client(application, path=f"/mcp/{slug}")
+    assert slug in refused(await client.request("tools/list"), 404)
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/mcp/default", "/mcp/default/"])
+async def test_paths(application: WireCheck, path: str) -> None:
+    client = Client(application, path=path)
+    assert (await client.call("drill_add", a=1, b=2)).text == "3"
+
+
+@pytest.mark.parametrize("path", ["/mcp/private", "/mcp/closed"])
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE", "PUT"])
+async def test_nobody_authenticates(
+    application: WireCheck, method: str, path: str
+) -> None:
+    for version in ERAS:
+        client = Client(application, version, path=path)
+        found = await outcome(client.visit(method, b"{"))
+        refused(found, 401)
+        assert found.headers["www-authenticate"].startswith("Bearer")
+
+
+async def test_wrong_credentials(application: WireCheck) -> None:
+    client = Client(application, path="/mcp/private", headers={"x-user": "nobody"})
+    assert "no such user" in refused(await client.request("tools/list"), 401)
+
+
+async def test_stopping(process: Process, application: WireCheck) -> None:
+    process.stopping = True
+    for version in ERAS:
+        client = Client(application, version)
+        found = await client.sent(client.initialize())
+        refused(found, 503, -32603)
+        assert int(found.headers["retry-after"]) > 0
+    assert await counted() == NOTHING
+
+
+# -- sessions ---------------------------------------------------------------------
+
+
+def client_of(application: WireCheck, version: str, session: str | None) -> Client:
+    client = Client(application, version)
+    client.session = session
+    return client
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize(
+    ("session", "status"),
+    [
+        (None, 400),
+        ("", 400),
+        ("a b", 400),
+        ("a\tb", 400),
+        ("\xe9", 400),
+        ("x" * 10_000, 400),
+        ("unknown", 404),
+        ("x" * 43, 404),
+    ],
+)
+async def test_wrong_session_ids(
+    application: WireCheck, version: str, session: str | None, status: int
+) -> None:
+    client = client_of(application, version, session)
+    request = whole(client)
+    found = await client.sent(request)
+    refused(found, status)
+    assert found.answer["id"] == request["id"]
+    for message in (
+        {"jsonrpc": "2.0", "method": "notifications/cancelled"},
+        {"jsonrpc": "2.0", "id": "question-1", "result": {}},
+    ):
+        assert (await client.sent(message)).status == status
+    assert (await outcome(client.visit("DELETE"))).status == status
+    if session is not None:
+        assert (await outcome(client.visit("GET"))).status == status
+    assert await counted() == NOTHING
+
+
+async def test_repeated_session_id(connect: Connect) -> None:
+    client = await connect("2025-11-25")
+    headers = {"mcp-session-id": [client.session, client.session]}
+    refused(await client.sent(whole(client), headers), 400)
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("method", ["ping", "tools/list", "server/discover", "nothing"])
+async def test_requests_before_initialize(
+    application: WireCheck, version: str, method: str
+) -> None:
+    client = Client(application, version)
+    found = await client.request(method)
+    assert "initialize" in refused(found, 400)
+    assert (await client.notify("notifications/initialized")).status == 400
+    assert await counted() == NOTHING
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+async def test_a_second_initialize(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    request = client.initialize()
+    found = await client.sent(request)
+    refused(found, 400)
+    assert found.answer["id"] == request["id"]
+    assert "mcp-session-id" not in found.headers
+    assert (await counted())["Session"] == 1
+
+
+FOREIGN: Final[list[tuple[str, JsonObject]]] = [
+    ("POST", {"jsonrpc": "2.0", "id": 9, "method": "tools/list"}),
+    ("POST", {"jsonrpc": "2.0", "method": "notifications/cancelled"}),
+    ("POST", {"jsonrpc": "2.0", "id": "question-1", "result": {}}),
+    ("POST", {"jsonrpc": "2.0", "id": 5, "method": 7}),
+    ("GET", {}),
+    ("DELETE", {}),
+]
+
+
+@pytest.mark.parametrize(("method", "message"), FOREIGN)
+@pytest.mark.parametrize(
+    "other", [{"x-user": "b"}, {"x-user": "a", "x-client": "other"}]
+)
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25"])
+async def test_the_session_of_somebody_else(
+    connect: Connect,
+    application: WireCheck,
+    version: str,
+    other: dict[str, str],
+    method: str,
+    message: JsonObject,
+) -> None:
+    owner = await connect(version, path="/mcp/private", headers={"x-user": "a"})
+    stream = await owner.standing()
+    answers = []
+    for session in (owner.session, "x" * 43):
+        client = Client(application, version, path="/mcp/private", headers=other)
+        headers = {"mcp-session-id": session}
+        body = json.dumps(message).encode()
+        visit = client.visit(method, body, headers=headers)
+        await visit.body()
+        answers.append((visit.status, sorted(visit.headers.items()), visit.raw))
+    assert answers[0] == answers[1]
+    assert answers[0][0] == (400 if message.get("method") == 7 else 404)
+    await stream.quiet()
+    await stream.leave()
+    assert (await owner.request("tools/list")).status == 200
+
+
+async def test_the_session_of_another_server(connect: Connect) -> None:
+    client = await connect("2025-11-25", path="/mcp/pages")
+    client.path = "/mcp"
+    refused(await client.request("tools/list"), 404)
+
+
+async def test_session_ids(connect: Connect) -> None:
+    clients = [await connect("2025-11-25") for _ in range(10)]
+    ids = {client.session or "" for client in clients}
+    assert len(ids) == 10
+    assert {len(each) for each in ids} == {43}
+    assert all(0x21 <= ord(character) <= 0x7E for each in ids for character in each)
+
+
+# -- versions -----------------------------------------------------------------------
+
+UNSUPPORTED: Final = ["2027-01-01", "1.0", "nonsense", "2025-11-26"]
+
+
+@pytest.mark.parametrize("named", UNSUPPORTED)
+@pytest.mark.parametrize("version", STATEFUL)
+async def test_an_unsupported_version(
+    connect: Connect, version: str, named: str
+) -> None:
+    client = await connect(version)
+    headers = {"mcp-protocol-version": named}
+    request = client.message("tools/list")
+    found = await client.sent(request, headers)
+    refused(found, 400, -32022)
+    assert found.answer["id"] == request["id"]
+    assert found.error["data"] == {
+        "supported": list(SUPPORTED_VERSIONS),
+        "requested": named,
+    }
+    notified = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
+    refused(await client.sent(notified, headers), 400, -32022)
+
+
+@pytest.mark.parametrize("named", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL)
+async def test_the_version_of_a_session(
+    connect: Connect, version: str, named: str
+) -> None:
+    client = await connect(version)
+    headers = {"mcp-protocol-version": named}
+    found = await client.sent(client.message("tools/list"), headers)
+    # Revisions without the header do not say what it means there.
+    if named == version or not client.revision.version_header:
+        assert found.status == 200
+    else:
+        assert named in refused(found, 400)
+
+
+@pytest.mark.parametrize("named", [*STATEFUL, "1.0"])
+async def test_a_stateless_request_in_a_session_is_stateless(
+    connect: Connect, named: str
+) -> None:
+    """The body names a version: the session is not looked at."""
+    client = await connect("2025-11-25")
+    modern = Client(client.application)
+    modern.session = "unknown"
+    found = await modern.call("drill_whoami")
+    assert found.result["structuredContent"]["session"] is False
+    request = modern.message("tools/list", {"_meta": {f"{PREFIX}protocolVersion": named}})
+    headers = {"mcp-protocol-version": named}
+    refused(await modern.sent(request, headers), 400, -32022)
+    refused(await modern.sent(request), 400, -32020)
+
+
+# -- the stateless era ----------------------------------------------------------------
+
+Change = Callable[[JsonObject, dict[str, Any]], object]
+
+
+def without_meta(name: str) -> Change:
+    return lambda message, _: message["params"]["_meta"].pop(PREFIX + name)
+
+
+def meta(name: str, value: object) -> Change:
+    return lambda message, _: message["params"]["_meta"].update({PREFIX + name: value})
+
+
+def header(name: str, value: object) -> Change:
+    return lambda _, headers: headers.update({name: value})
+
+
+def method(name: str) -> Change:
+    return lambda message, _: message.update({"method": name})
+
+
+IN_ORDER: Final[list[tuple[Change, int, int]]] = [
+    (meta("protocolVersion", "2025-11-25"), 400, -32020),
+    (
+        lambda message, headers: (
+            meta("protocolVersion", "1.0")(message, headers),
+            header("mcp-protocol-version", "1.0")(message, headers),
+        ),
+        400,
+        -32022,
+    ),
+    (without_meta("clientCapabilities"), 400, -32602),
+    (method("nothing/at/all"), 404, -32601),
+    (header("mcp-method", "tools/list"), 400, -32020),
+    (header("mcp-name", "drill_echo"), 400, -32020),
+]
+
+
+@pytest.mark.parametrize("first", range(len(IN_ORDER)))
+async def test_the_order_of_the_checks(application: WireCheck, first: int) -> None:
+    """Of all that is wrong, what comes first in the order is told."""
+    client = Client(application)
+    message = whole(client)
+    headers: dict[str, Any] = {"mcp-method": "tools/call", "mcp-name": "drill_add"}
+    for place, (change, _, _) in enumerate(IN_ORDER):
+        # What is second would make header and body agree again.
+        if place >= first and (first, place) != (0, 1):
+            change(message, headers)
+    _, status, code = IN_ORDER[first]
+    found = await outcome(client.post(message, headers, routed=False))
+    refused(found, status, code)
+    assert found.answer["id"] == message["id"]
+
+
+META: Final[list[tuple[str, object]]] = [
+    ("protocolVersion", None),
+    ("clientCapabilities", None),
+    ("clientCapabilities", []),
+    ("clientCapabilities", "all"),
+    ("clientInfo", "me"),
+    ("clientInfo", {"name": "me"}),
+    ("clientInfo", {"name": "me", "version": 1}),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), META)
+async def test_incomplete_meta(
+    application: WireCheck, name: str, value: object
+) -> None:
+    client = Client(application)
+    message = whole(client)
+    (without_meta(name) if value is None else meta(name, value))(message, {})
+    found = await client.sent(message)
+    assert name in refused(found, 400, -32602)
+
+
+@pytest.mark.parametrize("value", [None, 7, "x", []])
+async def test_meta_that_is_no_object(application: WireCheck, value: object) -> None:
+    client = Client(application)
+    message = client.message("tools/list")
+    message["params"]["_meta"] = value
+    refused(await client.sent(message), 400, -32602)
+
+
+@pytest.mark.parametrize("value", [7, None, ["2026-07-28"], {}])
+async def test_a_version_that_is_no_text(application: WireCheck, value: object) -> None:
+    client = Client(application)
+    message = client.message("tools/list")
+    meta("protocolVersion", value)(message, {})
+    refused(await client.sent(message), 400, -32602)
+    headers = {"mcp-protocol-version": None}
+    refused(await client.sent(message, headers), 400, -32602)
+
+
+async def test_client_info_may_be_absent(application: WireCheck) -> None:
+    client = Client(application)
+    message = client.message("tools/call", {"name": "drill_whoami", "arguments": {}})
+    without_meta("clientInfo")(message, {})
+    found = await client.sent(message)
+    assert found.result["structuredContent"]["client"] == ""
+
+
+ROUTING: Final[list[dict[str, Any]]] = [
+    {"mcp-protocol-version": None},
+    {"mcp-protocol-version": "2025-11-25"},
+    {"mcp-protocol-version": [NEWEST, NEWEST]},
+    {"mcp-method": None},
+    {"mcp-method": "tools/list"},
+    {"mcp-method": "TOOLS/CALL"},
+    {"mcp-method": ["tools/call", "tools/call"]},
+    {"mcp-name": None},
+    {"mcp-name": "drill_echo"},
+    {"mcp-name": ["drill_add", "drill_add"]},
+    {"mcp-name": "=?base64?!!!?="},
+    {"mcp-name": "=?base64?ZHJpbGxfYWRk"},
+    {"mcp-name": "drill_\xe4dd"},
+]
+
+
+@pytest.mark.parametrize("headers", ROUTING)
+async def test_routing_headers(
+    application: WireCheck, headers: dict[str, Any]
+) -> None:
+    client = Client(application)
+    found = await client.sent(whole(client), headers)
+    refused(found, 400, -32020)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"mcp-name": "=?base64?ZHJpbGxfYWRk?="},
+        {"mcp-name": "  drill_add\t"},
+        {"mcp-method": " tools/call "},
+        {"mcp-param-region": "unasked"},
+    ],
+)
+async def test_routing_headers_that_agree(
+    application: WireCheck, headers: dict[str, Any]
+) -> None:
+    client = Client(application)
+    assert (await client.sent(whole(client), headers)).text == "3"
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("resources/read", {"uri": "memo://fixed"}),
+        ("prompts/get", {"name": "test_simple_prompt"}),
+    ],
+)
+async def test_routed_by_name(
+    application: WireCheck, method: str, params: JsonObject
+) -> None:
+    client = Client(application)
+    assert (await client.request(method, params)).status == 200
+    for wrong in (None, "another"):
+        headers = {"mcp-name": wrong}
+        found = await client.request(method, params, headers=headers)
+        refused(found, 400, -32020)
+
+
+MIRRORED: Final[list[tuple[JsonObject, dict[str, Any], int]]] = [
+    ({}, {}, 200),
+    ({"region": "eu"}, {"region": "eu"}, 200),
+    ({"region": "\xe9"}, {"region": "=?base64?w6k=?="}, 200),
+    ({"count": 42}, {"count": "042"}, 200),
+    ({"count": 42}, {"count": "42.0"}, 200),
+    ({"on": True}, {"on": "true"}, 200),
+    ({"region": "eu"}, {}, 400),
+    ({"region": "eu"}, {"region": "us"}, 400),
+    ({"region": "eu"}, {"region": ["eu", "eu"]}, 400),
+    ({}, {"region": "eu"}, 400),
+    ({"count": 42}, {"count": "43"}, 400),
+    ({"count": 42}, {"count": "forty"}, 400),
+    ({"on": True}, {"on": "True"}, 400),
+    ({"region": "\xe9"}, {"region": "\xe9"}, 400),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said", "status"), MIRRORED)
+async def test_mirrored_parameters(
+    application: WireCheck,
+    stage: Stage,
+    arguments: JsonObject,
+    said: dict[str, Any],
+    status: int,
+) -> None:
+    client = Client(application)
+    headers = {f"mcp-param-{name}": value for name, value in said.items()}
+    params = {"name": "mirrors", "arguments": arguments}
+    found = await client.request("tools/call", params, headers=headers)
+    if status == 200:
+        assert not found.result.get("isError")
+    else:
+        refused(found, 400, -32020)
+    assert stage.told == (["mirrors ran"] if status == 200 else [])
+
+
+async def test_sessions_mirror_nothing(connect: Connect) -> None:
+    client = await connect("2025-11-25")
+    assert (await client.call("mirrors", region="eu")).text == "eu 0 False"
+
+
+@pytest.mark.parametrize("named", ["notifications/cancelled", "notifications/made-up"])
+async def test_stateless_notifications(application: WireCheck, named: str) -> None:
+    client = Client(application)
+    found = await client.notify(named, {"requestId": 1})
+    assert (found.status, found.raw) == (202, b"")
+
+
+@pytest.mark.parametrize("answer", [{"result": {}}, {"error": {"code": 1, "message": ""}}])
+async def test_a_stateless_response_is_unasked(
+    application: WireCheck, answer: JsonObject
+) -> None:
+    client = Client(application)
+    found = await client.sent({"jsonrpc": "2.0", "id": 1, **answer})
+    refused(found, 400)
+    assert "id" not in found.answer
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("named", [1, "1", "question-1"])
+async def test_a_response_that_nobody_asked_for(
+    connect: Connect, version: str, named: str | int
+) -> None:
+    client = await connect(version)
+    refused(await client.reply(named, {}), 400)
+    refused(await client.reply(named, {"error": {"code": 1, "message": "no"}}), 400)
+
+
+# -- two requests with one id -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+async def test_the_id_of_a_running_request(
+    connect: Connect, stage: Stage, version: str
+) -> None:
+    client = await connect(version)
+    running = client.begin("tools/call", {"name": "waits"}, id=77)
+    await stage.entered.wait()
+    found = await client.request("tools/list", id=77)
+    assert "77" in refused(found, 400)
+    assert found.answer["id"] == 77
+    # Another type is another id, and another session has its own.
+    assert (await client.request("tools/list", id="77")).status == 200
+    other = await connect(version)
+    assert (await other.request("tools/list", id=77)).status == 200
+    stage.released.set()
+    assert (await outcome(running)).text == "waited"
+    assert (await client.request("tools/list", id=77)).status == 200
+
+
+async def test_ids_of_the_stateless_era_never_meet(
+    application: WireCheck, stage: Stage
+) -> None:
+    client = Client(application)
+    running = [client.begin("tools/call", {"name": "waits"}, id=1) for _ in range(3)]
+    await stage.entered.wait()
+    assert (await client.request("tools/list", id=1)).status == 200
+    stage.released.set()
+    assert [(await outcome(each)).text for each in running] == ["waited"] * 3
+
+
+# -- batches --------------------------------------------------------------------------------
+
+PING: Final = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
+BATCHED: Final = "2025-03-26"
+
+
+@pytest.mark.parametrize("version", [each for each in REVISIONS if each != BATCHED])
+@pytest.mark.parametrize("batch", [[PING], []])
+async def test_other_revisions_have_no_batches(
+    connect: Connect, version: str, batch: list[JsonObject]
+) -> None:
+    client = await connect(version)
+    assert "single message" in refused(await client.sent(batch), 400)
+
+
+async def test_a_mixed_batch(connect: Connect) -> None:
+    client = await connect(BATCHED)
+    found = await client.sent(
+        [
+            PING,
+            {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
+            client.message("tools/call", {"name": "nothing"}, id="e"),
+            client.message("nothing", id="m"),
+            client.message("tools/call", {"name": "drill_add_sync", "arguments": {"a": 1, "b": 2}}, id=7),
+        ]
+    )
+    assert found.status == 200
+    answers = {each["id"]: each for each in found.messages}
+    assert answers.keys() == {"p", "e", "m", 7}
+    assert answers["p"]["result"] == {}
+    assert answers["e"]["error"]["code"] == -32602
+    assert answers["m"]["error"]["code"] == -32601
+    assert answers[7]["result"]["content"] == [{"type": "text", "text": "3"}]
+
+
+async def test_a_batch_without_requests(connect: Connect) -> None:
+    client = await connect(BATCHED)
+    notified = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
+    found = await client.sent([notified, notified])
+    assert (found.status, found.raw) == (202, b"")
+
+
+WRONG_BATCHES: Final[list[list[Any]]] = [
+    [],
+    [7],
+    [[PING]],
+    [PING, {"jsonrpc": "2.0", "id": 1}],
+    [PING, PING],
+    [PING, {"jsonrpc": "2.0", "id": 1, "result": {}}],
+    [PING, {"jsonrpc": "2.0", "id": 1, "method": "ping", "extra": 1}],
+    [{"jsonrpc": "2.0", "id": 1, "result": {}}],
+    [PING, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}],
+]
+
+
+@pytest.mark.parametrize("batch", WRONG_BATCHES)
+async def test_wrong_batches(connect: Connect, batch: list[Any]) -> None:
+    client = await connect(BATCHED)
+    before = await counted()
+    found = await client.sent(batch)
+    refused(found, 400)
+    assert found.answer["id"] is None
+    assert await counted() == before
+
+
+async def test_a_batch_of_initialize(application: WireCheck) -> None:
+    client = Client(application, BATCHED)
+    refused(await client.sent([client.initialize()]), 400)
+    assert await counted() == NOTHING
+
+
+async def test_a_batch_with_progress(connect: Connect) -> None:
+    client = await connect(BATCHED)
+    params = {
+        "name": "reports",
+        "arguments": {"steps": [1, 2]},
+        "_meta": {"progressToken": "t"},
+    }
+    found = await client.sent([PING, client.message("tools/call", params, id=1)])
+    assert found.headers["content-type"] == "text/event-stream"
+    told = found.notifications("notifications/progress")
+    assert [each["progress"] for each in told] == [1, 2]
+    assert {each["id"] for each in found.messages if "id" in each} == {"p", 1}
+
+
+async def test_a_batch_with_a_running_id(connect: Connect, stage: Stage) -> None:
+    client = await connect(BATCHED)
+    running = client.begin("tools/call", {"name": "waits"}, id="p")
+    await stage.entered.wait()
+    refused(await client.sent([{**PING, "id": 1}, PING]), 400)
+    assert (await client.sent([{**PING, "id": 1}])).status == 200
+    stage.released.set()
+    assert (await outcome(running)).text == "waited"
+
+
+async def test_a_cancelled_request_of_a_batch(connect: Connect, stage: Stage) -> None:
+    client = await connect(BATCHED)
+    waiting = client.message("tools/call", {"name": "waits"}, id=1)
+    running = client.post([waiting, PING])
+    await stage.entered.wait()
+    await client.notify("notifications/cancelled", {"requestId": 1})
+    found = await outcome(running)
+    assert [each["id"] for each in found.messages] == ["p"]
+
+
+async def test_a_batch_that_is_cancelled_whole(connect: Connect, stage: Stage) -> None:
+    client = await connect(BATCHED)
+    waiting = client.message("tools/call", {"name": "waits"}, id=1)
+    running = client.post([waiting])
+    await stage.entered.wait()
+    await client.notify("notifications/cancelled", {"requestId": 1})
+    found = await outcome(running)
+    assert (found.headers["content-type"], found.raw) == ("text/event-stream", b"")
+
+
+# -- notifications ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize(
+    "named",
+    [
+        "notifications/initialized",
+        "notifications/progress",
+        "notifications/roots/list_changed",
+        "notifications/made/up",
+    ],
+)
+async def test_notifications(connect: Connect, version: str, named: str) -> None:
+    client = await connect(version)
+    found = await client.notify(named)
+    assert (found.status, found.raw) == (202, b"")
+
+
+CANCELLING: Final[list[JsonObject | None]] = [
+    None,
+    {},
+    {"requestId": 99},
+    {"requestId": "1"},
+    {"requestId": True},
+    {"requestId": 1.0},
+    {"requestId": None},
+    {"requestId": [1]},
+    {"requestId": {}},
+]
+
+
+@pytest.mark.parametrize("params", CANCELLING)
+async def test_cancelling_nothing(
+    connect: Connect, stage: Stage, params: JsonObject | None
+) -> None:
+    client = await connect("2025-11-25")
+    running = client.begin("tools/call", {"name": "waits"}, id=1)
+    await stage.entered.wait()
+    assert (await client.notify("notifications/cancelled", params)).status == 202
+    stage.released.set()
+    assert (await outcome(running)).text == "waited"
+
+
+async def test_the_request_of_somebody_else_is_not_cancelled(
+    connect: Connect, stage: Stage
+) -> None:
+    client, other = await connect("2025-11-25"), await connect("2025-11-25")
+    running = client.begin("tools/call", {"name": "waits"}, id=1)
+    await stage.entered.wait()
+    await other.notify("notifications/cancelled", {"requestId": 1})
+    stage.released.set()
+    assert (await outcome(running)).text == "waited"
+
+
+# -- many at once -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_answers_do_not_cross(connect: Connect, version: str) -> None:
+    clients = [await connect(version) for _ in range(8)]
+
+    async def echoed(client: Client, number: int) -> bool:
+        value = f"{client.session} {number}"
+        params = {"name": "drill_echo", "arguments": {"value": value}}
+        found = await client.request("tools/call", params, id=1 + number % 2)
+        return found.text == value
+
+    for number in range(4):
+        assert all(
+            await asyncio.gather(*(echoed(client, number) for client in clients))
+        )
+
+
+async def test_thousand_refusals_leave_nothing(application: WireCheck) -> None:
+    modern, older = Client(application), Client(application, "2025-11-25")
+
+    async def refuse(messages: Sequence[object]) -> None:
+        for message in messages:
+            assert (await modern.sent(message)).status >= 400
+            assert (await older.sent(message)).status >= 400
+
+    await refuse([{}, 7, {"jsonrpc": "2.0", "id": 1, "method": "nothing"}] * 30)
+    assert await counted() == NOTHING
+
+
+async def test_initialize_and_delete(connect: Connect) -> None:
+    for _ in range(20):
+        client = await connect("2025-06-18")
+        await client.request("resources/subscribe", {"uri": "memo://fixed"})
+        await outcome(client.visit("DELETE"))
+    assert await counted() == NOTHING
+
+
+async def test_a_failure_of_ours(
+    application: WireCheck, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nobody expects is told as such, without a word about the inside."""
+
+    def broken(slug: str) -> None:
+        raise RuntimeError("the secret of the inside")
+
+    monkeypatch.setattr(process, "catalog", broken)
+    found = await Client(application).request("tools/list")
+    assert found.error["code"] == -32603
+    assert b"secret" not in found.raw
+
+
+async def test_client_info_names_the_client(connect: Connect) -> None:
+    client = await connect("2025-11-25")
+    found = await client.call("drill_whoami")
+    assert found.result["structuredContent"]["client"] == CLIENT["name"]
