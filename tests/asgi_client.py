@@ -379,13 +379,9 @@ class Client:
 
     async def call(self, tool: str, /, **arguments: Any) -> Outcome:
         """Call a tool."""
-        return await self.request(
-            "tools/call", {"name": tool, "arguments": arguments}
-        )
+        return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
-    async def notify(
-        self, method: str, params: JsonObject | None = None
-    ) -> Outcome:
+    async def notify(self, method: str, params: JsonObject | None = None) -> Outcome:
         """Send a notification."""
         message: JsonObject = {"jsonrpc": "2.0", "method": method}
         if params is not None:
@@ -428,9 +424,7 @@ class Client:
 
     # -- questions ----------------------------------------------------------------
 
-    async def talk(
-        self, method: str, params: JsonObject, answer: Answer
-    ) -> Outcome:
+    async def talk(self, method: str, params: JsonObject, answer: Answer) -> Outcome:
         """Make a request and answer what the server asks, in the way of the era."""
         if self.revision.stateless:
             return await self._retried(method, params, answer)
@@ -439,12 +433,17 @@ class Client:
         while (message := await _next_message(visit)) is not None:
             messages.append(message)
             if "method" in message and "id" in message:
-                question = {"method": message["method"], "params": message.get("params", {})}
+                question = {
+                    "method": message["method"],
+                    "params": message.get("params", {}),
+                }
                 asked.append(question)
                 answered = answer(question["method"], question["params"])
                 assert (await self.reply(message["id"], answered)).status == 202
         await visit.body()
-        answers = [each for each in messages if "method" not in each or "id" not in each]
+        answers = [
+            each for each in messages if "method" not in each or "id" not in each
+        ]
         return Outcome(visit.status, visit.headers, answers, visit.raw, asked)
 
     async def _retried(

@@ -469,7 +469,10 @@ CHOICES: Final[dict[str, Any]] = {
     "properties": {
         "size": {
             "type": "string",
-            "oneOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}],
+            "oneOf": [
+                {"const": "s", "title": "Small"},
+                {"const": "l", "title": "Large"},
+            ],
             "default": "s",
         },
         "gift": {"type": "boolean", "default": True},

@@ -231,14 +231,30 @@ def stage(process: Process) -> Stage:
 @pytest.fixture
 def application(process: Process) -> Iterator[WireCheck]:
     """The site with the endpoint in front of it; what it sends is checked."""
+    check = _checked_site()
+    yield check
+    assert check.violations == []
+
+
+@pytest.fixture
+def outside(process: Process) -> Iterator[WireCheck]:
+    """The same site for a stranger: this check knows nobody's session.
+
+    What a stranger is told of a session does not follow its revision, because then
+    it would say that there is one.
+    """
+    check = _checked_site()
+    yield check
+    assert check.violations == []
+
+
+def _checked_site() -> WireCheck:
     from django.core.handlers.asgi import ASGIHandler  # noqa: PLC0415
 
     import mcp_app.asgi  # noqa: PLC0415
     from tests.wire.middleware import WireCheck  # noqa: PLC0415
 
-    check = WireCheck(mcp_app.asgi.application(ASGIHandler()))  # type: ignore[arg-type]
-    yield check
-    assert check.violations == []
+    return WireCheck(mcp_app.asgi.application(ASGIHandler()))  # type: ignore[arg-type]
 
 
 Connect: TypeAlias = "Callable[..., Awaitable[Client]]"
@@ -260,7 +276,5 @@ async def counted() -> Counts:
     from mcp_app.pools.database import reader  # noqa: PLC0415
 
     return await reader.run(
-        lambda: {
-            model.__name__: model._default_manager.count() for model in _traces()
-        }
+        lambda: {model.__name__: model._default_manager.count() for model in _traces()}
     )

@@ -57,13 +57,9 @@ class RunningCalls:
         self._begin(exchange, waiting, task)
         task.add_done_callback(partial(self._finished, exchange, waiting))
 
-    async def run(self, exchange: Exchange, work: Work, waiting: Waiting) -> Answer:
-        """Run a request here: where leaving is cancelling, no other task is needed."""
+    def begin(self, exchange: Exchange, waiting: Waiting) -> None:
+        """A request runs in this task: where leaving is cancelling, that is enough."""
         self._begin(exchange, waiting, asyncio.current_task(self._loop))
-        try:
-            return await work
-        finally:
-            self._end(exchange)
 
     def beat(self) -> None:
         """Let every stream of a running call have its heartbeat."""
@@ -83,7 +79,8 @@ class RunningCalls:
         if self._timer is None:
             self._timer = self._loop.call_later(LASTING_AFTER, self._look)
 
-    def _end(self, exchange: Exchange) -> None:
+    def end(self, exchange: Exchange) -> None:
+        """A request is over."""
         # Without this the call would be a cycle, left to the garbage collector.
         exchange.task = None
         self._young.pop(exchange, None)
@@ -101,7 +98,7 @@ class RunningCalls:
     def _finished(
         self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Answer]
     ) -> None:
-        self._end(exchange)
+        self.end(exchange)
         waiting.finished(task)
 
     def _look(self) -> None:

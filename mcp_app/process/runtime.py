@@ -70,6 +70,7 @@ class Process:
         around = tuple(import_string(path) for path in mcp_settings.around)
         return Adapters(
             loop=self.loop,
+            thread=self.thread,
             sessions=self.sessions,
             questions=self.questions,
             steps=StoredSteps(),

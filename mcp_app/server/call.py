@@ -20,7 +20,6 @@ from mcp_app.protocol.errors import (
     MissingClientCapability,
     ProtocolError,
 )
-from mcp_app.server.clock import CallClock
 from mcp_app.server.context import AsyncFace, CallCore, SyncFace, current_call
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.invocation import report_exception
@@ -51,25 +50,20 @@ async def run(
         return made(runnable.run(**arguments))
     adapters = exchange.adapters
     seconds = entry.definition.timeout or adapters.limits.tool_timeout
-    clock = CallClock(adapters.loop, seconds, lambda: exchange.stop(End.TIMED_OUT))
-    core = CallCore(exchange, clock)
+    exchange.core = core = CallCore(exchange, seconds)
     if runnable.context is not None:
         face = SyncFace if runnable.style == "sync" else AsyncFace
         arguments[runnable.context] = face(core)
     token = current_call.set(core)
-    clock.start()
-    exchange.on_lasting(clock.run)
     try:
         output = await adapters.user_code.run(exchange, runnable, arguments, made)
     except CallCancelled:
         raise asyncio.CancelledError from None
     finally:
-        clock.close()
         current_call.reset(token)
-        # Without this the call would be a cycle, left to the garbage collector.
-        exchange.on_lasting(None)
+        core.close()
     core.flush()
-    if core.visited:
+    if "visited" in core.__dict__:
         _complete_visits(exchange, core)
     return output
 

@@ -8,7 +8,10 @@ from contextlib import contextmanager
 
 
 class CallClock:
-    """Calls `expired` on the loop when the seconds are used up."""
+    """Calls `expired` on the loop when the seconds since `began` are used up.
+
+    It runs from the beginning, and is looked at from `run` on.
+    """
 
     __slots__ = ("_began", "_expired", "_handle", "_left", "_loop", "_open")
 
@@ -17,17 +20,14 @@ class CallClock:
         loop: asyncio.AbstractEventLoop,
         seconds: float | None,
         expired: Callable[[], None],
+        began: float,
     ) -> None:
         self._loop = loop
         self._left = seconds
         self._expired = expired
         self._open = 0
-        self._began: float | None = None
+        self._began: float | None = began
         self._handle: asyncio.TimerHandle | None = None
-
-    def start(self) -> None:
-        """Let the time run; it is looked at from `run` on."""
-        self._began = self._loop.time()
 
     def run(self) -> None:
         """Make sure that `expired` is called when the time is used up."""
@@ -36,7 +36,7 @@ class CallClock:
             self._handle = self._loop.call_later(left, self._expired)
 
     def stop(self) -> None:
-        """Stop until the next `start`; what is left is kept."""
+        """Let the time stand; what is left is kept."""
         self._left = self.left()
         self._began = None
         if self._handle is not None:
@@ -65,5 +65,5 @@ class CallClock:
         finally:
             self._open -= 1
             if self._open == 0:
-                self.start()
+                self._began = self._loop.time()
                 self.run()

@@ -24,7 +24,8 @@ from mcp_app.interface.questions import (
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import notification_message
 from mcp_app.protocol.negotiation import LOG_LEVEL
-from mcp_app.server.exchange import SEVERITY, Exchange
+from mcp_app.server.clock import CallClock
+from mcp_app.server.exchange import SEVERITY, End, Exchange
 from mcp_app.server.pace import Pace
 from mcp_app.server.round_trip import RoundTrip
 
@@ -43,15 +44,35 @@ current_call: ContextVar[CallCore | None] = ContextVar("mcp_call", default=None)
 class CallCore:
     """What both faces share; usable from any thread and any loop."""
 
-    def __init__(self, exchange: Exchange, clock: CallClock) -> None:
+    _asked = 0
+    _last_progress: float | None = None
+
+    def __init__(self, exchange: Exchange, seconds: float) -> None:
         self.exchange = exchange
-        self.clock = clock
-        self._loop = exchange.adapters.loop
-        self._thread = threading.get_ident()
-        self._asked = 0
-        self._last_progress: float | None = None
-        self.visited: list[str] = []
+        self._seconds = seconds
+        self._began = exchange.adapters.loop.time()
+
+    @cached_property
+    def clock(self) -> CallClock:
+        """The time of the call; most calls are over before anybody asks for it."""
+        exchange = self.exchange
+        expired = partial(exchange.stop, End.TIMED_OUT)
+        return CallClock(exchange.adapters.loop, self._seconds, expired, self._began)
+
+    @cached_property
+    def visited(self) -> list[str]:
         """Ids of the URL elicitations that the person agreed to."""
+        return []
+
+    def lasting(self) -> None:
+        """The call takes longer than a moment: from now on its time is looked at."""
+        self.clock.run()
+
+    def close(self) -> None:
+        """The call is over; without this it would be a cycle."""
+        if "clock" in self.__dict__:
+            self.clock.close()
+        self.exchange.core = None
 
     @cached_property
     def round_trip(self) -> RoundTrip:
@@ -81,7 +102,7 @@ class CallCore:
 
     def on_loop(self) -> bool:
         """Whether this is the thread of the process's loop."""
-        return threading.get_ident() == self._thread
+        return threading.get_ident() == self.exchange.adapters.thread
 
     def check_running(self) -> None:
         """Raise where nobody waits for the answer any more."""
@@ -141,7 +162,7 @@ class CallCore:
         if self.on_loop():
             function(*arguments)
         else:
-            self._loop.call_soon_threadsafe(function, *arguments)
+            self.exchange.adapters.loop.call_soon_threadsafe(function, *arguments)
 
     def key(self, key: str | None) -> str:
         """Return a question's key: given, or its place in the order of asking."""
@@ -205,7 +226,7 @@ class CallCore:
 
     def _submitted(self, waiting: Coroutine[Any, Any, Returned]) -> Future[Returned]:
         until_end = self._until_end(waiting)
-        return asyncio.run_coroutine_threadsafe(until_end, self._loop)
+        return asyncio.run_coroutine_threadsafe(until_end, self.exchange.adapters.loop)
 
     async def _until_end(self, waiting: Coroutine[Any, Any, Returned]) -> Returned:
         """Wait on the process's loop, no longer than the call lasts."""

@@ -21,7 +21,6 @@ from mcp_app.server.handlers import HANDLERS
 from mcp_app.server.round_trip import InputRequired, bound_to, now_ms
 
 if TYPE_CHECKING:
-    from mcp_app.protocol.jsonrpc import JsonObject
     from mcp_app.protocol.revisions import Revision
     from mcp_app.server.exchange import Exchange
 
@@ -34,7 +33,11 @@ async def answer(exchange: Exchange) -> tuple[int, bytes]:
     Raises `asyncio.CancelledError` where the call ended without one.
     """
     try:
-        result = await _result(exchange)
+        if exchange.method not in exchange.revision.methods:
+            raise MethodNotFound(f"Method not found: {exchange.method}")
+        result = await HANDLERS[exchange.method](exchange)
+    except InputRequired as needed:
+        return _input_required(exchange, needed)
     except ProtocolError as error:
         return refusal(exchange.revision, exchange.request_id, error)
     except asyncio.CancelledError:
@@ -45,31 +48,24 @@ async def answer(exchange: Exchange) -> tuple[int, bytes]:
         logger.exception("A handler failed.", extra={"method": exchange.method})
         failed = InternalError("The server failed; its log says why.")
         return refusal(exchange.revision, exchange.request_id, failed)
-    return 200, _answered(exchange.request_id, result)
+    encoded = result if type(result) is bytes else jsonrpc.write(result)
+    return 200, _answered(exchange.request_id, encoded)
 
 
-async def _result(exchange: Exchange) -> bytes:
-    if exchange.method not in exchange.revision.methods:
-        raise MethodNotFound(f"Method not found: {exchange.method}")
-    try:
-        result = await HANDLERS[exchange.method](exchange)
-    except InputRequired as needed:
-        result = _input_required(exchange, needed)
-    return result if type(result) is bytes else jsonrpc.write(result)
-
-
-def _input_required(exchange: Exchange, needed: InputRequired) -> JsonObject:
+def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, bytes]:
     try:
         state = exchange.adapters.sealer.seal(
             needed.state, bound_to(exchange), now_ms()
         )
     except ValueError as error:
-        raise InternalError(str(error)) from None
-    return results.complete(
+        too_large = InternalError(str(error))
+        return refusal(exchange.revision, exchange.request_id, too_large)
+    result = results.complete(
         results.input_required(needed.questions, state),
         exchange.revision,
         exchange.catalog.server_info(exchange.revision),
     )
+    return 200, _answered(exchange.request_id, jsonrpc.write(result))
 
 
 def _answered(request_id: str | int, result: bytes) -> bytes:

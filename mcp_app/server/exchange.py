@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Catalog
     from mcp_app.conf import Limits
     from mcp_app.protocol.headers import Headers
+    from mcp_app.server.context import CallCore
     from mcp_app.server.request_state import StateSealer
     from mcp_app.streams.questions import OpenQuestions
     from mcp_app.streams.sessions import OpenSession, SessionStore
@@ -98,6 +99,8 @@ class Adapters:
     """What the server room is handed, so that it knows neither rows nor threads."""
 
     loop: asyncio.AbstractEventLoop
+    thread: int
+    """Where the loop runs (`threading.get_ident`)."""
     sessions: SessionStore
     questions: OpenQuestions
     steps: StoredSteps
@@ -136,7 +139,8 @@ class Exchange:
     opened_session: str | None = None
     """The id of the session that `initialize` opened, for its header."""
     _client: Client | None = field(default=None)
-    _on_lasting: Callable[[], None] | None = None
+    core: CallCore | None = None
+    """The call of user code that runs, for whoever looks after it."""
     _on_end: list[Callable[[], object]] = field(default_factory=list)
 
     @property
@@ -173,12 +177,8 @@ class Exchange:
 
     def lasting(self) -> None:
         """The call takes longer than a moment: what is needed only then begins."""
-        if self._on_lasting is not None:
-            self._on_lasting()
-
-    def on_lasting(self, begin: Callable[[], None] | None) -> None:
-        """Call a function when the call has lasted for a moment; None for none."""
-        self._on_lasting = begin
+        if self.core is not None:
+            self.core.lasting()
 
     def on_end(self, tell: Callable[[], object]) -> None:
         """Call a function when the call is ended; at once where it was."""

@@ -30,14 +30,7 @@ from mcp_app.protocol.errors import (
 )
 from mcp_app.protocol.headers import Accepts, Headers, accepts, is_json
 from mcp_app.protocol.jsonrpc import ReadLimits
-from mcp_app.protocol.revisions import (
-    LATEST,
-    LATEST_STATEFUL,
-    REVISIONS,
-    STATEFUL,
-    STATELESS,
-    Revision,
-)
+from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revision
 from mcp_app.server import dispatch, subscriptions
 from mcp_app.server.exchange import End, Exchange, NoWayBack
 from mcp_app.streams.sessions import OpenSession
@@ -157,11 +150,12 @@ class Visit:
         """
         if not self._identified:
             return LATEST_STATEFUL
-        version = self._headers.get(negotiation.VERSION_HEADER) or ""
-        if version not in STATELESS:
-            with contextlib.suppress(ProtocolError):
-                return (await self._session()).revision
-        return self._revision or REVISIONS.get(version, LATEST_STATEFUL)
+        version = self._headers.get(negotiation.VERSION_HEADER)
+        if version is not None and version not in STATEFUL:
+            return LATEST
+        with contextlib.suppress(ProtocolError):
+            return (await self._session()).revision
+        return self._revision or STATEFUL.get(version or "", LATEST_STATEFUL)
 
     async def _preflight(self) -> None:
         requested = self._headers.get(b"access-control-request-headers")
@@ -266,7 +260,7 @@ class Visit:
         exchange.outgoing = reply = self._reply()
         call = dispatch.answer(exchange)
         if exchange.revision.disconnect_cancels:
-            await reply.run(exchange, running.run(exchange, call, reply))
+            await reply.run(exchange, call, running)
         else:
             running.start(exchange, call, reply)
             await reply.deliver(exchange)

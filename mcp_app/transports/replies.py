@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from mcp_app.process.running import RunningCalls
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Send
 from mcp_app.transports.event_stream import SSE_HEADERS, EventStream
@@ -58,20 +59,12 @@ async def send_empty(send: Send, status: int, headers: RawHeaders) -> None:
 class Reply:
     """The way back of one request; it becomes a stream when something must be sent."""
 
-    __slots__ = (
-        "_events",
-        "_exchange",
-        "_finished",
-        "_headers",
-        "_json",
-        "_over",
-        "_receive",
-        "_send",
-        "_timer",
-        "_watch",
-        "_watching",
-        "streams",
-    )
+    _events: EventStream | None = None
+    _exchange: Exchange | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _watching: asyncio.Future[Any] | None = None
+    _finished: asyncio.Future[Answer | None] | None = None
+    _over = False
 
     def __init__(
         self,
@@ -89,12 +82,6 @@ class Reply:
         self._receive = receive
         self._send = send
         self._headers = headers
-        self._events: EventStream | None = None
-        self._exchange: Exchange | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._watching: asyncio.Future[Any] | None = None
-        self._over = False
-        self._finished: asyncio.Future[Answer | None] | None = None
 
     def send(self, message: bytes) -> None:
         """Queue a message before the answer; dropped where the client takes none."""
@@ -106,23 +93,27 @@ class Reply:
         if self._events is not None:
             self._events.beat()
 
-    async def run(self, exchange: Exchange, call: Awaitable[Answer]) -> None:
+    async def run(
+        self, exchange: Exchange, call: Awaitable[Answer], running: RunningCalls
+    ) -> None:
         """Run a call in this task and send its answer.
 
         A client that leaves ends it: this is the way of the stateless era.
         """
         self._exchange = exchange
+        running.begin(exchange, self)
         try:
-            answer = await call
-            self._over = True
-            await self._answer(*answer)
+            status, body = await call
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if exchange.end is None or task is None or task.uncancel():
+            if not _was_ours(exchange):
                 raise
             await self._conclude(exchange, None)
+            return
         finally:
+            running.end(exchange)
             self._stop_watching()
+        self._over = True
+        await self._answer(status, body)
 
     async def deliver(self, exchange: Exchange) -> None:
         """Wait for a call that has its own task, and send its answer.
@@ -220,3 +211,9 @@ class Reply:
             self._timer.cancel()
         if self._watching is not None:
             self._watching.cancel()
+
+
+def _was_ours(exchange: Exchange) -> bool:
+    """Whether a cancellation was the end of this exchange, and nothing else."""
+    task = asyncio.current_task()
+    return exchange.end is not None and task is not None and task.uncancel() == 0

@@ -43,6 +43,13 @@ urlpatterns = [
 ]
 """
 
+INSTALLED: Final = """\
+INSTALLED_APPS = [
+    # ...
+    "shop",
+]
+"""
+
 
 class Site:
     """The folder with manage.py, and beside it what was installed for the site."""
@@ -61,6 +68,7 @@ class Site:
         site.type("python manage.py startapp shop")
         site.write("shop/views.py", VIEWS)
         site.write("mysite/urls.py", URLS)
+        site.merge("mysite/settings.py", INSTALLED)
         return site
 
     def copied(self, beside: Path) -> Site:
@@ -71,6 +79,10 @@ class Site:
 
     def write(self, file: str, text: str) -> None:
         (self.folder / file).write_text(text, encoding="utf-8")
+
+    def merge(self, file: str, block: str) -> None:
+        """Put a block into a file, as a person would."""
+        self.write(file, merged((self.folder / file).read_text("utf-8"), block))
 
     def type(self, line: str, **environment: str) -> str:
         """Run a line of a shell; return what it printed."""
@@ -88,12 +100,11 @@ class Site:
 
     def change(self, block: Block) -> None:
         """Write a block of Python into its file."""
-        path = self.folder / block.file
-        if block.file and path.exists() and "becomes" not in block.said:
-            self.write(block.file, merged(path.read_text("utf-8"), block.text))
-        else:
-            assert path.exists() == ("new file" not in block.said), block
+        whole = "becomes" in block.said or "new file" in block.said
+        if whole:
             self.write(block.file, block.text)
+        else:
+            self.merge(block.file, block.text)
 
     def follow(self, heading: str) -> list[str]:
         """Do what README says below a heading; return the last lines of its commands.

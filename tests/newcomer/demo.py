@@ -1,0 +1,64 @@
+"""`make run` in this checkout, with the virtual environment and a database of its own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.drill.ports import free_port
+from tests.newcomer.programs import CHECKOUT, Serving, serving, shell_environment
+
+PASSWORD = re.compile(r"Staff user: admin, password: (\S+) ")
+
+
+def make_run(port: int | str) -> list[str]:
+    """Return the command that serves the demo; skip the test where make is missing."""
+    if not shutil.which("make"):
+        pytest.skip("make is missing: it comes with the system.")
+    # A stamp that is there: this environment has what is needed.
+    environment = [f"VENV={sys.prefix}", "VENV_STAMP=Makefile"]
+    return ["make", "--no-print-directory", "run", f"PORT={port}", *environment]
+
+
+def demo_environment(database: Path) -> dict[str, str]:
+    """Return the environment of a demo that keeps its rows in this file."""
+    return shell_environment(DATABASE_URL=f"sqlite:///{database}")
+
+
+@contextmanager
+def demo(database: Path) -> Iterator[Serving]:
+    """Serve the demo."""
+    port = free_port()
+    environment = demo_environment(database)
+    with serving(make_run(port), CHECKOUT, environment, port) as served:
+        yield served
+
+
+def refused(port: int | str, database: Path) -> str:
+    """Run the demo on a port that cannot be; return what it wrote."""
+    ended = subprocess.run(
+        make_run(port),
+        cwd=CHECKOUT,
+        env=demo_environment(database),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode != 0
+    return ended.stderr
+
+
+def password(served: Serving) -> str:
+    """Return the password that was printed."""
+    found = PASSWORD.search(served.output)
+    assert found, served.output
+    return found[1]

@@ -1,0 +1,103 @@
+"""The command lines of ASGI servers, serving the fixture set from a database file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from tests.drill.ports import HOST, free_port
+from tests.drill.running import LOOK_S, OWN, ROOT, START_S
+from tests.process.streaming import called
+
+APPLICATION: Final = "mcp_project.asgi:application"
+
+COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "daphne": ("daphne", "-b", HOST, "-p", "{port}", APPLICATION),
+    "uvicorn": (
+        *("uvicorn", "--host", HOST, "--port", "{port}", "--lifespan", "off"),
+        *("--workers", "2", APPLICATION),
+    ),
+    "granian": (
+        *("granian", "--host", HOST, "--port", "{port}", "--interface", "asginl"),
+        *("--workers", "2", "--workers-kill-timeout", "30", APPLICATION),
+    ),
+}
+
+PREPARE: Final = """
+import django
+django.setup()
+from tests.drill.preparing import prepare
+prepare()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A server that runs, with all of its processes in one group."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    written: IO[bytes]
+
+    @property
+    def output(self) -> str:
+        """What it has written so far."""
+        return Path(self.written.name).read_text(errors="replace")
+
+    def wait_until_ready(self) -> None:
+        """Return when it serves a call."""
+        end = time.monotonic() + START_S
+        while time.monotonic() < end:
+            answer = called(self.url, "drill_add", a=1, b=1)
+            if answer.until(lambda each: each.ended).status == 200:
+                return
+            assert self.process.poll() is None, self.output
+            time.sleep(LOOK_S)
+        raise AssertionError(f"The server did not start:\n{self.output}")
+
+
+@contextmanager
+def program(name: str, env: Mapping[str, str]) -> Iterator[Program]:
+    """Run a server's own command; whatever is left of it is killed at the end."""
+    port = free_port()
+    command = [part.format(port=port) for part in COMMANDS[name]]
+    with tempfile.TemporaryDirectory() as directory:
+        environment = {
+            **{name: value for name, value in os.environ.items() if name not in OWN},
+            "DATABASE_URL": f"sqlite:///{directory}/db.sqlite3",
+            "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
+            **env,
+        }
+        subprocess.run([sys.executable, "-c", PREPARE], cwd=ROOT, env=environment, check=True)
+        with open(Path(directory) / "output", "wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", *command],
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            running = Program(f"http://{HOST}:{port}/mcp", process, output)
+            try:
+                running.wait_until_ready()
+                yield running
+            finally:
+                _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, 9)
+    except ProcessLookupError:
+        pass
+    process.wait()

@@ -1,0 +1,161 @@
+"""Answers that last, read in threads from a server that is a process of its own."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+from tests.drill.calling import CAPABILITIES, CLIENT, META, STATEFUL, STATELESS
+from tests.wire.events import EventReader
+
+JsonObject: TypeAlias = dict[str, Any]
+
+PATIENCE_S: Final = 40
+JSON: Final = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+}
+
+
+class Answer(threading.Thread):
+    """One request, and what has come of its answer so far."""
+
+    def __init__(
+        self, url: str, method: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> None:
+        super().__init__(daemon=True)
+        where = urlsplit(url)
+        self._path = where.path
+        self._connection = http.client.HTTPConnection(
+            where.hostname or "", where.port, timeout=PATIENCE_S
+        )
+        self._request = (method, dict(headers), body)
+        self._changed = threading.Condition()
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+        self.raw = b""
+        self.error: Exception | None = None
+        """Why the connection broke before the answer was complete."""
+        self.ended = False
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._read()
+        except (OSError, http.client.HTTPException) as error:
+            self.error = error
+        finally:
+            self._connection.close()
+            self._note(lambda: setattr(self, "ended", True))
+
+    def _read(self) -> None:
+        method, headers, body = self._request
+        self._connection.request(method, self._path, body, headers)
+        response = self._connection.getresponse()
+        found = {name.lower(): value for name, value in response.getheaders()}
+
+        def begin() -> None:
+            self.status, self.headers = response.status, found
+
+        self._note(begin)
+        while piece := response.read1():
+            self._note(lambda piece=piece: setattr(self, "raw", self.raw + piece))
+
+    def _note(self, change: Callable[[], None]) -> None:
+        with self._changed:
+            change()
+            self._changed.notify_all()
+
+    def until(self, true: Callable[[Answer], object]) -> Answer:
+        """Wait for something to be true of the answer."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: true(self) or self.ended, PATIENCE_S)
+            assert true(self), (self.status, self.raw, self.error)
+        return self
+
+    def whole(self) -> Answer:
+        """Wait until the answer is complete; it must not have been cut."""
+        self.until(lambda answer: answer.ended)
+        assert self.error is None, (self.error, self.raw)
+        return self
+
+    @property
+    def messages(self) -> list[JsonObject]:
+        """The JSON-RPC messages that have come."""
+        if self.headers.get("content-type") != "text/event-stream":
+            return [json.loads(self.raw)] if self.raw else []
+        events = EventReader().feed(self.raw)
+        return [json.loads(each.data[0]) for each in events if each.data[0]]
+
+    def field(self, name: str) -> list[str]:
+        """The values of a field of the event stream, such as "retry"."""
+        start = f"{name}:"
+        lines = self.raw.decode().splitlines()
+        return [line[len(start) :].strip() for line in lines if line.startswith(start)]
+
+
+def stateless(url: str, method: str, **params: Any) -> Answer:
+    """Begin a request of the stateless era."""
+    meta = {
+        f"{META}protocolVersion": STATELESS,
+        f"{META}clientInfo": CLIENT,
+        f"{META}clientCapabilities": CAPABILITIES,
+    }
+    headers = {**JSON, "MCP-Protocol-Version": STATELESS, "Mcp-Method": method}
+    if "name" in params:
+        headers["Mcp-Name"] = params["name"]
+    return Answer(url, "POST", headers, _body(method, {**params, "_meta": meta}))
+
+
+def called(url: str, tool: str, **arguments: Any) -> Answer:
+    """Begin a call of the stateless era."""
+    return stateless(url, "tools/call", name=tool, arguments=arguments)
+
+
+def listening(url: str, **notifications: Any) -> Answer:
+    """Open a listen stream, and wait until it is acknowledged."""
+    answer = stateless(url, "subscriptions/listen", notifications=notifications)
+    return answer.until(lambda each: each.messages)
+
+
+class Session:
+    """A session of the stateful era."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        params = {
+            "protocolVersion": STATEFUL,
+            "capabilities": CAPABILITIES,
+            "clientInfo": CLIENT,
+        }
+        opened = Answer(url, "POST", JSON, _body("initialize", params)).whole()
+        self.headers = {
+            "MCP-Protocol-Version": STATEFUL,
+            "Mcp-Session-Id": opened.headers["mcp-session-id"],
+        }
+
+    def called(self, tool: str, **arguments: Any) -> Answer:
+        """Begin a call."""
+        return self.request("tools/call", name=tool, arguments=arguments)
+
+    def request(self, method: str, **params: Any) -> Answer:
+        """Begin a request."""
+        headers = {**JSON, **self.headers}
+        return Answer(self._url, "POST", headers, _body(method, params))
+
+    def standing(self) -> Answer:
+        """Open the GET stream, and wait for its first byte."""
+        headers = {"Accept": "text/event-stream", **self.headers}
+        return Answer(self._url, "GET", headers).until(lambda each: each.raw)
+
+
+_ids = iter(range(1, 1_000_000))
+
+
+def _body(method: str, params: JsonObject) -> bytes:
+    message = {"jsonrpc": "2.0", "id": next(_ids), "method": method, "params": params}
+    return json.dumps(message).encode()

@@ -1,0 +1,392 @@
+"""What the stateful revisions demand of calls, by the ids of their requirements."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from mcp_app.interface.context import Client as KnownClient
+from mcp_app.interface.definitions import ToolDefinition
+from mcp_app.interface.errors import ClientCannot
+from mcp_app.interface.questions import (
+    Accepted,
+    Elicit,
+    ElicitUrl,
+    ModelPreferences,
+    Question,
+    Root,
+    Roots,
+    Sample,
+    SamplingMessage,
+)
+from mcp_app.interface.results import Completion
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.content import Block, Image, Text, ToolResult, ToolUse
+from mcp_app.protocol.revisions import STATEFUL
+from mcp_app.server import log_handler
+from mcp_app.server.context import current_call
+from mcp_app.server.conversations import conversation
+from mcp_app.server.handlers import completion, tools
+from mcp_app.server.questions import Prepared, prepare, sampled_block
+from mcp_app.streams import sessions
+from tests.asgi_client import Client, JsonObject, Visit
+from tests.behaviours import Stage, new_stage
+from tests.serving import Connect
+from tests.wire.middleware import WireCheck
+
+NEWEST: Final = "2025-11-25"
+ASKING: Final = ("2025-06-18", NEWEST)
+CANCELLED: Final = "notifications/cancelled"
+
+
+@pytest.fixture
+def scene() -> Stage:
+    return new_stage()
+
+
+async def question(visit: Visit, method: str = "elicitation/create") -> JsonObject:
+    asked = await visit.message()
+    assert asked is not None
+    assert asked["method"] == method
+    return asked
+
+
+# -- S-LIFE-032, S-CANCEL-002: a question that nobody waits for is cancelled -------
+
+
+@pytest.mark.parametrize("version", ASKING)
+async def test_a_question_past_its_time_is_cancelled(
+    connect: Connect, version: str
+) -> None:
+    visit = (await connect(version)).begin("tools/call", {"name": "orders_soon"})
+    asked = await question(visit)
+    cancelled, answer = await visit.messages()
+    assert cancelled["method"] == CANCELLED
+    assert cancelled["params"]["requestId"] == asked["id"]
+    assert answer["result"]["isError"] is True
+
+
+@pytest.mark.parametrize("tool", ["orders", "orders_sync"])
+@pytest.mark.parametrize("version", ASKING)
+async def test_the_question_of_a_cancelled_call_is_cancelled(
+    connect: Connect, version: str, tool: str
+) -> None:
+    client = await connect(version)
+    visit = client.begin("tools/call", {"name": tool}, id=7)
+    asked = await question(visit)
+    await client.notify(CANCELLED, {"requestId": 7})
+    (cancelled,) = await visit.messages()
+    assert cancelled["method"] == CANCELLED
+    assert cancelled["params"]["requestId"] == asked["id"]
+
+
+async def test_an_answered_question_is_not_cancelled(connect: Connect) -> None:
+    client = await connect(NEWEST)
+    visit = client.begin("tools/call", {"name": "orders"})
+    asked = await question(visit)
+    await client.reply(asked["id"], {"action": "decline"})
+    (answer,) = await visit.messages()
+    assert answer["result"]["content"][0]["text"] == "declined"
+
+
+async def test_the_other_questions_are_cancelled_where_one_failed(
+    connect: Connect,
+) -> None:
+    client = await connect(NEWEST)
+    visit = client.begin("tools/call", {"name": "asks_many"})
+    asked = [await visit.message() for _ in range(4)]
+    first, *others = [each["id"] for each in asked if each is not None]
+    await client.reply(first, {"error": {"code": -1, "message": "no"}})
+    *cancelled, answer = await visit.messages()
+    assert [each["params"]["requestId"] for each in cancelled] == others
+    assert answer["result"]["isError"] is True
+
+
+# -- S-LIFE-009: no question before the client has finished the handshake ----------
+
+
+async def opened_only(application: WireCheck) -> Client:
+    client = Client(application, NEWEST)
+    client.session = (await client.sent(client.initialize())).headers["mcp-session-id"]
+    return client
+
+
+async def test_questions_wait_for_the_handshake(
+    application: WireCheck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "HANDSHAKE_LOOK_S", 0.01)
+    client = await opened_only(application)
+    visit = client.begin("tools/call", {"name": "orders"})
+    await asyncio.sleep(0.1)
+    await visit.quiet()
+    assert not visit.status
+    await client.notify("notifications/initialized")
+    asked = await question(visit)
+    await client.reply(asked["id"], {"action": "cancel"})
+    await visit.body()
+
+
+async def test_the_handshake_may_end_in_another_process(
+    application: WireCheck, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "HANDSHAKE_LOOK_S", 0.01)
+    client = await opened_only(application)
+    (session,) = process.sessions._kept.values()
+    visit = client.begin("tools/call", {"name": "orders"})
+    await visit.quiet()
+    await process.sessions._update(session, initialized=True)
+    asked = await question(visit)
+    await client.reply(asked["id"], {"action": "cancel"})
+    await visit.body()
+
+
+async def test_questions_do_not_wait_for_ever(
+    application: WireCheck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "HANDSHAKE_S", 0.05)
+    client = await opened_only(application)
+    visit = client.begin("tools/call", {"name": "orders"})
+    asked = await question(visit)
+    await client.reply(asked["id"], {"action": "cancel"})
+    await visit.body()
+
+
+# -- what is asked ----------------------------------------------------------------
+
+
+def prepared(
+    asked: Question[Any], capabilities: JsonObject, version: str = NEWEST
+) -> Prepared:
+    known = KnownClient(capabilities=capabilities)
+    return prepare("key", asked, STATEFUL[version], known)
+
+
+URLS: Final[JsonObject] = {"elicitation": {"url": {}}}
+SAMPLING: Final[JsonObject] = {"sampling": {"tools": {}}}
+FORM: Final[JsonObject] = {
+    "type": "object",
+    "properties": {"note": {"type": "string"}},
+}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "pay",
+        "/pay",
+        "https://",
+        "https://[",
+        "https://exa mple.org/",
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "https://ada:secret@example.org/",
+        "http://example.org/",
+    ],
+)
+def test_unsafe_urls_are_not_asked_for(url: str) -> None:
+    """S-ELICIT-022, S-ELICIT-046, S-ELICIT-049."""
+    with pytest.raises(ValueError, match="URL") as refused:
+        prepared(ElicitUrl("Go there.", url), URLS)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["https://example.org/a?b=c", "http://127.0.0.1:8000/"])
+def test_every_visit_has_an_id_of_its_own(url: str) -> None:
+    """S-ELICIT-021, S-ELICIT-023."""
+    first, second = (prepared(ElicitUrl("Go there.", url), URLS) for _ in range(2))
+    assert first.params["url"] == url
+    assert first.params["elicitationId"] != second.params["elicitationId"]
+
+
+def test_modes_are_those_of_the_revision() -> None:
+    """S-ELICIT-004 to S-ELICIT-007: 2025-06-18 has no modes."""
+    with pytest.raises(ClientCannot, match=r"'elicitation\.form'"):
+        prepared(Elicit("?", FORM), URLS)
+    assert "mode" not in prepared(Elicit("?", FORM), URLS, "2025-06-18").params
+    assert prepared(Elicit("?", FORM), {"elicitation": {}}).params["mode"] == "form"
+
+
+def test_a_form_may_be_accepted_without_content() -> None:
+    """S-ELICIT-017: nothing of this form is required."""
+    asked = prepared(Elicit("?", FORM), {"elicitation": {}})
+    assert asked.parse({"action": "accept"}) == Accepted({})
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Sample("?", max_tokens=1, tools=[ToolDefinition(name="find")]),
+        Sample("?", max_tokens=1, tool_choice="none"),
+    ],
+)
+def test_tools_are_offered_only_to_those_that_know_them(asked: Sample) -> None:
+    """S-SAMPLING-011."""
+    for version in STATEFUL.keys() - {NEWEST}:
+        with pytest.raises(ClientCannot, match="no sampling with tools"):
+            prepared(asked, SAMPLING, version)
+    with pytest.raises(ClientCannot, match=r"sampling\.tools"):
+        prepared(asked, {"sampling": {}})
+    assert prepared(asked, SAMPLING).params.keys() & {"tools", "toolChoice"}
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, 2, float("nan")])
+def test_priorities_are_shares(value: float) -> None:
+    """S-SAMPLING-006."""
+    asked = Sample("?", max_tokens=1, preferences=ModelPreferences(cost=value))
+    with pytest.raises(ValueError, match="must be from 0 to 1"):
+        prepared(asked, SAMPLING)
+
+
+def test_only_files_are_roots() -> None:
+    """S-ROOTS-003."""
+    listed = [{"uri": "https://example.org/"}, {"uri": "file:///srv", "name": "srv"}]
+    asked = prepared(Roots(), {"roots": {}})
+    assert asked.parse({"roots": listed}) == [Root(uri="file:///srv", name="srv")]
+
+
+# -- S-SAMPLING-015 to S-SAMPLING-017: tool uses and their results ------------------
+
+USE_A: Final = ToolUse("a", "find", {})
+USE_B: Final = ToolUse("b", "find", {})
+RESULT_A: Final = ToolResult("a", [Text("found")])
+RESULT_B: Final = ToolResult("b", [Text("found")])
+
+
+def said(*turns: tuple[str, list[Block]]) -> list[SamplingMessage]:
+    return [
+        SamplingMessage(role=role, content=blocks)  # type: ignore[arg-type]
+        for role, blocks in turns
+    ]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        said(("assistant", [USE_A])),
+        said(("assistant", [USE_A]), ("user", [Text("and?")])),
+        said(("assistant", [USE_A, USE_B]), ("user", [RESULT_A])),
+        said(("assistant", [USE_A]), ("user", [RESULT_B])),
+        said(("assistant", [USE_A]), ("user", [RESULT_A, Text("there")])),
+        said(("assistant", [USE_A]), ("assistant", [RESULT_A])),
+        said(("user", [RESULT_A])),
+    ],
+)
+def test_unbalanced_tool_uses(messages: list[SamplingMessage]) -> None:
+    with pytest.raises(ValueError, match="[Tt]ool"):
+        conversation(messages, STATEFUL[NEWEST])
+
+
+def test_balanced_tool_uses() -> None:
+    messages = said(
+        ("user", [Text("Find!"), Image(b"", "image/png")]),
+        ("assistant", [USE_A, USE_B]),
+        ("user", [RESULT_B, RESULT_A]),
+        ("assistant", [USE_A]),
+        ("user", [RESULT_A]),
+    )
+    assert len(conversation(messages, STATEFUL[NEWEST])) == 5
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        {"type": "text", "text": "t"},
+        {"type": "tool_use", "id": "a", "name": "find", "input": {}},
+        {"type": "tool_result", "toolUseId": "a", "content": []},
+    ],
+)
+def test_what_a_block_is_marked_with_goes_back(wire: JsonObject) -> None:
+    """S-SAMPLING-022."""
+    marked = {**wire, "_meta": {"example.org/a": 1}}
+    assert sampled_block(marked).meta == {"example.org/a": 1}
+    assert sampled_block(wire).meta is None
+
+
+# -- results ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+async def test_the_message_of_an_error_is_one_line(
+    connect: Connect, version: str
+) -> None:
+    """S-BASE-026, S-TOOLS-040, S-TOOLS-043."""
+    client = await connect(version)
+    found = await client.call("drill_add", a="x", c=1)
+    if STATEFUL[version].argument_errors_as_results:
+        assert found.text.count("\n") == 3
+    else:
+        assert "\n" not in found.error["message"]
+        assert len(found.error["data"]["violations"]) == 3
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+def test_structured_content_is_there_as_text(version: str) -> None:
+    """S-TOOLS-037, S-TOOLS-039."""
+    revision = STATEFUL[version]
+    result: JsonObject = {"content": []}
+    tools._add_structured(result, {"a": 1}, revision)
+    assert result["content"] == [{"type": "text", "text": '{"a":1}'}]
+    assert ("structuredContent" in result) is revision.structured_content
+
+
+@pytest.mark.parametrize(
+    ("given", "total", "more"),
+    [
+        (Completion(["1"]), 1, False),
+        (Completion(["1"], total=9), 9, True),
+        (Completion(["1"], total=9, has_more=False), 9, False),
+        (Completion(["1"] * 101), 101, True),
+        (Completion(["1"] * 100), 100, False),
+    ],
+)
+def test_completion_says_that_there_is_more(
+    given: Completion, total: int, more: bool
+) -> None:
+    """S-COMPL-006."""
+    wire = completion._to_wire(given)
+    assert (wire["total"], wire["hasMore"]) == (total, more)
+    assert len(wire["values"]) <= 100
+
+
+# -- S-LOG-015: log messages hold nothing of the inside ----------------------------
+
+
+class Heard:
+    """A call that notes what is logged to its client."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, object, str | None]] = []
+
+    def log(self, level: str, data: object, logger: str | None) -> None:
+        self.said.append((level, data, logger))
+
+
+@pytest.fixture
+def client_logger() -> Any:
+    logger = logging.getLogger("shop.requirements")
+    handler = log_handler.ClientHandler()
+    logger.addHandler(handler)
+    yield logger
+    logger.removeHandler(handler)
+
+
+def test_tracebacks_stay_here(client_logger: logging.Logger) -> None:
+    heard = Heard()
+    token = current_call.set(heard)  # type: ignore[arg-type]
+    try:
+        raise_and_log(client_logger.exception)
+    finally:
+        current_call.reset(token)
+    assert heard.said == [("error", "It failed.", "shop.requirements")]
+
+
+def raise_and_log(log: Callable[..., None]) -> None:
+    try:
+        raise ValueError("a secret of the inside")
+    except ValueError:
+        log("It failed.", stack_info=True)
