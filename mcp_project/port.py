@@ -1,6 +1,6 @@
 """Ends with a sentence where nothing can be served on a port of 127.0.0.1.
 
-    python -m mcp_project.port 8000
+python -m mcp_project.port 8000
 """
 
 from __future__ import annotations

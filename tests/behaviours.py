@@ -31,7 +31,11 @@ from mcp_app import (
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.context import LEVELS
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.questions import ModelPreferences, SamplingMessage
+from mcp_app.interface.questions import (
+    ElicitAnswer,
+    ModelPreferences,
+    SamplingMessage,
+)
 from mcp_app.interface.results import (
     Completion,
     PromptMessage,
@@ -346,6 +350,13 @@ async def stubborn(ctx: Context) -> str:
 
 
 @registry.tool
+async def waits_and_refuses(ctx: Context) -> str:
+    """Waits, and finds then that the client cannot do what is needed."""
+    await waits(ctx)
+    return _fail("cannot")
+
+
+@registry.tool
 async def talks(ctx: Context, after: str = "") -> str:
     """Says something, waits for the test, and says one thing more."""
     ctx.log("error", "first")
@@ -490,7 +501,8 @@ SEVERAL: Final[dict[str, Any]] = {
 
 @registry.tool
 async def chooses(ctx: Context, several: bool = False) -> str:
-    answer = await ctx.elicit("Which?", SEVERAL if several else CHOICES)
+    form = SEVERAL if several else CHOICES
+    answer: ElicitAnswer[dict[str, Any]] = await ctx.elicit("Which?", form)
     return str(answer.data) if isinstance(answer, Accepted) else "nothing"
 
 
@@ -595,7 +607,7 @@ async def swallows(ctx: Context) -> str:
     """Has a broad `except` around its question."""
     try:
         return _ordered(await ctx.elicit("What?", Order))
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         return f"swallowed {type(error).__name__}"
 
 
@@ -623,8 +635,7 @@ def _enter(line: str) -> int:
 
 @registry.tool
 async def steps_wrongly(ctx: Context) -> str:
-    await ctx.once("wait", asyncio.sleep, 0)
-    return "never"
+    return str(await ctx.once("wait", asyncio.sleep, 0))
 
 
 @registry.tool(atomic=True)
@@ -850,7 +861,7 @@ async def _nothing() -> str:
     return "nothing"
 
 
-async def _item(id: str) -> str:  # noqa: A002 - the variable of the template
+async def _item(id: str) -> str:
     return id
 
 

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-pytest_plugins = ("tests.require_all", "tests.serving")
+pytest_plugins = ("tests.require_all", "tests.scripting", "tests.serving")

@@ -15,8 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from django.db.models import Model
-    from pytest_django import DjangoDbBlocker
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django import DjangoDbBlocker, Settings
 
     from mcp_app.interface.principal import AuthenticationRequest, Principal
     from mcp_app.process.runtime import Process
@@ -85,7 +84,8 @@ def served_database(
     from django.db import connection  # noqa: PLC0415
     from django.test.utils import setup_databases, teardown_databases  # noqa: PLC0415
 
-    if connection.settings_dict["NAME"] == connection.creation._get_test_db_name():
+    name = connection.creation._get_test_db_name()  # type: ignore[attr-defined]
+    if connection.settings_dict["NAME"] == name:
         yield
         return
     with django_db_blocker.unblock():
@@ -100,9 +100,9 @@ def served_rows(
     served_database: None, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:
     """The fixture rows and a few servers more, for all tests of a module."""
-    from mcp_app.pools.database import reader, writer  # noqa: PLC0415
-
     from django.db.backends.signals import connection_created  # noqa: PLC0415
+
+    from mcp_app.pools.database import reader, writer  # noqa: PLC0415
 
     connection_created.connect(_without_waiting_for_the_disk)
     with django_db_blocker.unblock():
@@ -137,14 +137,15 @@ def _write_rows() -> list[Model]:
 def _erase_rows(servers: list[Model]) -> None:
     from mcp_app import models  # noqa: PLC0415
 
-    for model in _traces() + [
+    written: list[type[Model]] = [
         models.Tool,
         models.Resource,
         models.ResourceTemplate,
         models.Prompt,
         models.Server,
         models.Change,
-    ]:
+    ]
+    for model in _traces() + written:
         model._default_manager.all().delete()
     for server in servers:
         server.save(force_insert=True)
@@ -167,7 +168,7 @@ def mcp() -> dict[str, Any]:
 
 @pytest.fixture
 async def process(
-    mcp: dict[str, Any], settings: SettingsWrapper, served_rows: None
+    mcp: dict[str, Any], settings: Settings, served_rows: None
 ) -> AsyncIterator[Process]:
     """The process that serves a test; nothing may be left of its requests."""
     from mcp_app.pools.database import writer  # noqa: PLC0415
@@ -181,7 +182,9 @@ async def process(
     runtime._current = current = runtime.Process(registry)
     _warm(current)
     yield current
-    _warmth.update(catalogs=current._catalogs, marker=current._announcements._marker)
+    _warmth.update(
+        catalogs=current._catalogs, marker=current._announcements._reader._marker
+    )
     scene.released_thread.set()
     await _nothing_left(current)
     runtime._current = None
@@ -199,7 +202,7 @@ def _warm(current: Process) -> None:
     It looks for changes as always, and loads all anew where there were any.
     """
     current._catalogs = _warmth.get("catalogs", {})
-    current._announcements._marker = _warmth.get("marker")
+    current._announcements._reader._marker = _warmth.get("marker")
 
 
 async def _nothing_left(current: Process) -> None:

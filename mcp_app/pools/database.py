@@ -69,7 +69,14 @@ class DatabaseThreads:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Returned] = loop.create_future()
         call = partial(contextvars.copy_context().run, function, *arguments, **named)
-        self._put(partial(settle, loop, future, partial(_with_connections, call)))
+        self._put(
+            partial(
+                settle,
+                loop.call_soon_threadsafe,
+                future,
+                partial(_with_connections, call),
+            )
+        )
         try:
             return await future
         except OUTAGES as error:

@@ -8,12 +8,13 @@ from typing import Any
 
 
 def settle(
-    loop: asyncio.AbstractEventLoop,
+    post: Callable[..., object],
     future: asyncio.Future[Any],
     function: Callable[[], Any],
 ) -> None:
-    """Call a function in this thread and hand its end to a future of the loop.
+    """Call a function in this thread and hand its end to a future of a loop.
 
+    `post` calls a function on that loop, as `call_soon_threadsafe` does.
     One that nobody waits for any more is not called.
     """
     if future.cancelled():
@@ -28,7 +29,7 @@ def settle(
     except BaseException as error:
         raised = error
     try:
-        loop.call_soon_threadsafe(_resolve, future, result, raised)
+        post(_resolve, future, result, raised)
     except RuntimeError:
         # The loop has closed: the process is at its end, and nobody waits.
         return

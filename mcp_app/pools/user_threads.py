@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+
+from django.db import connections
 
 from mcp_app.protocol.errors import Unavailable
 
@@ -22,26 +24,39 @@ IDLE_SECONDS = 30.0
 SUBSTITUTES = 4
 
 
-@dataclass(slots=True, eq=False)
 class Job:
-    """A piece of work; `counted` says whether it holds one of the places."""
+    """A piece of work; `counted` says whether its thread holds one of the places."""
 
-    work: Callable[[Job], None]
-    name: str
-    counted: bool = field(default=False)
+    __slots__ = ("_unbegun", "counted", "name", "work")
+
+    def __init__(self, work: Callable[[Job], None], name: str) -> None:
+        self.work = work
+        self.name = name
+        self.counted = True
+        self._unbegun = [True]
+
+    def claim(self) -> bool:
+        """Take the job, to run it or to take it back; True for the first who asks."""
+        try:
+            return self._unbegun.pop()
+        except IndexError:
+            return False
 
 
 class UserThreads:
-    """A pool of daemon threads: a call that never ends does not keep a process."""
+    """A pool of daemon threads: a call that never ends does not keep a process.
+
+    Each counted thread is a place.  A thread whose job is not counted is no place
+    any more, so that another may be started; when it goes on, there is one too many
+    for a moment, and the next to be done ends.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.ceiling = size * SUBSTITUTES
-        self._condition = threading.Condition(threading.Lock())
-        self._jobs: deque[Job] = deque()
-        self._alive = 0
-        self._idle = 0
-        self._running = 0
+        self._lock = threading.Lock()
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._places = 0
         self._uncounted: set[Job] = set()
         self._closed = False
 
@@ -50,41 +65,32 @@ class UserThreads:
 
         `work` gets its job, and must not raise; `name` is for the log.
         """
-        job = Job(work, name)
-        if not self._accepted(job):
+        if self._closed or len(self._uncounted) >= self.ceiling:
             raise self._unavailable()
+        job = Job(work, name)
+        self._jobs.put(job)
+        if self._places < self.size:
+            self._start_thread()
         return job
-
-    def _accepted(self, job: Job) -> bool:
-        with self._condition:
-            if self._closed or len(self._uncounted) >= self.ceiling:
-                return False
-            self._jobs.append(job)
-            self._serve()
-            return True
-
-    def _unavailable(self) -> Unavailable:
-        with self._condition:
-            names = Counter(job.name for job in self._uncounted)
-        logger.error("No thread for user code is free: %s wait or hang.", dict(names))
-        return Unavailable(f"All {self.ceiling} threads for user code wait or hang.")
 
     def uncount(self, job: Job) -> None:
         """Give the job's place away, if it has one: it waits, or it is lost."""
-        with self._condition:
-            if job.counted:
-                job.counted = False
-                self._running -= 1
-                self._uncounted.add(job)
-                self._serve()
+        with self._lock:
+            if not job.counted:
+                return
+            job.counted = False
+            self._places -= 1
+            self._uncounted.add(job)
+        if not self._jobs.empty():
+            self._start_thread()
 
     def count(self, job: Job) -> None:
         """The job runs on; for a moment more than `size` may."""
-        with self._condition:
+        with self._lock:
             if job in self._uncounted:
                 self._uncounted.remove(job)
                 job.counted = True
-                self._running += 1
+                self._places += 1
 
     @contextmanager
     def waiting(self, job: Job) -> Iterator[None]:
@@ -97,64 +103,69 @@ class UserThreads:
 
     def discard(self, job: Job) -> bool:
         """Take a job back that no thread has begun; tell whether that was so."""
-        with self._condition:
-            try:
-                self._jobs.remove(job)
-            except ValueError:
-                return False
-            return True
+        return job.claim()
 
     def close(self) -> None:
         """Let idle threads end; running jobs go on."""
-        with self._condition:
+        with self._lock:
             self._closed = True
-            self._condition.notify_all()
+            for _ in range(self._places):
+                self._jobs.put(None)
 
     @property
     def uncounted(self) -> int:
         """How many threads wait for an answer or are lost."""
         return len(self._uncounted)
 
+    def _unavailable(self) -> Unavailable:
+        with self._lock:
+            names = Counter(job.name for job in self._uncounted)
+        logger.error("No thread for user code is free: %s wait or hang.", dict(names))
+        return Unavailable(f"All {self.ceiling} threads for user code wait or hang.")
+
+    def _start_thread(self) -> None:
+        with self._lock:
+            alive = self._places + len(self._uncounted)
+            if self._places >= self.size or alive >= self.ceiling:
+                return
+            self._places += 1
+        threading.Thread(target=self._serve, name="mcp-user-code", daemon=True).start()
+
     def _serve(self) -> None:
-        if not self._jobs or self._running >= self.size:
-            return
-        if self._idle:
-            self._condition.notify()
-        elif self._alive < self.ceiling:
-            self._alive += 1
-            threading.Thread(
-                target=self._work, name="mcp-user-code", daemon=True
-            ).start()
-
-    def _work(self) -> None:
-        while (job := self._next()) is not None:
+        while True:
             try:
-                job.work(job)
-            finally:
-                self._finished(job)
+                job = self._jobs.get(timeout=IDLE_SECONDS)
+            except Empty:
+                if self._gives_up():
+                    break
+                continue
+            if job is None or not self._run(job):
+                break
+        connections.close_all()
 
-    def _next(self) -> Job | None:
-        with self._condition:
-            self._idle += 1
-            ready = self._condition.wait_for(self._may_run, IDLE_SECONDS)
-            self._idle -= 1
-            if not ready or not self._jobs:
-                self._alive -= 1
-                return None
-            job = self._jobs.popleft()
-            job.counted = True
-            self._running += 1
-            # Several jobs may have come for one notification.
-            self._serve()
-            return job
+    def _run(self, job: Job) -> bool:
+        """Run a job; tell whether this thread is still needed."""
+        if job.claim():
+            job.work(job)
+            if not job.counted:
+                self.count(job)
+        return self._places <= self.size or not self._leave()
 
-    def _may_run(self) -> bool:
-        return self._closed or (bool(self._jobs) and self._running < self.size)
+    def _leave(self) -> bool:
+        """Leave a place of which there is one too many."""
+        with self._lock:
+            if self._places <= self.size:
+                return False
+            self._places -= 1
+            return True
 
-    def _finished(self, job: Job) -> None:
-        with self._condition:
-            if job.counted:
-                job.counted = False
-                self._running -= 1
-            self._uncounted.discard(job)
-            self._serve()
+    def _gives_up(self) -> bool:
+        """Leave the place of a thread that found no work for a while."""
+        with self._lock:
+            self._places -= 1
+        if self._jobs.empty():
+            return True
+        # A job came while this thread was leaving, and saw its place still taken.
+        with self._lock:
+            self._places += 1
+        return False

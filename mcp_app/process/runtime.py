@@ -19,6 +19,7 @@ from mcp_app.catalog.snapshot import Catalog
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import Principal
 from mcp_app.pools.database import reader, writer
+from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.freshness import Gate
@@ -67,6 +68,7 @@ class Process:
 
     def _adapters(self) -> Adapters:
         secrets = _secrets()
+        mailbox = Mailbox(self.loop)
         around = tuple(import_string(path) for path in mcp_settings.around)
         return Adapters(
             loop=self.loop,
@@ -76,7 +78,8 @@ class Process:
             steps=StoredSteps(),
             users=UserRows(),
             topics=self._announcements,
-            user_code=InvocationPlaces(self.loop, self.threads, around),
+            post=mailbox.post,
+            user_code=InvocationPlaces(mailbox, self.threads, around),
             sealer=StateSealer(
                 secrets,
                 age=self.limits.request_state_age,

@@ -79,7 +79,7 @@ def check_stateless(
     """Return the revision and the `_meta` of a stateless request over HTTP.
 
     `header` is the value of `MCP-Protocol-Version`.  The order is: header against
-    body, version, `_meta`, headers that are missing, method.
+    body, version, `_meta`, the missing header, method, the headers that route.
     """
     try:
         meta = meta_of(request.params) or {}

@@ -162,7 +162,7 @@ class CallCore:
         if self.on_loop():
             function(*arguments)
         else:
-            self.exchange.adapters.loop.call_soon_threadsafe(function, *arguments)
+            self.exchange.adapters.post(function, *arguments)
 
     def key(self, key: str | None) -> str:
         """Return a question's key: given, or its place in the order of asking."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("mcp_app.server")
 
+_UNWANTED = frozenset({End.CANCELLED, End.CLIENT_GONE})
+
 
 async def answer(exchange: Exchange) -> tuple[int, bytes]:
     """Return the HTTP status and the encoded answer of a request.
@@ -36,19 +38,20 @@ async def answer(exchange: Exchange) -> tuple[int, bytes]:
         if exchange.method not in exchange.revision.methods:
             raise MethodNotFound(f"Method not found: {exchange.method}")
         result = await HANDLERS[exchange.method](exchange)
+        encoded = result if type(result) is bytes else jsonrpc.write(result)
     except InputRequired as needed:
         return _input_required(exchange, needed)
     except ProtocolError as error:
-        return refusal(exchange.revision, exchange.request_id, error)
+        return _refused(exchange, error)
     except asyncio.CancelledError:
         survive(exchange, End.SHUT_DOWN)
         stopped = Unavailable("This process stopped before the call was done.")
-        return refusal(exchange.revision, exchange.request_id, stopped)
+        return _refused(exchange, stopped)
     except Exception:
         logger.exception("A handler failed.", extra={"method": exchange.method})
         failed = InternalError("The server failed; its log says why.")
-        return refusal(exchange.revision, exchange.request_id, failed)
-    encoded = result if type(result) is bytes else jsonrpc.write(result)
+        return _refused(exchange, failed)
+    _check_wanted(exchange)
     return 200, _answered(exchange.request_id, encoded)
 
 
@@ -58,8 +61,7 @@ def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, byt
             needed.state, bound_to(exchange), now_ms()
         )
     except ValueError as error:
-        too_large = InternalError(str(error))
-        return refusal(exchange.revision, exchange.request_id, too_large)
+        return _refused(exchange, InternalError(str(error)))
     result = results.complete(
         results.input_required(needed.questions, state),
         exchange.revision,
@@ -74,6 +76,17 @@ def _answered(request_id: str | int, result: bytes) -> bytes:
         b"%d" % request_id if isinstance(request_id, int) else jsonrpc.write(request_id)
     )
     return b'{"jsonrpc":"2.0","id":' + encoded + b',"result":' + result + b"}"
+
+
+def _check_wanted(exchange: Exchange) -> None:
+    """Raise where nobody waits any more: user code may have caught its cancellation."""
+    if exchange.end in _UNWANTED:
+        raise asyncio.CancelledError
+
+
+def _refused(exchange: Exchange, error: ProtocolError) -> tuple[int, bytes]:
+    _check_wanted(exchange)
+    return refusal(exchange.revision, exchange.request_id, error)
 
 
 def refusal(

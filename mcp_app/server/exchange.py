@@ -107,6 +107,8 @@ class Adapters:
     users: UserRows
     topics: Topics
     user_code: UserCode
+    post: Callable[..., object]
+    """Call a function on the loop, from any thread, in the order of posting."""
     sealer: StateSealer
     cursor_keys: Sequence[bytes]
     limits: Limits

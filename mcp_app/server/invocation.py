@@ -18,11 +18,13 @@ from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync, sync_to_async
 from django.core.signals import got_request_exception
-from django.db import close_old_connections, connection, connections, transaction
+from django.db import connection, connections, transaction
 
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.interface.errors import CallCancelled, QuestionInTransaction
+from mcp_app.pools.connections import old_connections_closed
 from mcp_app.pools.futures import settle
+from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import Job, UserThreads
 from mcp_app.server.context import current_call
 from mcp_app.server.exchange import Exchange
@@ -48,11 +50,12 @@ class InvocationPlaces:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        mailbox: Mailbox,
         threads: UserThreads,
         around: Sequence[Around],
     ) -> None:
-        self._loop = loop
+        self._mailbox = mailbox
+        self._loop = mailbox.loop
         self._threads = threads
         self._around = around
         self._plain = not around
@@ -146,12 +149,11 @@ class InvocationPlaces:
         run = runnable.run
         if runnable.style == "async":
             run = _on_own_loop(exchange, run)  # type: ignore[arg-type]
-        close_old_connections()
-        try:
+        with old_connections_closed():
+            if self._plain and not _atomic_aliases(runnable):
+                return convert(run(**arguments))
             with self._entered(exchange), _transactions(exchange, runnable):
                 return convert(run(**arguments))
-        finally:
-            close_old_connections()
 
     async def _threaded(
         self, function: Callable[[], Returned], name: str = ""
@@ -174,7 +176,7 @@ class InvocationPlaces:
         job: Job,
     ) -> None:
         _running.job = job
-        settle(self._loop, future, function)
+        settle(self._mailbox.post, future, function)
         _running.job = None
 
 
@@ -199,11 +201,8 @@ def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | None) -> 
 
 
 def _with_fresh_connections(function: Callable[[], Returned]) -> Returned:
-    close_old_connections()
-    try:
+    with old_connections_closed():
         return function()
-    finally:
-        close_old_connections()
 
 
 @contextmanager

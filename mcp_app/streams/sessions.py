@@ -97,16 +97,19 @@ class SessionStore:
     ) -> OpenSession:
         """Return the caller's own session; 404 without saying why otherwise."""
         digest = digest_of(session_id)
-        session = self._kept.get(digest)
-        if session is None:
-            session = await reader.run(_read, digest)
-            if session is not None:
-                self._keep(session)
+        session = self._kept.get(digest) or await self._loaded(digest)
         if session is None or not self._usable(session, principal, server):
-            raise Refused(404, "Session not found: initialize a new one.")
-        self._kept.move_to_end(digest)
+            raise _not_found()
         await self._touch(session)
         return session
+
+    async def _loaded(self, digest: str) -> OpenSession | None:
+        session = await reader.run(_read, digest)
+        # A session is one object, even where two requests load it at once.
+        known = self._kept.get(digest)
+        if known is None and session is not None:
+            self._keep(session)
+        return known or session
 
     async def delete(self, session: OpenSession) -> None:
         """Close a session: its row, its calls and its streams."""
@@ -159,19 +162,27 @@ class SessionStore:
         await writer.run(row.update, **columns)
 
     def _usable(self, session: OpenSession, principal: Principal, server: str) -> bool:
-        now = now_ms()
         return (
             session.principal_key == principal.key
             and session.server == server
-            and now - session.seen_ms <= self._limits.session_idle * 1000
-            and now - session.created_ms <= self._limits.session_age * 1000
+            and now_ms() - session.created_ms <= self._limits.session_age * 1000
         )
 
     async def _touch(self, session: OpenSession) -> None:
-        now = now_ms()
-        if now - session.seen_ms > TOUCH_MS:
-            session.seen_ms = now
-            await self._update(session, seen_ms=NowMilliseconds())
+        """Note that the session is used; raise 404 where it is no more.
+
+        Only the row knows when other processes have seen it, or closed it.
+        """
+        self._kept.move_to_end(session.digest)
+        now, idle_ms = now_ms(), int(self._limits.session_idle * 1000)
+        if now - session.seen_ms <= min(TOUCH_MS, idle_ms // 2):
+            return
+        oldest = NowMilliseconds() - idle_ms
+        row = Session.objects.filter(pk=session.pk, seen_ms__gte=oldest)
+        if not await writer.run(row.update, seen_ms=NowMilliseconds()):
+            self._drop(session.digest)
+            raise _not_found()
+        session.seen_ms = now
 
     def _keep(self, session: OpenSession) -> None:
         self._kept[session.digest] = session
@@ -186,6 +197,10 @@ class SessionStore:
         session = self._kept.pop(digest, None)
         if session is not None:
             self._closed(session)
+
+
+def _not_found() -> Refused:
+    return Refused(404, "Session not found: initialize a new one.")
 
 
 def _insert(

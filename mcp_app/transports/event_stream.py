@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 
 from mcp_app.protocol import sse
 from mcp_app.transports.asgi_types import RawHeaders, Send
+
+logger = logging.getLogger("mcp_app.transports")
 
 SSE_HEADERS: RawHeaders = [
     (b"content-type", b"text/event-stream"),
@@ -57,19 +60,23 @@ class EventStream:
 
     def abandon(self) -> None:
         """The reader is gone: nothing is sent any more."""
+        self._stop()
+        if not self.closed.done():
+            self.closed.cancel()
+
+    def _stop(self) -> None:
         self._ending = True
         self._queue.clear()
         if self._task is not None:
             self._task.cancel()
-        if not self.closed.done():
-            self.closed.cancel()
 
     def _write(self, data: bytes) -> None:
         if self._ending:
             return
         # What waits is counted, not what comes: one answer may be larger.
         if self._size > MOST_QUEUED:
-            self.abandon()
+            self._stop()
+            self._close()
             return
         self._queue.append(data)
         self._size += len(data)
@@ -83,8 +90,9 @@ class EventStream:
         try:
             async with asyncio.timeout(None) as limit:
                 await self._send_all(limit)
-        except (TimeoutError, OSError):
-            # The reader is slow or gone: its own disconnect tells the rest.
+        except Exception as error:
+            # The reader is slow or gone, which servers say with errors of their own.
+            logger.debug("A stream is given up: %r", error)
             self._ending = True
             self._close()
         finally:

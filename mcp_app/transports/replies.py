@@ -25,18 +25,21 @@ Answer = tuple[int, bytes]
 
 async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders) -> None:
     """Send a whole answer."""
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [
-                *JSON_HEADERS,
-                (b"content-length", b"%d" % len(body)),
-                *headers,
-            ],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})
+    length = (b"content-length", b"%d" % len(body))
+    await _send_whole(send, status, body, [*JSON_HEADERS, length, *headers])
+
+
+async def _send_whole(
+    send: Send, status: int, body: bytes, headers: RawHeaders
+) -> None:
+    try:
+        await send(
+            {"type": "http.response.start", "status": status, "headers": headers}
+        )
+        await send({"type": "http.response.body", "body": body})
+    except OSError:
+        # The client has left: nobody is there to be told.
+        return
 
 
 def with_retry(status: int, headers: RawHeaders) -> RawHeaders:
@@ -46,14 +49,7 @@ def with_retry(status: int, headers: RawHeaders) -> RawHeaders:
 
 async def send_empty(send: Send, status: int, headers: RawHeaders) -> None:
     """Send an answer without a body."""
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [(b"content-length", b"0"), *headers],
-        }
-    )
-    await send({"type": "http.response.body", "body": b""})
+    await _send_whole(send, status, b"", [(b"content-length", b"0"), *headers])
 
 
 class Reply:

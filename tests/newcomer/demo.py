@@ -1,4 +1,4 @@
-"""`make run` in this checkout, with the virtual environment and a database of its own."""
+"""`make run` in this checkout, with a database of its own."""
 
 from __future__ import annotations
 

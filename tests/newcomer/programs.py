@@ -1,4 +1,4 @@
-"""Programs as a newcomer starts them: from a shell with nothing set, ended by Ctrl+C."""
+"""Programs as a newcomer starts them: in a fresh shell, ended by Ctrl+C."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from typing import TypeAlias
 import httpx
 import pytest
 from mcp import Client
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from tests.newcomer.programs import LOOK_S
 from tests.newcomer.readme import blocks
@@ -85,7 +86,8 @@ def style_sheets(url: str) -> dict[str, httpx.Response]:
     paths = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page)
     assert paths
     return {
-        path: httpx.get(f"{url}{path}") for path in [*paths, "/static/mcp_app/admin.css"]
+        path: httpx.get(f"{url}{path}")
+        for path in [*paths, "/static/mcp_app/admin.css"]
     }
 
 
@@ -115,7 +117,7 @@ async def called(url: str, mode: str, **headers: str) -> object:
         create_mcp_http_client(headers) as http,
         Client(
             streamable_http_client(f"{url}/mcp", http_client=http),
-            mode=mode,  # type: ignore[arg-type]
+            mode=mode,
         ) as client,
     ):
         assert [tool.name for tool in (await client.list_tools()).tools] == ["add"]

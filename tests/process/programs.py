@@ -76,7 +76,9 @@ def program(name: str, env: Mapping[str, str]) -> Iterator[Program]:
             "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
             **env,
         }
-        subprocess.run([sys.executable, "-c", PREPARE], cwd=ROOT, env=environment, check=True)
+        subprocess.run(
+            [sys.executable, "-c", PREPARE], cwd=ROOT, env=environment, check=True
+        )
         with open(Path(directory) / "output", "wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", *command],

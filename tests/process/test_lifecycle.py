@@ -3,69 +3,154 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import subprocess
+import sys
+from typing import Any, Final
 
 import pytest
 
-from tests.drill.running import DrillServer, started
+from tests.drill.running import ROOT, started
 from tests.drill.servers import SERVERS
+from tests.process.programs import COMMANDS, program
+from tests.process.stopping import CASES
 from tests.process.streaming import Answer, Session, called, listening, stateless
 
-DRAIN_S = 2
-LIMITS = {"MCP_LIMITS": json.dumps({"drain": DRAIN_S})}
+DRAIN_S: Final = 2
+LIMITS: Final = {"MCP_LIMITS": json.dumps({"drain": DRAIN_S})}
+DRAINED: Final = ["process drains", "process has drained", "process closes"]
 
 
-@contextmanager
-def serving(server: str) -> Iterator[DrillServer]:
-    """Run a server that the test ends."""
-    drill = started(server, LIMITS)
-    try:
-        yield drill
-    finally:
-        drill.kill()
-
-
-def last(answer: Answer) -> dict[str, object]:
-    """The last message of an answer that was not cut."""
+def last(answer: Answer) -> dict[str, Any]:
+    """The last message of an answer, which must not have been cut."""
     return answer.whole().messages[-1]
+
+
+def lasting(*answers: Answer) -> tuple[Answer, ...]:
+    """Wait until a second of silence is over, and the answers have become streams."""
+    for each in answers:
+        each.until(lambda answer: answer.raw)
+    return answers
 
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_stop(server: str) -> None:
-    with serving(server) as drill:
+    drill = started(server, {**LIMITS, "WIRE": "check"})
+    try:
         session = Session(drill.url)
         listen = listening(drill.url, toolsListChanged=True)
         standing = session.standing()
-        short = called(drill.url, "drill_sleep", seconds=2)
-        long = called(drill.url, "drill_sleep", seconds=60)
-        thread = called(drill.url, "drill_sleep_sync", seconds=60)
-        sessions = session.called("drill_sleep", seconds=60)
-        for each in (short, long, thread, sessions):
-            # A second of silence is over: the answer has become a stream.
-            each.until(lambda answer: answer.raw)
+        short, *long = lasting(
+            called(drill.url, "drill_sleep", seconds=2),
+            called(drill.url, "drill_sleep", seconds=60),
+            called(drill.url, "drill_sleep_sync", seconds=60),
+            session.called("drill_sleep", seconds=60),
+        )
 
         drill.process.send_signal(signal.SIGTERM)
 
-        assert last(listen)["result"]["resultType"] == "complete"  # type: ignore[index]
+        assert last(listen)["result"]["resultType"] == "complete"
         assert standing.whole().messages == []
         (retry,) = standing.field("retry")
         assert 2_000 <= int(retry) <= 5_000
         refused = stateless(drill.url, "tools/list").whole()
         assert refused.status == 503
         assert 2 <= int(refused.headers["retry-after"]) <= 5
-        assert last(short)["result"]["content"][0]["text"] == "slept 2 s"  # type: ignore[index]
-        for each in (long, thread, sessions):
-            assert "stopped before the call was done" in last(each)["error"]["message"]  # type: ignore[index]
+        assert last(short)["result"]["content"][0]["text"] == "slept 2 s"
+        for each in long:
+            assert "stopped before the call was done" in last(each)["error"]["message"]
         assert drill.process.wait(DRAIN_S + 10) == 0, drill.output
+    finally:
+        drill.kill()
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_stop_of_an_idle_process_is_quick(server: str) -> None:
-    with serving(server) as drill:
+@pytest.mark.parametrize("server", COMMANDS)
+def test_interrupted_command(server: str) -> None:
+    """As Ctrl+C does it: every process of the command gets the signal at once."""
+    with program(server, LIMITS) as running:
+        listens = [listening(running.url, toolsListChanged=True) for _ in range(3)]
+        short, long = lasting(
+            called(running.url, "drill_sleep", seconds=2),
+            called(running.url, "drill_sleep", seconds=60),
+        )
+
+        os.killpg(running.process.pid, signal.SIGINT)
+
+        for each in listens:
+            assert "result" in last(each)
+        assert last(short)["result"]["content"][0]["text"] == "slept 2 s"
+        assert "stopped before the call was done" in last(long)["error"]["message"]
+        assert running.process.wait(DRAIN_S + 10) == 0, running.output
+
+
+def test_nothing_is_waited_for_where_nothing_runs() -> None:
+    drill = started("uvicorn", {"MCP_LIMITS": json.dumps({"drain": 30})})
+    try:
         listen = listening(drill.url, toolsListChanged=True)
         drill.process.send_signal(signal.SIGTERM)
         assert "result" in last(listen)
-        assert drill.process.wait(DRAIN_S) == 0, drill.output
+        assert drill.process.wait(10) == 0, drill.output
+    finally:
+        drill.kill()
+
+
+OUTPUTS: Final[dict[str, tuple[list[str], int]]] = {
+    "asyncio": (
+        ["process drains", "another signal", *DRAINED[1:], "server stops"],
+        0,
+    ),
+    "uvloop": (
+        ["process drains", "another signal", *DRAINED[1:], "server stops"],
+        0,
+    ),
+    "python": ([*DRAINED, "server stops", "server stops"], 0),
+    "python on uvloop": ([*DRAINED, "server stops", "server stops"], 0),
+    "default": (DRAINED, -signal.SIGTERM),
+    "ignored": ([], 0),
+    "hurry": (
+        [
+            "process drains",
+            "server gets SIGTERM",
+            "server gets SIGINT",
+            "process closes",
+        ],
+        0,
+    ),
+    "thread": (["handler SIG_DFL"], 0),
+    "twice": (
+        ["second drains", "second has drained", "second closes", "server stops"],
+        0,
+    ),
+    "beside": (["second drains", "second has drained", "second closes"], 0),
+    "late": (["server stops"], 0),
+    "fork": (
+        [
+            "child drains",
+            "child has drained",
+            "child closes",
+            "child stops",
+            "child ended by 7",
+            "parent drains",
+            "parent has drained",
+            "parent closes",
+            "parent stops",
+        ],
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_order(case: str) -> None:
+    """The server learns of a signal when the process has drained, and not before."""
+    finished = subprocess.run(
+        [sys.executable, "-m", "tests.process.stopping", case],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert finished.stderr == ""
+    assert (finished.stdout.splitlines(), finished.returncode) == OUTPUTS[case]

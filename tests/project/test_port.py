@@ -25,7 +25,7 @@ def test_a_port_that_another_program_uses() -> None:
         )
 
 
-@pytest.mark.parametrize("port", ["", "-1", "0", "65536", "８０", "http"])
+@pytest.mark.parametrize("port", ["", "-1", "0", "65536", "\u0668\u0660", "http"])
 def test_what_is_no_port(port: str) -> None:
     assert problem(port) == (
         f"PORT={port} is no port: it must be a number from 1 to 65535."

@@ -44,7 +44,7 @@ def test_a_uri_is_valid(uri: str) -> None:
         ResourceLink(uri, "name")
 
 
-@pytest.mark.parametrize("revision", STATEFUL.values(), ids=str)
+@pytest.mark.parametrize("version", STATEFUL)
 @pytest.mark.parametrize(
     ("contents", "shown"),
     [
@@ -54,8 +54,8 @@ def test_a_uri_is_valid(uri: str) -> None:
     ],
 )
 def test_an_embedded_resource_has_a_media_type(
-    revision: object, contents: ResourceContents, shown: str
+    version: str, contents: ResourceContents, shown: str
 ) -> None:
     """S-PROMPT-017."""
-    wire = block_to_wire(EmbeddedResource(contents), revision)  # type: ignore[arg-type]
+    wire = block_to_wire(EmbeddedResource(contents), STATEFUL[version])
     assert wire["resource"]["mimeType"] == shown

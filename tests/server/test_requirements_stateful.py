@@ -277,7 +277,7 @@ def said(*turns: tuple[str, list[Block]]) -> list[SamplingMessage]:
     ],
 )
 def test_unbalanced_tool_uses(messages: list[SamplingMessage]) -> None:
-    with pytest.raises(ValueError, match="[Tt]ool"):
+    with pytest.raises(ValueError, match=r"[Tt]ool"):
         conversation(messages, STATEFUL[NEWEST])
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
-from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.transports.doors import KEPT, Doors
 from mcp_app.protocol.errors import Refused
 from mcp_app.protocol.headers import Headers
+from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.transports.doors import KEPT, Doors
 from tests.asgi_client import Client, outcome
 from tests.serving import counted
 from tests.wire.middleware import WireCheck
@@ -51,7 +50,7 @@ HOSTS: Final[list[tuple[dict[str, Any], list[str], bool, str, int]]] = [
 @pytest.mark.parametrize(("mcp", "allowed", "debug", "host", "status"), HOSTS)
 async def test_host(
     application: WireCheck,
-    settings: SettingsWrapper,
+    settings: Settings,
     allowed: list[str],
     debug: bool,
     host: str,
@@ -105,7 +104,7 @@ ORIGINS: Final[list[tuple[dict[str, Any], bool, str | Sequence[str], int]]] = [
 @pytest.mark.parametrize(("mcp", "debug", "origin", "status"), ORIGINS)
 async def test_origin(
     application: WireCheck,
-    settings: SettingsWrapper,
+    settings: Settings,
     debug: bool,
     origin: str | Sequence[str],
     status: int,
@@ -194,21 +193,18 @@ def headers(host: str, origin: str | None = None) -> Headers:
 
 
 def test_open_hosts_are_told_once(
-    settings: SettingsWrapper, caplog: pytest.LogCaptureFixture
+    settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.ALLOWED_HOSTS = ["*"]
-    logger = logging.getLogger("mcp_app")
-    logger.propagate = True
     doors = Doors()
     for host in ("a.example", "b.example"):
         with pytest.raises(Refused):
             doors.check(headers(host))
-    logger.propagate = False
     (record,) = caplog.records
     assert 'MCP["HOSTS"]' in record.getMessage()
 
 
-def test_decisions_are_kept(settings: SettingsWrapper) -> None:
+def test_decisions_are_kept(settings: Settings) -> None:
     settings.ALLOWED_HOSTS = [".example.org"]
     doors = Doors()
     for number in range(KEPT + 1):

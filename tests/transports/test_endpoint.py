@@ -343,7 +343,7 @@ async def test_delete(connect: Connect) -> None:
     refused(await outcome(other.visit("DELETE")), 400)
 
 
-# -- servers and principals -------------------------------------------------------
+# -- servers and principals -----------------------------------------------------
 
 
 @pytest.mark.parametrize("slug", ["missing", "off"])
@@ -385,7 +385,7 @@ async def test_stopping(process: Process, application: WireCheck) -> None:
     assert await counted() == NOTHING
 
 
-# -- sessions ---------------------------------------------------------------------
+# -- sessions -------------------------------------------------------------------
 
 
 def client_of(application: WireCheck, version: str, session: str | None) -> Client:
@@ -430,6 +430,7 @@ async def check_wrong_session(client: Client, status: int) -> None:
 
 async def test_repeated_session_id(connect: Connect) -> None:
     client = await connect("2025-11-25")
+    assert client.session
     headers = {"mcp-session-id": [client.session, client.session]}
     refused(await client.sent(whole(client), headers), 400)
 
@@ -509,7 +510,7 @@ async def test_session_ids(connect: Connect) -> None:
     assert all(0x21 <= ord(character) <= 0x7E for each in ids for character in each)
 
 
-# -- versions -----------------------------------------------------------------------
+# -- versions -------------------------------------------------------------------
 
 UNSUPPORTED: Final = ["2027-01-01", "1.0", "nonsense", "2025-11-26"]
 
@@ -566,7 +567,7 @@ async def test_a_stateless_request_in_a_session_is_stateless(
     refused(await modern.sent(request), 400, -32020)
 
 
-# -- the stateless era ----------------------------------------------------------------
+# -- the stateless era ----------------------------------------------------------
 
 Change = Callable[[JsonObject, dict[str, Any]], object]
 
@@ -796,7 +797,7 @@ async def test_a_response_that_nobody_asked_for(connect: Connect, version: str) 
         refused(await client.reply(named, {"error": error}), 400)
 
 
-# -- two requests with one id -----------------------------------------------------------
+# -- two requests with one id ---------------------------------------------------
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -829,7 +830,7 @@ async def test_ids_of_the_stateless_era_never_meet(
     assert [(await outcome(each)).text for each in running] == ["waited"] * 3
 
 
-# -- batches --------------------------------------------------------------------------------
+# -- batches --------------------------------------------------------------------
 
 PING: Final = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
 BATCHED: Final = "2025-03-26"
@@ -948,7 +949,7 @@ async def test_a_batch_that_is_cancelled_whole(connect: Connect, stage: Stage) -
     assert (found.headers["content-type"], found.raw) == ("text/event-stream", b"")
 
 
-# -- notifications ------------------------------------------------------------------------------
+# -- notifications --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -1000,7 +1001,7 @@ async def test_the_request_of_somebody_else_is_not_cancelled(
     assert (await outcome(running)).text == "waited"
 
 
-# -- many at once -------------------------------------------------------------------------------
+# -- many at once ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", ERAS)

@@ -1,0 +1,68 @@
+"""The demo in Chromium, as staff see it; the rows are of this run alone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.newcomer.demo import demo, password
+from tests.newcomer.programs import Serving
+
+NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+FLAGS: Final = [
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--no-first-run",
+    "--no-sandbox",
+]
+PATIENCE_MS: Final = 15_000
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """Serve the demo for the tests of a module."""
+    with demo(tmp_path_factory.mktemp("demo") / "demo.sqlite3") as served:
+        yield served
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    """Start Chromium; skip the test where there is none."""
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.skip("Chromium is missing: apt-get install chromium.")
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(
+            executable_path=program, args=FLAGS, headless=True
+        )
+
+
+@pytest.fixture
+def page(browser: Browser, served: Serving, tmp_path: Path) -> Iterator[Page]:
+    """Open a page of the demo; what its scripts complain about fails the test."""
+    page = browser.new_page(base_url=served.url, color_scheme="light")
+    page.set_default_timeout(PATIENCE_MS)
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield page
+    assert complaints == []
+
+
+@pytest.fixture
+def staff(page: Page, served: Serving) -> Page:
+    """Log in with the password that was printed."""
+    page.goto("/")
+    page.get_by_role("link", name="Open the admin").click()
+    page.get_by_label("Username").fill("admin")
+    page.get_by_label("Password").fill(password(served))
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("heading", name="Site administration").wait_for()
+    return page

@@ -1,0 +1,75 @@
+"""What the inspector's command line finds at the endpoint of the demo."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from mcp_app.protocol.jsonrpc import JsonObject
+from tests.clients.node import MODULES, node
+
+PROGRAM: Final = (
+    MODULES / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+)
+ERAS: Final = ("legacy", "modern")
+NOTICED_S: Final = 2.0
+"""So long a saved row may take to be seen."""
+
+
+@dataclass(frozen=True)
+class Inspector:
+    """Asks an endpoint in one era; `home` is where the program keeps its files."""
+
+    endpoint: str
+    era: str
+    home: Path
+
+    def result(self, method: str, *options: str) -> JsonObject:
+        """Return the result of one request."""
+        ended = node(
+            *(PROGRAM, "--cli", self.endpoint, "--protocol-era", self.era),
+            *("--format", "json", "--method", method, *options),
+            HOME=str(self.home),
+        )
+        assert ended.returncode == 0, ended.stderr
+        result: JsonObject = json.loads(ended.stdout)["result"]
+        return result
+
+    def prompts(self) -> dict[str, JsonObject]:
+        """Return the listed prompts by their names."""
+        listed = self.result("prompts/list")["prompts"]
+        return {prompt["name"]: prompt for prompt in listed}
+
+    def prompt(self, name: str, /, **arguments: str) -> str:
+        """Return the text of a prompt that is one text."""
+        given = [f"{key}={value}" for key, value in arguments.items()]
+        options = ("--prompt-name", name, "--prompt-args", *given)
+        [message] = self.result("prompts/get", *options)["messages"]
+        text: str = message["content"]["text"]
+        return text
+
+    def resources(self) -> dict[str, JsonObject]:
+        """Return the listed resources by their addresses."""
+        listed = self.result("resources/list")["resources"]
+        return {resource["uri"]: resource for resource in listed}
+
+    def resource(self, uri: str) -> JsonObject:
+        """Return the one content of a resource."""
+        content: JsonObject
+        [content] = self.result("resources/read", "--uri", uri)["contents"]
+        return content
+
+
+def soon(look: Callable[[], Any], expected: object) -> None:
+    """Look until the expected is there; the last look starts in time."""
+    end = time.monotonic() + NOTICED_S
+    while True:
+        last = time.monotonic() > end
+        found = look()
+        if found == expected:
+            return
+        assert not last, f"{found!r} is still not {expected!r}."

@@ -1,0 +1,191 @@
+"""What staff make in the admin is there for clients: in Chromium, without Python."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.inspector import ERAS, Inspector, soon
+from tests.clients.facts import PNG
+from tests.newcomer.programs import Serving
+
+# They share one demo.
+pytestmark = pytest.mark.xdist_group("browser")
+
+NAMELESS: Final = """() =>
+    [...document.querySelectorAll("#content-main :is(input, select, textarea)")]
+    .filter(field => field.type != "hidden" && field.type != "submit")
+    .filter(field => !field.labels.length && !field.ariaLabel)
+    .map(field => field.outerHTML)"""
+UNREADABLE: Final = """() => {
+    const light = color => color.match(/[\\d.]+/g).slice(0, 3).map(Number)
+        .map(part => part / 255)
+        .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0)
+    const ground = element => {
+        if (!element) return matchMedia("(prefers-color-scheme: dark)").matches
+            ? "rgb(18, 18, 18)" : "rgb(255, 255, 255)"
+        const color = getComputedStyle(element).backgroundColor
+        return color == "rgba(0, 0, 0, 0)" ? ground(element.parentElement) : color
+    }
+    return [...document.querySelectorAll("main *")].filter(element => {
+        const both = [getComputedStyle(element).color, ground(element)].map(light)
+        return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05) < 4.5
+    }).map(element => element.outerHTML)
+}"""
+
+Inspectors = Callable[[str], Inspector]
+
+
+@pytest.fixture
+def inspector(served: Serving, tmp_path: Path) -> Inspectors:
+    """Return a function that gives an inspector of an era."""
+    return lambda era: Inspector(f"{served.url}/mcp", era, tmp_path)
+
+
+def add(page: Page, model: str) -> None:
+    """Go from the index to the form for a new row."""
+    page.goto("/admin/")
+    page.locator(f"tr.model-{model}").get_by_role("link", name="Add").click()
+    page.get_by_role("button", name="Save", exact=True).wait_for()
+
+
+def change(page: Page, model: str, name: str) -> None:
+    """Go from the index to the form of a row."""
+    page.goto("/admin/")
+    page.locator(f"tr.model-{model}").get_by_role("link", name="Change").click()
+    page.get_by_role("link", name=name, exact=True).click()
+    page.get_by_role("button", name="Save", exact=True).wait_for()
+
+
+def save(page: Page) -> None:
+    """Press *Save*, which must succeed."""
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator(".messagelist .success")).to_contain_text("successfully")
+
+
+def test_a_prompt_is_made_changed_and_switched_off(
+    staff: Page, inspector: Inspectors
+) -> None:
+    add(staff, "prompt")
+    staff.get_by_label("Title").press_sequentially("Greet someone")
+    expect(staff.get_by_label("Name:", exact=True)).to_have_value("greet-someone")
+    staff.get_by_label("Arguments").fill("name*: Who is greeted")
+    staff.get_by_label("Text:", exact=True).fill("Say hello to {{name}}.")
+    save(staff)
+
+    soon(lambda: "greet-someone" in inspector("modern").prompts(), True)
+    for era in ERAS:
+        found = inspector(era).prompts()["greet-someone"]
+        assert found["title"] == "Greet someone"
+        assert found["arguments"] == [
+            {"name": "name", "description": "Who is greeted", "required": True}
+        ]
+        text = inspector(era).prompt("greet-someone", name="Ana")
+        assert text == "Say hello to Ana."
+
+    change(staff, "prompt", "greet-someone")
+    staff.get_by_label("Text:", exact=True).fill("Good morning, {{name}}!")
+    save(staff)
+    modern = inspector("modern")
+    soon(lambda: modern.prompt("greet-someone", name="Ana"), "Good morning, Ana!")
+
+    change(staff, "prompt", "greet-someone")
+    staff.get_by_label("Switched on").uncheck()
+    save(staff)
+    soon(lambda: "greet-someone" in modern.prompts(), False)
+
+
+def test_a_resource_is_made_changed_and_switched_off_in_the_list(
+    staff: Page, inspector: Inspectors
+) -> None:
+    uri = "shop://policy/opening"
+    add(staff, "resource")
+    staff.get_by_label("Title").press_sequentially("Opening hours")
+    staff.get_by_label("Address").fill(uri)
+    staff.get_by_label("Text:", exact=True).fill("From nine to five.")
+    save(staff)
+
+    soon(lambda: uri in inspector("modern").resources(), True)
+    for era in ERAS:
+        assert inspector(era).resources()[uri]["title"] == "Opening hours"
+        content = inspector(era).resource(uri)
+        assert content["text"] == "From nine to five."
+        assert content["mimeType"] == "text/plain"
+
+    change(staff, "resource", "opening-hours")
+    staff.get_by_label("Text:", exact=True).fill("From ten to six.")
+    save(staff)
+    modern = inspector("modern")
+    soon(lambda: modern.resource(uri)["text"], "From ten to six.")
+
+    row = staff.get_by_role("row").filter(has_text="opening-hours")
+    row.get_by_role("checkbox").check()
+    staff.get_by_label("Action:").select_option("Switch off")
+    staff.get_by_role("button", name="Go").click()
+    expect(staff.locator(".messagelist .success")).to_contain_text("Switched off.")
+    soon(lambda: uri in modern.resources(), False)
+
+
+def test_a_file_is_a_resource(staff: Page, inspector: Inspectors) -> None:
+    picture = base64.b64decode(PNG)
+    add(staff, "resource")
+    staff.get_by_label("Title").press_sequentially("Our sign")
+    staff.get_by_label("Address").fill("shop://sign")
+    staff.get_by_label("File").set_input_files(
+        {"name": "sign.png", "mimeType": "image/png", "buffer": picture}
+    )
+    save(staff)
+
+    modern = inspector("modern")
+    soon(lambda: "shop://sign" in modern.resources(), True)
+    assert modern.resources()["shop://sign"]["size"] == len(picture)
+    content = modern.resource("shop://sign")
+    assert (content["blob"], content["mimeType"]) == (PNG, "image/png")
+
+
+def test_mistakes_are_told_beside_their_fields(staff: Page) -> None:
+    add(staff, "prompt")
+    staff.get_by_label("Name:", exact=True).fill("greet someone")
+    staff.get_by_label("Arguments").fill("name*")
+    staff.get_by_label("Text:", exact=True).fill("Say hello to {{nam}}.")
+    staff.get_by_role("button", name="Save", exact=True).click()
+
+    expect(staff.locator(".errornote")).to_contain_text("correct the errors")
+    expect(staff.locator(".field-name .errorlist")).to_contain_text(
+        "“greet someone” cannot be a name"
+    )
+    expect(staff.locator(".field-text .errorlist")).to_contain_text(
+        "Did you mean {{name}}?"
+    )
+    # Nothing that was typed is lost.
+    expect(staff.get_by_label("Text:", exact=True)).to_have_value(
+        re.compile("Say hello")
+    )
+
+
+def test_every_field_has_a_name_to_be_read_out(staff: Page) -> None:
+    for model in ("prompt", "resource", "resourcetemplate", "server", "tool"):
+        add(staff, model)
+        assert staff.locator("#content-main textarea").count() > 0
+        assert staff.evaluate(NAMELESS) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_front_page_can_be_read(
+    browser: Browser, served: Serving, scheme: str
+) -> None:
+    page = browser.new_page(
+        color_scheme=scheme,  # type: ignore[arg-type]
+        viewport={"width": 390, "height": 800},
+    )
+    page.goto(served.url)
+    expect(page.get_by_text("claude mcp add")).to_contain_text(f"{served.url}/mcp")
+    assert page.evaluate(UNREADABLE) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

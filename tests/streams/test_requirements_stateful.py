@@ -1,0 +1,81 @@
+"""What the stateful revisions demand of sessions, by the ids of their requirements."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import pytest
+
+from mcp_app.interface.context import Client
+from mcp_app.interface.principal import Principal
+from mcp_app.models import Session
+from mcp_app.pools.database import writer
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.revisions import LATEST_STATEFUL
+from mcp_app.streams.sessions import TOUCH_MS, OpenSession, SessionStore
+
+WEEK_MS: Final = 7 * 86_400_000
+
+
+@pytest.fixture
+def here(process: Process) -> SessionStore:
+    return process.sessions
+
+
+@pytest.fixture
+def there(process: Process) -> SessionStore:
+    """The sessions of another process."""
+    return SessionStore(process.limits, lambda _: None)
+
+
+async def created(store: SessionStore) -> str:
+    return await store.create(Principal.ANONYMOUS, "", LATEST_STATEFUL, Client())
+
+
+async def found(store: SessionStore, session_id: str) -> OpenSession:
+    return await store.find(session_id, Principal.ANONYMOUS, "")
+
+
+async def refused(store: SessionStore, session_id: str) -> None:
+    with pytest.raises(Refused) as error:
+        await found(store, session_id)
+    assert error.value.http_status == 404
+
+
+async def test_a_session_that_was_closed_elsewhere(
+    here: SessionStore, there: SessionStore
+) -> None:
+    """S-HTTP-062."""
+    session_id = await created(here)
+    await there.delete(await found(there, session_id))
+    (await found(here, session_id)).seen_ms -= TOUCH_MS + 1
+    await refused(here, session_id)
+    await refused(here, session_id)
+
+
+async def test_a_session_that_was_used_elsewhere(
+    here: SessionStore, there: SessionStore
+) -> None:
+    """S-HTTP-061: it is idle only where no process has seen it."""
+    session_id = await created(here)
+    session = await found(here, session_id)
+    session.seen_ms -= WEEK_MS + 1
+    assert await found(here, session_id) is session
+
+
+async def test_an_idle_session(here: SessionStore) -> None:
+    session_id = await created(here)
+    session = await found(here, session_id)
+    session.seen_ms -= WEEK_MS + 60_000
+    row = Session.objects.filter(pk=session.pk)
+    await writer.run(row.update, seen_ms=session.seen_ms)
+    await refused(here, session_id)
+
+
+async def test_a_session_is_one_object(here: SessionStore, there: SessionStore) -> None:
+    """S-CANCEL-005, S-HTTP-044: its calls and streams are known in one place."""
+    session_id = await created(here)
+    both = await asyncio.gather(found(there, session_id), found(there, session_id))
+    assert both[0] is both[1]
