@@ -61,9 +61,11 @@ class Play(Protocol):
         meta: dict[str, Any] | None = None,
     ) -> Outcome: ...
 
-    def begin(
-        self, tool: str, script: Callable[[Any], Any], client: Client
-    ) -> Visit: ...
+    def begin(self, tool: str, script: Callable[[Any], Any], client: Client) -> Visit:
+        """Begin such a call, to read its answer as it comes."""
+
+    def params(self, tool: str, script: Callable[[Any], Any]) -> dict[str, Any]:
+        """Return the parameters of such a call."""
 
 
 class _Play:
@@ -82,19 +84,18 @@ class _Play:
     ) -> Outcome:
         if client is None:
             self._client = client = self._client or await self._connect(STATELESS)
-        params = _params(tool, script)
+        params = self.params(tool, script)
         if meta is not None:
             params["_meta"] = meta
         return await client.talk("tools/call", params, answer or _nobody_asks)
 
     def begin(self, tool: str, script: Callable[[Any], Any], client: Client) -> Visit:
-        return client.begin("tools/call", _params(tool, script))
+        return client.begin("tools/call", self.params(tool, script))
 
-
-def _params(tool: str, script: Callable[[Any], Any]) -> dict[str, Any]:
-    name = str(len(_scripts))
-    _scripts[name] = script
-    return {"name": tool, "arguments": {"script": name}}
+    def params(self, tool: str, script: Callable[[Any], Any]) -> dict[str, Any]:
+        name = str(len(_scripts))
+        _scripts[name] = script
+        return {"name": tool, "arguments": {"script": name}}
 
 
 def _nobody_asks(method: str, params: dict[str, Any]) -> dict[str, Any]:

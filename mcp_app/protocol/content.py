@@ -184,6 +184,7 @@ class ResourceContents:
     meta: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
+        _check_uri(self.uri)
         if (self.text is None) == (self.blob is None):
             raise ValueError(
                 f"The contents of {self.uri} need either text or blob, not both."
@@ -209,9 +210,6 @@ class EmbeddedResource(Block):
 
     type = "resource"
     resource: ResourceContents
-
-    def __post_init__(self) -> None:
-        _check_uri(self.resource.uri)
 
     def as_text(self) -> str:
         return self.resource.text or f"<{self.resource.uri}>"

@@ -56,7 +56,10 @@ async def run(
         arguments[runnable.context] = face(core)
     token = current_call.set(core)
     try:
-        output = await adapters.user_code.run(exchange, runnable, arguments, made)
+        if adapters.user_code.nothing_around(runnable):
+            output = made(await runnable.run(**arguments))  # type: ignore[misc]
+        else:
+            output = await adapters.user_code.run(exchange, runnable, arguments, made)
     except CallCancelled:
         raise asyncio.CancelledError from None
     finally:

@@ -72,6 +72,9 @@ class Topics(Protocol):
 class UserCode(Protocol):
     """Where user code runs."""
 
+    def nothing_around(self, runnable: Runnable[Any]) -> bool:
+        """Whether an async function may be awaited as it is."""
+
     async def run(
         self,
         exchange: Exchange,

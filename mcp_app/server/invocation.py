@@ -63,6 +63,10 @@ class InvocationPlaces:
             getattr(each, "context_variables_only", False) for each in around
         )
 
+    def nothing_around(self, runnable: Runnable[Any]) -> bool:
+        """Whether an async function may be awaited as it is: the hot path."""
+        return self._plain and runnable.style == "async" and not runnable.needs_thread
+
     async def run(
         self,
         exchange: Exchange,
@@ -74,9 +78,6 @@ class InvocationPlaces:
 
         What ran in a thread is converted there: it may be a queryset.
         """
-        if self._plain and runnable.style == "async" and not runnable.needs_thread:
-            # The hot path: nothing of ours stands between.
-            return convert(await runnable.run(**arguments))  # type: ignore[misc]
         if runnable.style == "sync" or self._needs_thread(runnable):
             function = partial(self._in_thread, exchange, runnable, arguments, convert)
             name = str(exchange.params.get("name", exchange.method))

@@ -10,6 +10,7 @@ from mcp_app.protocol.envelope import notification_message, result_message
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.negotiation import SUBSCRIPTION_ID
 from mcp_app.server import parameters
+from mcp_app.server.handlers.resources import visible
 
 if TYPE_CHECKING:
     from mcp_app.protocol.jsonrpc import JsonObject
@@ -66,12 +67,7 @@ def _uris(exchange: Exchange, wanted: JsonObject) -> list[str]:
             f"params.notifications.resourceSubscriptions has {len(given)} URIs;"
             f" {MOST_RESOURCES} are allowed."
         )
-    return [uri for uri in dict.fromkeys(given) if _readable(exchange, uri)]
-
-
-def _readable(exchange: Exchange, uri: str) -> bool:
-    matched = exchange.catalog.match(uri)
-    return matched is not None and exchange.may_see(matched.entry.definition.permission)
+    return [uri for uri in dict.fromkeys(given) if visible(exchange, uri) is not None]
 
 
 def acknowledged(exchange: Exchange, honoured: JsonObject) -> bytes:

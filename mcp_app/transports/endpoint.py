@@ -11,7 +11,7 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import Container
+from collections.abc import Awaitable, Container
 from functools import lru_cache
 from typing import Any
 
@@ -56,21 +56,10 @@ doors = Doors()
 class Endpoint:
     """Serves the endpoint of one server, named by its slug."""
 
-    async def __call__(
+    def __call__(
         self, scope: Scope, receive: Receive, send: Send, *, slug: str
-    ) -> None:
-        visit = Visit(scope, receive, send, slug)
-        try:
-            await visit.serve()
-        except ProtocolError as error:
-            await visit.refuse(error)
-        except ClientGone:
-            return
-        except Exception:
-            logger.exception("A request failed.", extra={"path": scope["path"]})
-            failure = InternalError("The server failed; its log says why.")
-            failure.http_status = 500
-            await visit.refuse(failure)
+    ) -> Awaitable[None]:
+        return Visit(scope, receive, send, slug).answer()
 
 
 class Visit:
@@ -108,8 +97,21 @@ class Visit:
         self._identified = False
         self._started = False
 
-    async def serve(self) -> None:
-        """Answer the request; raise `ProtocolError` for every refusal."""
+    async def answer(self) -> None:
+        """Serve the request, or say why not."""
+        try:
+            await self._serve()
+        except ProtocolError as error:
+            await self._refuse(error)
+        except ClientGone:
+            return
+        except Exception:
+            logger.exception("A request failed.", extra={"path": self._scope["path"]})
+            failure = InternalError("The server failed; its log says why.")
+            failure.http_status = 500
+            await self._refuse(failure)
+
+    async def _serve(self) -> None:
         self._headers = headers = Headers(self._scope["headers"])
         self._cors = doors.check(headers)
         if self._method == "OPTIONS":
@@ -131,7 +133,7 @@ class Visit:
             raise _not_allowed(self._method)
         await serve(self)
 
-    async def refuse(self, error: ProtocolError) -> None:
+    async def _refuse(self, error: ProtocolError) -> None:
         """Send an error that answers the whole request."""
         if self._started:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from mcp_app import (
 )
 from mcp_app.models import Change
 from mcp_app.pools.database import writer
-from tests.asgi_client import PREFIX, Client
+from tests.asgi_client import PREFIX, Client, Visit
 from tests.drill.models import Ledger
 from tests.scripting import STATEFUL, STATELESS, Play
 from tests.serving import Connect
@@ -190,9 +191,7 @@ async def test_every_member(
     client = await join(version)
     before = await writer.run(Change.objects.count)
     line = uuid4().hex
-    outcome = await play(
-        tool, script(line), client=client, answer=answered, meta=META
-    )
+    outcome = await play(tool, script(line), client=client, answer=answered, meta=META)
     assert outcome.result["structuredContent"]["result"] == {
         "ordered": "plum",
         "visited": True,
@@ -216,3 +215,483 @@ async def test_every_member(
     async with asyncio.timeout(PATIENCE_S):
         while await writer.run(Change.objects.count) < before + runs:
             await asyncio.sleep(0.01)
+
+
+# -- the ends of a call ----------------------------------------------------------
+
+
+@dataclass
+class Meeting:
+    """Where a script and its test meet."""
+
+    loop: asyncio.AbstractEventLoop
+    entered: asyncio.Event
+    told: list[str]
+    over: asyncio.Event
+
+    def enter(self) -> None:
+        self.loop.call_soon_threadsafe(self.entered.set)
+
+    def tell(self, *sentences: str) -> None:
+        """Say from anywhere what has happened."""
+        self.told.extend(sentences)
+        self.loop.call_soon_threadsafe(self.over.set)
+
+    async def outcome(self) -> list[str]:
+        async with asyncio.timeout(PATIENCE_S):
+            await self.over.wait()
+        return self.told
+
+
+@pytest.fixture
+async def meeting() -> Meeting:
+    return Meeting(asyncio.get_running_loop(), asyncio.Event(), [], asyncio.Event())
+
+
+async def cancel(client: Client, visit: Visit, request_id: object) -> None:
+    """End a call as its era does."""
+    if client.revision.stateless:
+        await visit.leave()
+        return
+    params = {"requestId": request_id}
+    await client.notify("notifications/cancelled", params)
+    assert await visit.messages() == []
+
+
+async def begun_and_cancelled(
+    play: Play, client: Client, tool: str, script: Script, meeting: Meeting
+) -> None:
+    """Cancel a call as soon as its script says that it has begun."""
+    message = client.message("tools/call", play.params(tool, script))
+    visit = client.post(message)
+    async with asyncio.timeout(PATIENCE_S):
+        await meeting.entered.wait()
+    await cancel(client, visit, message["id"])
+
+
+def until_cancelled(ctx: SyncContext) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not ctx.cancelled and time.monotonic() < end:
+        time.sleep(0.002)
+
+
+MEMBERS: Final[dict[str, Callable[[SyncContext], object]]] = {
+    "log": lambda ctx: ctx.log("info", "late"),
+    "progress": lambda ctx: ctx.progress(1),
+    "changed": lambda ctx: ctx.changed("tools"),
+    "elicit": lambda ctx: ctx.elicit("Which?", Order),
+    "elicit_url": lambda ctx: ctx.elicit_url("Pay.", "https://example.org/"),
+    "sample": lambda ctx: ctx.sample("Praise it.", max_tokens=9),
+    "list_roots": lambda ctx: ctx.list_roots(),
+    "ask": lambda ctx: ctx.ask(roots=Roots()),
+    "once": lambda ctx: ctx.once("enter", enter, "a line of a cancelled call"),
+    "user": lambda ctx: ctx.user(),
+}
+
+
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+async def test_a_cancelled_call_in_a_thread_ends_at_its_next_member(
+    play: Play, connect: Connect, meeting: Meeting, version: str
+) -> None:
+    def script(ctx: SyncContext) -> None:
+        meeting.enter()
+        until_cancelled(ctx)
+        ended = []
+        for name, member in MEMBERS.items():
+            try:
+                member(ctx)
+            except CallCancelled:
+                ended.append(name)
+        meeting.tell(*ended)
+
+    client = await connect(version)
+    await begun_and_cancelled(play, client, "sync", script, meeting)
+    assert await meeting.outcome() == list(MEMBERS)
+
+
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+@pytest.mark.parametrize("tool", ["async", "database"])
+async def test_a_cancelled_call_on_a_loop_is_cancelled_where_it_waits(
+    play: Play, connect: Connect, meeting: Meeting, version: str, tool: str
+) -> None:
+    async def script(ctx: Context) -> None:
+        meeting.enter()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            meeting.tell(f"cancelled {ctx.cancelled}")
+            raise
+
+    client = await connect(version)
+    await begun_and_cancelled(play, client, tool, script, meeting)
+    assert await meeting.outcome() == ["cancelled True"]
+
+
+async def waiting(ctx: Context, meeting: Meeting) -> None:
+    """Ask, and say how the question ends."""
+    meeting.enter()
+    try:
+        await ctx.elicit("Which cake?", Order)
+    except (asyncio.CancelledError, CallCancelled) as error:
+        meeting.tell(type(error).__name__)
+        raise
+
+
+def waiting_sync(ctx: SyncContext, meeting: Meeting) -> None:
+    """Ask, and say how the question ends."""
+    meeting.enter()
+    try:
+        ctx.elicit("Which cake?", Order)
+    except (asyncio.CancelledError, CallCancelled) as error:
+        meeting.tell(type(error).__name__)
+        raise
+
+
+WAITING: Final[dict[str, tuple[str, Callable[[Any], Script], str]]] = {
+    "on the loop": (
+        "async",
+        lambda meeting: lambda ctx: waiting(ctx, meeting),
+        "CancelledError",
+    ),
+    "on a loop in a thread": (
+        "database",
+        lambda meeting: lambda ctx: waiting(ctx, meeting),
+        "CancelledError",
+    ),
+    "on a loop of its own": (
+        "async",
+        lambda meeting: in_another_loop(lambda ctx: waiting(ctx, meeting)),
+        "CancelledError",
+    ),
+    "in a thread": (
+        "sync",
+        lambda meeting: lambda ctx: waiting_sync(ctx, meeting),
+        "CallCancelled",
+    ),
+    "in a thread of its own": (
+        "sync",
+        lambda meeting: in_another_thread(lambda ctx: waiting_sync(ctx, meeting)),
+        "CallCancelled",
+    ),
+}
+
+
+@pytest.mark.parametrize("place", WAITING)
+async def test_a_question_ends_with_its_call(
+    play: Play, connect: Connect, meeting: Meeting, place: str
+) -> None:
+    tool, script, ends = WAITING[place]
+    client = await connect(STATEFUL)
+    await begun_and_cancelled(play, client, tool, script(meeting), meeting)
+    assert await meeting.outcome() == [ends]
+
+
+@pytest.mark.parametrize("tool", ["short", "short_database"])
+async def test_the_time_of_an_async_call_is_used_up(
+    play: Play, meeting: Meeting, tool: str
+) -> None:
+    async def script(ctx: Context) -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            meeting.tell(f"left {ctx.deadline:.1f}")
+            raise
+
+    outcome = await play(tool, script)
+    assert outcome.text == f"{tool} did not finish within 0.3 seconds."
+    assert await meeting.outcome() == ["left 0.0"]
+
+
+async def test_the_time_of_a_call_in_a_thread_is_used_up(
+    play: Play, meeting: Meeting
+) -> None:
+    def script(ctx: SyncContext) -> None:
+        until_cancelled(ctx)
+        meeting.tell(f"cancelled {ctx.cancelled}")
+
+    outcome = await play("short_sync", script)
+    assert outcome.text == "short_sync did not finish within 0.3 seconds."
+    assert await meeting.outcome() == ["cancelled True"]
+
+
+@pytest.mark.parametrize("tool", ["short", "short_sync"])
+async def test_the_time_stands_while_a_question_is_open(
+    play: Play, connect: Connect, tool: str
+) -> None:
+    async def script(ctx: Context) -> list[float | None]:
+        before = ctx.deadline
+        await ctx.elicit("Which cake?", Order)
+        return [before, ctx.deadline]
+
+    def script_sync(ctx: SyncContext) -> list[float | None]:
+        before = ctx.deadline
+        ctx.elicit("Which cake?", Order)
+        return [before, ctx.deadline]
+
+    def slowly(method: str, params: dict[str, Any]) -> dict[str, Any]:
+        # The loop stands still: more than the time of the call goes by.
+        time.sleep(0.4)
+        return answered(method, params)
+
+    chosen = script if tool == "short" else script_sync
+    client = await connect(STATEFUL)
+    outcome = await play(tool, chosen, client=client, answer=slowly)
+    before, after = outcome.result["structuredContent"]["result"]
+    assert 0 < after <= before <= 0.3
+
+
+async def test_a_thread_of_a_call_that_is_over_is_not_heard(
+    play: Play, connect: Connect, meeting: Meeting
+) -> None:
+    go = threading.Event()
+
+    def late(ctx: SyncContext) -> None:
+        assert go.wait(PATIENCE_S)
+        ctx.log("error", "late")
+        ctx.progress(2)
+        meeting.tell(f"cancelled {ctx.cancelled}")
+
+    def script(ctx: SyncContext) -> str:
+        threading.Thread(target=late, args=(ctx,), daemon=True).start()
+        return "over"
+
+    client = await connect(STATEFUL)
+    outcome = await play("sync", script, client=client, meta=META)
+    go.set()
+    assert await meeting.outcome() == ["cancelled False"]
+    assert outcome.text == "over"
+    assert len(outcome.messages) == 1
+
+
+# -- telling -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", ["async", "sync"])
+async def test_a_level_that_does_not_exist(play: Play, tool: str) -> None:
+    def wrong(ctx: Context | SyncContext) -> str:
+        with pytest.raises(ValueError, match="'loud' is no level: use one of debug"):
+            ctx.log("loud", "Hear!")  # type: ignore[arg-type]
+        return "refused"
+
+    async def script(ctx: Context) -> str:
+        return wrong(ctx)
+
+    outcome = await play(tool, script if tool == "async" else wrong)
+    assert outcome.text == "refused"
+
+
+async def test_the_level_of_a_session_counts_from_the_moment_it_is_set(
+    play: Play, connect: Connect, meeting: Meeting
+) -> None:
+    client = await connect(STATEFUL)
+    go = asyncio.Event()
+
+    async def script(ctx: Context) -> None:
+        ctx.log("info", "unasked, from info on")
+        ctx.log("debug", "unheard")
+        meeting.enter()
+        await go.wait()
+        ctx.log("info", "unheard")
+        ctx.log("error", "heard")
+
+    visit = play.begin("async", script, client)
+    await meeting.entered.wait()
+    await client.request("logging/setLevel", {"level": "error"})
+    go.set()
+    data = [each["params"]["data"] for each in (await visit.messages())[:-1]]
+    assert data == ["unasked, from info on", "heard"]
+
+
+async def test_no_level_means_no_message_in_the_stateless_era(play: Play) -> None:
+    async def script(ctx: Context) -> None:
+        ctx.log("emergency", "unheard")
+
+    assert len((await play("async", script)).messages) == 1
+
+
+async def test_progress_without_a_token_is_for_nobody(play: Play) -> None:
+    async def script(ctx: Context) -> None:
+        ctx.progress(1)
+
+    assert len((await play("async", script)).messages) == 1
+
+
+async def test_progress_that_does_not_increase_is_left_out(play: Play) -> None:
+    async def script(ctx: Context) -> None:
+        for value in (1, 1, 0.5, 2):
+            ctx.progress(value)
+
+    outcome = await play("async", script, meta=META)
+    sent = outcome.notifications("notifications/progress")
+    assert [each["progress"] for each in sent] == [1, 2]
+
+
+@pytest.mark.parametrize("tool", ["async", "sync"])
+async def test_too_much_progress_is_merged_and_the_last_is_told(
+    play: Play, tool: str
+) -> None:
+    def run(ctx: Context | SyncContext) -> None:
+        for value in range(1, 301):
+            ctx.progress(value, 300)
+            ctx.log("info", value)
+
+    async def script(ctx: Context) -> None:
+        run(ctx)
+
+    outcome = await play(tool, script if tool == "async" else run, meta=META)
+    progress = outcome.notifications("notifications/progress")
+    values = [each["progress"] for each in progress]
+    assert values[:100] == list(range(1, 101))
+    assert values[-1] == 300
+    assert len(values) < 150
+    logged = outcome.notifications("notifications/message")
+    assert [each["data"] for each in logged][:100] == list(range(1, 101))
+    assert len(logged) < 150
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": "off"}])
+async def test_rates_can_be_switched_off(play: Play) -> None:
+    async def script(ctx: Context) -> None:
+        for value in range(300):
+            ctx.progress(value)
+
+    outcome = await play("async", script, meta=META)
+    assert len(outcome.notifications("notifications/progress")) == 300
+
+
+# -- asking ---------------------------------------------------------------------
+
+
+async def test_a_question_that_is_not_answered_in_time(
+    play: Play, connect: Connect
+) -> None:
+    async def script(ctx: Context) -> str:
+        with pytest.raises(TimedOut, match="did not answer cake in time"):
+            await ctx.elicit("Which cake?", Order, key="cake", timeout=0.05)
+        return "no cake"
+
+    client = await connect(STATEFUL)
+    visit = play.begin("async", script, client)
+    asked, last = await visit.messages()
+    assert asked["method"] == "elicitation/create"
+    assert last["result"]["content"][0]["text"] == "no cake"
+    # Who answers late is told nothing else: the question was asked.
+    late = {"action": "accept", "content": {"cake": "plum"}}
+    assert (await client.reply(asked["id"], late)).status == 202
+
+
+@pytest.mark.parametrize("tool", ["async", "database", "sync"])
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+async def test_a_client_that_cannot_is_not_asked(
+    play: Play, connect: Connect, tool: str, version: str
+) -> None:
+    def refused(error: ClientCannot) -> list[Any]:
+        return [error.message, error.required]
+
+    async def script(ctx: Context) -> list[Any]:
+        with pytest.raises(ClientCannot) as raised:
+            await ctx.sample("Praise it.", max_tokens=9)
+        return refused(raised.value)
+
+    def script_sync(ctx: SyncContext) -> list[Any]:
+        with pytest.raises(ClientCannot) as raised:
+            ctx.sample("Praise it.", max_tokens=9)
+        return refused(raised.value)
+
+    client = await connect(version, capabilities={})
+    chosen = script_sync if tool == "sync" else script
+    outcome = await play(tool, chosen, client=client)
+    assert outcome.result["structuredContent"]["result"] == [
+        "The client did not declare the capability 'sampling'.",
+        {"sampling": {}},
+    ]
+
+
+# -- the step and the user --------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", ["async", "database", "atomic", "sync"])
+async def test_a_step_runs_once_in_a_call(play: Play, tool: str) -> None:
+    line = uuid4().hex
+
+    async def script(ctx: Context) -> list[int]:
+        return [await ctx.once("enter", enter, line) for _ in range(2)]
+
+    def script_sync(ctx: SyncContext) -> list[int]:
+        return [ctx.once("enter", enter, line) for _ in range(2)]
+
+    outcome = await play(tool, script_sync if tool == "sync" else script)
+    assert outcome.result["structuredContent"]["result"] == [1, 1]
+
+
+@pytest.mark.parametrize("tool", ["async", "sync"])
+async def test_a_step_is_a_sync_function(play: Play, tool: str) -> None:
+    async def step() -> None:
+        raise AssertionError("It must not run.")
+
+    async def script(ctx: Context) -> str:
+        with pytest.raises(TypeError, match="'pay' takes a sync function"):
+            await ctx.once("pay", step)
+        return "refused"
+
+    def script_sync(ctx: SyncContext) -> str:
+        with pytest.raises(TypeError, match="'pay' takes a sync function"):
+            ctx.once("pay", step)
+        return "refused"
+
+    outcome = await play(tool, script_sync if tool == "sync" else script)
+    assert outcome.text == "refused"
+
+
+async def test_all_places_for_threads_are_taken_by_calls_that_need_one_more(
+    play: Play, connect: Connect
+) -> None:
+    """A call with a thread of its own does not wait for another."""
+    barrier = threading.Barrier(8)
+
+    async def script(ctx: Context) -> int:
+        await asyncio.to_thread(barrier.wait, PATIENCE_S)
+        await ctx.user()
+        return await ctx.once("enter", enter, uuid4().hex)
+
+    client = await connect(STATELESS)
+    visits = [play.begin("database", script, client) for _ in range(8)]
+    for visit in visits:
+        (message,) = await visit.messages()
+        assert message["result"]["structuredContent"] == {"result": 1}
+
+
+async def user_name(ctx: Context) -> str | None:
+    """Return the name of the user, asked for twice."""
+    first, second = await ctx.user(), await ctx.user()
+    assert first is second
+    return first.get_username() if first is not None else None
+
+
+async def test_the_user_is_read_afresh_by_each_call(
+    play: Play, join: Join, user: AbstractBaseUser
+) -> None:
+    client = await join(STATELESS)
+    names = []
+    for change in ({}, {"username": f"{user.get_username()}-new"}):
+        rows = get_user_model().objects.filter(pk=user.pk)
+        if change:
+            await writer.run(rows.update, **change)
+        outcome = await play("async", user_name, client=client)
+        names.append(outcome.result["structuredContent"]["result"])
+    assert names == [user.get_username(), f"{user.get_username()}-new"]
+
+
+async def test_an_inactive_user_is_nobody(
+    play: Play, join: Join, user: AbstractBaseUser
+) -> None:
+    client = await join(STATELESS)
+    rows = get_user_model().objects.filter(pk=user.pk)
+    await writer.run(rows.update, is_active=False)
+    outcome = await play("async", user_name, client=client)
+    assert outcome.result["structuredContent"]["result"] is None
+
+
+async def test_an_anonymous_caller_has_no_user(play: Play) -> None:
+    outcome = await play("async", user_name)
+    assert outcome.result["structuredContent"]["result"] is None

@@ -324,6 +324,18 @@ async def test_the_message_of_an_error_is_one_line(
         assert len(found.error["data"]["violations"]) == 3
 
 
+@pytest.mark.parametrize("which", ["\u00e4", "a b", "<a>", "%", "a\n"])
+@pytest.mark.parametrize("method", ["resources/read", "resources/subscribe"])
+@pytest.mark.parametrize("version", STATEFUL)
+async def test_what_is_no_uri_names_no_resource(
+    connect: Connect, version: str, method: str, which: str
+) -> None:
+    """S-RES-033: the template `memo://value/{which}` would take it."""
+    client = await connect(version)
+    found = await client.request(method, {"uri": f"memo://value/{which}"})
+    assert found.error["code"] == -32002
+
+
 @pytest.mark.parametrize("version", STATEFUL)
 def test_structured_content_is_there_as_text(version: str) -> None:
     """S-TOOLS-037, S-TOOLS-039."""

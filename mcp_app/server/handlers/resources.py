@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mcp_app.catalog.outputs import resource_output
 from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.catalog.snapshot import Matched
+from mcp_app.interface import rules
 from mcp_app.protocol import results
 from mcp_app.protocol.errors import InvalidParams, ResourceNotFound
 from mcp_app.protocol.jsonrpc import JsonObject
@@ -20,11 +21,23 @@ if TYPE_CHECKING:
 URI_LENGTH = 4096
 
 
+def visible(exchange: Exchange, uri: str) -> Matched | None:
+    """Return what a URI names for the caller, None where it names nothing.
+
+    A text that is no URI is none, even where a template would fit: the answer
+    repeats it.
+    """
+    found = exchange.catalog.match(uri) if rules.URI.fullmatch(uri) else None
+    if found is None or not exchange.may_see(found.entry.definition.permission):
+        return None
+    return found
+
+
 async def read(exchange: Exchange) -> JsonObject:
     """Answer with the contents that a URI names."""
     uri = _uri(exchange)
-    matched = exchange.catalog.match(uri)
-    if matched is None or not exchange.may_see(matched.entry.definition.permission):
+    matched = visible(exchange, uri)
+    if matched is None:
         raise ResourceNotFound(uri)
     entry = matched.entry
     mime_type = entry.definition.mime_type
@@ -70,8 +83,7 @@ def _uri(exchange: Exchange) -> str:
 async def subscribe(exchange: Exchange) -> JsonObject:
     """Remember that the session watches a URI."""
     uri = _uri(exchange)
-    matched = exchange.catalog.match(uri)
-    if matched is None or not exchange.may_see(matched.entry.definition.permission):
+    if visible(exchange, uri) is None:
         raise ResourceNotFound(uri)
     await exchange.adapters.sessions.subscribe(exchange.own_session, uri)
     return {}

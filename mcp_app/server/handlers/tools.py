@@ -33,6 +33,15 @@ if TYPE_CHECKING:
 async def call(exchange: Exchange) -> bytes:
     """Run a tool; what the model can mend is a result with `isError`."""
     entry = _visible_entry(exchange)
+    try:
+        bound = entry.runnable.bind(_accepted(exchange, entry))
+    except ArgumentsRefused as error:
+        return _refused(exchange, entry, error.violations)
+    return _checked(exchange, entry, await _output(exchange, entry, bound))
+
+
+def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
+    """Return arguments that fit; raise `ArgumentsRefused` with every violation."""
     arguments = parameters.mapping(exchange.params, "arguments")
     headers = exchange.headers
     if entry.mirrored and headers is not None and exchange.revision.routing_headers:
@@ -41,8 +50,8 @@ async def call(exchange: Exchange) -> bytes:
         entry, arguments, coerce=exchange.adapters.coerce
     )
     if violations:
-        return _refused(exchange, entry, violations)
-    return await _called(exchange, entry, accepted)
+        raise ArgumentsRefused(violations)
+    return accepted
 
 
 def _visible_entry(exchange: Exchange) -> ToolEntry:
@@ -115,14 +124,6 @@ def _refused(
 
 def _error(said: str) -> ToolOutput:
     return ToolOutput([Text(said)], is_error=True)
-
-
-async def _called(exchange: Exchange, entry: ToolEntry, arguments: JsonObject) -> bytes:
-    try:
-        bound = entry.runnable.bind(arguments)
-    except ArgumentsRefused as error:
-        return _refused(exchange, entry, error.violations)
-    return _checked(exchange, entry, await _output(exchange, entry, bound))
 
 
 async def _output(
