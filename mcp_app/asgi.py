@@ -1,25 +1,32 @@
 """The site's ASGI application with the endpoint in front of it.
 
-In asgi.py: `application = mcp_app.asgi.application(get_asgi_application())`.
+In asgi.py: `application = mcp_app.asgi.application(get_asgi_application())`.  This
+module can be imported before the app registry is ready.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from django.urls import NoReverseMatch, reverse
 
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.transports.asgi_types import Application, Receive, Scope, Send
-from mcp_app.transports.consumer import MCPConsumer
+
+if TYPE_CHECKING:
+    from mcp_app.transports.consumer import MCPConsumer
 
 
 class Switch:
     """Serves the endpoint's paths; everything else goes to the site."""
 
-    def __init__(self, site: Application) -> None:
+    def __init__(
+        self, site: Callable[..., Awaitable[Any]], consumer: MCPConsumer
+    ) -> None:
         self._site = site
-        self._consumer = MCPConsumer()
+        self._consumer = consumer
 
     @cached_property
     def _base(self) -> str | None:
@@ -56,6 +63,9 @@ def _below(root: str, path: str) -> str:
     return path[len(prefix) :] if path.startswith(prefix + "/") else path
 
 
-def application(site: Application) -> Application:
+def application(site: Callable[..., Awaitable[Any]]) -> Application:
     """Return the site's application with the MCP endpoint in front of it."""
-    return Switch(site)
+    # Its rows need the app registry, which `get_asgi_application()` has filled.
+    from mcp_app.transports.consumer import MCPConsumer  # noqa: PLC0415
+
+    return Switch(site, MCPConsumer())

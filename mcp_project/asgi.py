@@ -6,9 +6,7 @@ import os
 
 from django.core.asgi import get_asgi_application
 
+import mcp_app.asgi
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mcp_project.settings")
-django_application = get_asgi_application()
-
-import mcp_app.asgi  # noqa: E402  - needs the app registry that the call above fills
-
-application = mcp_app.asgi.application(django_application)
+application = mcp_app.asgi.application(get_asgi_application())

@@ -696,6 +696,12 @@ async def secret_too() -> str:
 
 
 @registry.tool(tags=["private"], position=4)
+async def changes_in_private(ctx: Context) -> str:
+    ctx.changed("tools")
+    return "changed"
+
+
+@registry.tool(tags=["private"], position=4)
 async def waits_in_private(ctx: Context) -> str:
     return await waits(ctx)
 

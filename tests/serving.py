@@ -257,7 +257,7 @@ def _checked_site() -> WireCheck:
     import mcp_app.asgi  # noqa: PLC0415
     from tests.wire.middleware import WireCheck  # noqa: PLC0415
 
-    return WireCheck(mcp_app.asgi.application(ASGIHandler()))  # type: ignore[arg-type]
+    return WireCheck(mcp_app.asgi.application(ASGIHandler()))
 
 
 Connect: TypeAlias = "Callable[..., Awaitable[Client]]"

@@ -41,26 +41,27 @@ class Gate:
 
     async def wait(self, arrived: float) -> None:
         """Wait until the caches are fresh for the request; raise `Unavailable`."""
-        while not self.fresh(arrived):
-            if self._failed > arrived - RETRY or not await self._joined(arrived):
+        await self._checked_since(arrived - FRESHNESS, self._failed > arrived - RETRY)
+
+    async def look(self) -> None:
+        """Wait for a check that starts from now on; raise `Unavailable`."""
+        await self._checked_since(time.monotonic(), outage=False)
+
+    async def _checked_since(self, moment: float, outage: bool) -> None:
+        while self._started <= moment:
+            if outage or not await self._joined(moment):
                 seconds = random.randint(5, 15)  # noqa: S311 - no secret
                 raise Unavailable(
                     "The database cannot be reached.", retry_after=seconds
                 )
 
-    def expire(self) -> None:
-        """Let the next request wait for a new check."""
-        self._started = float("-inf")
-        self._running_since = float("-inf")
-        self._failed = float("-inf")
-
-    async def _joined(self, arrived: float) -> bool:
+    async def _joined(self, moment: float) -> bool:
         running = self._running
         if running is None or running.done():
             return await asyncio.shield(self._start())
         good = await asyncio.shield(running)
-        # A check that began too early for this request says nothing about it.
-        return good or self._running_since <= arrived - FRESHNESS
+        # A check that began before says nothing about what is asked for.
+        return good or self._running_since <= moment
 
     def _start(self) -> asyncio.Task[bool]:
         self._running_since = time.monotonic()

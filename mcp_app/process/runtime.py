@@ -60,7 +60,7 @@ class Process:
         self.threads = UserThreads(mcp_settings.threads)
         self.running = RunningCalls(self.loop)
         self._catalogs: Mapping[str, Catalog] = {}
-        self._announcements = Announcements(self.listeners, self._look_again)
+        self._announcements = Announcements(self.listeners, self._looked)
         self.gate = Gate(self._check)
         self.adapters = self._adapters()
         self._heartbeat: asyncio.TimerHandle | None = None
@@ -157,13 +157,9 @@ class Process:
         if not self.gate.fresh(time.monotonic()):
             self.spawn(self._looked())
 
-    async def _look_again(self) -> None:
-        self.gate.expire()
-        await self._looked()
-
     async def _looked(self) -> None:
         try:
-            await self.gate.wait(time.monotonic())
+            await self.gate.look()
         except Unavailable:
             # The streams stay open: the next look may succeed.
             return

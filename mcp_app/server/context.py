@@ -87,7 +87,7 @@ class CallCore:
     def _logged(self) -> Pace:
         return Pace(self.exchange.adapters.limits)
 
-    @cached_property
+    @property
     def _level(self) -> int | None:
         """The least severe level that the client wants, None for no message."""
         exchange = self.exchange

@@ -60,7 +60,7 @@ class NewsReader:
             return News(marker, everything=True)
         if marker == before:
             return News(marker)
-        new = Change.objects.filter(id__gt=before[1]).order_by("id")
+        new = Change.objects.filter(id__gt=before[1], id__lte=marker[1]).order_by("id")
         rows = tuple(new.values_list("kind", "ref")[: MOST_ROWS + 1])
         # More rows than the new ones: one with a smaller id was committed late.
         late = marker[0] - before[0] > len(rows)

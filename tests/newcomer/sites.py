@@ -100,8 +100,7 @@ class Site:
 
     def change(self, block: Block) -> None:
         """Write a block of Python into its file."""
-        whole = "becomes" in block.said or "new file" in block.said
-        if whole:
+        if "new file" in block.said:
             self.write(block.file, block.text)
         else:
             self.merge(block.file, block.text)

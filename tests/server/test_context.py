@@ -255,7 +255,7 @@ async def cancel(client: Client, visit: Visit, request_id: object) -> None:
         return
     params = {"requestId": request_id}
     await client.notify("notifications/cancelled", params)
-    assert await visit.messages() == []
+    assert all("method" in each for each in await visit.messages())
 
 
 async def begun_and_cancelled(
@@ -266,6 +266,19 @@ async def begun_and_cancelled(
     visit = client.post(message)
     async with asyncio.timeout(PATIENCE_S):
         await meeting.entered.wait()
+    await cancel(client, visit, message["id"])
+
+
+async def asked_and_cancelled(
+    play: Play, client: Client, tool: str, script: Script
+) -> None:
+    """Cancel a call when its question has come."""
+    message = client.message("tools/call", play.params(tool, script))
+    visit = client.post(message)
+    await visit.begun()
+    question = await visit.message()
+    assert question is not None
+    assert question["method"] == "elicitation/create"
     await cancel(client, visit, message["id"])
 
 
@@ -329,7 +342,6 @@ async def test_a_cancelled_call_on_a_loop_is_cancelled_where_it_waits(
 
 async def waiting(ctx: Context, meeting: Meeting) -> None:
     """Ask, and say how the question ends."""
-    meeting.enter()
     try:
         await ctx.elicit("Which cake?", Order)
     except (asyncio.CancelledError, CallCancelled) as error:
@@ -339,7 +351,6 @@ async def waiting(ctx: Context, meeting: Meeting) -> None:
 
 def waiting_sync(ctx: SyncContext, meeting: Meeting) -> None:
     """Ask, and say how the question ends."""
-    meeting.enter()
     try:
         ctx.elicit("Which cake?", Order)
     except (asyncio.CancelledError, CallCancelled) as error:
@@ -382,7 +393,7 @@ async def test_a_question_ends_with_its_call(
 ) -> None:
     tool, script, ends = WAITING[place]
     client = await connect(STATEFUL)
-    await begun_and_cancelled(play, client, tool, script(meeting), meeting)
+    await asked_and_cancelled(play, client, tool, script(meeting))
     assert await meeting.outcome() == [ends]
 
 
@@ -572,8 +583,9 @@ async def test_a_question_that_is_not_answered_in_time(
 
     client = await connect(STATEFUL)
     visit = play.begin("async", script, client)
-    asked, last = await visit.messages()
+    asked, taken_back, last = await visit.messages()
     assert asked["method"] == "elicitation/create"
+    assert taken_back["params"]["requestId"] == asked["id"]
     assert last["result"]["content"][0]["text"] == "no cake"
     # Who answers late is told nothing else: the question was asked.
     late = {"action": "accept", "content": {"cake": "plum"}}
@@ -630,12 +642,12 @@ async def test_a_step_is_a_sync_function(play: Play, tool: str) -> None:
         raise AssertionError("It must not run.")
 
     async def script(ctx: Context) -> str:
-        with pytest.raises(TypeError, match="'pay' takes a sync function"):
+        with pytest.raises(TypeError, match="'pay'. takes a sync function"):
             await ctx.once("pay", step)
         return "refused"
 
     def script_sync(ctx: SyncContext) -> str:
-        with pytest.raises(TypeError, match="'pay' takes a sync function"):
+        with pytest.raises(TypeError, match="'pay'. takes a sync function"):
             ctx.once("pay", step)
         return "refused"
 

@@ -147,7 +147,7 @@ async def test_a_quick_error_comes_with_its_status(
         assert found.error["code"] == -32021
 
 
-# -- a client that leaves -----------------------------------------------------------
+# -- a client that leaves -------------------------------------------------------
 
 
 @pytest.mark.parametrize("promoted", [False, True])
@@ -256,7 +256,7 @@ async def test_a_server_that_stops_the_request(connect: Connect, stage: Stage) -
     await told(stage, "lost", "done")
 
 
-# -- notifications/cancelled ------------------------------------------------------------
+# -- notifications/cancelled ----------------------------------------------------
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -308,7 +308,7 @@ async def test_deleting_a_session_cancels_its_calls(
     await told(stage, "cancelled")
 
 
-# -- a stop -------------------------------------------------------------------------------
+# -- a stop ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"drain": 0.02}}])
@@ -340,7 +340,7 @@ async def test_a_stop_lets_calls_finish(
     await draining
 
 
-# -- slow readers ------------------------------------------------------------------------
+# -- slow readers ---------------------------------------------------------------
 
 
 async def test_a_reader_that_takes_nothing_for_a_while(

@@ -1,0 +1,529 @@
+"""Where user code runs: threads, transactions, connections, and what is around."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
+from uuid import uuid4
+
+import pytest
+from django.core.signals import got_request_exception
+from django.db import DatabaseError, connection, connections, transaction
+from django.utils import timezone, translation
+
+from mcp_app import CallCancelled, Context, Elicit, SyncContext, ToolError
+from mcp_app.pools.database import writer
+from mcp_app.process.runtime import Process
+from tests.drill.models import Ledger
+from tests.scripting import STATEFUL, STATELESS, Play
+from tests.server import arounds
+from tests.serving import Connect
+
+pytestmark = [pytest.mark.usefixtures("scripted"), pytest.mark.databases]
+
+Script: TypeAlias = Callable[[Any], Any]
+PATIENCE_S: Final = 5
+FORM: Final = {"type": "object", "properties": {"cake": {"type": "string"}}}
+
+
+@pytest.fixture
+def line() -> str:
+    """A key in the ledger that no other test uses."""
+    return uuid4().hex
+
+
+def enter(line: str) -> None:
+    Ledger.objects.create(key=line, worker="a test")
+
+
+async def lines(line: str) -> int:
+    """How many lines are committed."""
+    return await writer.run(Ledger.objects.filter(key=line).count)
+
+
+def entering(line: str, error: BaseException | None = None) -> Script:
+    """Return a script that enters a line, and raises."""
+
+    def script(ctx: SyncContext) -> str:
+        enter(line)
+        if error is not None:
+            raise error
+        return "entered"
+
+    return script
+
+
+def aentering(line: str, error: BaseException | None = None) -> Script:
+    """Return an async script that enters a line, and raises."""
+
+    async def script(ctx: Context) -> str:
+        await Ledger.objects.acreate(key=line, worker="a test")
+        if error is not None:
+            raise error
+        return "entered"
+
+    return script
+
+
+# -- transactions -----------------------------------------------------------------
+
+
+@pytest.fixture
+def atomic_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The site has ATOMIC_REQUESTS for its database."""
+    monkeypatch.setitem(connections.settings["default"], "ATOMIC_REQUESTS", True)
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), ToolError("no")])
+@pytest.mark.parametrize(
+    ("tool", "script", "kept"),
+    [
+        ("sync", entering, 1),
+        ("async", aentering, 1),
+        ("database", aentering, 1),
+        ("not_atomic", entering, 1),
+        ("atomic_sync", entering, 0),
+        ("atomic", aentering, 0),
+    ],
+)
+async def test_rows_of_a_call_that_raises(
+    play: Play,
+    line: str,
+    tool: str,
+    script: Callable[..., Script],
+    kept: int,
+    error: Exception,
+) -> None:
+    outcome = await play(tool, script(line, error))
+    assert outcome.result["isError"] is True
+    assert await lines(line) == kept
+
+
+@pytest.mark.usefixtures("atomic_requests")
+@pytest.mark.parametrize("error", [ValueError("no"), ToolError("no")])
+@pytest.mark.parametrize(
+    ("tool", "script", "kept"),
+    [
+        ("sync", entering, 0),
+        ("not_atomic", entering, 1),
+        # Async functions have no transaction unless they say so.
+        ("async", aentering, 1),
+        ("database", aentering, 1),
+        ("atomic", aentering, 0),
+    ],
+)
+async def test_rows_of_a_call_that_raises_where_requests_are_atomic(
+    play: Play,
+    line: str,
+    tool: str,
+    script: Callable[..., Script],
+    kept: int,
+    error: Exception,
+) -> None:
+    outcome = await play(tool, script(line, error))
+    assert outcome.result["isError"] is True
+    assert await lines(line) == kept
+
+
+@pytest.mark.usefixtures("atomic_requests")
+@pytest.mark.parametrize(
+    ("tool", "script"),
+    [("sync", entering), ("atomic", aentering), ("atomic_sync", entering)],
+)
+async def test_rows_of_a_call_that_returns(
+    play: Play, line: str, tool: str, script: Callable[..., Script]
+) -> None:
+    assert (await play(tool, script(line))).text == "entered"
+    assert await lines(line) == 1
+
+
+async def test_a_transaction_on_another_loop_is_nobody_elses(
+    play: Play, connect: Connect, line: str
+) -> None:
+    """An atomic call that fails neither keeps its rows nor takes others along."""
+    entered, go = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    async def fails(ctx: Context) -> None:
+        await Ledger.objects.acreate(key=f"{line}-lost", worker="a test")
+        loop.call_soon_threadsafe(entered.set)
+        await asyncio.to_thread(go.wait, PATIENCE_S)
+        raise ValueError("It is all taken back.")
+
+    client = await connect(STATELESS)
+    failing = play.begin("atomic", fails, client)
+    await entered.wait()
+    # On SQLite the others wait for the lock; elsewhere they are done at once.
+    others = [
+        play.begin(tool, script(line), client)
+        for tool, script in (
+            ("async", aentering),
+            ("database", aentering),
+            ("sync", entering),
+        )
+    ]
+    go.set()
+    assert (await failing.messages())[-1]["result"]["isError"] is True
+    for each in others:
+        assert "isError" not in (await each.messages())[-1]["result"]
+    assert (await lines(line), await lines(f"{line}-lost")) == (3, 0)
+
+
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+async def test_rows_of_a_call_that_was_cancelled_are_taken_back(
+    play: Play, connect: Connect, line: str, version: str
+) -> None:
+    entered, go, over = asyncio.Event(), threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def script(ctx: SyncContext) -> str:
+        enter(line)
+        transaction.on_commit(lambda: None)
+        loop.call_soon_threadsafe(entered.set)
+        go.wait(PATIENCE_S)
+        return "entered"
+
+    def around(ctx: SyncContext) -> str:
+        try:
+            return script(ctx)
+        finally:
+            loop.call_soon_threadsafe(over.set)
+
+    client = await connect(version)
+    message = client.message("tools/call", play.params("atomic_sync", around))
+    visit = client.post(message)
+    await entered.wait()
+    if client.revision.stateless:
+        await visit.leave()
+    else:
+        params = {"requestId": message["id"]}
+        await client.notify("notifications/cancelled", params)
+        assert await visit.messages() == []
+    go.set()
+    await over.wait()
+    assert await lines(line) == 0
+
+
+async def test_rows_of_a_call_past_its_time_are_taken_back(
+    play: Play, line: str
+) -> None:
+    over = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def script(ctx: SyncContext) -> str:
+        enter(line)
+        try:
+            while not ctx.cancelled:
+                threading.Event().wait(0.01)
+            return "entered"
+        finally:
+            loop.call_soon_threadsafe(over.set)
+
+    outcome = await play("short_atomic", script)
+    assert "did not finish within 0.3 seconds" in outcome.text
+    await over.wait()
+    assert await lines(line) == 0
+
+
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+@pytest.mark.parametrize("tool", ["atomic", "atomic_sync"])
+async def test_a_question_in_a_transaction_is_refused_with_its_line(
+    play: Play,
+    connect: Connect,
+    caplog: pytest.LogCaptureFixture,
+    version: str,
+    tool: str,
+) -> None:
+    async def script(ctx: Context) -> None:
+        await ctx.ask(cake=Elicit("Which cake?", FORM))
+
+    def script_sync(ctx: SyncContext) -> None:
+        ctx.ask(cake=Elicit("Which cake?", FORM))
+
+    chosen = script if tool == "atomic" else script_sync
+    client = await connect(version)
+    outcome = await play(tool, chosen, client=client)
+    assert outcome.result["isError"] is True
+    (record,) = (each for each in caplog.records if each.message == "A call failed.")
+    assert record.exc_info is not None
+    said = str(record.exc_info[1])
+    asked = chosen.__code__.co_firstlineno + 1
+    assert f"inside a transaction on 'default' at {__file__}:{asked}." in said
+    assert "atomic=False" in said
+
+
+async def test_a_question_outside_of_the_users_own_transaction(
+    play: Play, connect: Connect
+) -> None:
+    def script(ctx: SyncContext) -> str:
+        with transaction.atomic():
+            pass
+        ctx.ask(cake=Elicit("Which cake?", FORM))
+        return "asked"
+
+    def accept(method: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"action": "accept", "content": {"cake": "plum"}}
+
+    client = await connect(STATEFUL)
+    outcome = await play("sync", script, client=client, answer=accept)
+    assert outcome.text == "asked"
+
+
+@pytest.mark.skipif(
+    "connection.vendor != 'postgresql'",
+    reason="Only PostgreSQL cuts a statement at the time of its call.",
+)
+@pytest.mark.parametrize(
+    ("site", "left"), [("0", "300ms"), ("20ms", "20ms"), ("10min", "300ms")]
+)
+async def test_a_statement_that_outlasts_its_call_is_cut(
+    play: Play, site: str, left: str
+) -> None:
+    over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    loop = asyncio.get_running_loop()
+
+    def script(ctx: SyncContext) -> None:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_sleep(60)")
+        except DatabaseError as error:
+            loop.call_soon_threadsafe(over.set_result, str(error))
+            raise
+
+    with_site = [f"-c statement_timeout={site}"]
+    options = connections.settings["default"].setdefault("OPTIONS", {})
+    options["options"] = " ".join(with_site)
+    try:
+        outcome = await play("short_atomic", script)
+    finally:
+        del options["options"]
+    assert outcome.result["isError"] is True
+    async with asyncio.timeout(PATIENCE_S):
+        assert "statement timeout" in await over
+
+
+# -- connections and threads ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("mcp", [{"THREADS": 1}])
+async def test_each_call_in_a_thread_begins_with_usable_connections(play: Play) -> None:
+    def breaks(ctx: SyncContext) -> int:
+        connection.ensure_connection()
+        connection.connection.close()
+        return threading.get_ident()
+
+    def looks(ctx: SyncContext) -> int:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        return threading.get_ident()
+
+    broken, looked = await play("sync", breaks), await play("sync", looks)
+    assert broken.result["structuredContent"] == looked.result["structuredContent"]
+
+
+@pytest.mark.parametrize("mcp", [{"THREADS": 1}])
+@pytest.mark.parametrize("tool", ["sync", "async"])
+async def test_language_and_time_zone_stay_in_their_call(play: Play, tool: str) -> None:
+    def state() -> list[str | None]:
+        return [translation.get_language(), timezone.get_current_timezone_name()]
+
+    def travels(ctx: Context | SyncContext) -> Any:
+        found = state()
+        translation.activate("de")
+        timezone.activate("Asia/Tokyo")
+        return found
+
+    async def atravels(ctx: Context) -> Any:
+        return travels(ctx)
+
+    found = [
+        (await play(tool, travels if tool == "sync" else atravels)).result[
+            "structuredContent"
+        ]["result"]
+        for _ in range(2)
+    ]
+    assert found == [["en-us", "UTC"]] * 2
+    assert state() == ["en-us", "UTC"]
+
+
+async def test_an_async_function_runs_on_the_loop_of_the_process(
+    play: Play, process: Process
+) -> None:
+    async def script(ctx: Context) -> bool:
+        return asyncio.get_running_loop() is process.loop
+
+    for tool, here in (("async", True), ("database", False), ("atomic", False)):
+        found = (await play(tool, script)).result["structuredContent"]
+        assert found == {"result": here}
+
+
+async def test_a_generators_end_that_leaks_is_an_exception(play: Play) -> None:
+    """A future cannot carry StopIteration (PEP 479)."""
+
+    def script(ctx: SyncContext) -> None:
+        raise StopIteration
+
+    assert (await play("sync", script)).result["isError"] is True
+
+
+async def test_a_call_that_ended_before_a_thread_was_free_does_not_run(
+    play: Play, connect: Connect, process: Process
+) -> None:
+    ran = []
+    client = await connect(STATELESS)
+    go, entered = threading.Event(), threading.Barrier(process.threads.size + 1)
+
+    def holds(ctx: SyncContext) -> None:
+        entered.wait(PATIENCE_S)
+        go.wait(PATIENCE_S)
+
+    def runs(ctx: SyncContext) -> None:
+        ran.append(ctx)
+
+    holding = [play.begin("sync", holds, client) for _ in range(process.threads.size)]
+    await asyncio.to_thread(entered.wait, PATIENCE_S)
+    waiting = play.begin("sync", runs, client)
+    while not process.threads._jobs:
+        await asyncio.sleep(0.001)
+    await waiting.leave()
+    go.set()
+    for each in holding:
+        await each.messages()
+    assert ran == []
+    assert process.threads.uncounted == 0
+
+
+# -- around ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def told() -> Iterator[list[tuple[Any, ...]]]:
+    """What the managers around note."""
+    arounds.told.clear()
+    yield arounds.told
+    arounds.told.clear()
+
+
+async def tenant(ctx: Context) -> str:
+    return f"{arounds.tenant.get()} {threading.current_thread() is threading.main_thread()}"
+
+
+def tenant_sync(ctx: SyncContext) -> str:
+    return f"{arounds.tenant.get()} {threading.current_thread() is threading.main_thread()}"
+
+
+@pytest.mark.parametrize("mcp", [{"AROUND": ["tests.server.arounds.noting"]}])
+@pytest.mark.parametrize("tool", ["sync", "async", "database", "atomic"])
+async def test_a_manager_is_entered_in_the_thread_that_runs_user_code(
+    play: Play, connect: Connect, told: list[tuple[Any, ...]], tool: str
+) -> None:
+    client = await connect(STATELESS, path="/mcp/private", headers={"x-user": "7"})
+    script = tenant_sync if tool == "sync" else tenant
+    outcome = await play(tool, script, client=client)
+    assert outcome.text == "nobody's False"
+    entered, left = told
+    assert entered[:-1] == ("enters", "localhost", "/mcp/private", "user")
+    assert entered[-1] == "mcp-user-code"
+    assert left == ("leaves", None)
+
+
+@pytest.mark.parametrize("mcp", [{"AROUND": ["tests.server.arounds.of_tenant"]}])
+@pytest.mark.parametrize(
+    ("tool", "script", "on_loop"),
+    [
+        ("async", tenant, True),
+        ("sync", tenant_sync, False),
+        ("database", tenant, False),
+    ],
+)
+async def test_a_manager_of_context_variables_stays_on_the_loop(
+    play: Play, tool: str, script: Script, on_loop: bool
+) -> None:
+    assert (await play(tool, script)).text == f"localhost {on_loop}"
+    assert arounds.tenant.get() == "nobody's"
+
+
+@pytest.mark.parametrize(
+    "mcp",
+    [{"AROUND": ["tests.server.arounds.noting", "tests.server.arounds.of_tenant"]}],
+)
+async def test_one_manager_that_needs_a_thread_takes_the_others_along(
+    play: Play, told: list[tuple[Any, ...]]
+) -> None:
+    assert (await play("async", tenant)).text == "localhost False"
+    assert [each[0] for each in told] == ["enters", "leaves"]
+
+
+@pytest.mark.parametrize("mcp", [{"AROUND": ["tests.server.arounds.noting"]}])
+@pytest.mark.parametrize("tool", ["sync", "async", "atomic"])
+async def test_an_exception_passes_through_the_managers(
+    play: Play, told: list[tuple[Any, ...]], tool: str
+) -> None:
+    def script(ctx: SyncContext) -> None:
+        raise LookupError("There is no cake.")
+
+    async def ascript(ctx: Context) -> None:
+        raise LookupError("There is no cake.")
+
+    outcome = await play(tool, script if tool == "sync" else ascript)
+    assert outcome.result["isError"] is True
+    assert told[-1] == ("leaves", "LookupError")
+
+
+@pytest.mark.parametrize("mcp", [{"AROUND": ["tests.server.arounds.refusing"]}])
+async def test_a_manager_may_refuse(play: Play, line: str) -> None:
+    outcome = await play("sync", entering(line))
+    assert outcome.result["isError"] is True
+    assert await lines(line) == 0
+
+
+# -- exceptions ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", ["sync", "async", "database"])
+async def test_an_exception_is_logged_and_signalled_and_the_client_sees_its_id(
+    play: Play, caplog: pytest.LogCaptureFixture, tool: str
+) -> None:
+    signalled = []
+
+    def receive(**named: Any) -> None:
+        signalled.append((sorted(named), sys.exc_info()[1]))
+
+    def broken_receiver(**named: Any) -> None:
+        raise RuntimeError("The receiver is broken, too.")
+
+    def script(ctx: SyncContext) -> None:
+        raise LookupError("the secret recipe")
+
+    async def ascript(ctx: Context) -> None:
+        raise LookupError("the secret recipe")
+
+    for each in (broken_receiver, receive):
+        got_request_exception.connect(each)
+    try:
+        with caplog.at_level(logging.ERROR, "mcp_app.calls"):
+            outcome = await play(tool, script if tool == "sync" else ascript)
+    finally:
+        for each in (broken_receiver, receive):
+            got_request_exception.disconnect(each)
+
+    (record,) = (each for each in caplog.records if each.name == "mcp_app.calls")
+    failure: str = record.failure  # type: ignore[attr-defined]
+    assert outcome.text == f"{tool} failed; its log entry is {failure}."
+    assert b"secret recipe" not in outcome.raw
+    assert record.exc_info is not None
+    error = record.exc_info[1]
+    assert isinstance(error, LookupError)
+    assert (
+        script.__code__.co_filename in str(error.__traceback__.tb_frame) or caplog.text
+    )
+    assert "the secret recipe" in caplog.text
+    assert signalled == [(["request", "sender", "signal"], error)]
+
+
+def test_the_end_of_a_call_is_no_exception_that_user_code_swallows() -> None:
+    assert not issubclass(CallCancelled, Exception)

@@ -1,0 +1,395 @@
+"""Streams that stay open: GET in the stateful era, subscriptions/listen since then."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any, Final
+
+import pytest
+
+from mcp_app import achanged, anotify
+from mcp_app.models import Tool
+from mcp_app.pools.database import writer
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.revisions import STATEFUL
+from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
+from tests.serving import Connect, counted
+from tests.wire.middleware import WireCheck
+
+NEWEST: Final = "2026-07-28"
+URI: Final = "memo://fixed"
+LISTS: Final = ("tools", "prompts", "resources")
+EVERYTHING: Final[JsonObject] = {
+    "toolsListChanged": True,
+    "promptsListChanged": True,
+    "resourcesListChanged": True,
+    "resourceSubscriptions": [URI, "memo://number/7"],
+}
+
+
+def list_changed(what: str) -> str:
+    return f"notifications/{what}/list_changed"
+
+
+UPDATED: Final = "notifications/resources/updated"
+
+
+async def listening(
+    client: Client, request_id: str | int = 5, **wanted: Any
+) -> tuple[Visit, JsonObject]:
+    """Open a listen stream; return it with what was acknowledged."""
+    filtered = {"notifications": wanted or EVERYTHING}
+    visit = client.begin("subscriptions/listen", filtered, id=request_id)
+    acknowledged = await visit.message()
+    assert acknowledged is not None
+    assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
+    return visit, acknowledged["params"]
+
+
+async def change(client: Client, *what: str) -> None:
+    assert (await client.call("changes", what=what)).text == "changed"
+
+
+# -- GET -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+async def test_a_session_is_told_of_lists_and_of_what_it_watches(
+    connect: Connect, version: str
+) -> None:
+    client = await connect(version)
+    stream = await client.standing()
+    assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")
+    assert stream.headers["x-accel-buffering"] == "no"
+    await stream.comment()
+    for what in LISTS:
+        await change(client, what)
+        message = await stream.message()
+        assert message == {"jsonrpc": "2.0", "method": list_changed(what)}
+    await change(client, URI)
+    await stream.quiet()
+    assert (await client.request("resources/subscribe", {"uri": URI})).result == {}
+    await change(client, URI)
+    message = await stream.message()
+    assert message is not None
+    assert (message["method"], message["params"]) == (UPDATED, {"uri": URI})
+    assert (await client.request("resources/unsubscribe", {"uri": URI})).result == {}
+    await change(client, URI)
+    await stream.quiet()
+    await stream.leave()
+
+
+async def test_only_the_newest_stream_is_told(connect: Connect) -> None:
+    client = await connect("2025-11-25")
+    first, second, third = [await client.standing() for _ in range(3)]
+    await change(client, "tools")
+    assert await third.message() is not None
+    await third.leave()
+    await change(client, "prompts")
+    message = await second.message()
+    assert message is not None
+    assert message["method"] == list_changed("prompts")
+    await first.quiet()
+    await first.leave()
+    await second.leave()
+
+
+async def test_sessions_do_not_hear_each_other(connect: Connect) -> None:
+    client, other = await connect("2025-11-25"), await connect("2025-06-18")
+    await client.request("resources/subscribe", {"uri": URI})
+    streams = [await each.standing() for each in (client, other)]
+    await change(other, URI)
+    assert await streams[0].message() is not None
+    await streams[1].quiet()
+    for stream in streams:
+        await stream.leave()
+
+
+async def test_servers_have_lists_of_their_own(
+    connect: Connect, process: Process
+) -> None:
+    client = await connect("2025-11-25")
+    pages = await connect("2025-11-25", path="/mcp/pages")
+    streams = [await client.standing(), await pages.standing()]
+    await anotify("tools", server="pages")
+    await process._look_again()
+    assert await streams[1].message() is not None
+    await streams[0].quiet()
+    await anotify("prompts")
+    await process._look_again()
+    for stream in streams:
+        message = await stream.message()
+        assert message is not None
+        assert message["method"] == list_changed("prompts")
+        await stream.leave()
+
+
+async def test_a_saved_row_is_a_change(connect: Connect, process: Process) -> None:
+    client = await connect("2025-11-25")
+    stream = await client.standing()
+    row = Tool(name="brand_new", config='{"content": [{"type": "text", "text": "!"}]}')
+    await writer.run(row.save)
+    await process._look_again()
+    message = await stream.message()
+    assert message == {"jsonrpc": "2.0", "method": list_changed("tools")}
+    assert (await client.call("brand_new")).text == "!"
+    await writer.run(row.delete)
+    await process._look_again()
+    assert await stream.message() is not None
+    assert (await client.call("brand_new")).error["code"] == -32602
+    await stream.leave()
+
+
+@pytest.mark.parametrize("ending", ["delete", "drain"])
+async def test_how_a_standing_stream_ends(
+    connect: Connect, process: Process, ending: str
+) -> None:
+    client = await connect("2025-11-25")
+    stream = await client.standing()
+    await stream.comment()
+    if ending == "delete":
+        await outcome(client.visit("DELETE"))
+    else:
+        await process.drain()
+    assert await stream.messages() == []
+    retry = re.search(rb"retry: (\d+)\n", stream.raw)
+    assert (retry is not None) == (ending == "drain")
+    if retry is not None:
+        assert 2000 <= int(retry[1]) <= 5000
+
+
+async def test_a_stream_survives_its_request(connect: Connect) -> None:
+    """Log messages and progress belong to the stream of their own request."""
+    client = await connect("2025-11-25")
+    stream = await client.standing()
+    params = {"name": "reports", "arguments": {"steps": [1]}}
+    token = {"_meta": {"progressToken": 1}}
+    found = await client.request("tools/call", {**params, **token})
+    assert len(found.notifications("notifications/progress")) == 1
+    await stream.quiet()
+    await stream.leave()
+
+
+# -- subscriptions/listen ----------------------------------------------------------
+
+
+async def test_listen(connect: Connect) -> None:
+    client = await connect(NEWEST)
+    stream, acknowledged = await listening(client, "mine")
+    assert stream.headers["content-type"] == "text/event-stream"
+    meta = {f"{PREFIX}subscriptionId": "mine"}
+    assert acknowledged == {"notifications": EVERYTHING, "_meta": meta}
+    for what in LISTS:
+        await change(client, what)
+        message = await stream.message()
+        assert message is not None
+        assert message["method"] == list_changed(what)
+        assert message["params"] == {"_meta": meta}
+    for uri in (URI, "memo://number/7"):
+        await change(client, uri)
+        message = await stream.message()
+        assert message is not None
+        assert message["method"] == UPDATED
+        assert message["params"] == {"uri": uri, "_meta": meta}
+    await change(client, "memo://number/8")
+    await stream.quiet()
+    await stream.leave()
+
+
+FILTERS: Final[list[tuple[JsonObject, JsonObject]]] = [
+    ({}, {}),
+    ({"toolsListChanged": False}, {}),
+    ({"toolsListChanged": None}, {}),
+    ({"promptsListChanged": True}, {"promptsListChanged": True}),
+    ({"madeUp": True}, {}),
+    ({"resourceSubscriptions": []}, {"resourceSubscriptions": []}),
+    (
+        {"resourceSubscriptions": [URI, "memo://nothing/at/all", URI, "vault://list"]},
+        {"resourceSubscriptions": [URI]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("wanted", "honoured"), FILTERS)
+async def test_what_is_honoured(
+    connect: Connect, wanted: JsonObject, honoured: JsonObject
+) -> None:
+    client = await connect(NEWEST)
+    filtered = {"notifications": wanted}
+    stream = client.begin("subscriptions/listen", filtered)
+    acknowledged = await stream.message()
+    assert acknowledged is not None
+    assert acknowledged["params"]["notifications"] == honoured
+    for what in ("tools", "resources", URI, "vault://list"):
+        if what not in honoured.get("resourceSubscriptions", ()):
+            await change(client, what)
+    await stream.quiet()
+    await stream.leave()
+
+
+async def test_who_may_listen_to_what(connect: Connect) -> None:
+    wanted: JsonObject = {
+        "resourceSubscriptions": ["vault://list", "hall://list", "vault://item/a"]
+    }
+    for rights, honoured in (
+        ("", ["hall://list"]),
+        ("shop.view_secret", ["vault://list", "hall://list", "vault://item/a"]),
+    ):
+        headers = {"x-user": "a", "x-permissions": rights}
+        client = await connect(NEWEST, path="/mcp/private", headers=headers)
+        stream, acknowledged = await listening(client, **wanted)
+        told = acknowledged["notifications"]["resourceSubscriptions"]
+        assert sorted(told) == sorted(honoured)
+        await stream.leave()
+
+
+WRONG: Final[list[JsonObject]] = [
+    {},
+    {"notifications": None},
+    {"notifications": []},
+    {"notifications": {"toolsListChanged": 1}},
+    {"notifications": {"toolsListChanged": "yes"}},
+    {"notifications": {"resourceSubscriptions": URI}},
+    {"notifications": {"resourceSubscriptions": [7]}},
+    {"notifications": {"resourceSubscriptions": None}},
+    {"notifications": {"resourceSubscriptions": ["a:b"] * 1001}},
+]
+
+
+@pytest.mark.parametrize("params", WRONG)
+async def test_wrong_filters(connect: Connect, params: JsonObject) -> None:
+    client = await connect(NEWEST)
+    found = await client.request("subscriptions/listen", params, id="mine")
+    assert (found.status, found.error["code"]) == (200, -32602)
+    assert found.answer["id"] == "mine"
+
+
+async def test_listen_wants_events(connect: Connect) -> None:
+    client = await connect(NEWEST, headers={"accept": "application/json"})
+    params = {"notifications": {}}
+    found = await client.request("subscriptions/listen", params, id=5)
+    assert (found.status, found.error["code"], found.answer["id"]) == (406, -32600, 5)
+
+
+async def test_a_listen_stream_ends_with_its_result(
+    connect: Connect, process: Process
+) -> None:
+    client = await connect(NEWEST)
+    stream, _ = await listening(client, 5)
+    await process.drain()
+    (answer,) = await stream.messages()
+    assert answer["id"] == 5
+    assert answer["result"]["resultType"] == "complete"
+    assert answer["result"]["_meta"][f"{PREFIX}subscriptionId"] == 5
+    found = await client.request("subscriptions/listen", {"notifications": {}})
+    assert found.status == 503
+
+
+async def test_two_listeners_with_one_id(connect: Connect) -> None:
+    client = await connect(NEWEST)
+    streams = [(await listening(client, 5))[0] for _ in range(2)]
+    await achanged(URI)
+    await change(client, "tools")
+    for stream in streams:
+        said = [await stream.message(), await stream.message()]
+        methods = {each["method"] for each in said if each is not None}
+        assert methods == {UPDATED, list_changed("tools")}
+        await stream.leave()
+
+
+async def test_a_thread_says_that_something_changed(connect: Connect) -> None:
+    client = await connect(NEWEST)
+    stream, _ = await listening(client)
+    assert (await client.call("changes_sync", what=URI)).text == "changed"
+    message = await stream.message()
+    assert message is not None
+    assert message["params"]["uri"] == URI
+    await stream.leave()
+
+
+# -- limits ------------------------------------------------------------------------
+
+FEW: Final = {"LIMITS": {"streams_per_session": 2, "streams_per_principal": 3}}
+
+
+@pytest.mark.parametrize("mcp", [FEW])
+async def test_too_many_streams_of_a_session(connect: Connect) -> None:
+    headers = {"x-user": "a"}
+    clients = [
+        await connect("2025-11-25", path="/mcp/private", headers=headers)
+        for _ in range(2)
+    ]
+    streams = [await clients[0].standing() for _ in range(2)]
+    found = await outcome(clients[0].visit("GET"))
+    assert found.status == 429
+    assert int(found.headers["retry-after"]) > 0
+    streams.append(await clients[1].standing())
+    assert (await outcome(clients[1].visit("GET"))).status == 429
+    await anotify("tools")
+    await change_in_private(clients[0])
+    # The refused ones are not taken for the newest.
+    assert await streams[1].message() is not None
+    for stream in streams:
+        await stream.leave()
+    stream = await clients[0].standing()
+    await stream.leave()
+
+
+async def change_in_private(client: Client) -> None:
+    assert (await client.call("changes_in_private")).text == "changed"
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"streams_per_process": 1}}])
+async def test_too_many_streams_of_a_process(connect: Connect) -> None:
+    client = await connect(NEWEST)
+    stream, _ = await listening(client)
+    params = {"notifications": {}}
+    found = await client.request("subscriptions/listen", params, id=9)
+    assert (found.status, found.answer["id"]) == (503, 9)
+    assert int(found.headers["retry-after"]) > 0
+    await stream.leave()
+    stream, _ = await listening(client)
+    await stream.leave()
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": "off"}])
+async def test_counts_can_be_switched_off(connect: Connect) -> None:
+    client = await connect("2025-11-25")
+    streams = [await client.standing() for _ in range(12)]
+    for stream in streams:
+        await stream.leave()
+
+
+# -- nothing is left --------------------------------------------------------------
+
+
+async def test_streams_leave_nothing(connect: Connect, process: Process) -> None:
+    client = await connect("2025-11-25")
+    for _ in range(20):
+        stream = await client.standing()
+        await stream.leave()
+    assert len(process.listeners) == 0
+    assert (await counted())["Subscription"] == 0
+
+
+async def test_a_server_that_stops_a_standing_stream(
+    connect: Connect, process: Process
+) -> None:
+    client = await connect("2025-11-25")
+    stream = await client.standing()
+    stream.task.cancel()
+    await asyncio.wait([stream.task])
+    assert stream.task.cancelled()
+    assert len(process.listeners) == 0
+
+
+async def test_bytes_after_the_request(
+    application: WireCheck, connect: Connect
+) -> None:
+    """More of a body that is over is not taken for a disconnect."""
+    client = await connect("2025-11-25")
+    stream = await client.visit("GET", [b"", b"more"]).begun()
+    await change(client, "tools")
+    assert await stream.message() is not None
+    await stream.leave()
