@@ -31,19 +31,21 @@ venv: $(VENV_STAMP) ## Make .venv with everything for running and testing.
 
 $(VENV_STAMP):
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none was found. Name one: make PYTHON=/path/to/python" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
+	@echo "Installing what is needed into .venv: a minute or two, once."
+	@$(PYTHON) -m venv .venv
 	@rm -f .venv/installed-*
-	.venv/bin/pip install --quiet -r requirements.txt -r requirements-test.txt
+	@.venv/bin/pip install --quiet -r requirements.txt -r requirements-test.txt
 	@.venv/bin/pip install --quiet -r requirements-mysql.txt > .venv/mysqlclient.log 2>&1 \
 		|| echo "mysqlclient was not built (.venv/mysqlclient.log says why), so MySQL and MariaDB cannot be used."
-	touch $@
+	@touch $@
 
 .PHONY: node
 node: $(NODE_STAMP) ## Install the node programs that the tests drive.
 
 $(NODE_STAMP): $(VENV_STAMP)
-	npm ci --loglevel=error
-	touch $@
+	@echo "Installing the node programs of the tests into node_modules."
+	@npm ci --loglevel=error
+	@touch $@
 
 .PHONY: run
 run: $(VENV_STAMP) ## Serve the demo on 127.0.0.1 (PORT=8000).

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -31,7 +30,9 @@ def static_files(get_response: Handler) -> Handler:
 
 
 def _whole(streamed: WhiteNoiseFileResponse) -> HttpResponse:
-    with closing(streamed):
-        response = HttpResponse(b"".join(streamed), status=streamed.status_code)
+    response = HttpResponse(b"".join(streamed), status=streamed.status_code)
+    # The file alone: close() of the response would say that the request is over.
+    if streamed.file_to_stream is not None:
+        streamed.file_to_stream.close()
     response.headers = streamed.headers
     return response

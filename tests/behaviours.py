@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Annotated, Any, Final, Literal
 
 from mcp_app import (
@@ -138,6 +139,11 @@ async def loose(
 ) -> dict[str, Any]:
     """Has subschemas of every kind."""
     return {"anything": anything, "either": either, "bare": bare, "many": many}
+
+
+@registry.tool
+async def dated(day: date) -> str:
+    return day.isoformat()
 
 
 @registry.tool
@@ -813,6 +819,11 @@ async def prompt_asks(ctx: Context) -> str:
 @registry.prompt
 async def prompt_fails() -> str:
     raise ValueError("the secret of the inside")
+
+
+@registry.prompt
+async def prompt_surrogate() -> str:
+    return "half \ud83d"
 
 
 @registry.prompt

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pytest
+from asgiref.sync import SyncToAsync
+from django.db import connections
 
 from mcp_app import Context, SyncContext
 from mcp_app.catalog.registry import Registry
@@ -115,6 +117,8 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("tests.behaviours.registry", scripted_registry())
     yield
     _scripts.clear()
+    # The connections of async user code on the loop.
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 
 
 @pytest.fixture

@@ -180,11 +180,12 @@ async def process(
     settings.MCP = {"AUTHENTICATION": {"header": "tests.serving.by_header"}, **mcp}
     doors.forget()
     runtime._current = current = runtime.Process(registry)
-    _warm(current)
+    # Whole pages are kept encoded, with cursors that are sealed with the keys.
+    if "STATE_KEYS" not in mcp:
+        _warm(current)
     yield current
-    _warmth.update(
-        catalogs=current._catalogs, marker=current._announcements._reader._marker
-    )
+    if "STATE_KEYS" not in mcp:
+        _cool(current)
     scene.released_thread.set()
     await _nothing_left(current)
     runtime._current = None
@@ -203,6 +204,11 @@ def _warm(current: Process) -> None:
     """
     current._catalogs = _warmth.get("catalogs", {})
     current._announcements._reader._marker = _warmth.get("marker")
+
+
+def _cool(current: Process) -> None:
+    marker = current._announcements._reader._marker
+    _warmth.update(catalogs=current._catalogs, marker=marker)
 
 
 async def _nothing_left(current: Process) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -21,6 +21,7 @@ from mcp_app.admin.forms import (
     ToolForm,
 )
 from mcp_app.admin.locking import LockingAdmin
+from mcp_app.admin.switched import SwitchedOn, switched_on
 from mcp_app.admin.wording import Said
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
 
@@ -52,18 +53,10 @@ ADVICE = {
 }
 
 
-class SwitchedOn(admin.BooleanFieldListFilter):
-    """The filter under the word that the forms use."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.title = _("switched on")
-
-
 class DefinitionAdmin(LockingAdmin[Row]):
     """What the pages of all definitions share."""
 
-    list_display = ["name", "title", "kind", "tags", "switched_on", "updated"]
+    list_display = ["name", "title", "kind", "tags", switched_on, "updated"]
     list_filter = [("enabled", SwitchedOn), "kind"]
     prepopulated_fields = {"name": ["title"]}
     search_fields = ["name", "title", "description", "tags"]
@@ -79,10 +72,6 @@ class DefinitionAdmin(LockingAdmin[Row]):
     ) -> None:
         obj.updated_by_id = request.user.pk
         super().save_model(request, obj, form, change)
-
-    @admin.display(description=_("on"), boolean=True, ordering="enabled")
-    def switched_on(self, row: Row) -> bool:
-        return row.enabled
 
     @admin.action(description=_("Switch on"), permissions=["change"])
     def switch_on(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:

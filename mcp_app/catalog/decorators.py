@@ -28,6 +28,7 @@ from mcp_app.protocol import schemas
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.meta import meta_key_problem
 from mcp_app.protocol.uri_templates import UriTemplate
 
 Defined = TypeVar("Defined", bound=Definition)
@@ -171,6 +172,7 @@ def _problems(definition: Definition) -> Iterator[str]:
     if permission:
         yield permission
     yield from filter(None, map(rules.tag_problem, sorted(definition.tags)))
+    yield from filter(None, map(meta_key_problem, definition.meta))
     if definition.timeout is not None and definition.timeout <= 0:
         yield f"The timeout is {definition.timeout}; it must be more than 0 seconds."
 

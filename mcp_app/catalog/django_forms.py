@@ -10,7 +10,7 @@ from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.forms.utils import pretty_name
 
-from mcp_app.catalog.form_fields import UnfitForm
+from mcp_app.catalog.form_fields import UnfitForm, unoffered
 from mcp_app.protocol.jsonrpc import JsonObject
 
 _Field = Any
@@ -57,6 +57,9 @@ def _schema(name: str, field: _Field, initial: object) -> JsonObject:
         "description": str(field.help_text),
         "default": _default(initial),
     }
+    if unoffered(schema):
+        # It may come from a row that is older than the choices.
+        del schema["default"]
     return {member: value for member, value in schema.items() if value not in _EMPTY}
 
 

@@ -19,6 +19,7 @@ _NUMBER = _COMMON | {"minimum", "maximum"}
 _CHOICE = _COMMON | {"enum", "enumNames"}
 _TITLED_CHOICE = _COMMON | {"oneOf"}
 _CHOICES = _COMMON | {"items", "minItems", "maxItems"}
+_COUNTS = frozenset({"minLength", "maxLength", "minItems", "maxItems"})
 
 _DEFAULTS: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -43,7 +44,8 @@ def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
     """Return a field as the protocol allows it; raise `UnfitForm` for others.
 
     Members beyond the protocol's are refused where the schema must be `exact`, and
-    left out where something else will check the answer, too.
+    left out where something else will check the answer, too.  A `pattern` stays in
+    an exact schema for the check of the answer; clients never see it.
     """
     if _SECRET.search(_WORD.sub("_", name)) or schema.get("format") == "password":
         raise UnfitForm(
@@ -53,13 +55,33 @@ def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
     single = _without_null(name, schema)
     read = _KINDS.get(str(single.get("type")), _unknown)
     kept = _with_fitting_default(read(name, single))
+    _check_counts(name, kept)
+    _check_offered(name, kept)
     lost = single.keys() - kept.keys() - {"const"}
     if exact and lost:
         raise UnfitForm(
             f"The field {name} has {', '.join(sorted(lost))}, which its kind of field "
             "cannot have."
         )
-    return kept
+    return kept if exact else _only(frozenset(kept) - {"pattern"}, kept)
+
+
+def unoffered(schema: JsonObject) -> list[object]:
+    """Return the values of a field's default that are none of its choices."""
+    offered, default = _offered(schema), schema.get("default")
+    if offered is None or default is None:
+        return []
+    chosen = default if isinstance(default, list) else [default]
+    return [value for value in chosen if value not in offered]
+
+
+def _offered(schema: JsonObject) -> list[object] | None:
+    """Return the choices of a field, None where it is free."""
+    around = schema.get("items", schema)
+    if "enum" in around:
+        return list(around["enum"])
+    titled = around.get("oneOf", around.get("anyOf"))
+    return None if titled is None else [choice["const"] for choice in titled]
 
 
 def _without_null(name: str, schema: JsonObject) -> JsonObject:
@@ -131,6 +153,25 @@ _KINDS = {
 
 def _only(members: frozenset[str], schema: JsonObject) -> JsonObject:
     return {name: value for name, value in schema.items() if name in members}
+
+
+def _check_counts(name: str, schema: JsonObject) -> None:
+    for member in _COUNTS & schema.keys():
+        count = schema[member]
+        if type(count) is not int or count < 0:
+            raise UnfitForm(
+                f"The {member} of the field {name} is {count!r}; it must be a whole "
+                "number, 0 or more."
+            )
+
+
+def _check_offered(name: str, schema: JsonObject) -> None:
+    wrong = unoffered(schema)
+    if wrong:
+        raise UnfitForm(
+            f"The default of the field {name} is {schema['default']!r}, but "
+            f"{wrong[0]!r} is none of its choices."
+        )
 
 
 def _check_texts(name: str, choices: object) -> None:

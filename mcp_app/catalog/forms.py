@@ -33,6 +33,7 @@ __all__ = ["FormError", "FormSchema", "UnfitForm", "for_revision", "form_schema"
 Form = TypeVar("Form")
 
 _KEPT_FORMS = 256
+_UNSEEN = frozenset({"pattern"})
 _AROUND = frozenset(
     {"$schema", "type", "properties", "required", "title", "description"}
 )
@@ -48,7 +49,10 @@ class FormError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FormSchema(Generic[Form]):
-    """`schema` is the `requestedSchema`; `parse` raises `FormError`.
+    """`schema` is what an answer must fit; `parse` raises `FormError`.
+
+    `for_revision` makes the `requestedSchema` of it, which lacks each `pattern`: the
+    protocol's schemas have none, so say what it demands in the description.
 
     The answer to a Django form is the form itself, bound and valid; to a JSON
     Schema, a dict.
@@ -163,10 +167,14 @@ def _reader(
     schema: JsonObject, read: Callable[[JsonObject], Form]
 ) -> Callable[[JsonObject], Form]:
     """Check an answer against what was asked before its own type reads it."""
+    try:
+        validator = schemas.compile(schema)
+    except schemas.SchemaError as error:
+        raise UnfitForm(f"No answer can be checked with this form. {error}") from None
 
     def parse(answer: JsonObject) -> Form:
         asked = {name: answer[name] for name in schema["properties"] if name in answer}
-        violations = schemas.compile(schema).violations(asked)
+        violations = validator.violations(asked)
         if violations:
             raise FormError([f"{each.path}: {each.message}" for each in violations])
         return read(asked)
@@ -181,9 +189,10 @@ def _sentences(error: ValidationError) -> Iterator[str]:
 
 def _revised(name: str, field: JsonObject, revision: Revision) -> JsonObject:
     known = field if revision.elicitation_choices else _older_choices(name, field)
-    if revision.elicitation_defaults or known["type"] == "boolean":
-        return known
-    return {member: value for member, value in known.items() if member != "default"}
+    unseen = _UNSEEN
+    if not revision.elicitation_defaults and known["type"] != "boolean":
+        unseen |= {"default"}
+    return {member: value for member, value in known.items() if member not in unseen}
 
 
 def _older_choices(name: str, field: JsonObject) -> JsonObject:

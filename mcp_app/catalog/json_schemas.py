@@ -16,7 +16,8 @@ from mcp_app.protocol.jsonrpc import JsonObject
 
 Mode: TypeAlias = Literal["validation", "serialization"]
 
-_BYTES_AS_BASE64 = ConfigDict(ser_json_bytes="base64")
+# NaN stays NaN: as null it would be another value, and nobody would be told.
+_EXACTLY = ConfigDict(ser_json_bytes="base64", ser_json_inf_nan="constants")
 _DEFINITIONS = "#/$defs/"
 
 
@@ -70,7 +71,7 @@ def json_schema(
 
 def _adapter(annotation: Annotation) -> TypeAdapter[object]:
     try:
-        return TypeAdapter(annotation, config=_BYTES_AS_BASE64)
+        return TypeAdapter(annotation, config=_EXACTLY)
     except PydanticUserError as error:
         if error.code != "type-adapter-config-unused":
             raise

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard, cast, get_args
+from typing import TypeGuard, cast, get_args
 
 from django.utils.functional import Promise
 from pydantic import TypeAdapter
@@ -16,6 +16,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from mcp_app.catalog.annotations import Annotation, bare, is_kind, members, origin
 from mcp_app.catalog.callables import MISSING
 from mcp_app.catalog.json_schemas import adapter, json_schema
+from mcp_app.catalog.scalars import SCALARS, ScalarOutput
 from mcp_app.interface.results import (
     Completion,
     PromptMessage,
@@ -28,13 +29,6 @@ from mcp_app.protocol.content import Block, ResourceContents, Role, Text
 from mcp_app.protocol.errors import ResourceNotFound
 from mcp_app.protocol.jsonrpc import JsonObject
 
-_SCALARS: Mapping[type, tuple[str, Callable[[Any], str]]] = {
-    str: ("string", str),
-    int: ("integer", repr),
-    float: ("number", repr),
-    bool: ("boolean", ("false", "true").__getitem__),
-}
-_SCALAR_TEXT = {kind: text for kind, (_, text) in _SCALARS.items()}
 _ROLES = ("user", "assistant")
 
 
@@ -58,8 +52,8 @@ def tool_returns(owner: str, annotation: Annotation) -> ToolReturns:
         return ToolReturns(None, content_output)
     if _is_content(returned):
         return ToolReturns(None, _declared_content_output)
-    if returned in _SCALARS:
-        return ToolReturns(_wrapped({"type": _SCALARS[returned][0]}), _scalar_output)
+    if returned in SCALARS:
+        return ToolReturns(_wrapped({"type": SCALARS[returned][0]}), _scalar_output)
     types = adapter(owner, annotation)
     schema = json_schema(owner, types, "serialization")
     if schema.get("type") == "object":
@@ -161,9 +155,8 @@ def _declared_content_output(value: object) -> ToolOutput:
 
 
 def _scalar_output(value: object) -> ToolOutput:
-    text = _SCALAR_TEXT.get(type(value))
-    if text is not None:
-        return ToolOutput((Text(text(value)),), structured={"result": value})
+    if type(value) in SCALARS:
+        return ScalarOutput(value)
     if isinstance(value, ToolOutput):
         return value
     return _result_output(jsonable(value))

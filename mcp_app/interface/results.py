@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mcp_app.protocol.content import Block, ResourceContents, Role
+from mcp_app.protocol.meta import check_meta
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,10 @@ class ToolOutput:
     structured: Mapping[str, object] | None = field(default=None, kw_only=True)
     is_error: bool = field(default=False, kw_only=True)
     meta: Mapping[str, object] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.meta is not None:
+            check_meta(self.meta)
 
 
 @dataclass(frozen=True, slots=True)

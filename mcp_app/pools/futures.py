@@ -23,8 +23,9 @@ def settle(
     raised: BaseException | None = None
     try:
         result = function()
-    except StopIteration as error:
-        # A future cannot carry it (PEP 479).
+    except (StopIteration, asyncio.CancelledError) as error:
+        # A future cannot carry the one (PEP 479), and the other would say that
+        # whoever waits was cancelled.
         raised = RuntimeError(f"The function raised {error!r}.")
     except BaseException as error:
         raised = error

@@ -27,20 +27,30 @@ SUBSTITUTES = 4
 class Job:
     """A piece of work; `counted` says whether its thread holds one of the places."""
 
-    __slots__ = ("_unbegun", "counted", "name", "work")
+    __slots__ = ("_unbegun", "_wanted", "counted", "name", "work")
 
     def __init__(self, work: Callable[[Job], None], name: str) -> None:
         self.work = work
         self.name = name
         self.counted = True
+        # Lists of one item: of several threads that pop, one gets it.
         self._unbegun = [True]
+        self._wanted = [True]
 
     def claim(self) -> bool:
         """Take the job, to run it or to take it back; True for the first who asks."""
-        try:
-            return self._unbegun.pop()
-        except IndexError:
-            return False
+        return _first(self._unbegun)
+
+    def part(self) -> bool:
+        """Finish the job, or want it no more; True for the first who asks."""
+        return _first(self._wanted)
+
+
+def _first(token: list[bool]) -> bool:
+    try:
+        return token.pop()
+    except IndexError:
+        return False
 
 
 class UserThreads:
@@ -101,9 +111,10 @@ class UserThreads:
         finally:
             self.count(job)
 
-    def discard(self, job: Job) -> bool:
-        """Take a job back that no thread has begun; tell whether that was so."""
-        return job.claim()
+    def give_up(self, job: Job) -> None:
+        """Take a job back; the thread that has begun it gives its place away."""
+        if not job.claim() and job.part():
+            self.uncount(job)
 
     def close(self) -> None:
         """Let idle threads end; running jobs go on."""
@@ -147,7 +158,7 @@ class UserThreads:
         """Run a job; tell whether this thread is still needed."""
         if job.claim():
             job.work(job)
-            if not job.counted:
+            if not job.part():
                 self.count(job)
         return self._places <= self.size or not self._leave()
 

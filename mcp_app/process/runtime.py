@@ -132,10 +132,10 @@ class Process:
         if listener.session and len(session) >= limits.streams_per_session:
             raise _too_many(limits.streams_per_session, "open streams in a session")
 
-    def admit(self, principal: Principal) -> None:
-        """Raise 429 where a principal has as many running calls as it may."""
+    def admit(self, principal: Principal, calls: int) -> None:
+        """Raise 429 where a principal would have more running calls than it may."""
         most = self.limits.running_calls
-        if self.limits.rates and self.running.of(principal.key) >= most:
+        if self.limits.rates and self.running.of(principal.key) + calls > most:
             raise _too_many(most, "running calls")
 
     def watch(self) -> None:

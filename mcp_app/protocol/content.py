@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from mcp_app.protocol.meta import check_meta
+
 if TYPE_CHECKING:
     from mcp_app.protocol.jsonrpc import JsonObject
     from mcp_app.protocol.revisions import Revision
@@ -83,6 +85,10 @@ class Block:
     annotations: Annotations | None = None
     meta: Mapping[str, object] | None = None
 
+    def __post_init__(self) -> None:
+        if self.meta is not None:
+            check_meta(self.meta)
+
     def members(self) -> JsonObject:
         """Return the block's own members as the newest revision names them."""
         raise TypeError(f"{type(self).__name__} is abstract.")
@@ -112,6 +118,7 @@ class _Media(Block):
     mime_type: str
 
     def __post_init__(self) -> None:
+        Block.__post_init__(self)
         if not _MEDIA_TYPE.fullmatch(self.mime_type):
             raise ValueError(f"{self.mime_type!r} is no media type, like image/png.")
 
@@ -154,6 +161,7 @@ class ResourceLink(Block):
     icons: Sequence[Icon] | None = None
 
     def __post_init__(self) -> None:
+        Block.__post_init__(self)
         _check_uri(self.uri)
 
     def members(self) -> JsonObject:
@@ -185,6 +193,8 @@ class ResourceContents:
 
     def __post_init__(self) -> None:
         _check_uri(self.uri)
+        if self.meta is not None:
+            check_meta(self.meta)
         if (self.text is None) == (self.blob is None):
             raise ValueError(
                 f"The contents of {self.uri} need either text or blob, not both."

@@ -60,15 +60,31 @@ async def run(
             output = made(await runnable.run(**arguments))  # type: ignore[misc]
         else:
             output = await adapters.user_code.run(exchange, runnable, arguments, made)
-    except CallCancelled:
-        raise asyncio.CancelledError from None
+    except (CallCancelled, SystemExit, asyncio.CancelledError) as error:
+        _check_end(exchange, error)
+        raise
     finally:
         current_call.reset(token)
         core.close()
-    core.flush()
     if "visited" in core.__dict__:
         _complete_visits(exchange, core)
     return output
+
+
+def _check_end(exchange: Exchange, error: BaseException) -> None:
+    """Raise what the end of a function means where it was not ended by others.
+
+    What it raises to end its task or its process is a failure like any other.
+    """
+    if isinstance(error, CallCancelled):
+        raise asyncio.CancelledError from None
+    if isinstance(error, SystemExit) or not _is_ended(exchange):
+        raise RuntimeError(f"The function raised {error!r}.") from error
+
+
+def _is_ended(exchange: Exchange) -> bool:
+    task = asyncio.current_task()
+    return exchange.end is not None or (task is not None and task.cancelling() > 0)
 
 
 def _complete_visits(exchange: Exchange, core: CallCore) -> None:

@@ -70,6 +70,9 @@ class CallCore:
 
     def close(self) -> None:
         """The call is over; without this it would be a cycle."""
+        if self._last_progress is not None and self.exchange.end is None:
+            # What was held back for its rate: the last progress is always told.
+            self._progress.flush(self.exchange.outgoing.send)
         if "clock" in self.__dict__:
             self.clock.close()
         self.exchange.core = None
@@ -144,11 +147,6 @@ class CallCore:
         )
         encoded = jsonrpc.write(notification_message("notifications/progress", params))
         self._on_loop(self._progress.offer, encoded, self.exchange.outgoing.send, True)
-
-    def flush(self) -> None:
-        """Send what was held back for its rate: the last progress is always told."""
-        if self._last_progress is not None:
-            self._progress.flush(self.exchange.outgoing.send)
 
     def changed(self, what: str) -> None:
         """Tell everybody who watches; the row is written soon after."""
@@ -368,8 +366,10 @@ class SyncFace(_Plain, SyncContext):
         self, key: str, function: Callable[..., Any], *arguments: Any, **named: Any
     ) -> Any:
         self._core.check_running()
-        return self._core.round_trip.step(key, function, arguments, named)()
+        step = self._core.round_trip.step(key, function, arguments, named)
+        return self._core.exchange.adapters.user_code.call_here(step)
 
     def user(self) -> User | None:
         self._core.check_running()
-        return self._core.round_trip.user()
+        user_code = self._core.exchange.adapters.user_code
+        return user_code.call_here(self._core.round_trip.user)

@@ -87,6 +87,9 @@ class UserCode(Protocol):
     async def call(self, function: Callable[[], Returned]) -> Returned:
         """Run a blocking function in a thread: the call's own where it has one."""
 
+    def call_here(self, function: Callable[[], Returned]) -> Returned:
+        """Run a blocking function in this thread."""
+
     def waiting(self) -> AbstractContextManager[None]:
         """Let another thread work while this one waits for an answer."""
 

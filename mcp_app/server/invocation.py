@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from functools import partial
 from typing import Any, TypeVar
 
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import SyncToAsync, async_to_sync, sync_to_async
 from django.core.signals import got_request_exception
 from django.db import connection, connections, transaction
 
@@ -94,6 +94,15 @@ class InvocationPlaces:
             return await sync_to_async(function)()
         return await self._threaded(partial(_with_fresh_connections, function))
 
+    def call_here(self, function: Callable[[], Returned]) -> Returned:
+        """Run a blocking function in this thread.
+
+        Nobody but us closes what it opens in a thread of user code's own.
+        """
+        if getattr(_running, "job", None) is not None:
+            return function()
+        return _with_fresh_connections(function)
+
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Let another thread work while this one waits for an answer."""
@@ -165,9 +174,7 @@ class InvocationPlaces:
         try:
             return await future
         except asyncio.CancelledError:
-            if not self._threads.discard(job):
-                # The thread is lost to others only on paper: a substitute may start.
-                self._threads.uncount(job)
+            self._threads.give_up(job)
             raise
 
     def _work(
@@ -204,6 +211,16 @@ def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | None) -> 
 def _with_fresh_connections(function: Callable[[], Returned]) -> Returned:
     with old_connections_closed():
         return function()
+
+
+def _close_broken() -> None:
+    """Close the connections of async user code that cannot be used any more.
+
+    All calls on the loop share them, so that none is closed after each call.
+    """
+    for each in connections.all(initialized_only=True):
+        if each.errors_occurred and not each.in_atomic_block and not each.is_usable():
+            each.close()
 
 
 @contextmanager
@@ -279,3 +296,4 @@ def report_exception() -> None:
     A receiver that fails is logged by Django, and takes no answer along.
     """
     got_request_exception.send_robust(sender=None, request=None)
+    SyncToAsync.single_thread_executor.submit(_close_broken)

@@ -44,6 +44,7 @@ from mcp_app.protocol.content import (
     ToolUse,
 )
 from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.meta import ReceivedMeta
 from mcp_app.protocol.revisions import Revision
 from mcp_app.server.conversations import conversation
 
@@ -282,7 +283,7 @@ def sampled_block(wire: object) -> Block:
             f"Content of type {wire.get('type')!r} is not what the protocol says."
         ) from None
     # It goes back with the block in the next request of the same conversation.
-    return replace(block, meta=meta) if isinstance(meta, dict) else block
+    return replace(block, meta=ReceivedMeta(meta)) if isinstance(meta, dict) else block
 
 
 def _embedded(wire: JsonObject) -> EmbeddedResource:

@@ -7,16 +7,31 @@ the first one's commit and reads the result.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from typing import TypeVar
 
-from django.db import IntegrityError, router, transaction
+from django.db import (
+    IntegrityError,
+    OperationalError,
+    connections,
+    router,
+    transaction,
+)
 
 from mcp_app.models import Once
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.protocol import jsonrpc
 
 Returned = TypeVar("Returned")
+
+ATTEMPTS = 50
+INNODB_DEADLOCK = 1213
+POSTGRESQL_CONFLICTS = frozenset({"40001", "40P01"})
+
+
+class _Victim(Exception):  # noqa: N818 - reads as what it is
+    """A deadlock rolled the transaction back before the step began."""
 
 
 class StoredSteps:
@@ -31,6 +46,14 @@ class StoredSteps:
         """
         named = {"round_trip": _digest(round_trip), "key": _digest(key)}
         alias = router.db_for_write(Once)
+        for _ in range(ATTEMPTS):
+            with suppress(_Victim):
+                return self._once(alias, named, function)
+        return self._once(alias, named, function)
+
+    def _once(
+        self, alias: str, named: dict[str, str], function: Callable[[], Returned]
+    ) -> Returned:
         with transaction.atomic(using=alias):
             if not _claimed(alias, named):
                 return _stored(alias, named)
@@ -46,12 +69,27 @@ def _digest(text: str) -> str:
 
 def _claimed(alias: str, named: dict[str, str]) -> bool:
     row = Once(**named, result="null", created_ms=NowMilliseconds())
+    # In a transaction around the step more than the step would be lost.
+    outermost = not connections[alias].savepoint_ids
     try:
         with transaction.atomic(using=alias):
             row.save(using=alias, force_insert=True)
     except IntegrityError:
         return False
+    except OperationalError as error:
+        if outermost and _is_deadlock(error):
+            raise _Victim from error
+        raise
     return True
+
+
+def _is_deadlock(error: OperationalError) -> bool:
+    """Whether the database chose this transaction to let others go on.
+
+    InnoDB does where several wait for a row whose insertion is rolled back.
+    """
+    state = getattr(error.__cause__, "sqlstate", None)
+    return error.args[:1] == (INNODB_DEADLOCK,) or state in POSTGRESQL_CONFLICTS
 
 
 def _stored(alias: str, named: dict[str, str]) -> Returned:  # type: ignore[type-var]

@@ -187,7 +187,13 @@ class Visit:
         self._accepts = _accepted_content(
             raw.get(b"content-type"), raw.get(b"content-encoding"), raw.get(b"accept")
         )
-        value = await self._value()
+        limits, announced = self._process.limits, raw.get(b"content-length")
+        body = await read_body(self._receive, limits.body, announced)
+        value = (
+            jsonrpc.read(body)
+            if len(body) <= limits.parse_in_thread
+            else await self._read_in_thread(body)
+        )
         if type(value) is list:
             await self._batch(value)
             return
@@ -205,12 +211,8 @@ class Visit:
         else:
             raise InvalidRequest("Nobody asked: this revision sends no requests.")
 
-    async def _value(self) -> object:
+    async def _read_in_thread(self, body: bytes) -> object:
         limits = self._process.limits
-        announced = self._headers.raw.get(b"content-length")
-        body = await read_body(self._receive, limits.body, announced)
-        if len(body) <= limits.parse_in_thread:
-            return jsonrpc.read(body)
         allowed = ReadLimits(limits.depth, limits.nodes)
         return await asyncio.to_thread(jsonrpc.read, body, allowed)
 
@@ -258,7 +260,7 @@ class Visit:
     async def _call(self, exchange: Exchange) -> None:
         running = self._process.running
         if not exchange.principal.anonymous:
-            self._process.admit(exchange.principal)
+            self._process.admit(exchange.principal, 1)
         exchange.outgoing = reply = self._reply()
         call = dispatch.answer(exchange)
         if exchange.revision.disconnect_cancels:
@@ -371,6 +373,8 @@ class Visit:
             await self._accepted()
 
     async def _call_all(self, exchanges: list[Exchange]) -> None:
+        if not self._principal.anonymous:
+            self._process.admit(self._principal, len(exchanges))
         reply = self._reply()
         together = Together(reply, len(exchanges))
         for each in exchanges:

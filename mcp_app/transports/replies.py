@@ -23,10 +23,12 @@ RETRY_AFTER = (b"retry-after", b"2")
 Answer = tuple[int, bytes]
 
 
-async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders) -> None:
+def send_json(
+    send: Send, status: int, body: bytes, headers: RawHeaders
+) -> Awaitable[None]:
     """Send a whole answer."""
     length = (b"content-length", b"%d" % len(body))
-    await _send_whole(send, status, body, [*JSON_HEADERS, length, *headers])
+    return _send_whole(send, status, body, [*JSON_HEADERS, length, *headers])
 
 
 async def _send_whole(
@@ -47,9 +49,9 @@ def with_retry(status: int, headers: RawHeaders) -> RawHeaders:
     return [RETRY_AFTER, *headers] if status == UNAVAILABLE else headers
 
 
-async def send_empty(send: Send, status: int, headers: RawHeaders) -> None:
+def send_empty(send: Send, status: int, headers: RawHeaders) -> Awaitable[None]:
     """Send an answer without a body."""
-    await _send_whole(send, status, b"", [(b"content-length", b"0"), *headers])
+    return _send_whole(send, status, b"", [(b"content-length", b"0"), *headers])
 
 
 class Reply:
@@ -109,7 +111,10 @@ class Reply:
             running.end(exchange)
             self._stop_watching()
         self._over = True
-        await self._answer(status, body)
+        if self._events is None and self._json and status == OK:
+            await send_json(self._send, status, body, self._headers)
+        else:
+            await self._answer(status, body)
 
     async def deliver(self, exchange: Exchange) -> None:
         """Wait for a call that has its own task, and send its answer.

@@ -75,6 +75,13 @@ def test_the_list_shows_kind_tags_and_state(admin_client: Client) -> None:
         assert shown in text
 
 
+def test_the_list_says_switched_on_as_the_form_does(admin_client: Client) -> None:
+    Tool.objects.create(name="a", enabled=False)
+    text = admin_client.get(page("tool")).content.decode()
+    assert "By switched on" in text
+    assert "icon-no.svg" in text
+
+
 @pytest.mark.usefixtures("rows")
 @pytest.mark.parametrize(("action", "on"), [("switch_off", False), ("switch_on", True)])
 def test_many_are_switched_at_once(

@@ -55,3 +55,18 @@ def test_the_list(admin_client: Client) -> None:
     text = admin_client.get(page("server")).content.decode()
     assert "default" in text
     assert "Everything that is switched on" in text
+    assert "nobody" in text
+
+
+def test_the_list_says_who_comes_in_and_what_is_there(admin_client: Client) -> None:
+    Server.objects.create(slug="shop", access="public", selection="tags", tags="sale")
+    text = admin_client.get(page("server")).content.decode()
+    assert '<td class="field-who_may_come_in">public</td>' in text
+    assert '<td class="field-offers">sale</td>' in text
+
+
+def test_the_list_is_filtered_by_what_is_switched_on(admin_client: Client) -> None:
+    Server.objects.create(slug="shop", enabled=False)
+    response = admin_client.get(f"{page('server')}?enabled__exact=0")
+    assert [row.slug for row in response.context["cl"].result_list] == ["shop"]
+    assert "By switched on" in response.content.decode()

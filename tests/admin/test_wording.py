@@ -32,6 +32,12 @@ def test_every_field_has_its_words(model: type[Tool], admin_user: object) -> Non
         assert (form.fields[name].label, form.fields[name].help_text) == words[name]
 
 
+@pytest.mark.parametrize("words", [wording.EVERY, *MODELS.values()])
+def test_no_help_is_taken_for_markup(words: wording.Words) -> None:
+    for _, said in words.values():
+        assert not {"<", ">"} & set(str(said))
+
+
 def test_no_word_is_left_over() -> None:
     request = RequestFactory().get("/")
     shown: set[str] = set()

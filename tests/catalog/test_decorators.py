@@ -283,6 +283,14 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         lambda: declared_prompt(ODD, {}),
         f"{HERE}.odd: “a size” cannot name an argument",
     ),
+    (
+        lambda: declared_tool(FOUND, {"meta": {"com.example/a": 1, "a b": 2}}),
+        f"{HERE}.find_orders: 'a b' cannot be a key of _meta",
+    ),
+    (
+        lambda: declared_resource(OVERVIEW, "shop://a", {"meta": {"dev.mcp/a": 1}}),
+        f"{HERE}.overview: The key 'dev.mcp/a' of _meta is reserved",
+    ),
 ]
 
 

@@ -78,6 +78,18 @@ FIELDS: list[tuple[forms.Field, dict[str, Any]]] = [
         },
     ),
     (
+        forms.ChoiceField(choices=COLOURS, initial="b"),
+        {"type": "string", "oneOf": TITLED, "default": "b"},
+    ),
+    (
+        forms.ChoiceField(choices=COLOURS, initial="gone"),
+        {"type": "string", "oneOf": TITLED},
+    ),
+    (
+        forms.MultipleChoiceField(choices=COLOURS, initial=["r", "gone"]),
+        {"type": "array", "items": {"anyOf": TITLED}, "minItems": 1},
+    ),
+    (
         forms.TypedMultipleChoiceField(choices=COLOURS, required=False),
         {"type": "array", "items": {"anyOf": TITLED}},
     ),

@@ -8,6 +8,11 @@ from mcp_app.catalog.form_fields import UnfitForm, field_schema
 
 TITLED = [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]
 
+LIST: dict[str, Any] = {
+    "type": "array",
+    "items": {"type": "string", "enum": ["a", "b"]},
+}
+
 FITTING: list[dict[str, Any]] = [
     {"type": "string"},
     {
@@ -28,13 +33,7 @@ FITTING: list[dict[str, Any]] = [
     {"type": "string", "enum": ["a", "b"], "default": "a"},
     {"type": "string", "enum": ["a", "b"], "enumNames": ["A", "B"]},
     {"type": "string", "oneOf": TITLED, "default": "b"},
-    {
-        "type": "array",
-        "items": {"type": "string", "enum": ["a", "b"]},
-        "minItems": 1,
-        "maxItems": 2,
-        "default": ["a"],
-    },
+    {**LIST, "minItems": 1, "maxItems": 2, "default": ["a"]},
     {"type": "array", "items": {"anyOf": TITLED}, "default": []},
 ]
 
@@ -67,6 +66,12 @@ def test_members_that_the_form_itself_will_check(
     assert field_schema("field", schema, exact=False) == kept
     with pytest.raises(UnfitForm, match=r"The field field has .*, which its kind"):
         field_schema("field", schema, exact=True)
+
+
+def test_a_pattern_stays_where_nothing_else_will_check_it() -> None:
+    schema = {"type": "string", "pattern": "^a"}
+    assert field_schema("field", schema, exact=True) == schema
+    assert field_schema("field", schema, exact=False) == {"type": "string"}
 
 
 REWRITTEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -113,6 +118,22 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"type": "array", "items": {"type": "string"}}, "lists of given choices only."),
     ({"type": "array"}, "lists of given choices only."),
     ({"type": "string", "format": "password"}, "asks for a secret"),
+    ({"type": "string", "minLength": -1}, "The minLength of the field field is -1;"),
+    ({"type": "string", "maxLength": True}, "must be a whole number, 0 or more."),
+    ({"type": "string", "maxLength": "9"}, "is '9'; it must be a whole number"),
+    ({**LIST, "minItems": 0.5}, "The minItems of the field field is 0.5;"),
+    ({**LIST, "maxItems": -2}, "The maxItems of the field field is -2;"),
+    (
+        {"type": "string", "enum": ["a", "b"], "default": "c"},
+        "The default of the field field is 'c', but 'c' is none of its choices.",
+    ),
+    ({"type": "string", "oneOf": TITLED, "default": "A"}, "'A' is none of its"),
+    ({"type": "string", "const": "a", "default": ""}, "'' is none of its choices."),
+    (
+        {**LIST, "default": ["a", "c"]},
+        "The default of the field field is ['a', 'c'], but 'c' is none",
+    ),
+    ({"type": "array", "items": {"anyOf": TITLED}, "default": [1]}, "but 1 is none"),
 ]
 
 

@@ -198,6 +198,17 @@ def test_the_answer_to_a_django_form_is_the_form() -> None:
     }
 
 
+PLATE: dict[str, Any] = {
+    "type": "object",
+    "properties": {"plate": {"type": "string", "pattern": "^[A-Z]{2}$"}},
+    "required": ["plate"],
+}
+
+
+class Plate(BaseModel):
+    plate: str = Field(pattern=r"^\p{Lu}{2}$")
+
+
 BAD_ANSWERS: list[tuple[Any, dict[str, Any], list[str]]] = [
     (Order, {"name": 1}, ["$", "$.name"]),
     (Order, {"name": "a", "day": "31.1.2026"}, ["$.day"]),
@@ -207,6 +218,8 @@ BAD_ANSWERS: list[tuple[Any, dict[str, Any], list[str]]] = [
     (Payment, {"amount": 3}, ["$.amount"]),
     (Payment, {"amount": True}, ["$.amount"]),
     (FLAT, {"age": 17, "mail": "nobody"}, ["$.age", "$.mail"]),
+    (PLATE, {"plate": "ab"}, ["$.plate"]),
+    (Plate, {"plate": "ab"}, ["$.plate"]),
     (Booking, {"guest": "a" * 21, "nights": 1}, ["$.guest"]),
     (Booking, {"guest": " ", "nights": 1}, ["guest"]),
 ]
@@ -266,6 +279,44 @@ def test_forms_that_no_client_could_show(source: Any, sentence: str) -> None:
     with pytest.raises(UnfitForm) as refusal:
         form_schema(source)
     assert sentence in str(refusal.value)
+
+
+BROKEN: list[tuple[dict[str, Any], str]] = [
+    ({"type": "string", "pattern": "("}, "wrong at $.properties.a.pattern"),
+    ({"type": "number", "minimum": "x"}, "wrong at $.properties.a.minimum"),
+    ({"type": "string", "title": 1}, "wrong at $.properties.a.title"),
+]
+
+
+@pytest.mark.parametrize(("field", "sentence"), BROKEN)
+def test_forms_that_no_answer_could_be_checked_with(
+    field: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UnfitForm) as refusal:
+        form_schema({"type": "object", "properties": {"a": field}})
+    assert str(refusal.value).startswith("No answer can be checked with this form.")
+    assert sentence in str(refusal.value)
+
+
+@dataclass(frozen=True)
+class Misplaced:
+    size: Literal["s", "l"] = "m"  # type: ignore[assignment]
+
+
+def test_a_type_offers_its_default() -> None:
+    with pytest.raises(UnfitForm, match="'m' is none of its choices"):
+        form_schema(Misplaced)
+
+
+@pytest.mark.parametrize("source", [PLATE, Plate])
+def test_clients_see_no_pattern(source: Any) -> None:
+    """The protocol's StringSchema has none: the answer is checked all the same."""
+    read = form_schema(source)
+    for revision in (V2025_06_18, V2025_11_25, V2026_07_28):
+        shown = for_revision(read.schema, revision)
+        assert shown["properties"]["plate"]["type"] == "string"
+        assert "pattern" not in shown["properties"]["plate"]
+    assert read.parse({"plate": "AB"})
 
 
 def test_a_type_is_read_once() -> None:

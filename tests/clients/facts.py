@@ -34,6 +34,16 @@ def embedded(uri: str, media_type: str, words: str) -> JsonObject:
 IMAGE: JsonObject = {"type": "image", "data": PNG, "mimeType": "image/png"}
 AUDIO: JsonObject = {"type": "audio", "data": WAV, "mimeType": "audio/wav"}
 
+LINK: JsonObject = {
+    "type": "resource_link",
+    "uri": "test://static-text",
+    "name": "static-text",
+    "title": "Static text",
+    "description": "A text that does not change.",
+    "mimeType": "text/plain",
+    "size": 48,
+}
+
 CONTENT: dict[str, list[JsonObject]] = {
     "test_simple_text": [text("This is a simple text response for testing.")],
     "test_image_content": [IMAGE],
@@ -54,8 +64,16 @@ CONTENT: dict[str, list[JsonObject]] = {
             '{"test":"data","value":123}',
         ),
     ],
+    "test_resource_link": [LINK],
 }
 """Tools without arguments, and the content of their results."""
+
+SIGN_IN: JsonObject = {
+    "mode": "url",
+    "message": "Please sign in.",
+    "url": "https://example.com/sign-in",
+}
+"""What the person is asked by `drill_ask_url`; in sessions the question has an id."""
 
 FAILURE = "This tool intentionally returns an error for testing"
 

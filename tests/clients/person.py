@@ -33,8 +33,8 @@ def answer(**form: str | int) -> mcp_types.ElicitResult:
     return mcp_types.ElicitResult(action="accept", content=dict(form))
 
 
-def refusal(action: Action) -> mcp_types.ElicitResult:
-    """Return what a person sends who fills in nothing."""
+def reaction(action: Action) -> mcp_types.ElicitResult:
+    """Return what a person sends who fills in nothing, and may agree all the same."""
     return mcp_types.ElicitResult(action=action)
 
 
@@ -84,6 +84,14 @@ class Person:
             self.faults.append(message)
         else:
             self.notified.append(message)
+
+    def completed(self) -> list[str]:
+        """Ids of the visits to a URL of which the server said that they are over."""
+        return [
+            notification.params.elicitation_id
+            for notification in self.notified
+            if isinstance(notification, mcp_types.ElicitCompleteNotification)
+        ]
 
     def heard(self, method: str, uri: str | None = None) -> bool:
         """Whether a notification of this method came, for this resource."""

@@ -11,12 +11,17 @@ const WATCHED = 'test://watched-resource';
 const STATIC_TEXT = 'test://static-text';
 
 export const MODEL_SAYS = 'This is a test response from the client';
-export const CAPABILITIES = { elicitation: { form: {} }, sampling: {}, roots: {} };
+export const CAPABILITIES = {
+  elicitation: { form: {}, url: {} },
+  sampling: {},
+  roots: {},
+};
 
 // The person behind a client: gives the answers one by one, and remembers.
 class Person {
   answers = [];
   asked = [];
+  visits = [];
   logged = [];
   heard = [];
 
@@ -26,6 +31,7 @@ class Person {
 
   elicit({ params }) {
     this.asked.push(params.message);
+    if (params.mode === 'url') this.visits.push(params);
     return this.answers.shift();
   }
 
@@ -103,6 +109,7 @@ const STEPS = {
       'test_audio_content',
       'test_embedded_resource',
       'test_multiple_content_types',
+      'test_resource_link',
     ]) {
       found[tool] = (await call(tool)).content;
     }
@@ -137,6 +144,15 @@ const STEPS = {
       await call('drill_ask_sync', question),
     ];
     return results.map((result) => [result.isError, texts(result)]);
+  },
+  async visiting({ call, person }) {
+    const said = [];
+    for (const tool of ['drill_ask_url', 'drill_ask_url_sync']) {
+      person.answers = ['accept', 'decline', 'cancel'].map((action) => ({ action }));
+      for (const _ of [1, 2, 3]) said.push(texts(await call(tool)));
+    }
+    const visits = person.visits.map(({ mode, message, url }) => ({ mode, message, url }));
+    return { said, visits };
   },
   async twice({ call, person, name }) {
     const question = `Asked twice by ${name}?`;
@@ -284,6 +300,22 @@ const STATEFUL_STEPS = {
     await eventually(touched(STATIC_TEXT));
     return { afterUnsubscribing: touched(WATCHED)() };
   },
+  async identifiers({ call, person }) {
+    const completed = () =>
+      person.heard
+        .filter((message) => message.method === 'notifications/elicitation/complete')
+        .map((message) => message.params?.elicitationId ?? message.elicitationId);
+    person.answers = [{ action: 'decline' }, { action: 'accept' }];
+    await call('drill_ask_url');
+    await call('drill_ask_url');
+    await eventually(() => completed().length > 0);
+    const [declined, accepted] = person.visits.map((visit) => visit.elicitationId);
+    return {
+      strings: [typeof declined, typeof accepted],
+      different: declined !== accepted,
+      onlyTheAccepted: completed().join() === accepted,
+    };
+  },
   async changes({ call, person }) {
     await call('test_trigger_tool_change');
     await call('test_trigger_prompt_change');
@@ -295,6 +327,11 @@ const STATEFUL_STEPS = {
 };
 
 const STATELESS_STEPS = {
+  async identifiers({ call, person }) {
+    person.answers = [{ action: 'accept' }];
+    await call('drill_ask_url');
+    return person.visits.map((visit) => 'elicitationId' in visit);
+  },
   async logging({ call, person }) {
     await call('test_logging_tool');
     const silent = person.logged.length;

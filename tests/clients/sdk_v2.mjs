@@ -7,6 +7,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { CAPABILITIES, run } from './scenarios.mjs';
 
 const HEARD = [
+  'notifications/elicitation/complete',
   'notifications/prompts/list_changed',
   'notifications/resources/updated',
   'notifications/tools/list_changed',

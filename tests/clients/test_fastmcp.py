@@ -33,7 +33,7 @@ from tests.clients.person import (
     Person,
     answer,
     eventually,
-    refusal,
+    reaction,
     wire,
 )
 
@@ -172,9 +172,33 @@ async def test_elicitation(client: Connection, person: Person, tool: str) -> Non
 async def test_elicitation_without_an_answer(
     client: Connection, person: Person, action: Action, outcome: str
 ) -> None:
-    person.answers = [refusal(action)]
+    person.answers = [reaction(action)]
     with pytest.raises(ToolError, match=rf"^The question was {outcome}\.$"):
         await client.call_tool("drill_ask", {"question": "Which colour?"})
+
+
+@pytest.mark.parametrize("tool", ["drill_ask_url", "drill_ask_url_sync"])
+@pytest.mark.parametrize(
+    ("action", "outcome"),
+    [("accept", "accepted"), ("decline", "declined"), ("cancel", "cancelled")],
+)
+async def test_elicitation_by_url(
+    client: Connection, person: Person, tool: str, action: Action, outcome: str
+) -> None:
+    person.answers = [reaction(action)]
+    result = await client.call_tool(tool)
+    assert said(result.content) == outcome
+    [asked] = person.asked
+    assert wire(asked).items() >= facts.SIGN_IN.items()
+
+
+@stateful
+async def test_visits_of_a_session_end(client: Connection, person: Person) -> None:
+    person.answers = [reaction("accept")]
+    await client.call_tool("drill_ask_url")
+    await eventually(lambda: len(person.completed()) == 1)
+    [asked] = person.asked
+    assert wire(asked)["elicitationId"] == person.completed()[0]
 
 
 async def test_two_questions(client: Connection, person: Person, era: str) -> None:

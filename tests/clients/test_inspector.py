@@ -74,9 +74,10 @@ def test_lists_tools_that_any_client_can_use(run: Run) -> None:
     assert set(facts.CONTENT) <= set(names)
 
 
-def test_content_blocks(run: Run) -> None:
-    found = result(run("tools/call", "--tool-name", "test_multiple_content_types"))
-    assert found["content"] == facts.CONTENT["test_multiple_content_types"]
+@pytest.mark.parametrize("tool", ["test_multiple_content_types", "test_resource_link"])
+def test_content_blocks(run: Run, tool: str) -> None:
+    found = result(run("tools/call", "--tool-name", tool))
+    assert found["content"] == facts.CONTENT[tool]
 
 
 def test_structured_result(run: Run) -> None:

@@ -25,6 +25,7 @@ from mcp_types import (
     LOG_LEVEL_META_KEY,
     CallToolResult,
     ElicitRequestFormParams,
+    ElicitRequestURLParams,
     ElicitResult,
     LoggingLevel,
     PromptReference,
@@ -42,7 +43,7 @@ from tests.clients.person import (
     Person,
     answer,
     eventually,
-    refusal,
+    reaction,
     wire,
 )
 
@@ -317,11 +318,55 @@ async def test_questions_side_by_side(
 async def test_elicitation_without_an_answer(
     connect: Connect, person: Person, tool: str, action: Action, outcome: str
 ) -> None:
-    person.answers = [refusal(action)]
+    person.answers = [reaction(action)]
     async with connect() as client:
         result = await client.call_tool(tool, {"question": "Which colour?"})
     assert result.is_error
     assert spoken(result) == f"The question was {outcome}."
+
+
+@pytest.mark.parametrize("tool", ["drill_ask_url", "drill_ask_url_sync"])
+@pytest.mark.parametrize(
+    ("action", "outcome"),
+    [("accept", "accepted"), ("decline", "declined"), ("cancel", "cancelled")],
+)
+async def test_elicitation_by_url(
+    connect: Connect, person: Person, tool: str, action: Action, outcome: str
+) -> None:
+    person.answers = [reaction(action)]
+    async with connect() as client:
+        result = await client.call_tool(tool)
+    assert said(result) == outcome
+    [asked] = person.asked
+    assert isinstance(asked, ElicitRequestURLParams)
+    assert wire(asked).items() >= facts.SIGN_IN.items()
+
+
+@stateful
+async def test_visits_of_a_session_have_ids_and_an_end(
+    connect: Connect, person: Person
+) -> None:
+    person.answers = [reaction("decline"), reaction("accept"), reaction("accept")]
+    async with connect() as client:
+        for _ in range(3):
+            await client.call_tool("drill_ask_url")
+        await eventually(lambda: len(person.completed()) == 2)
+    ids = [getattr(asked, "elicitation_id", None) for asked in person.asked]
+    assert all(ids)
+    assert len(set(ids)) == 3
+    # Nobody went where the answer was no.
+    assert person.completed() == ids[1:]
+
+
+@stateless
+async def test_visits_of_a_request_have_no_ids(
+    connect: Connect, person: Person
+) -> None:
+    person.answers = [reaction("accept")]
+    async with connect() as client:
+        await client.call_tool("drill_ask_url")
+    assert [wire(asked).get("elicitationId") for asked in person.asked] == [None]
+    assert person.completed() == []
 
 
 async def test_question_in_a_transaction_is_refused(
@@ -418,6 +463,12 @@ async def test_prompt_that_asks(connect: Connect, person: Person) -> None:
 async def test_client_that_cannot_be_asked(endpoint: str, era: str) -> None:
     async with Client(endpoint, mode=MODES[era]) as client:
         outcome = await _outcome(client, "drill_ask", {"question": "Anyone there?"})
+    assert outcome == {STATEFUL: "error result", STATELESS: -32021}[era]
+
+
+async def test_client_that_cannot_be_sent_to_a_page(endpoint: str, era: str) -> None:
+    async with Client(endpoint, mode=MODES[era]) as client:
+        outcome = await _outcome(client, "drill_ask_url", {})
     assert outcome == {STATEFUL: "error result", STATELESS: -32021}[era]
 
 

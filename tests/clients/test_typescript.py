@@ -37,6 +37,10 @@ EXACT: Final[dict[str, object]] = {
         [True, "The question was declined."],
         [True, "The question was cancelled."],
     ],
+    "visiting": {
+        "said": ["accepted", "declined", "cancelled"] * 2,
+        "visits": [facts.SIGN_IN] * 6,
+    },
     # One line of the first call, whatever ran again, and one of the call that counts.
     "twice": {"said": "yes again", "lines": {"result": 2}},
     "sampling": f"LLM response: {MODEL_SAYS}",
@@ -60,10 +64,16 @@ EXACT_OF_ERA: Final[dict[str, dict[str, object]]] = {
             ["info", "Tool processing data"],
             ["info", "Tool execution completed"],
         ],
+        "identifiers": {
+            "strings": ["string", "string"],
+            "different": True,
+            "onlyTheAccepted": True,
+        },
         "subscribing": {"afterUnsubscribing": False},
         "changes": True,
     },
     STATELESS: {
+        "identifiers": [False],
         "logging": {"silent": 0, "logged": [["error", "heard"]]},
         "listening": {
             "honored": {

@@ -87,16 +87,16 @@ class Stateless:
 class Stateful:
     """A client of the stateful era, in a session."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, version: str = STATEFUL) -> None:
         self._url = url
         params = {
-            "protocolVersion": STATEFUL,
+            "protocolVersion": version,
             "capabilities": CAPABILITIES,
             "clientInfo": CLIENT,
         }
         _, headers = post(url, _request("initialize", params), {})
         self._headers = {
-            "MCP-Protocol-Version": STATEFUL,
+            "MCP-Protocol-Version": version,
             "Mcp-Session-Id": headers["Mcp-Session-Id"],
         }
         initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}

@@ -32,6 +32,15 @@ SIMPLE: Final = text("This is a simple text response for testing.")
 EMBEDDED: Final = embedded(
     "test://embedded-resource", "text/plain", "This is an embedded resource content."
 )
+LINK: Final[JsonObject] = {
+    "type": "resource_link",
+    "uri": "test://static-text",
+    "name": "static-text",
+    "title": "Static text",
+    "description": "A text that does not change.",
+    "mimeType": "text/plain",
+    "size": 48,
+}
 MIXED: Final = (
     text("Multiple content types test:"),
     IMAGE,

@@ -13,6 +13,7 @@ from tests.drill.contents import (
     AUDIO,
     EMBEDDED,
     IMAGE,
+    LINK,
     MESSAGES,
     MIXED,
     PNG,
@@ -212,6 +213,13 @@ DRILL_TOOLS: Final = (
     _function("drill_log", "drill.log", "Sends one log message."),
     _function("drill_fail", "drill.fail", "Fails in the ordered way."),
     _reading("drill_whoami", "drill.whoami", "Says who calls."),
+    _function("drill_ask_url", "drill.ask_url", "Sends the person to a page."),
+    _function(
+        "drill_ask_url_sync",
+        "drill.ask_url_sync",
+        "Sends the person to a page, from a thread.",
+    ),
+    _text("test_resource_link", "Returns a link to a resource.", LINK),
 )
 
 TOOLS: Final = (*SUITE_TOOLS, *DRILL_TOOLS)

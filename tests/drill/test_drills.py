@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 
 from tests.drill.calling import CLIENT, META, STATEFUL, STATELESS, Stateful, Stateless
+from tests.drill.contents import LINK
 from tests.drill.functions.drills import EXIT_STATUS
 from tests.drill.running import running, started
 
@@ -139,6 +140,34 @@ def test_ask(stateless: Stateless, tool: str) -> None:
     assert said(retry(stateless, tool, asked, "Because.")) == "Because."
 
 
+@pytest.mark.parametrize("tool", ["drill_ask_url", "drill_ask_url_sync"])
+@pytest.mark.parametrize(
+    ("action", "outcome"),
+    [("accept", "accepted"), ("decline", "declined"), ("cancel", "cancelled")],
+)
+def test_ask_url(url: str, tool: str, action: str, outcome: str) -> None:
+    client = Stateless(url, {"elicitation": {"url": {}}})
+    asked = client.call(tool)
+    assert asked["inputRequests"] == {
+        "sign_in": {
+            "method": "elicitation/create",
+            "params": {
+                "mode": "url",
+                "message": "Please sign in.",
+                "url": "https://example.com/sign-in",
+            },
+        }
+    }
+    message = client.messages(
+        tool,
+        {},
+        {},
+        inputResponses={"sign_in": {"action": action}},
+        requestState=asked["requestState"],
+    )[-1]
+    assert said(message["result"]) == outcome
+
+
 def test_ask_in_a_transaction_is_refused(stateless: Stateless) -> None:
     assert stateless.call("drill_ask_atomic", question="Why?")["isError"] is True
 
@@ -158,6 +187,17 @@ def test_ask_twice_enters_one_line(stateless: Stateless) -> None:
     lines = [each["structuredContent"]["result"] for each in (before, after)]
     # The line of drill_ask_twice, and the one that the last count entered.
     assert lines[1] - lines[0] == 2
+
+
+@pytest.mark.parametrize("version", ["2025-06-18", STATEFUL])
+def test_resource_link(url: str, version: str) -> None:
+    assert Stateful(url, version).call("test_resource_link")["content"] == [LINK]
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26"])
+def test_resource_link_in_the_words_of_older_revisions(url: str, version: str) -> None:
+    result = Stateful(url, version).call("test_resource_link")
+    assert said(result) == (f"{LINK['title']} <{LINK['uri']}>: {LINK['description']}")
 
 
 def test_touch(client: Client) -> None:

@@ -9,6 +9,7 @@ import pytest
 from mcp_app.models import Change, Prompt, Resource, ResourceTemplate, Server, Tool
 from tests.drill.contents import SCHEMA_2020_12
 from tests.drill.fixtures import write_fixtures
+from tests.drill.rows import TOOLS
 
 pytestmark = pytest.mark.django_db
 
@@ -31,6 +32,13 @@ def test_first_tool_needs_no_argument_and_first_resource_can_be_read() -> None:
     tool, resource = Tool.objects.all()[0], Resource.objects.all()[0]
     assert tool.name == "test_simple_text"
     assert resource.uri == "test://static-text"
+
+
+def test_later_fixtures_follow_the_earlier_ones() -> None:
+    write_fixtures()
+    names = list(Tool.objects.values_list("name", flat=True))
+    assert names[-3:] == ["drill_ask_url", "drill_ask_url_sync", "test_resource_link"]
+    assert len(names) == len(set(names)) == len(TOOLS)
 
 
 def test_every_row_has_a_name_and_a_description() -> None:

@@ -642,12 +642,12 @@ async def test_a_step_is_a_sync_function(play: Play, tool: str) -> None:
         raise AssertionError("It must not run.")
 
     async def script(ctx: Context) -> str:
-        with pytest.raises(TypeError, match="'pay'. takes a sync function"):
+        with pytest.raises(TypeError, match=r"'pay'. takes a sync function"):
             await ctx.once("pay", step)
         return "refused"
 
     def script_sync(ctx: SyncContext) -> str:
-        with pytest.raises(TypeError, match="'pay'. takes a sync function"):
+        with pytest.raises(TypeError, match=r"'pay'. takes a sync function"):
             ctx.once("pay", step)
         return "refused"
 

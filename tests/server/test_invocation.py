@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sys
 import threading
@@ -11,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.core.signals import got_request_exception
 from django.db import DatabaseError, connection, connections, transaction
 from django.utils import timezone, translation
@@ -273,56 +275,53 @@ async def test_a_question_outside_of_the_users_own_transaction(
     assert outcome.text == "asked"
 
 
-@pytest.mark.skipif(
-    "connection.vendor != 'postgresql'",
-    reason="Only PostgreSQL cuts a statement at the time of its call.",
-)
-@pytest.mark.parametrize(
-    ("site", "left"), [("0", "300ms"), ("20ms", "20ms"), ("10min", "300ms")]
-)
-async def test_a_statement_that_outlasts_its_call_is_cut(
-    play: Play, site: str, left: str
-) -> None:
-    over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    loop = asyncio.get_running_loop()
-
-    def script(ctx: SyncContext) -> None:
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_sleep(60)")
-        except DatabaseError as error:
-            loop.call_soon_threadsafe(over.set_result, str(error))
-            raise
-
-    with_site = [f"-c statement_timeout={site}"]
-    options = connections.settings["default"].setdefault("OPTIONS", {})
-    options["options"] = " ".join(with_site)
-    try:
-        outcome = await play("short_atomic", script)
-    finally:
-        del options["options"]
-    assert outcome.result["isError"] is True
-    async with asyncio.timeout(PATIENCE_S):
-        assert "statement timeout" in await over
-
-
 # -- connections and threads ---------------------------------------------------------
+
+
+BREAK: Final = {
+    "postgresql": "SELECT pg_terminate_backend(pg_backend_pid())",
+    "mysql": "KILL CONNECTION_ID()",
+}
+
+
+def broken() -> None:
+    """Let the database end this thread's connection; SQLite has nobody who could."""
+    with contextlib.suppress(DatabaseError), connection.cursor() as cursor:
+        cursor.execute(BREAK.get(connection.vendor, "SELECT 1"))
+
+
+def looking() -> int:
+    """Use the connection; return which thread this is."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return threading.get_ident()
 
 
 @pytest.mark.parametrize("mcp", [{"THREADS": 1}])
 async def test_each_call_in_a_thread_begins_with_usable_connections(play: Play) -> None:
     def breaks(ctx: SyncContext) -> int:
-        connection.ensure_connection()
-        connection.connection.close()
+        broken()
         return threading.get_ident()
 
     def looks(ctx: SyncContext) -> int:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-        return threading.get_ident()
+        return looking()
 
-    broken, looked = await play("sync", breaks), await play("sync", looks)
-    assert broken.result["structuredContent"] == looked.result["structuredContent"]
+    first, second = await play("sync", breaks), await play("sync", looks)
+    assert first.result["structuredContent"] == second.result["structuredContent"]
+
+
+@pytest.mark.parametrize("mcp", [{}, {"AROUND": ["tests.server.arounds.of_tenant"]}])
+async def test_async_code_recovers_from_a_connection_that_broke(
+    play: Play, line: str
+) -> None:
+    async def breaks(ctx: Context) -> None:
+        await sync_to_async(broken)()
+        await sync_to_async(looking)()
+        raise LookupError("SQLite does not break.")
+
+    assert (await play("async", breaks)).result["isError"] is True
+    assert (await play("async", aentering(line))).text == "entered"
+    assert await lines(line) == 1
 
 
 @pytest.mark.parametrize("mcp", [{"THREADS": 1}])
@@ -408,12 +407,13 @@ def told() -> Iterator[list[tuple[Any, ...]]]:
     arounds.told.clear()
 
 
+def tenant_sync(ctx: Context | SyncContext) -> str:
+    on_loop = threading.current_thread() is threading.main_thread()
+    return f"{arounds.tenant.get()} {on_loop}"
+
+
 async def tenant(ctx: Context) -> str:
-    return f"{arounds.tenant.get()} {threading.current_thread() is threading.main_thread()}"
-
-
-def tenant_sync(ctx: SyncContext) -> str:
-    return f"{arounds.tenant.get()} {threading.current_thread() is threading.main_thread()}"
+    return tenant_sync(ctx)
 
 
 @pytest.mark.parametrize("mcp", [{"AROUND": ["tests.server.arounds.noting"]}])

@@ -307,6 +307,12 @@ def test_what_a_block_is_marked_with_goes_back(wire: JsonObject) -> None:
     assert sampled_block(wire).meta is None
 
 
+def test_what_a_client_marks_a_block_with_may_be_its_own_business() -> None:
+    """S-SAMPLING-022: no key is refused that the other side has chosen."""
+    marked = {"type": "text", "text": "t", "_meta": {"dev.mcp/cache": 1, "a b": 2}}
+    assert sampled_block(marked).meta == marked["_meta"]
+
+
 # -- results ----------------------------------------------------------------------
 
 

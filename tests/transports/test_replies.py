@@ -86,6 +86,34 @@ async def test_json_alone_gets_no_notifications(
     assert found.text == "talked"
 
 
+@pytest.mark.parametrize("tool", ["visits", "visits_sync"])
+async def test_json_alone_cannot_carry_a_question_but_names_the_url(
+    connect: Connect, tool: str
+) -> None:
+    """client/elicitation of 2025-11-25, "URL Elicitation Required Error"."""
+    client = await connect("2025-11-25", headers=JSON_ONLY)
+    found = await client.call(tool)
+    assert (found.status, found.error["code"]) == (200, -32042)
+    (elicitation,) = found.error["data"]["elicitations"]
+    assert elicitation.pop("elicitationId")
+    assert elicitation == {
+        "mode": "url",
+        "message": "Pay there.",
+        "url": "https://example.org/pay",
+    }
+
+
+@pytest.mark.parametrize("tool", ["visits", "visits_sync"])
+async def test_json_alone_carries_the_question_that_ends_a_request(
+    connect: Connect, tool: str
+) -> None:
+    client = await connect(NEWEST, headers=JSON_ONLY)
+    found = await client.call(tool)
+    assert found.result["resultType"] == "input_required"
+    (asked,) = found.result["inputRequests"].values()
+    assert asked["params"]["url"] == "https://example.org/pay"
+
+
 async def test_silence_becomes_a_stream_with_heartbeats(
     connect: Connect, process: Process, stage: Stage
 ) -> None:

@@ -28,7 +28,8 @@ async def get(exchange: Exchange) -> JsonObject:
     try:
         bound = entry.runnable.bind(dict(arguments))
     except ArgumentsRefused as error:
-        raise InvalidParams(f"The prompt {name}: {error}") from None
+        told = "; ".join(f"{each.path}: {each.message}" for each in error.violations)
+        raise InvalidParams(f"The prompt {name}: {told}") from None
     with calls.failures_as_errors(exchange, entry):
         output = await calls.run(exchange, entry, entry.runnable, bound)
     result: JsonObject = {

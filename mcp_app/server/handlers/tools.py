@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from mcp_app.catalog.runnable import ArgumentsRefused
+from mcp_app.catalog.scalars import ScalarOutput
 from mcp_app.catalog.snapshot import ToolEntry
 from mcp_app.interface.errors import ClientCannot, ToolError
 from mcp_app.interface.results import ToolOutput
@@ -191,12 +192,11 @@ def _check_structured(
 
 def _encoded(exchange: Exchange, output: ToolOutput) -> bytes:
     revision = exchange.revision
-    content = [block_to_wire(block, revision) for block in output.content]
-    if not content and output.structured is not None:
-        # Clients that know no structured content get its text (server/tools).
-        text = jsonrpc.write(output.structured).decode()
-        content.append({"type": "text", "text": text})
-    result: JsonObject = {"content": content}
+    if type(output) is ScalarOutput and revision.structured_content:
+        return output.members() + exchange.catalog.result_end(revision)
+    result: JsonObject = {
+        "content": [block_to_wire(block, revision) for block in output.content]
+    }
     if output.structured is not None:
         _add_structured(result, output.structured, revision)
     if output.is_error:

@@ -10,11 +10,13 @@ from typing import Any, Final, Literal, TypedDict
 
 from mcp_app import Context, SyncContext, ToolError, mcp
 from mcp_app.interface.context import Level
+from mcp_app.interface.questions import ElicitAnswer
 from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.server.context import current_call
 from tests.drill.functions.answers import Reply, accepted
 from tests.drill.models import Ledger
 
+SIGN_IN: Final = ("Please sign in.", "https://example.com/sign-in")
 LOOK_S: Final = 0.05
 EXIT_STATUS: Final = 9
 
@@ -116,6 +118,20 @@ def ask_twice(ctx: SyncContext, question: str) -> str:
     ctx.once("line", _enter, question)
     second = accepted(ctx.elicit(f"{question} (again)", Reply, key="second")).answer
     return f"{first} {second}"
+
+
+@mcp.function("drill.ask_url")
+async def ask_url(ctx: Context) -> str:
+    return _action(await ctx.elicit_url(*SIGN_IN, key="sign_in"))
+
+
+@mcp.function("drill.ask_url_sync", atomic=False)
+def ask_url_sync(ctx: SyncContext) -> str:
+    return _action(ctx.elicit_url(*SIGN_IN, key="sign_in"))
+
+
+def _action(answer: ElicitAnswer[None]) -> str:
+    return type(answer).__name__.lower()
 
 
 @mcp.function("drill.touch")

@@ -1,0 +1,82 @@
+"""Results that are one text, number or truth value: the most frequent and quickest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mcp_app.interface.results import ToolOutput
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.content import Text
+
+SCALARS: Mapping[type, tuple[str, Callable[[Any], str]]] = {
+    str: ("string", str),
+    int: ("integer", repr),
+    float: ("number", repr),
+    bool: ("boolean", ("false", "true").__getitem__),
+}
+"""JSON Schema's name of each type, and its text for a model."""
+
+_TEXT = {kind: text for kind, (_, text) in SCALARS.items()}
+
+
+class ScalarOutput(ToolOutput):
+    """What a tool returned as `{"result": value}`, with its blocks made when asked."""
+
+    __slots__ = ("value",)
+
+    value: str | float
+
+    def __init__(self, value: object) -> None:
+        _set_value(self, value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ToolOutput):
+            return NotImplemented
+        return (
+            (self.content, self.structured) == (other.content, other.structured)
+            and not other.is_error
+            and other.meta is None
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    @property
+    def text(self) -> str:
+        """The text for a model."""
+        return _TEXT[type(self.value)](self.value)
+
+    @property
+    def content(self) -> tuple[Text, ...]:
+        return (Text(self.text),)
+
+    @property
+    def structured(self) -> dict[str, object]:
+        return {"result": self.value}
+
+    @property
+    def is_error(self) -> bool:
+        return False
+
+    @property
+    def meta(self) -> None:
+        return None
+
+    def members(self) -> bytes:
+        """Return the result's members as JSON, without the brace that ends it.
+
+        Raises `UnserializableValue` for NaN, Infinity and lone surrogates.
+        """
+        if type(self.value) is int:
+            shown = b"%d" % self.value
+            text = b'"%d"' % self.value
+        else:
+            shown = jsonrpc.write({"result": self.value})[10:-1]
+            text = jsonrpc.write(self.text)
+        return _MEMBERS % (text, shown)
+
+
+_set_value: Callable[[ScalarOutput, object], None]
+_set_value = ScalarOutput.__dict__["value"].__set__
+_MEMBERS = b'{"content":[{"type":"text","text":%b}],"structuredContent":{"result":%b}'

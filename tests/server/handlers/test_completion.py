@@ -1,0 +1,131 @@
+"""completion/complete."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from mcp_app.protocol.revisions import REVISIONS
+from tests.asgi_client import Client, JsonObject, Outcome
+from tests.behaviours import SECRET
+from tests.serving import Connect
+
+PROMPT: Final = {"type": "ref/prompt", "name": "greets"}
+TEMPLATE: Final = {"type": "ref/resource", "uri": "memo://value/{which}"}
+
+
+async def complete(
+    client: Client, ref: Any, name: Any, value: Any = "", **more: Any
+) -> Outcome:
+    argument = {"name": name, "value": value}
+    params = {"ref": ref, "argument": argument, **more}
+    return await client.request("completion/complete", params)
+
+
+async def completed(client: Client, *given: Any, **more: Any) -> JsonObject:
+    completion: JsonObject = (await complete(client, *given, **more)).result[
+        "completion"
+    ]
+    return completion
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_complete(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    assert await completed(client, PROMPT, "name", "A") == {
+        "values": ["Ada", "Alan"],
+        "total": 2,
+        "hasMore": False,
+    }
+    context = {"arguments": {"friend": "Abel"}}
+    found = await completed(client, PROMPT, "name", "A", context=context)
+    assert found["values"] == ["Ada", "Alan", "Abel"]
+    found = await completed(client, PROMPT, "times")
+    assert found == {"values": ["1", "2"], "total": 9, "hasMore": True}
+    result = (await complete(client, PROMPT, "name")).result
+    assert ("resultType" in result) == client.revision.stateless
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_a_hundred_values_are_sent(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    for uri in ("memo://value/{which}", "memo://value/json"):
+        ref = {"type": "ref/resource", "uri": uri}
+        found = await completed(client, ref, "which")
+        assert found["values"] == [f"{number:03}" for number in range(100)]
+        assert (found["total"], found["hasMore"]) == (150, True)
+
+
+async def test_what_nobody_completes(connect: Connect) -> None:
+    client = await connect("2025-11-25")
+    for ref, name in ((PROMPT, "nothing"), (TEMPLATE, "nothing")):
+        found = await completed(client, ref, name, "x")
+        assert found == {"values": [], "total": 0, "hasMore": False}
+
+
+async def test_a_completer_of_a_row(connect: Connect) -> None:
+    client = await connect("2025-11-25")
+    ref = {"type": "ref/prompt", "name": "test_prompt_with_arguments"}
+    found = await completed(client, ref, "arg1", "testV")
+    assert found["values"] == ["testValue1", "testValue2"]
+
+
+WRONG: Final[list[JsonObject]] = [
+    {},
+    {"ref": PROMPT},
+    {"argument": {"name": "a", "value": "b"}},
+    {"ref": None, "argument": {"name": "a", "value": "b"}},
+    {"ref": {"type": "ref/other"}, "argument": {"name": "a", "value": "b"}},
+    {"ref": {"type": 7}, "argument": {"name": "a", "value": "b"}},
+    {"ref": {"type": "ref/prompt"}, "argument": {"name": "a", "value": "b"}},
+    {"ref": {"type": "ref/resource"}, "argument": {"name": "a", "value": "b"}},
+    {"ref": PROMPT, "argument": []},
+    {"ref": PROMPT, "argument": {"value": "b"}},
+    {"ref": PROMPT, "argument": {"name": "a"}},
+    {"ref": PROMPT, "argument": {"name": "a", "value": 7}},
+    {"ref": PROMPT, "argument": {"name": "a", "value": "b"}, "context": []},
+    {
+        "ref": PROMPT,
+        "argument": {"name": "a", "value": "b"},
+        "context": {"arguments": {"a": 1}},
+    },
+    {
+        "ref": {"type": "ref/prompt", "name": "no_way"},
+        "argument": {"name": "a", "value": "b"},
+    },
+    {
+        "ref": {"type": "ref/resource", "uri": "no://way"},
+        "argument": {"name": "a", "value": "b"},
+    },
+]
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_wrong_params(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    for params in WRONG:
+        found = await client.request("completion/complete", params)
+        assert (found.status, found.error["code"]) == (200, -32602)
+
+
+async def test_hidden_prompts_complete_nothing(connect: Connect) -> None:
+    ref = {"type": "ref/prompt", "name": "secret_prompt"}
+    few = await connect("2025-11-25", path="/mcp/private", headers={"x-user": "a"})
+    answers = []
+    for name in ("secret_prompt", "no_way"):
+        found = await complete(few, {**ref, "name": name}, "word")
+        assert found.error["code"] == -32602
+        answers.append(found.error["message"].replace(name, "NAME"))
+    assert answers[0] == answers[1]
+    rights = {"x-user": "a", "x-permissions": SECRET}
+    many = await connect("2025-11-25", path="/mcp/private", headers=rights)
+    assert (await completed(many, ref, "word"))["values"] == ["gold"]
+
+
+async def test_a_completer_that_fails(connect: Connect) -> None:
+    client = await connect("2025-11-25")
+    ref = {"type": "ref/prompt", "name": "prompt_fails"}
+    found = await complete(client, ref, "anything")
+    assert found.error["code"] == -32603
+    assert "secret" not in found.error["message"]

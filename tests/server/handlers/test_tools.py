@@ -1,0 +1,452 @@
+"""tools/call: arguments, results and failures, in each revision."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import re
+from typing import Any, Final
+
+import pytest
+from django.core.signals import got_request_exception
+
+from mcp_app.protocol.revisions import REVISIONS, STATEFUL
+from mcp_app.server.handlers.tools import read_strings
+from tests.asgi_client import PREFIX, Client, JsonObject, Outcome
+from tests.behaviours import BLOCKS, BYTES, SECRET, VALUES, Stage
+from tests.serving import Connect, counted
+
+NEWEST: Final = "2026-07-28"
+ERAS: Final = ("2025-11-25", NEWEST)
+PREFIX_OF_META: Final = f"{PREFIX}serverInfo"
+
+
+def failed(found: Outcome) -> str:
+    """Return the text of a result that is an error for the model to read."""
+    assert (found.status, found.result["isError"]) == (200, True)
+    assert "structuredContent" not in found.result
+    return found.text
+
+
+def violations(found: Outcome) -> set[tuple[str, str]]:
+    """The paths and rules of an answer to wrong arguments, as its revision has it."""
+    if "error" in found.answer:
+        assert (found.status, found.error["code"]) == (200, -32602)
+        told = found.error["data"]["violations"]
+        assert all(each["message"] in found.error["message"] for each in told)
+        return {(each["path"], each["rule"]) for each in told}
+    return set(re.findall(r"^- (\S+) \((\w+)\): .", failed(found), re.MULTILINE))
+
+
+# -- what is called ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_a_call(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    found = await client.call("drill_add", a=20, b=22)
+    expected: JsonObject = {"content": [{"type": "text", "text": "42"}]}
+    if client.revision.structured_content:
+        expected["structuredContent"] = {"result": 42}
+    if client.revision.result_type:
+        expected["resultType"] = "complete"
+        info = {"name": "django-mcp-app", "title": "Drill", "version": "0.1.0"}
+        expected["_meta"] = {PREFIX_OF_META: info}
+    assert found.result == expected
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_unknown_and_hidden_tools_are_the_same(
+    connect: Connect, stage: Stage, version: str
+) -> None:
+    client = await connect(version, path="/mcp/private", headers={"x-user": "a"})
+    answers = []
+    for name in ("secret", "no_way"):
+        found = await client.request("tools/call", {"name": name}, id=7)
+        assert (found.status, found.error["code"]) == (200, -32602)
+        answers.append(found.raw.replace(name.encode(), b"NAME"))
+    assert answers[0] == answers[1]
+    assert stage.told == []
+    allowed = {"x-user": "a", "x-permissions": f"shop.other {SECRET}"}
+    client = await connect(version, path="/mcp/private", headers=allowed)
+    assert (await client.call("secret")).text == "for few"
+
+
+WRONG_PARAMS: Final[list[tuple[Any, str]]] = [
+    ({}, "name"),
+    ({"name": 7}, "name"),
+    ({"name": None}, "name"),
+    ({"name": ["drill_add"]}, "name"),
+    ({"name": "drill_add", "arguments": []}, "arguments"),
+    ({"name": "drill_add", "arguments": None}, "arguments"),
+    ({"name": "drill_add", "arguments": "{}"}, "arguments"),
+]
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_wrong_params(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    for params, member in WRONG_PARAMS:
+        found = await client.request("tools/call", params)
+        assert (found.status, found.error["code"]) == (200, -32602)
+        assert member in found.error["message"]
+
+
+@pytest.mark.parametrize("name", ["", "drill_add ", "DRILL_ADD", "drill_add\0", "💥"])
+async def test_unknown_tools(connect: Connect, name: str) -> None:
+    client = await connect("2025-11-25")
+    found = await client.call(name)
+    assert found.error == {"code": -32602, "message": f"Unknown tool: {name}"}
+
+
+# -- arguments --------------------------------------------------------------------
+
+WRONG_ARGUMENTS: Final[list[tuple[str, JsonObject, set[tuple[str, str]]]]] = [
+    ("drill_add", {}, {("$", "required")}),
+    ("drill_add", {"a": 1, "b": "two"}, {("$.b", "type")}),
+    ("drill_add", {"a": 1.5, "b": None}, {("$.a", "type"), ("$.b", "type")}),
+    ("drill_add", {"a": True, "b": 1}, {("$.a", "type")}),
+    ("typed", {"count": 1, "extra": 1}, {("$", "additionalProperties")}),
+    (
+        "typed",
+        {
+            "count": "many",
+            "ratio": "half",
+            "on": "perhaps",
+            "names": ["a", 7],
+            "options": {"a": 1, "b": "x"},
+            "kind": "c",
+            "text": 1,
+        },
+        {
+            ("$.count", "type"),
+            ("$.ratio", "type"),
+            ("$.on", "type"),
+            ("$.names[1]", "type"),
+            ("$.options", "anyOf"),
+            ("$.kind", "enum"),
+            ("$.text", "type"),
+        },
+    ),
+    ("loose", {"nothing": 1}, {("$.nothing", "false")}),
+    ("json_schema_2020_12_tool", {"contactMethod": "mail"}, set()),
+]
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_wrong_arguments(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    for tool, arguments, told in WRONG_ARGUMENTS:
+        found = await client.call(tool, **arguments)
+        named = violations(found)
+        assert client.revision.argument_errors_as_results == (
+            "error" not in found.answer
+        )
+        assert named
+        for path, rule in told:
+            assert any(each[0] == path for each in named), (tool, path, rule, named)
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_arguments_arrive(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    arguments = {
+        "count": 2**60,
+        "ratio": 1,
+        "on": True,
+        "names": ["a", "\0", "💥"],
+        "options": {"a": 1},
+        "kind": "b",
+        "text": "7",
+    }
+    found = await client.call("typed", **arguments)
+    assert json.loads(found.text) == {**arguments, "ratio": 1.0}
+
+
+COERCED: Final[list[tuple[JsonObject, JsonObject]]] = [
+    ({"count": "7"}, {"count": 7}),
+    ({"count": "7", "ratio": "0.25", "on": "true"}, {"ratio": 0.25, "on": True}),
+    ({"count": 1, "names": '["a","b"]'}, {"names": ["a", "b"]}),
+    ({"count": 1, "options": '{"a": 1}'}, {"options": {"a": 1}}),
+    ({"count": 1, "options": "null"}, {"options": None}),
+    ({"count": "1", "text": "7"}, {"text": "7"}),
+]
+NOT_COERCED: Final[list[JsonObject]] = [
+    {"count": "seven"},
+    {"count": "7.5"},
+    {"count": "NaN"},
+    {"count": "true"},
+    {"count": "[7]"},
+    {"count": ""},
+    {"count": "7", "names": "a,b"},
+    {"count": "7", "extra": "1"},
+    {"count": "1e999"},
+    {"count": ["7"]},
+]
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_strings_are_read_once(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    for arguments, read in COERCED:
+        found = await client.call("typed", **arguments)
+        structured = found.result["structuredContent"]
+        assert {name: structured[name] for name in read} == read
+    for arguments in NOT_COERCED:
+        assert violations(await client.call("typed", **arguments))
+
+
+@pytest.mark.parametrize("mcp", [{"COERCE": False}])
+async def test_reading_can_be_switched_off(connect: Connect) -> None:
+    client = await connect(NEWEST)
+    assert violations(await client.call("typed", count="7")) == {("$.count", "type")}
+
+
+def test_what_is_read() -> None:
+    schema = {
+        "properties": {
+            "any": True,
+            "none": False,
+            "bare": {},
+            "union": {"anyOf": [{"type": "integer"}]},
+            "many": {"type": ["integer", "string"]},
+            "number": {"type": ["integer", "null"]},
+        }
+    }
+    given = dict.fromkeys([*schema["properties"], "unknown"], "7")
+    read = read_strings(schema, given)
+    assert {name for name, value in read.items() if value == 7} == {
+        "any",
+        "none",
+        "union",
+        "number",
+        "unknown",
+    }
+    for odd in (True, {}, {"properties": []}):
+        assert read_strings(odd, given) == given
+
+
+async def test_arguments_that_pass_the_schema_alone(connect: Connect) -> None:
+    """The function's own types are read after the schema; both name violations."""
+    client = await connect("2025-11-25")
+    assert violations(await client.call("dated", day="2026-02-30"))
+    assert (await client.call("dated", day="2026-02-03")).text == "2026-02-03"
+    older = await connect("2025-06-18")
+    assert violations(await older.call("dated", day="2026-02-30"))
+
+
+# -- content ----------------------------------------------------------------------
+
+ENCODED: Final = base64.b64encode(BYTES).decode()
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_every_block(connect: Connect, version: str) -> None:
+    """What a revision lacks is said in words; what it knows keeps its members."""
+    client = await connect(version)
+    content = (await client.call("blocks")).result["content"]
+    assert len(content) == len(BLOCKS)
+    plain, noted, image, audio, link, bare, text, blob = content
+    known = client.revision.content
+    assert plain == {"type": "text", "text": "plain"}
+    assert noted["annotations"]["priority"] == 0.5
+    assert ("lastModified" in noted["annotations"]) == (version >= "2025-06-18")
+    assert ("_meta" in noted) == (version >= "2025-06-18")
+    assert image == {"type": "image", "data": ENCODED, "mimeType": "image/png"}
+    assert audio["type"] == ("audio" if "audio" in known else "text")
+    if "audio" not in known:
+        assert audio["text"] == f"data:audio/wav;base64,{ENCODED}"
+        assert audio["annotations"]["audience"] == ["user"]
+    if "resource_link" in known:
+        assert link["title"] == "A memo"
+        assert ("icons" in link) == (version >= "2025-11-25")
+        assert bare == {"type": "resource_link", "uri": "memo://bare", "name": "bare"}
+    else:
+        assert link["text"] == "A memo <memo://fixed>: It is fixed."
+        assert bare["text"] == "bare <memo://bare>"
+    assert (text["resource"]["uri"], text["resource"]["text"]) == (
+        "memo://text",
+        "said",
+    )
+    assert blob["resource"]["blob"] == ENCODED
+    assert ("_meta" in blob["resource"]) == (version >= "2025-06-18")
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_structured_content(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    found = await client.call("weather", place="there")
+    weather = {"degrees": 7.5, "words": "mild there"}
+    assert json.loads(found.text) == weather
+    told = found.result.get("structuredContent")
+    assert told == (weather if client.revision.structured_content else None)
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_meta_of_a_result(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    meta = (await client.call("marked")).result["_meta"]
+    assert meta["example.org/d"] == 4
+    assert (PREFIX_OF_META in meta) == client.revision.stateless
+
+
+RETURNED: Final[list[tuple[str, str]]] = [
+    ("none", "null"),
+    ("nul", "a\0b"),
+    ("huge integer", str(2**70)),
+]
+
+
+@pytest.mark.parametrize("tool", ["returns", "returns_sync"])
+@pytest.mark.parametrize("version", ERAS)
+async def test_odd_values(connect: Connect, version: str, tool: str) -> None:
+    client = await connect(version)
+    for which, text in RETURNED:
+        found = await client.call(tool, which=which)
+        assert found.text == text
+        assert found.result["structuredContent"] == {"result": VALUES[which]}
+
+
+@pytest.mark.parametrize("tool", ["returns", "returns_sync"])
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_what_is_not_json(connect: Connect, version: str, tool: str) -> None:
+    client = await connect(version)
+    told = failed(await client.call(tool, which="nan"))
+    assert ".deep[1]" in told
+    assert "nan" in told
+    assert "inf" in failed(await client.call(tool, which="infinity"))
+    assert "surrogate" in failed(await client.call(tool, which="surrogate"))
+    assert tool in failed(await client.call(tool, which="object"))
+
+
+@pytest.mark.parametrize("kind", ["other", "none"])
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_broken_output_schema(
+    connect: Connect, version: str, kind: str
+) -> None:
+    client = await connect(version)
+    told = failed(await client.call("broken_promise", kind=kind))
+    assert "broken_promise" in told
+    assert "output schema" in told
+
+
+async def test_an_error_promises_nothing(connect: Connect) -> None:
+    client = await connect("2025-11-25")
+    assert failed(await client.call("broken_promise", kind="error")) == "It failed."
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_result": 1000}}])
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_the_largest_result(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    assert len((await client.call("large", size=200)).text) == 200
+    told = failed(await client.call("large", size=1001))
+    assert re.search(r"\d{4} of 1000 bytes", told)
+
+
+# -- failures ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", ["fails", "fails_sync"])
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_a_tool_error_is_for_the_model(
+    connect: Connect, version: str, tool: str
+) -> None:
+    client = await connect(version)
+    assert failed(await client.call(tool, kind="tool error")) == "Read this."
+    found = await client.call(tool, kind="content")
+    assert [each["type"] for each in found.result["content"]] == ["text", "image"]
+    assert found.result["isError"] is True
+
+
+KINDS: Final = ("exception", "exit", "cancelled", "stop")
+
+
+@pytest.mark.parametrize("tool", ["fails", "fails_sync"])
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_tool_that_fails(
+    connect: Connect, caplog: pytest.LogCaptureFixture, version: str, tool: str
+) -> None:
+    """The client gets an id, the log the traceback under it, and the site a signal."""
+    signals: list[object] = []
+
+    def receive(**named: object) -> None:
+        signals.append(named["signal"])
+
+    got_request_exception.connect(receive)
+    client = await connect(version)
+    for kind in KINDS:
+        caplog.clear()
+        told = failed(await client.call(tool, kind=kind))
+        assert "secret" not in told
+        identifier = told.rstrip(".").rpartition(" ")[2]
+        records = [each for each in caplog.records if each.levelno == logging.ERROR]
+        assert [getattr(each, "failure", "") for each in records] == [identifier]
+        assert records[0].exc_info is not None
+    got_request_exception.disconnect(receive)
+    assert len(signals) == len(KINDS)
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_what_the_client_cannot(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    found = await client.call("fails", kind="cannot")
+    if client.revision.stateless:
+        assert (found.status, found.error["code"]) == (400, -32021)
+        required = {"extensions": {"kettle": {}}}
+        assert found.error["data"] == {"requiredCapabilities": required}
+    else:
+        assert failed(found) == "A kettle is needed."
+
+
+async def test_a_tool_that_prints(connect: Connect) -> None:
+    client = await connect("2025-11-25")
+    assert (await client.call("prints")).text == "printed"
+
+
+@pytest.mark.parametrize("tool", ["hangs", "hangs_sync"])
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_a_tool_that_hangs(
+    connect: Connect, stage: Stage, version: str, tool: str
+) -> None:
+    client = await connect(version)
+    told = failed(await client.call(tool))
+    assert told == f"{tool} did not finish within 0.03 seconds."
+    stage.released_thread.set()
+    assert (await client.call("drill_add", a=1, b=2)).text == "3"
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_timeout": 0.02}}])
+async def test_the_time_of_the_site(connect: Connect) -> None:
+    client = await connect(NEWEST)
+    assert "0.02 seconds" in failed(await client.call("waits"))
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_tool_that_answers_when_its_time_is_over(
+    connect: Connect, stage: Stage, version: str
+) -> None:
+    client = await connect(version)
+    assert (await client.call("survives")).text == "survived"
+    assert stage.told == ["survived"]
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+async def test_a_tool_leaves_nothing_behind(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    before = await counted()
+    for tool in ("fails", "returns", "hangs", "typed", "nothing"):
+        await client.call(tool, kind="exception", which="nan")
+    assert await counted() == before
+
+
+async def test_a_text_tool(connect: Connect) -> None:
+    """Rows of the kind `text` run nothing: they are filled in where they are."""
+    client: Client = await connect(NEWEST)
+    found = await client.call("test_multiple_content_types")
+    assert [each["type"] for each in found.result["content"]] == [
+        "text",
+        "image",
+        "resource",
+    ]

@@ -1,0 +1,42 @@
+"""Tests that are marked `databases` run again where users run: not on SQLite only."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Final
+
+import pytest
+
+from tests.drill.databases import DATABASES
+from tests.drill.running import ROOT
+
+MODULES: Final = [
+    "tests/auth/test_permissions.py",
+    "tests/process/test_freshness.py",
+    "tests/process/test_runtime.py",
+    "tests/server/test_context.py",
+    "tests/server/test_invocation.py",
+    "tests/streams/test_sessions.py",
+    "tests/streams/test_steps.py",
+    "tests/wakeup/test_changes.py",
+    "tests/wakeup/test_news.py",
+]
+MORE: Final = {"postgresql": ["tests/server/on_postgresql.py"], "mysql": []}
+
+
+@pytest.mark.parametrize("vendor", DATABASES)
+def test_on_another_database(vendor: str) -> None:
+    modules = [*MODULES, *MORE[vendor]]
+    with DATABASES[vendor]() as url:
+        finished = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-m", "databases", *modules],
+            cwd=ROOT,
+            env={**os.environ, "DATABASE_URL": url, "PYTEST_ADDOPTS": ""},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    assert finished.returncode == 0, finished.stdout
