@@ -592,6 +592,12 @@ async def asks_twice(ctx: Context) -> str:
 
 
 @registry.tool
+async def asks_one_key_twice(ctx: Context) -> str:
+    await ctx.elicit("First?", Order, key="one")
+    return _ordered(await ctx.elicit("Second?", Order, key="one"))
+
+
+@registry.tool
 async def asks_changing(ctx: Context) -> str:
     """Asks under one key a question that is another one each time."""
     stage().told.append("asked")

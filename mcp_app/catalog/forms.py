@@ -51,8 +51,8 @@ class FormError(ValueError):
 class FormSchema(Generic[Form]):
     """`schema` is what an answer must fit; `parse` raises `FormError`.
 
-    `for_revision` makes the `requestedSchema` of it, which lacks each `pattern`: the
-    protocol's schemas have none, so say what it demands in the description.
+    `for_revision` makes the `requestedSchema` of it, without each `pattern`, which
+    the protocol's StringSchema does not have.
 
     The answer to a Django form is the form itself, bound and valid; to a JSON
     Schema, a dict.

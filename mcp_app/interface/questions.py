@@ -11,7 +11,11 @@ from mcp_app.protocol.content import Block, Role
 
 Form = TypeVar("Form")
 FormSource: TypeAlias = type[Form] | Mapping[str, object]
-"""A pydantic model, a dataclass, a Django form, or a flat JSON Schema."""
+"""A pydantic model, a dataclass, a Django form, or a flat JSON Schema.
+
+Clients are not shown a `pattern`, which the protocol does not know, but an answer
+must match it: say in the description what is wanted.
+"""
 
 
 @dataclass(frozen=True, slots=True)

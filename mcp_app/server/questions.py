@@ -286,32 +286,58 @@ def sampled_block(wire: object) -> Block:
     return replace(block, meta=ReceivedMeta(meta)) if isinstance(meta, dict) else block
 
 
+def _string(wire: JsonObject, name: str) -> str:
+    value = wire[name]
+    if type(value) is not str:
+        raise TypeError(name)
+    return value
+
+
+def _object(wire: JsonObject, name: str) -> JsonObject:
+    value = wire[name]
+    if type(value) is not dict:
+        raise TypeError(name)
+    return value
+
+
+def _bytes(wire: JsonObject, name: str) -> bytes:
+    return b64decode(_string(wire, name), validate=True)
+
+
 def _embedded(wire: JsonObject) -> EmbeddedResource:
-    held = wire["resource"]
-    blob = held.get("blob")
+    held = _object(wire, "resource")
     return EmbeddedResource(
         ResourceContents(
-            uri=held["uri"],
-            text=held.get("text"),
-            blob=b64decode(blob) if blob is not None else None,
-            mime_type=held.get("mimeType"),
+            uri=_string(held, "uri"),
+            text=_string(held, "text") if "text" in held else None,
+            blob=_bytes(held, "blob") if "blob" in held else None,
+            mime_type=_string(held, "mimeType") if "mimeType" in held else None,
         )
     )
 
 
-_BLOCKS: Mapping[str, Callable[[JsonObject], Block]] = {
-    "text": lambda wire: Text(str(wire["text"])),
-    "image": lambda wire: Image(b64decode(wire["data"]), wire["mimeType"]),
-    "audio": lambda wire: Audio(b64decode(wire["data"]), wire["mimeType"]),
-    "resource": _embedded,
-    "resource_link": lambda wire: ResourceLink(wire["uri"], wire["name"]),
-    "tool_use": lambda wire: ToolUse(wire["id"], wire["name"], wire["input"]),
-    "tool_result": lambda wire: ToolResult(
-        wire["toolUseId"],
+def _tool_result(wire: JsonObject) -> ToolResult:
+    structured = "structuredContent" in wire
+    return ToolResult(
+        _string(wire, "toolUseId"),
         [sampled_block(each) for each in wire["content"]],
-        wire.get("structuredContent"),
+        _object(wire, "structuredContent") if structured else None,
         bool(wire.get("isError")),
+    )
+
+
+_BLOCKS: Mapping[str, Callable[[JsonObject], Block]] = {
+    "text": lambda wire: Text(_string(wire, "text")),
+    "image": lambda wire: Image(_bytes(wire, "data"), _string(wire, "mimeType")),
+    "audio": lambda wire: Audio(_bytes(wire, "data"), _string(wire, "mimeType")),
+    "resource": _embedded,
+    "resource_link": lambda wire: ResourceLink(
+        _string(wire, "uri"), _string(wire, "name")
     ),
+    "tool_use": lambda wire: ToolUse(
+        _string(wire, "id"), _string(wire, "name"), _object(wire, "input")
+    ),
+    "tool_result": _tool_result,
 }
 
 _PREPARE = cast(

@@ -30,7 +30,7 @@ INNODB_DEADLOCK = 1213
 POSTGRESQL_CONFLICTS = frozenset({"40001", "40P01"})
 
 
-class _Victim(Exception):  # noqa: N818 - reads as what it is
+class _Victim(Exception):
     """A deadlock rolled the transaction back before the step began."""
 
 

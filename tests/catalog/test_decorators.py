@@ -285,7 +285,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: declared_tool(FOUND, {"meta": {"com.example/a": 1, "a b": 2}}),
-        f"{HERE}.find_orders: 'a b' cannot be a key of _meta",
+        f"{HERE}.find: 'a b' cannot be a key of _meta",
     ),
     (
         lambda: declared_resource(OVERVIEW, "shop://a", {"meta": {"dev.mcp/a": 1}}),

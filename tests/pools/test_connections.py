@@ -1,0 +1,60 @@
+"""Closing old connections, only where a thread has any."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from mcp_app.pools.connections import old_connections_closed
+
+pytestmark = pytest.mark.usefixtures("served_rows")
+
+
+def in_new_thread(function: Callable[[], Any]) -> Any:
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(function).result()
+
+
+def test_what_was_opened_inside_is_closed_after() -> None:
+    def look() -> list[bool]:
+        found = []
+        with old_connections_closed():
+            connection.ensure_connection()
+            found.append(connection.connection is not None)
+        found.append(connection.connection is not None)
+        return found
+
+    assert in_new_thread(look) == [True, False]
+
+
+def test_what_was_open_before_is_closed_at_the_beginning() -> None:
+    def look() -> bool:
+        connection.ensure_connection()
+        with old_connections_closed():
+            return connection.connection is not None
+
+    assert in_new_thread(look) is False
+
+
+def test_a_thread_without_connections_gets_none() -> None:
+    def look() -> bool:
+        with old_connections_closed():
+            assert threading.current_thread() is not threading.main_thread()
+        return connection.connection is not None
+
+    assert in_new_thread(look) is False
+
+
+def test_an_exception_passes_and_the_connection_is_closed() -> None:
+    def look() -> bool:
+        with pytest.raises(LookupError), old_connections_closed():
+            connection.ensure_connection()
+            raise LookupError
+        return connection.connection is not None
+
+    assert in_new_thread(look) is False

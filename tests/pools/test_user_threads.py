@@ -1,0 +1,253 @@
+"""The threads of user code: how many run, wait, are lost, and are refused."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Final
+
+import pytest
+
+from mcp_app.pools import user_threads
+from mcp_app.pools.user_threads import Job, UserThreads
+from mcp_app.protocol.errors import Unavailable
+
+PATIENCE_S: Final = 5
+SIZE: Final = 2
+
+
+class Scene:
+    """Work that says that it has begun, and ends when it is told to."""
+
+    def __init__(self, pool: UserThreads) -> None:
+        self.pool = pool
+        self.begun: SimpleQueue[int] = SimpleQueue()
+        self.ended: SimpleQueue[int] = SimpleQueue()
+        self.go = threading.Event()
+
+    def begin(self, count: int = 1) -> list[Job]:
+        """Submit so many jobs that hold their threads."""
+        return [self.pool.submit(self._hold, f"hold {i}") for i in range(count)]
+
+    def wait(self, count: int = 1) -> list[Job]:
+        """Submit so many jobs that wait for an answer meanwhile."""
+        return [self.pool.submit(self._wait, "wait") for _ in range(count)]
+
+    def _hold(self, job: Job) -> None:
+        self.begun.put(threading.get_ident())
+        assert self.go.wait(PATIENCE_S)
+        self.ended.put(threading.get_ident())
+
+    def _wait(self, job: Job) -> None:
+        with self.pool.waiting(job):
+            self._hold(job)
+
+    def threads(self, count: int) -> set[int]:
+        """Wait until so many have begun; return in which threads."""
+        return {self.begun.get(timeout=PATIENCE_S) for _ in range(count)}
+
+    def finish(self, count: int) -> set[int]:
+        """Let all go on, and wait for so many."""
+        self.go.set()
+        return {self.ended.get(timeout=PATIENCE_S) for _ in range(count)}
+
+    def idle(self) -> bool:
+        """Whether nothing begins by itself any more."""
+        return self.begun.empty()
+
+
+@pytest.fixture
+def pool() -> Iterator[UserThreads]:
+    made = UserThreads(SIZE)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def scene(pool: UserThreads) -> Iterator[Scene]:
+    made = Scene(pool)
+    yield made
+    made.go.set()
+
+
+def settled(true: Callable[[], bool]) -> bool:
+    """Wait for a thread to have taken note of something."""
+    tick = threading.Event()
+    for _ in range(1_000):
+        if true():
+            return True
+        tick.wait(0.005)
+    return False
+
+
+def alive(pool: UserThreads) -> int:
+    return pool._places + pool.uncounted
+
+
+def test_as_many_run_as_there_are_places(scene: Scene) -> None:
+    scene.begin(SIZE + 1)
+    assert len(scene.threads(SIZE)) == SIZE
+    assert scene.idle()
+    first = scene.finish(SIZE + 1)
+    assert len(first) <= SIZE
+
+
+def test_an_idle_thread_is_used_again(scene: Scene) -> None:
+    scene.go.set()
+    for _ in range(20):
+        scene.begin()
+        scene.threads(1)
+        scene.finish(1)
+    assert alive(scene.pool) <= SIZE
+
+
+def test_who_waits_for_an_answer_lets_others_work(scene: Scene) -> None:
+    scene.wait(SIZE)
+    scene.threads(SIZE)
+    assert settled(lambda: scene.pool.uncounted == SIZE)
+    scene.begin(SIZE)
+    assert len(scene.threads(SIZE)) == SIZE
+    scene.finish(2 * SIZE)
+    assert settled(lambda: scene.pool.uncounted == 0)
+    # The substitutes are one too many each, and end.
+    assert settled(lambda: alive(scene.pool) == SIZE)
+
+
+def test_a_job_that_waits_in_the_queue_gets_the_place_of_one_that_asks(
+    scene: Scene,
+) -> None:
+    jobs = scene.begin(SIZE)
+    scene.threads(SIZE)
+    scene.begin()
+    assert scene.idle()
+    scene.pool.uncount(jobs[0])
+    scene.threads(1)
+
+
+def test_all_threads_wait_and_the_next_is_refused(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    ceiling = scene.pool.ceiling
+    assert ceiling == 4 * SIZE
+    scene.wait(ceiling)
+    assert len(scene.threads(ceiling)) == ceiling
+    assert settled(lambda: scene.pool.uncounted == ceiling)
+    with caplog.at_level(logging.ERROR), pytest.raises(Unavailable) as refused:
+        scene.begin()
+    assert refused.value.http_status == 503
+    assert refused.value.headers == {"Retry-After": "2"}
+    assert f"All {ceiling} threads" in refused.value.message
+    assert f"{{'wait': {ceiling}}} wait or hang" in caplog.text
+    scene.finish(ceiling)
+    assert settled(lambda: scene.pool.uncounted == 0)
+    scene.begin()
+    scene.threads(1)
+
+
+def test_no_more_threads_than_the_ceiling(scene: Scene) -> None:
+    ceiling = scene.pool.ceiling
+    scene.wait(ceiling - 1)
+    scene.threads(ceiling - 1)
+    assert settled(lambda: scene.pool.uncounted == ceiling - 1)
+    scene.begin(SIZE)
+    scene.threads(1)
+    assert scene.idle()
+    assert alive(scene.pool) == ceiling
+
+
+def test_a_lost_thread_gives_its_place_away_and_comes_back(scene: Scene) -> None:
+    jobs = scene.begin(SIZE)
+    scene.threads(SIZE)
+    for job in jobs:
+        scene.pool.give_up(job)
+        # Who gives up twice has given up.
+        scene.pool.give_up(job)
+    assert scene.pool.uncounted == SIZE
+    scene.begin(SIZE)
+    assert len(scene.threads(SIZE)) == SIZE
+    scene.finish(2 * SIZE)
+    assert settled(lambda: scene.pool.uncounted == 0)
+    assert settled(lambda: alive(scene.pool) == SIZE)
+
+
+def test_a_job_that_has_not_begun_is_taken_back(scene: Scene) -> None:
+    scene.begin(SIZE)
+    scene.threads(SIZE)
+    (waiting,) = scene.begin()
+    scene.pool.give_up(waiting)
+    scene.finish(SIZE)
+    scene.begin()
+    scene.threads(1)
+    assert scene.idle()
+    assert scene.pool.uncounted == 0
+
+
+def test_a_job_that_is_done_is_not_lost(scene: Scene) -> None:
+    """Its caller may be cancelled before it has heard of the end."""
+    scene.go.set()
+    for _ in range(3 * scene.pool.ceiling):
+        (job,) = scene.begin()
+        scene.threads(1)
+        scene.finish(1)
+        settled(lambda job=job: not job._wanted)  # type: ignore[misc]
+        scene.pool.give_up(job)
+    assert scene.pool.uncounted == 0
+    assert settled(lambda: alive(scene.pool) <= SIZE)
+
+
+def test_a_lost_job_that_waits_is_no_place_twice(scene: Scene) -> None:
+    (job,) = scene.wait()
+    scene.threads(1)
+    assert settled(lambda: scene.pool.uncounted == 1)
+    scene.pool.give_up(job)
+    assert scene.pool.uncounted == 1
+    scene.finish(1)
+    assert settled(lambda: scene.pool.uncounted == 0)
+    assert alive(scene.pool) == 1
+
+
+def test_counting_a_job_that_is_counted_changes_nothing(scene: Scene) -> None:
+    (job,) = scene.begin()
+    scene.threads(1)
+    scene.pool.count(job)
+    assert alive(scene.pool) == 1
+
+
+def test_idle_threads_end_after_a_while(
+    monkeypatch: pytest.MonkeyPatch, scene: Scene
+) -> None:
+    monkeypatch.setattr(user_threads, "IDLE_SECONDS", 0.02)
+    scene.begin(SIZE)
+    scene.threads(SIZE)
+    scene.finish(SIZE)
+    assert settled(lambda: alive(scene.pool) == 0)
+    scene.begin()
+    scene.threads(1)
+
+
+def test_jobs_that_come_while_threads_give_up_are_run(
+    monkeypatch: pytest.MonkeyPatch, scene: Scene
+) -> None:
+    monkeypatch.setattr(user_threads, "IDLE_SECONDS", 0.0005)
+    scene.go.set()
+    tick = threading.Event()
+    for _ in range(200):
+        scene.begin()
+        scene.threads(1)
+        scene.finish(1)
+        tick.wait(0.0005)
+    assert alive(scene.pool) <= SIZE
+
+
+def test_a_closed_pool_lets_running_jobs_go_on_and_takes_no_more(scene: Scene) -> None:
+    scene.begin(SIZE)
+    scene.threads(SIZE)
+    scene.pool.close()
+    with pytest.raises(Unavailable):
+        scene.begin()
+    threads = scene.finish(SIZE)
+    assert settled(
+        lambda: threads.isdisjoint(each.ident for each in threading.enumerate())
+    )
