@@ -225,6 +225,8 @@ class Catalog:
             "prompts": Listing(self.prompts.values(), server.page_size),
         }
         self.restricted = any(each.restricted for each in self.listings.values())
+        self.open = self.public and not self.restricted
+        """Whether nobody need say who asks."""
         self._patterns = [
             (UriTemplate.parse(uri_template), entry)
             for uri_template, entry in self.templates.items()

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import Awaitable, Container
+from collections.abc import Awaitable, Callable, Container
 from functools import lru_cache
 from typing import Any
 
@@ -66,41 +66,54 @@ class Visit:
     """One HTTP request on its way through the transport."""
 
     __slots__ = (
-        "_accepts",
         "_arrived",
         "_catalog",
-        "_cors",
         "_headers",
         "_identified",
         "_method",
         "_permissions",
         "_principal",
         "_process",
-        "_receive",
+        "_request_id",
         "_revision",
         "_scope",
-        "_send",
         "_slug",
         "_started",
+        "accepts",
+        "cors",
+        "receive",
+        "send",
     )
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, slug: str) -> None:
         self._arrived = time.monotonic()
         self._scope = scope
-        self._receive = receive
-        self._send = send
+        self.receive = receive
+        self.send = send
         self._slug = slug
         self._method: str = scope["method"]
-        self._cors: RawHeaders = []
+        self.cors: RawHeaders = []
         self._revision: Revision | None = None
+        self._principal = Principal.ANONYMOUS
         self._permissions: Container[str] = NOTHING
+        self._request_id: str | int | None = None
         self._identified = False
         self._started = False
 
     async def answer(self) -> None:
         """Serve the request, or say why not."""
         try:
-            await self._serve()
+            self._headers = headers = Headers(self._scope["headers"])
+            self.cors = doors.check(headers)
+            if self._method == "OPTIONS":
+                await self._preflight()
+                return
+            self._process = current = process()
+            current.refuse_if_stopping()
+            if not current.gate.fresh(self._arrived):
+                await current.gate.wait(self._arrived)
+            self._catalog = current.catalog(self._slug)
+            await self._identify_and_serve()
         except ProtocolError as error:
             await self._refuse(error)
         except ClientGone:
@@ -111,39 +124,40 @@ class Visit:
             failure.http_status = 500
             await self._refuse(failure)
 
-    async def _serve(self) -> None:
-        self._headers = headers = Headers(self._scope["headers"])
-        self._cors = doors.check(headers)
-        if self._method == "OPTIONS":
-            await self._preflight()
-            return
-        self._process = current = process()
-        current.refuse_if_stopping()
-        if not current.gate.fresh(self._arrived):
-            await current.gate.wait(self._arrived)
-        self._catalog = current.catalog(self._slug)
-        self._principal = (
-            Principal.ANONYMOUS if self._catalog.public else await self._who()
-        )
+    def _identify_and_serve(self) -> Awaitable[None]:
+        serve = _METHODS.get(self._method, Visit._refuse_method)
+        if not self._catalog.open:
+            return self._identified_first(serve)
+        self._identified = True
+        return serve(self)
+
+    async def _identified_first(
+        self, serve: Callable[[Visit], Awaitable[None]]
+    ) -> None:
+        if not self._catalog.public:
+            self._principal = await self._who()
         self._identified = True
         if self._catalog.restricted:
-            self._permissions = await current.permissions.of(self._principal)
-        serve = _METHODS.get(self._method)
-        if serve is None:
-            raise _not_allowed(self._method)
+            self._permissions = await self._process.permissions.of(self._principal)
         await serve(self)
+
+    async def _refuse_method(self) -> None:
+        raise _not_allowed(self._method)
 
     async def _refuse(self, error: ProtocolError) -> None:
         """Send an error that answers the whole request."""
         if self._started:
             return
         revision = self._revision or await self._refusing_revision()
-        status, body = dispatch.refusal(revision, error.request_id, error)
+        request_id = error.request_id
+        if request_id is None:
+            request_id = self._request_id
+        status, body = dispatch.refusal(revision, request_id, error)
         named = [
             (name.lower().encode("latin-1"), value.encode("latin-1"))
             for name, value in error.headers.items()
         ]
-        await send_json(self._send, status, body, [*named, *self._cors])
+        await send_json(self.send, status, body, [*named, *self.cors])
 
     async def _refusing_revision(self) -> Revision:
         """Return the revision of what is refused before its session was looked at.
@@ -161,8 +175,8 @@ class Visit:
 
     async def _preflight(self) -> None:
         requested = self._headers.get(b"access-control-request-headers")
-        allowed = preflight(self._cors, requested)
-        await send_empty(self._send, 204, [*ALLOW, *self._cors, *allowed])
+        allowed = preflight(self.cors, requested)
+        await send_empty(self.send, 204, [*ALLOW, *self.cors, *allowed])
 
     async def _who(self) -> Principal:
         server = self._catalog.server
@@ -175,6 +189,10 @@ class Visit:
         )
         return await principals.principal(server, request)
 
+    def watch(self) -> None:
+        """Beat and look for changes as long as the reply is open."""
+        self._process.watch()
+
     @property
     def _owner(self) -> str:
         return "" if self._principal.anonymous else self._principal.key
@@ -184,11 +202,11 @@ class Visit:
     async def post(self) -> None:
         """Take one message, or a batch of 2025-03-26."""
         raw = self._headers.raw
-        self._accepts = _accepted_content(
+        self.accepts = _accepted_content(
             raw.get(b"content-type"), raw.get(b"content-encoding"), raw.get(b"accept")
         )
         limits, announced = self._process.limits, raw.get(b"content-length")
-        body = await read_body(self._receive, limits.body, announced)
+        body = await read_body(self.receive, limits.body, announced)
         value = (
             jsonrpc.read(body)
             if len(body) <= limits.parse_in_thread
@@ -198,6 +216,8 @@ class Visit:
             await self._batch(value)
             return
         message = envelope.parse(value, lenient=self._process.lenient)
+        if type(message) is Request:
+            self._request_id = message.id
         version = _version(raw.get(negotiation.VERSION_HEADER))
         params = {} if type(message) is ClientReply else message.params  # type: ignore[union-attr]
         if not negotiation.is_stateless(params, version):
@@ -217,22 +237,15 @@ class Visit:
         return await asyncio.to_thread(jsonrpc.read, body, allowed)
 
     async def _accepted(self) -> None:
-        await send_empty(self._send, 202, self._cors)
+        await send_empty(self.send, 202, self.cors)
 
-    async def _stateless(self, request: Request, version: str | None) -> None:
+    def _stateless(self, request: Request, version: str | None) -> Awaitable[None]:
         self._revision = LATEST
-        try:
-            revision, meta = negotiation.check_stateless(
-                request, self._headers, version
-            )
-            exchange = self._exchange(request, revision, meta)
-            if request.method == subscriptions.METHOD:
-                await self._listen(exchange)
-            else:
-                await self._call(exchange)
-        except ProtocolError as error:
-            error.request_id = request.id
-            raise
+        revision, meta = negotiation.check_stateless(request, self._headers, version)
+        exchange = self._exchange(request, revision, meta)
+        if request.method == subscriptions.METHOD:
+            return self._listen(exchange)
+        return self._call(exchange)
 
     def _exchange(
         self,
@@ -257,29 +270,17 @@ class Visit:
             path=self._scope["path"],
         )
 
-    async def _call(self, exchange: Exchange) -> None:
-        running = self._process.running
+    def _call(self, exchange: Exchange) -> Awaitable[None]:
+        """Run a call; in the stateless era here, else in a task of its own."""
         if not exchange.principal.anonymous:
             self._process.admit(exchange.principal, 1)
-        exchange.outgoing = reply = self._reply()
-        call = dispatch.answer(exchange)
-        if exchange.revision.disconnect_cancels:
-            await reply.run(exchange, call, running)
-        else:
-            running.start(exchange, call, reply)
-            await reply.deliver(exchange)
-
-    def _reply(self) -> Reply:
         self._started = True
-        taken = self._accepts
-        return Reply(
-            self._receive,
-            self._send,
-            self._cors,
-            streams=taken.events,
-            json=taken.json,
-            watch=self._process.watch,
-        )
+        exchange.outgoing = reply = Reply(self, exchange)
+        running, call = self._process.running, dispatch.answer(exchange)
+        if exchange.revision.disconnect_cancels:
+            return reply.run(call, running)
+        running.start(exchange, call, reply)
+        return reply.deliver()
 
     # -- the stateful era ---------------------------------------------------------
 
@@ -287,16 +288,12 @@ class Visit:
         if type(message) is Request and message.method == "initialize":
             await self._initialize(message)
             return
-        try:
-            session = await self._session()
-            if type(message) is Request:
-                await self._session_call(session, message)
-                return
-        except ProtocolError as error:
-            error.request_id = message.id if type(message) is Request else None
-            raise
-        self._take(session, message)
-        await self._accepted()
+        session = await self._session()
+        if type(message) is Request:
+            await self._call(self._session_exchange(session, message))
+        else:
+            self._take(session, message)
+            await self._accepted()
 
     async def _session(self) -> OpenSession:
         """Return the caller's session; raise 400 or 404."""
@@ -316,20 +313,14 @@ class Visit:
 
     async def _initialize(self, request: Request) -> None:
         if self._headers.get(SESSION_HEADER) is not None:
-            error = InvalidRequest("This session is initialized already.")
-            error.request_id = request.id
-            raise error
+            raise InvalidRequest("This session is initialized already.")
         exchange = self._exchange(request, LATEST_STATEFUL, {})
         status, body = await dispatch.answer(exchange)
-        headers = with_retry(status, self._cors)
+        headers = with_retry(status, self.cors)
         if exchange.opened_session is not None:
             session_id = exchange.opened_session.encode("ascii")
             headers = [(SESSION_HEADER, session_id), *headers]
-        await send_json(self._send, status, body, headers)
-
-    async def _session_call(self, session: OpenSession, request: Request) -> None:
-        exchange = self._session_exchange(session, request)
-        await self._call(exchange)
+        await send_json(self.send, status, body, headers)
 
     def _session_exchange(self, session: OpenSession, request: Request) -> Exchange:
         if request.method == "initialize":
@@ -375,12 +366,13 @@ class Visit:
     async def _call_all(self, exchanges: list[Exchange]) -> None:
         if not self._principal.anonymous:
             self._process.admit(self._principal, len(exchanges))
-        reply = self._reply()
+        self._started = True
+        reply = Reply(self, exchanges[0])
         together = Together(reply, len(exchanges))
         for each in exchanges:
             each.outgoing = reply
             self._process.running.start(each, dispatch.answer(each), together)
-        await reply.deliver(exchanges[0])
+        await reply.deliver()
 
     # -- GET and DELETE -----------------------------------------------------------
 
@@ -395,20 +387,20 @@ class Visit:
         session = await self._session()
         if resumes:
             raise InvalidRequest("Last-Event-ID names no event of this session.")
-        stream = EventStream(self._send, [*SSE_HEADERS, *self._cors])
+        stream = EventStream(self.send, [*SSE_HEADERS, *self.cors])
         standing = StandingStream(
             stream, self._process.listeners, session, owner=self._owner
         )
         self._process.listen(standing)
         self._started = True
-        await standing.serve(self._receive)
+        await standing.serve(self.receive)
 
     async def delete(self) -> None:
         """Close a session."""
         self._refuse_stateless_era()
         session = await self._session()
         await self._process.sessions.delete(session)
-        await send_empty(self._send, 204, self._cors)
+        await send_empty(self.send, 204, self.cors)
 
     def _refuse_stateless_era(self) -> None:
         version = self._headers.get(negotiation.VERSION_HEADER)
@@ -419,10 +411,10 @@ class Visit:
     # -- subscriptions/listen -------------------------------------------------------
 
     async def _listen(self, exchange: Exchange) -> None:
-        if not self._accepts.events:
+        if not self.accepts.events:
             raise Refused(406, "Accept must allow text/event-stream.")
         interest, honoured = subscriptions.accept(exchange)
-        stream = EventStream(self._send, [*SSE_HEADERS, *self._cors])
+        stream = EventStream(self.send, [*SSE_HEADERS, *self.cors])
         listening = ListenStream(
             stream,
             self._process.listeners,
@@ -435,7 +427,7 @@ class Visit:
         self._process.listen(listening)
         self._started = True
         stream.message(subscriptions.acknowledged(exchange, honoured))
-        await listening.serve(self._receive)
+        await listening.serve(self.receive)
 
 
 NO_WAY_BACK = NoWayBack()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, Protocol
 
 from mcp_app.process.running import RunningCalls
+from mcp_app.protocol.headers import Accepts
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Send
 from mcp_app.transports.event_stream import SSE_HEADERS, EventStream
@@ -54,32 +55,31 @@ def send_empty(send: Send, status: int, headers: RawHeaders) -> Awaitable[None]:
     return _send_whole(send, status, b"", [(b"content-length", b"0"), *headers])
 
 
+class Connection(Protocol):
+    """What a reply needs of the request that it answers."""
+
+    receive: Receive
+    send: Send
+    cors: RawHeaders
+    accepts: Accepts
+
+    def watch(self) -> None:
+        """Look after the reply for as long as it is open."""
+
+
 class Reply:
     """The way back of one request; it becomes a stream when something must be sent."""
 
     _events: EventStream | None = None
-    _exchange: Exchange | None = None
     _timer: asyncio.TimerHandle | None = None
     _watching: asyncio.Future[Any] | None = None
     _finished: asyncio.Future[Answer | None] | None = None
     _over = False
 
-    def __init__(
-        self,
-        receive: Receive,
-        send: Send,
-        headers: RawHeaders,
-        *,
-        streams: bool,
-        json: bool,
-        watch: Callable[[], None],
-    ) -> None:
-        self.streams = streams
-        self._watch = watch
-        self._json = json
-        self._receive = receive
-        self._send = send
-        self._headers = headers
+    def __init__(self, connection: Connection, exchange: Exchange) -> None:
+        self._connection = connection
+        self._exchange: Exchange | None = exchange
+        self.streams = connection.accepts.events
 
     def send(self, message: bytes) -> None:
         """Queue a message before the answer; dropped where the client takes none."""
@@ -91,14 +91,12 @@ class Reply:
         if self._events is not None:
             self._events.beat()
 
-    async def run(
-        self, exchange: Exchange, call: Awaitable[Answer], running: RunningCalls
-    ) -> None:
-        """Run a call in this task and send its answer.
+    async def run(self, call: Awaitable[Answer], running: RunningCalls) -> None:
+        """Run the call in this task and send its answer.
 
         A client that leaves ends it: this is the way of the stateless era.
         """
-        self._exchange = exchange
+        exchange = self._of()
         running.begin(exchange, self)
         try:
             status, body = await call
@@ -111,18 +109,19 @@ class Reply:
             running.end(exchange)
             self._stop_watching()
         self._over = True
-        if self._events is None and self._json and status == OK:
-            await send_json(self._send, status, body, self._headers)
+        way = self._connection
+        if self._events is None and way.accepts.json and status == OK:
+            await send_json(way.send, status, body, way.cors)
         else:
             await self._answer(status, body)
 
-    async def deliver(self, exchange: Exchange) -> None:
-        """Wait for a call that has its own task, and send its answer.
+    async def deliver(self) -> None:
+        """Wait for the call, which has its own task, and send its answer.
 
         It goes on when the client leaves: this is the way of sessions.
         """
-        self._exchange = exchange
-        self._finished = asyncio.get_running_loop().create_future()
+        exchange = self._of()
+        self._finished = exchange.adapters.loop.create_future()
         try:
             await self._conclude(exchange, await self._finished)
         except asyncio.CancelledError:
@@ -130,6 +129,11 @@ class Reply:
             raise
         finally:
             self._stop_watching()
+
+    def _of(self) -> Exchange:
+        if self._exchange is None:
+            raise RuntimeError("This reply has been sent.")
+        return self._exchange
 
     async def _conclude(self, exchange: Exchange, answer: Answer | None) -> None:
         self._over = True
@@ -151,9 +155,9 @@ class Reply:
             self._finished.set_result(answer)
 
     async def _answer(self, status: int, body: bytes) -> None:
-        if self._events is None and (self._json or status != OK):
-            headers = with_retry(status, self._headers)
-            await send_json(self._send, status, body, headers)
+        if self._events is None and (self._connection.accepts.json or status != OK):
+            headers = with_retry(status, self._connection.cors)
+            await send_json(self._connection.send, status, body, headers)
             return
         self._opened().message(body)
         await self._end()
@@ -170,7 +174,9 @@ class Reply:
 
     def _opened(self) -> EventStream:
         if self._events is None:
-            self._events = EventStream(self._send, [*SSE_HEADERS, *self._headers])
+            self._events = EventStream(
+                self._connection.send, [*SSE_HEADERS, *self._connection.cors]
+            )
         return self._events
 
     def lasting(self) -> None:
@@ -178,9 +184,9 @@ class Reply:
         if self._watching is not None:
             # Several calls of one batch last.
             return
-        self._watch()
+        self._connection.watch()
         loop = asyncio.get_running_loop()
-        self._watching = asyncio.ensure_future(self._receive())
+        self._watching = asyncio.ensure_future(self._connection.receive())
         self._watching.add_done_callback(self._received)
         self._timer = loop.call_later(PROMOTE_AFTER, self._promote)
 

@@ -50,11 +50,15 @@ def test_a_thread_without_connections_gets_none() -> None:
     assert in_new_thread(look) is False
 
 
+def raises() -> None:
+    connection.ensure_connection()
+    raise LookupError
+
+
 def test_an_exception_passes_and_the_connection_is_closed() -> None:
     def look() -> bool:
         with pytest.raises(LookupError), old_connections_closed():
-            connection.ensure_connection()
-            raise LookupError
+            raises()
         return connection.connection is not None
 
     assert in_new_thread(look) is False

@@ -118,11 +118,6 @@ async def test_as_many_threads_as_it_says() -> None:
 async def test_a_thread_has_connections_of_its_own_and_closes_them(
     threads: DatabaseThreads,
 ) -> None:
-    def look() -> tuple[int, bool]:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-        return id(connection._connections), connection.connection is not None  # type: ignore[attr-defined]
-
     def is_open() -> bool:
         return connection.connection is not None
 

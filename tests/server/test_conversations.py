@@ -1,0 +1,89 @@
+"""Conversations for sampling, as each revision has them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from mcp_app.interface.questions import SamplingMessage
+from mcp_app.protocol.content import Audio, Image, Text, ToolResult, ToolUse
+from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.server.conversations import conversation
+from tests.behaviours import CONVERSATION
+
+USE: Final = SamplingMessage(role="assistant", content=[ToolUse("1", "find", {})])
+RESULT: Final = SamplingMessage(role="user", content=[ToolResult("1", [Text("tea")])])
+SAID: Final = SamplingMessage(role="user", content=[Text("hello")])
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+def test_a_text_is_a_message_of_the_user(version: str) -> None:
+    content = {"type": "text", "text": "Hi"}
+    found = conversation("Hi", REVISIONS[version])
+    assert found == [{"role": "user", "content": content}]
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+def test_several_blocks(version: str) -> None:
+    revision = REVISIONS[version]
+    blocks = [Text("Look:"), Image(b"\0", "image/png"), Audio(b"\0", "audio/wav")]
+    message = SamplingMessage(role="assistant", content=blocks)
+    found = conversation([message], revision)
+    assert {each["role"] for each in found} == {"assistant"}
+    kinds = [
+        each["type"]
+        for message in found
+        for each in (
+            message["content"]
+            if revision.sampling_content_lists
+            else [message["content"]]
+        )
+    ]
+    assert len(found) == (1 if revision.sampling_content_lists else 3)
+    assert kinds[:2] == ["text", "image"]
+    assert kinds[2] == ("audio" if "audio" in revision.sampling_content else "text")
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+def test_tools_in_a_conversation(version: str) -> None:
+    revision = REVISIONS[version]
+    found = conversation(CONVERSATION, revision)
+    contents = [each["content"] for each in found]
+    words = [each["text"] for each in contents if "text" in each]
+    if "tool_use" in revision.sampling_content:
+        assert {"tool_use", "tool_result"} <= {
+            each["type"] for each in contents if isinstance(each, dict)
+        }
+    else:
+        assert "[tool use use-1: find]" in words
+        assert "[tool result use-1]\ngreen tea" in words
+
+
+@pytest.mark.parametrize(
+    "messages", [[], [SAID], [USE, RESULT], [SAID, USE, RESULT, SAID, USE, RESULT]]
+)
+def test_balanced(messages: list[SamplingMessage]) -> None:
+    for revision in REVISIONS.values():
+        assert len(conversation(messages, revision)) == len(messages)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [USE],
+        [RESULT],
+        [USE, SAID],
+        [USE, SAID, RESULT],
+        [USE, RESULT, RESULT],
+        [SamplingMessage(role="assistant", content=[ToolResult("1", [])])],
+        [
+            USE,
+            SamplingMessage(role="user", content=[ToolResult("1", []), Text("more")]),
+        ],
+    ],
+)
+def test_unbalanced(messages: list[SamplingMessage]) -> None:
+    for revision in REVISIONS.values():
+        with pytest.raises(ValueError, match="tool"):
+            conversation(messages, revision)

@@ -1,0 +1,101 @@
+"""From a request to its answer: failures of ours, and the ids of answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import pytest
+
+from mcp_app.protocol.errors import (
+    InvalidParams,
+    MethodNotFound,
+    ResourceNotFound,
+    Unavailable,
+)
+from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.server import dispatch
+from tests.serving import Connect
+from tests.wire.validation import wire_validator
+
+IDS: Final[list[str | int]] = [
+    0,
+    -1,
+    2**53 - 1,
+    -(2**53) + 1,
+    "a",
+    'quote " and \\',
+    "\0\n",
+    "💥",
+]
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_answers_have_the_id_of_their_request(
+    connect: Connect, version: str
+) -> None:
+    client = await connect(version)
+    for request_id in IDS:
+        for tool in ("drill_add", "nothing"):
+            params = {"name": tool, "arguments": {"a": 1, "b": 2}}
+            found = await client.request("tools/call", params, id=request_id)
+            assert found.answer["id"] == request_id
+
+
+def broken(*_: object) -> Callable[..., Awaitable[None]]:
+    async def handler(exchange: object) -> None:
+        raise RuntimeError("the secret of the inside")
+
+    return handler
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_a_handler_that_fails(
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    version: str,
+) -> None:
+    client = await connect(version)
+    handlers: Mapping[str, Any] = {**dispatch.HANDLERS, "prompts/list": broken()}
+    monkeypatch.setattr(dispatch, "HANDLERS", handlers)
+    found = await client.request("prompts/list", id=7)
+    assert (found.error["code"], found.answer["id"]) == (-32603, 7)
+    assert b"secret" not in found.raw
+    (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert record.exc_info is not None
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_a_result_that_is_not_json(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    found = await client.request("prompts/get", {"name": "prompt_surrogate"}, id=7)
+    assert (found.error["code"], found.answer["id"]) == (-32603, 7)
+    batch = client.message("prompts/get", {"name": "prompt_surrogate"}, id=8)
+    if client.revision.batches:
+        found = await client.sent([batch])
+        assert (found.error["code"], found.answer["id"]) == (-32603, 8)
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+def test_refusals(version: str) -> None:
+    revision = REVISIONS[version]
+    missing = -32602 if revision.stateless else -32002
+    unknown = 404 if revision.stateless else 200
+    for error, status, code in (
+        (InvalidParams("No."), 200, -32602),
+        (MethodNotFound("No."), unknown, -32601),
+        (ResourceNotFound("a:b"), 200, missing),
+        (Unavailable("No."), 503, -32603),
+    ):
+        found, body = dispatch.refusal(revision, 7, error)
+        message = dispatch.jsonrpc.read(body)
+        assert isinstance(message, dict)
+        assert (found, message["error"]["code"], message["id"]) == (status, code, 7)
+        assert wire_validator(version).check(message) == []
+        _, body = dispatch.refusal(revision, None, error)
+        message = dispatch.jsonrpc.read(body)
+        assert isinstance(message, dict)
+        assert ("id" in message) == revision.null_error_id
+        assert wire_validator(version).check(message) == []

@@ -1,0 +1,99 @@
+"""The ends of an exchange, and the client as it describes itself."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import pytest
+
+from mcp_app.interface.principal import Principal
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.errors import InvalidRequest
+from mcp_app.protocol.headers import Headers
+from mcp_app.protocol.revisions import LATEST
+from mcp_app.server.exchange import End, Exchange, NoWayBack, client_of
+from tests.asgi_client import CLIENT, PREFIX, JsonObject
+
+META: Final[JsonObject] = {
+    f"{PREFIX}clientInfo": CLIENT,
+    f"{PREFIX}clientCapabilities": {"roots": {}},
+}
+
+
+@pytest.fixture
+async def exchange(process: Process) -> Exchange:
+    await process.gate.wait(asyncio.get_running_loop().time())
+    return Exchange(
+        adapters=process.adapters,
+        catalog=process.catalog("default"),
+        revision=LATEST,
+        principal=Principal.ANONYMOUS,
+        permissions=frozenset({"shop.view_order"}),
+        request_id=1,
+        method="resources/subscribe",
+        params={},
+        meta=META,
+        outgoing=NoWayBack(),
+    )
+
+
+async def test_the_first_end_counts(exchange: Exchange) -> None:
+    told: list[str] = []
+    exchange.on_end(lambda: told.append("first"))
+    exchange.stop(End.TIMED_OUT)
+    exchange.stop(End.CANCELLED)
+    assert exchange.end is End.TIMED_OUT
+    exchange.on_end(lambda: told.append("late"))
+    assert told == ["first", "late"]
+
+
+async def test_the_end_cancels_the_task(exchange: Exchange) -> None:
+    exchange.task = asyncio.create_task(asyncio.sleep(60))
+    exchange.stop(End.CLIENT_GONE)
+    await asyncio.wait([exchange.task])
+    assert exchange.task.cancelled()
+
+
+async def test_a_method_that_needs_a_session(exchange: Exchange) -> None:
+    with pytest.raises(InvalidRequest, match="resources/subscribe"):
+        _ = exchange.own_session
+
+
+async def test_rights(exchange: Exchange) -> None:
+    assert exchange.may_see("")
+    assert exchange.may_see("shop.view_order")
+    assert not exchange.may_see("shop.add_order")
+
+
+async def test_the_host(exchange: Exchange) -> None:
+    assert exchange.host == ""
+    exchange.headers = Headers([(b"host", b"mcp.example:8000")])
+    assert exchange.host == "mcp.example:8000"
+    exchange.headers = Headers([])
+    assert exchange.host == ""
+
+
+async def test_the_client_is_read_once(exchange: Exchange) -> None:
+    assert exchange.client is exchange.client
+    assert exchange.client.name == CLIENT["name"]
+
+
+async def test_nothing_lasts_without_user_code(exchange: Exchange) -> None:
+    exchange.lasting()
+    exchange.outgoing.send(b"{}")
+    assert not exchange.outgoing.streams
+
+
+CLIENTS: Final[list[tuple[JsonObject, tuple[Any, ...]]]] = [
+    ({}, ("", "", "", {})),
+    (META, ("drill-client", "1.0", "", {"roots": {}})),
+    ({f"{PREFIX}clientInfo": {"title": "T"}}, ("", "", "T", {})),
+    ({f"{PREFIX}clientInfo": [], f"{PREFIX}clientCapabilities": 7}, ("", "", "", {})),
+]
+
+
+@pytest.mark.parametrize(("meta", "described"), CLIENTS)
+def test_clients(meta: JsonObject, described: tuple[Any, ...]) -> None:
+    found = client_of(meta)
+    assert (found.name, found.version, found.title, found.capabilities) == described
