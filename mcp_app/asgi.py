@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from mcp_app.transports.consumer import MCPConsumer
 
 
+KEPT = 1_024
+"""Paths that the switch remembers."""
+
+
 class Switch:
     """Serves the endpoint's paths; everything else goes to the site."""
 
@@ -26,7 +30,8 @@ class Switch:
         self, site: Callable[..., Awaitable[Any]], consumer: MCPConsumer
     ) -> None:
         self._site = site
-        self._consumer = consumer
+        self._endpoint = consumer.endpoint
+        self._slugs: dict[tuple[str, str], str | None] = {}
 
     @cached_property
     def _base(self) -> str | None:
@@ -41,14 +46,22 @@ class Switch:
         if slug is None:
             await self._site(scope, receive, send)
         else:
-            await self._consumer.endpoint(scope, receive, send, slug=slug)
+            await self._endpoint(scope, receive, send, slug=slug)
 
     def _slug(self, scope: Scope) -> str | None:
         """Return the server that a path names, None for the site's own paths."""
+        key = (scope.get("root_path", ""), scope["path"])
+        if key in self._slugs:
+            return self._slugs[key]
+        if len(self._slugs) >= KEPT:
+            self._slugs.clear()
+        return self._slugs.setdefault(key, self._named(*key))
+
+    def _named(self, root: str, whole: str) -> str | None:
         base = self._base
         if base is None:
             return None
-        path = _below(scope.get("root_path", ""), scope["path"])
+        path = _below(root, whole)
         if path in (base, base + "/"):
             return DEFAULT_SLUG
         if not path.startswith(base + "/"):

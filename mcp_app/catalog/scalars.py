@@ -8,6 +8,7 @@ from typing import Any
 from mcp_app.interface.results import ToolOutput
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Text
+from mcp_app.protocol.jsonrpc import JsonObject
 
 SCALARS: Mapping[type, tuple[str, Callable[[Any], str]]] = {
     str: ("string", str),
@@ -18,6 +19,21 @@ SCALARS: Mapping[type, tuple[str, Callable[[Any], str]]] = {
 """JSON Schema's name of each type, and its text for a model."""
 
 _TEXT = {kind: text for kind, (_, text) in SCALARS.items()}
+
+
+def scalar_of(schema: object) -> type | None:
+    """Return the type that an output schema promises, where it promises no more."""
+    return next((kind for kind in SCALARS if schema == scalar_schema(kind)), None)
+
+
+def scalar_schema(kind: type) -> JsonObject:
+    """Return the output schema of a function that returns such a value."""
+    name, _ = SCALARS[kind]
+    return {
+        "type": "object",
+        "properties": {"result": {"type": name}},
+        "required": ["result"],
+    }
 
 
 class ScalarOutput(ToolOutput):

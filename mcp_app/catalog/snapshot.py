@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 import orjson
 
 from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.scalars import scalar_of
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -69,6 +70,9 @@ class Entry(Generic[Defined, Output]):
 class ToolEntry(Entry[ToolDefinition, ToolOutput]):
     """A tool with its validators."""
 
+    scalar: type | None = None
+    """The type whose values surely fit the output schema, if there is one."""
+
     @property
     def validator(self) -> schemas.Validator:
         if self._validator is None:
@@ -96,7 +100,9 @@ PromptEntry = Entry[PromptDefinition, PromptOutput]
 
 
 def tool_entry(definition: ToolDefinition, run: Runnable[ToolOutput]) -> ToolEntry:
-    return ToolEntry(definition, definition.name, run, listing.tool)
+    entry = ToolEntry(definition, definition.name, run, listing.tool)
+    entry.scalar = scalar_of(definition.output_schema)
+    return entry
 
 
 def resource_entry(

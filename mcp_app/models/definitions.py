@@ -11,6 +11,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from mcp_app.conf import mcp_settings
 from mcp_app.interface.decorations import (
     annotations_from_json,
     arguments_from_json,
@@ -134,11 +135,16 @@ def _check_schema(schema: jsonrpc.JsonObject) -> None:
     if schema.get("type") != "object":
         raise ValueError('The schema needs "type": "object" at its top.')
     try:
-        schemas.check_schema(schema)
+        schemas.check_schema(schema, _schema_limits())
     except schemas.SchemaError as error:
         raise ValueError(str(error)) from None
     if problem := text_problem(jsonrpc.write(schema).decode(), lines=True):
         raise ValueError(problem)
+
+
+def _schema_limits() -> schemas.SchemaLimits:
+    limits = mcp_settings.limits
+    return schemas.SchemaLimits(limits.schema, limits.schema_depth, limits.subschemas)
 
 
 def _check_input_schema(schema: jsonrpc.JsonObject) -> None:

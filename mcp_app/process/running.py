@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Iterator
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
+from mcp_app.server.call import look_after
 from mcp_app.server.exchange import Exchange
 
 LASTING_AFTER = 0.005
@@ -75,7 +76,7 @@ class RunningCalls:
             exchange.session.running[exchange.request_id] = exchange
         if not exchange.principal.anonymous:
             self._owned[exchange.principal.key] += 1
-        self._young[exchange] = self._loop.time()
+        self._young[exchange] = exchange.began = self._loop.time()
         if self._timer is None:
             self._timer = self._loop.call_later(LASTING_AFTER, self._look)
 
@@ -108,7 +109,7 @@ class RunningCalls:
             if now - began < LASTING_AFTER:
                 break
             del self._young[exchange]
-            exchange.lasting()
+            look_after(exchange)
             self._waiting[exchange].lasting()
         self._timer = None
         if self._young:

@@ -20,7 +20,7 @@ from mcp_app.protocol.errors import (
     MissingClientCapability,
     ProtocolError,
 )
-from mcp_app.server.context import AsyncFace, CallCore, SyncFace, current_call
+from mcp_app.server.context import AsyncFace, CallCore, SyncFace, core_of, current_call
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.invocation import report_exception
 from mcp_app.server.round_trip import check_retry
@@ -49,26 +49,39 @@ async def run(
     if runnable.style == "inline":
         return made(runnable.run(**arguments))
     adapters = exchange.adapters
-    seconds = entry.definition.timeout or adapters.limits.tool_timeout
-    exchange.core = core = CallCore(exchange, seconds)
+    exchange.seconds = entry.definition.timeout or adapters.limits.tool_timeout
     if runnable.context is not None:
         face = SyncFace if runnable.style == "sync" else AsyncFace
-        arguments[runnable.context] = face(core)
-    token = current_call.set(core)
+        arguments[runnable.context] = face(core_of(exchange))
+    user_code, token = adapters.user_code, current_call.set(exchange)
     try:
-        if adapters.user_code.nothing_around(runnable):
+        if user_code.nothing_around(runnable):
             output = made(await runnable.run(**arguments))  # type: ignore[misc]
         else:
-            output = await adapters.user_code.run(exchange, runnable, arguments, made)
+            output = await user_code.run(exchange, runnable, arguments, made)
     except (CallCancelled, SystemExit, asyncio.CancelledError) as error:
         _check_end(exchange, error)
         raise
     finally:
         current_call.reset(token)
-        core.close()
-    if "visited" in core.__dict__:
+        core = _ended(exchange)
+    if core is not None:
         _complete_visits(exchange, core)
     return output
+
+
+def _ended(exchange: Exchange) -> CallCore | None:
+    """Stop the time of the call, and return what it needed."""
+    core, exchange.seconds = exchange.core, None
+    if core is not None:
+        core.close()
+    return core
+
+
+def look_after(exchange: Exchange) -> None:
+    """The call lasts for longer than a moment: from now on its time is looked at."""
+    if exchange.seconds is not None:
+        core_of(exchange).clock.run()
 
 
 def _check_end(exchange: Exchange, error: BaseException) -> None:
@@ -90,7 +103,7 @@ def _is_ended(exchange: Exchange) -> bool:
 def _complete_visits(exchange: Exchange, core: CallCore) -> None:
     """Tell that the interactions by URL are over (2025-11-25, client/elicitation)."""
     method = "notifications/elicitation/complete"
-    if method not in exchange.revision.notifications:
+    if "visited" not in core.__dict__ or method not in exchange.revision.notifications:
         return
     for identifier in core.visited:
         params = {"elicitationId": identifier}

@@ -37,8 +37,15 @@ Returned = TypeVar("Returned")
 DEFAULT_LEVEL = SEVERITY["info"]
 """What a session gets that never said which messages it wants."""
 
-current_call: ContextVar[CallCore | None] = ContextVar("mcp_call", default=None)
+current_call: ContextVar[Exchange | None] = ContextVar("mcp_call", default=None)
 """The call that runs here: where records of `logging` can be forwarded to."""
+
+
+def core_of(exchange: Exchange) -> CallCore:
+    """Return the core of a running call; most calls are over before they need one."""
+    if exchange.core is None:
+        exchange.core = CallCore(exchange)
+    return exchange.core
 
 
 class CallCore:
@@ -47,26 +54,22 @@ class CallCore:
     _asked = 0
     _last_progress: float | None = None
 
-    def __init__(self, exchange: Exchange, seconds: float) -> None:
+    def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
-        self._seconds = seconds
-        self._began = exchange.adapters.loop.time()
 
     @cached_property
     def clock(self) -> CallClock:
         """The time of the call; most calls are over before anybody asks for it."""
         exchange = self.exchange
         expired = partial(exchange.stop, End.TIMED_OUT)
-        return CallClock(exchange.adapters.loop, self._seconds, expired, self._began)
+        loop = exchange.adapters.loop
+        began = exchange.began or loop.time()
+        return CallClock(loop, exchange.seconds, expired, began)
 
     @cached_property
     def visited(self) -> list[str]:
         """Ids of the URL elicitations that the person agreed to."""
         return []
-
-    def lasting(self) -> None:
-        """The call takes longer than a moment: from now on its time is looked at."""
-        self.clock.run()
 
     def close(self) -> None:
         """The call is over; without this it would be a cycle."""

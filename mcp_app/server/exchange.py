@@ -147,8 +147,12 @@ class Exchange:
     opened_session: str | None = None
     """The id of the session that `initialize` opened, for its header."""
     _client: Client | None = field(default=None)
+    began: float = 0.0
+    """When the call began, on the loop's clock."""
+    seconds: float | None = None
+    """The time of the user code that runs; None where none does."""
     core: CallCore | None = None
-    """The call of user code that runs, for whoever looks after it."""
+    """What the call of user code needed so far."""
     _on_end: list[Callable[[], object]] = field(default_factory=list)
 
     @property
@@ -182,11 +186,6 @@ class Exchange:
                 tell()
             if self.task is not None:
                 self.task.cancel()
-
-    def lasting(self) -> None:
-        """The call takes longer than a moment: what is needed only then begins."""
-        if self.core is not None:
-            self.core.lasting()
 
     def on_end(self, tell: Callable[[], object]) -> None:
         """Call a function when the call is ended; at once where it was."""

@@ -26,7 +26,7 @@ from mcp_app.pools.connections import old_connections_closed
 from mcp_app.pools.futures import settle
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import Job, UserThreads
-from mcp_app.server.context import current_call
+from mcp_app.server.context import core_of, current_call
 from mcp_app.server.exchange import Exchange
 
 Output = TypeVar("Output")
@@ -242,8 +242,8 @@ def _transactions(exchange: Exchange, runnable: Runnable[Any]) -> Iterator[None]
 
 def _limit_statements(alias: str) -> None:
     """Let PostgreSQL cut a statement that outlasts the call's time."""
-    call = current_call.get()
-    left = call.clock.left() if call is not None else None
+    exchange = current_call.get()
+    left = core_of(exchange).clock.left() if exchange is not None else None
     if left is not None and connections[alias].vendor == "postgresql":
         with connections[alias].cursor() as cursor:
             cursor.execute(LIMIT_STATEMENTS, {"limit": f"{max(1, int(left * 1000))}ms"})

@@ -10,7 +10,7 @@ import logging
 from copy import copy
 
 from mcp_app.interface.context import Level
-from mcp_app.server.context import current_call
+from mcp_app.server.context import core_of, current_call
 
 _LEVELS: tuple[tuple[int, Level], ...] = (
     (logging.CRITICAL, "critical"),
@@ -43,11 +43,11 @@ class ClientHandler(logging.Handler):
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        core = current_call.get()
-        if core is None or record.name.partition(".")[0] == "mcp_app":
+        exchange = current_call.get()
+        if exchange is None or record.name.partition(".")[0] == "mcp_app":
             return
         try:
             said = self.format(_without_traceback(record))
-            core.log(level_of(record.levelno), said, record.name)
+            core_of(exchange).log(level_of(record.levelno), said, record.name)
         except Exception:
             self.handleError(record)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from mcp_app.protocol.errors import Refused
 from mcp_app.transports.asgi_types import Receive
 
@@ -20,13 +22,14 @@ async def read_body(receive: Receive, limit: int, announced: bytes | None) -> by
     if message["type"] == "http.disconnect":
         raise ClientGone
     body: bytes = message.get("body", b"")
-    if not message.get("more_body", False):
-        if len(body) > limit:
-            raise too_large(limit)
-        return body
-    return await _read_rest(receive, limit, body)
+    if message.get("more_body", False):
+        return await _read_rest(receive, limit, body)
+    if len(body) > limit:
+        raise too_large(limit)
+    return body
 
 
+@lru_cache(maxsize=1024)
 def _is_more(announced: bytes, limit: int) -> bool:
     """Whether a Content-Length is beyond the limit, however many digits it has."""
     digits = announced.lstrip(b"0")

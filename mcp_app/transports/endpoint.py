@@ -17,6 +17,7 @@ from typing import Any
 
 from mcp_app.auth import principals
 from mcp_app.auth.permissions import NOTHING
+from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.process.runtime import Process, process
 from mcp_app.protocol import envelope, jsonrpc, negotiation
@@ -50,6 +51,8 @@ LOGGED = 200
 _SESSION_ID = re.compile(r"[!-~]{1,128}")
 ALLOW: RawHeaders = [(b"allow", b"POST, GET, DELETE, OPTIONS")]
 
+ANYTHING = Accepts(json=True, events=True)
+
 doors = Doors()
 
 
@@ -65,40 +68,26 @@ class Endpoint:
 class Visit:
     """One HTTP request on its way through the transport."""
 
-    __slots__ = (
-        "_arrived",
-        "_catalog",
-        "_headers",
-        "_identified",
-        "_method",
-        "_permissions",
-        "_principal",
-        "_process",
-        "_request_id",
-        "_revision",
-        "_scope",
-        "_slug",
-        "_started",
-        "accepts",
-        "cors",
-        "receive",
-        "send",
-    )
+    _principal = Principal.ANONYMOUS
+    _permissions: Container[str] = NOTHING
+    _revision: Revision | None = None
+    _request_id: str | int | None = None
+    _identified = False
+    _started = False
+
+    _headers: Headers
+    _process: Process
+    _catalog: Catalog
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, slug: str) -> None:
         self._arrived = time.monotonic()
         self._scope = scope
-        self.receive = receive
-        self.send = send
         self._slug = slug
         self._method: str = scope["method"]
+        self.receive = receive
+        self.send = send
         self.cors: RawHeaders = []
-        self._revision: Revision | None = None
-        self._principal = Principal.ANONYMOUS
-        self._permissions: Container[str] = NOTHING
-        self._request_id: str | int | None = None
-        self._identified = False
-        self._started = False
+        self.accepts = ANYTHING
 
     async def answer(self) -> None:
         """Serve the request, or say why not."""
@@ -292,7 +281,7 @@ class Visit:
         if type(message) is Request:
             await self._call(self._session_exchange(session, message))
         else:
-            self._take(session, message)
+            await self._take(session, message)
             await self._accepted()
 
     async def _session(self) -> OpenSession:
@@ -332,7 +321,7 @@ class Visit:
         meta = negotiation.meta_of(request.params) or {}
         return self._exchange(request, session.revision, meta, session)
 
-    def _take(self, session: OpenSession, message: envelope.Message) -> None:
+    async def _take(self, session: OpenSession, message: envelope.Message) -> None:
         """Take a notification or a reply."""
         if type(message) is ClientReply:
             known = self._process.questions.answer(
@@ -343,7 +332,7 @@ class Visit:
         elif type(message) is Notification:
             taken = _NOTIFICATIONS.get(message.method)
             if taken is not None:
-                taken(self._process, session, message.params)
+                await taken(self._process, session, message.params)
 
     async def _batch(self, value: list[object]) -> None:
         """Answer a batch with an array of the answers (2025-03-26, JSON-RPC 2.0)."""
@@ -357,7 +346,7 @@ class Visit:
         requests = [each for each in messages if type(each) is Request]
         exchanges = [self._session_exchange(session, each) for each in requests]
         for each in messages:
-            self._take(session, each)
+            await self._take(session, each)
         if exchanges:
             await self._call_all(exchanges)
         else:
@@ -441,11 +430,13 @@ def _not_allowed(method: str) -> Refused:
     )
 
 
-def _initialized(current: Process, session: OpenSession, _: dict[str, Any]) -> None:
-    current.spawn(current.sessions.initialized(session))
+async def _initialized(
+    current: Process, session: OpenSession, _: dict[str, Any]
+) -> None:
+    await current.sessions.initialized(session)
 
 
-def _cancelled(_: Process, session: OpenSession, params: dict[str, Any]) -> None:
+async def _cancelled(_: Process, session: OpenSession, params: dict[str, Any]) -> None:
     """Cancel a running request of the session; any other is ignored."""
     request_id: Any = params.get("requestId")
     # True and 1.0 would find the request with the id 1.

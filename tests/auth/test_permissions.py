@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from typing import Any, Final
 from uuid import uuid4
 
@@ -12,19 +11,19 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
-from django.db import connection
 
 from mcp_app import Principal
 from mcp_app.auth import permissions
 from mcp_app.auth.permissions import Permissions, UserRows
 from mcp_app.models import Change, Server
-from mcp_app.pools.database import reader, writer
+from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
 from tests.asgi_client import Client
 from tests.behaviours import SECRET
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
+from tests.statements import counted, failing
 
 pytestmark = [pytest.mark.usefixtures("served_rows"), pytest.mark.databases]
 
@@ -104,21 +103,177 @@ async def test_permissions_of_a_principal_stand_for_themselves(
     assert await Permissions().of(narrowed) == {"shop.buy"}
 
 
-@contextmanager
-def statements() -> Iterator[list[str]]:
-    """Collect the statements of the reader thread."""
-    told: list[str] = []
+async def test_rights_are_kept_for_a_while(users: dict[str, Any]) -> None:
+    store, who = Permissions(), principal(users["granted"])
+    async with counted() as told:
+        assert SECRET in await store.of(who)
+        read = len(told)
+        assert SECRET in await store.of(who)
+        assert (read > 0, len(told)) == (True, read)
 
-    def note(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
-        told.append(sql)
-        return execute(sql, *rest)
 
-    def install() -> None:
-        connection.execute_wrappers.append(note)
+async def test_rights_are_read_again_after_their_hard_age(
+    users: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site changes rights behind our back."""
+    store, who = Permissions(), principal(users["granted"])
+    assert SECRET in await store.of(who)
+    await writer.run(users["granted"].user_permissions.clear)
+    assert SECRET in await store.of(who)
+    monkeypatch.setattr(permissions, "HARD_AGE", 0)
+    assert SECRET not in await store.of(who)
 
-    def remove() -> None:
-        connection.execute_wrappers.remove(note)
 
-    loop = asyncio.new_event_loop()
-    raise NotImplementedError((install, remove, loop))
-    yield told
+async def test_forgetting_reads_all_rights_again(users: dict[str, Any]) -> None:
+    store, who = Permissions(), principal(users["granted"])
+    assert SECRET in await store.of(who)
+    await writer.run(users["granted"].user_permissions.clear)
+    store.forget()
+    assert SECRET not in await store.of(who)
+
+
+async def test_what_is_read_while_all_is_forgotten_is_not_kept(
+    users: dict[str, Any],
+) -> None:
+    store, who = Permissions(), principal(users["granted"])
+    reading = asyncio.ensure_future(store.of(who))
+    await asyncio.sleep(0)
+    store.forget()
+    assert SECRET in await reading
+    await writer.run(users["granted"].user_permissions.clear)
+    assert SECRET not in await store.of(who)
+
+
+async def test_the_store_does_not_grow_without_end(
+    users: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(permissions, "KEPT", 2)
+    store = Permissions()
+    for name in ("plain", "granted", "member"):
+        await store.of(principal(users[name]))
+    assert len(store._kept) == 1
+
+
+async def test_a_database_that_is_away_says_nothing_about_rights(
+    users: dict[str, Any],
+) -> None:
+    async with failing():
+        with pytest.raises(Unavailable):
+            await Permissions().of(principal(users["superuser"]))
+    assert SECRET in await Permissions().of(principal(users["superuser"]))
+
+
+async def test_users_are_fresh_rows(users: dict[str, Any]) -> None:
+    rows, who = UserRows(), principal(users["plain"])
+    first = await writer.run(rows.user, who)
+    assert first is not None
+    assert first.pk == users["plain"].pk
+    assert await writer.run(rows.user, who) is not first
+    assert await writer.run(rows.user, principal(users["inactive"])) is None
+    assert await writer.run(rows.user, Principal(kind="badge")) is None
+    assert await writer.run(rows.user, Principal(kind="user", user_id="0")) is None
+
+
+# -- over the endpoint ---------------------------------------------------------
+
+
+BY_NAME: Final = {"AUTHENTICATION": {"header": "tests.auth.callables.by_name"}}
+
+
+async def names(client: Client) -> set[str]:
+    """Return the names of all tools that a client sees."""
+    found, params = set(), {}
+    while True:
+        result = (await client.request("tools/list", params)).result
+        found |= {tool["name"] for tool in result["tools"]}
+        if "nextCursor" not in result:
+            return found
+        params = {"cursor": result["nextCursor"]}
+
+
+@pytest.mark.parametrize("mcp", [BY_NAME])
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+async def test_each_user_sees_and_calls_what_is_theirs(
+    users: dict[str, Any], connect: Connect, version: str
+) -> None:
+    for name in ("plain", "granted", "superuser", "inactive"):
+        headers = {"x-name": users[name].get_username()}
+        client = await connect(version, path="/mcp/private", headers=headers)
+        may = name in ("granted", "superuser")
+        assert ("secret" in await names(client)) is may
+        outcome = await client.call("secret")
+        if may:
+            assert "isError" not in outcome.result
+        else:
+            unheard_of = await client.call("secret_of_nobody")
+            assert outcome.error["code"] == unheard_of.error["code"]
+            assert outcome.error["message"] == "Unknown tool: secret"
+
+
+@pytest.mark.parametrize("mcp", [BY_NAME])
+async def test_a_change_of_rights_counts_after_any_change_that_is_told(
+    users: dict[str, Any], connect: Connect, process: Process
+) -> None:
+    headers = {"x-name": users["granted"].get_username()}
+    client = await connect(STATELESS, path="/mcp/private", headers=headers)
+    assert "isError" not in (await client.call("secret")).result
+    await writer.run(users["granted"].user_permissions.clear)
+    await writer.run(Change.objects.record, "server")
+    await process.gate.look()
+    assert "error" in (await client.call("secret")).answer
+
+
+@pytest.mark.parametrize("mcp", [BY_NAME])
+async def test_sessions_belong_to_their_principal(
+    users: dict[str, Any], connect: Connect
+) -> None:
+    """Somebody else's session does not exist, and says so in the same bytes."""
+    mine = {"x-name": users["plain"].get_username()}
+    theirs = {"x-name": users["granted"].get_username()}
+    client = await connect(STATEFUL, path="/mcp/private", headers=mine)
+    assert (await client.request("ping")).status == 200
+    other = await connect(STATEFUL, path="/mcp/private", headers=theirs)
+    own, other.session = other.session, client.session
+    message = other.message("ping", id=1)
+    foreign = await other.sent(message)
+    other.session = "unknown-" + (own or "")
+    unknown = await other.sent(message)
+    assert foreign.status == unknown.status == 404
+    assert foreign.raw == unknown.raw
+    assert dict(foreign.headers) == dict(unknown.headers)
+    for method in ("GET", "DELETE"):
+        other.session = client.session
+        found = await other.visit(method).body()
+        other.session = "unknown"
+        assert found == await other.visit(method).body()
+    assert (await client.request("ping")).status == 200
+
+
+@pytest.mark.parametrize("mcp", [BY_NAME])
+async def test_a_session_of_another_server_does_not_exist(
+    users: dict[str, Any], connect: Connect
+) -> None:
+    headers = {"x-name": users["plain"].get_username()}
+    client = await connect(STATEFUL, path="/mcp/private", headers=headers)
+    client.path = "/mcp"
+    assert (await client.request("ping")).status == 404
+    client.path = "/mcp/private"
+    assert (await client.request("ping")).status == 200
+
+
+@pytest.mark.parametrize("mcp", [BY_NAME])
+async def test_a_server_that_was_closed_answers_401(
+    users: dict[str, Any], connect: Connect, process: Process
+) -> None:
+    headers = {"x-name": users["plain"].get_username()}
+    client = await connect(STATELESS, path="/mcp/private", headers=headers)
+    assert (await client.request("tools/list")).status == 200
+    rows = Server.objects.filter(slug="private")
+    await writer.run(rows.update, access="header unheard_of")
+    await process.gate.look()
+    try:
+        refused = await client.request("tools/list")
+    finally:
+        await writer.run(rows.update, access="header")
+    assert refused.status == 401
+    assert refused.headers["www-authenticate"] == 'Bearer realm="mcp"'

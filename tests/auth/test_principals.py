@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
@@ -29,12 +28,11 @@ pytestmark = pytest.mark.usefixtures("served_rows", "methods")
 
 
 @pytest.fixture
-def methods(settings: Any) -> Iterator[None]:
+def methods(settings: Any) -> None:
     settings.MCP = {"AUTHENTICATION": METHODS}
     principals._tell_closed.cache_clear()
     callables.requests.clear()
     callables.threads.clear()
-    yield
 
 
 def request(**headers: str) -> AuthenticationRequest:

@@ -1,4 +1,4 @@
-"""Programs as a newcomer starts them: in a fresh shell, ended by Ctrl+C."""
+"""Programs as a newcomer starts them: in a fresh shell, ended with it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def serving(
             error.add_note(f"{command} wrote:\n{served.output}")
             raise
         finally:
-            _press_ctrl_c(process)
+            _end(process)
 
 
 def _wait_until_it_listens(
@@ -112,10 +112,13 @@ def _listened_to(port: int) -> bool:
         return caller.connect_ex((HOST, port)) == 0
 
 
-def _press_ctrl_c(process: subprocess.Popen[bytes]) -> None:
-    """Send SIGINT to all processes of the shell's job, as a terminal does."""
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End all processes of the shell's job, as closing the terminal does.
+
+    SIGINT would do, too, but not where the tests themselves run in the background.
+    """
     with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGTERM)
     try:
         process.wait(STOP_S)
     except subprocess.TimeoutExpired:

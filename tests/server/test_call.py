@@ -30,7 +30,7 @@ def told(found: Outcome) -> list[JsonObject]:
     return found.notifications("notifications/progress")
 
 
-# -- progress ---------------------------------------------------------------------
+# -- progress -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", REVISIONS)
@@ -93,7 +93,7 @@ async def test_without_rates_everything_is_told(connect: Connect) -> None:
     assert [each["progress"] for each in told(found)] == list(range(1, 301))
 
 
-# -- log messages -------------------------------------------------------------------
+# -- log messages ---------------------------------------------------------------
 
 
 async def heard(client: Client, tool: str = "logs", level: Any = None) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import (
     InvalidParams,
     MethodNotFound,
@@ -16,6 +17,7 @@ from mcp_app.protocol.errors import (
 )
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.server import dispatch
+from mcp_app.server.handlers import HANDLERS
 from tests.serving import Connect
 from tests.wire.validation import wire_validator
 
@@ -58,7 +60,7 @@ async def test_a_handler_that_fails(
     version: str,
 ) -> None:
     client = await connect(version)
-    handlers: Mapping[str, Any] = {**dispatch.HANDLERS, "prompts/list": broken()}
+    handlers: Mapping[str, Any] = {**HANDLERS, "prompts/list": broken()}
     monkeypatch.setattr(dispatch, "HANDLERS", handlers)
     found = await client.request("prompts/list", id=7)
     assert (found.error["code"], found.answer["id"]) == (-32603, 7)
@@ -90,12 +92,12 @@ def test_refusals(version: str) -> None:
         (Unavailable("No."), 503, -32603),
     ):
         found, body = dispatch.refusal(revision, 7, error)
-        message = dispatch.jsonrpc.read(body)
+        message = jsonrpc.read(body)
         assert isinstance(message, dict)
         assert (found, message["error"]["code"], message["id"]) == (status, code, 7)
         assert wire_validator(version).check(message) == []
         _, body = dispatch.refusal(revision, None, error)
-        message = dispatch.jsonrpc.read(body)
+        message = jsonrpc.read(body)
         assert isinstance(message, dict)
         assert ("id" in message) == revision.null_error_id
         assert wire_validator(version).check(message) == []

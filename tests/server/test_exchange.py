@@ -79,8 +79,7 @@ async def test_the_client_is_read_once(exchange: Exchange) -> None:
     assert exchange.client.name == CLIENT["name"]
 
 
-async def test_nothing_lasts_without_user_code(exchange: Exchange) -> None:
-    exchange.lasting()
+async def test_nobody_is_there_to_be_told(exchange: Exchange) -> None:
     exchange.outgoing.send(b"{}")
     assert not exchange.outgoing.streams
 

@@ -56,7 +56,7 @@ def failed(found: Outcome) -> str:
     return found.text
 
 
-# -- forms --------------------------------------------------------------------------
+# -- forms ----------------------------------------------------------------------
 
 ACTIONS: Final[list[tuple[JsonObject, str]]] = [
     ({"action": "accept", "content": {"item": "tea", "count": 2}}, "2 tea"),
@@ -159,7 +159,7 @@ async def test_several_choices(connect: Connect, version: str) -> None:
         assert found.text == "{'sizes': ['s', 'l']}"
 
 
-# -- URLs ---------------------------------------------------------------------------
+# -- URLs -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tool", ["visits", "visits_sync"])
@@ -197,7 +197,7 @@ async def test_urls_that_nobody_is_sent_to(
     assert found.questions == []
 
 
-# -- sampling -----------------------------------------------------------------------
+# -- sampling -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", REVISIONS)
@@ -304,7 +304,7 @@ async def test_samples_that_do_not_fit(connect: Connect) -> None:
         failed(await asked(client, "samples", answering(sampling=answer)))
 
 
-# -- roots --------------------------------------------------------------------------
+# -- roots ----------------------------------------------------------------------
 
 ROOTS: Final[JsonObject] = {
     "roots": [{"uri": "file:///home", "name": "Home"}, {"uri": "file:///tmp"}]
@@ -330,7 +330,7 @@ async def test_roots_that_do_not_fit(connect: Connect, answer: JsonObject) -> No
     failed(await asked(client, "roots", answering(roots=answer)))
 
 
-# -- several at once ----------------------------------------------------------------
+# -- several at once ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", URLS)
@@ -357,7 +357,7 @@ async def test_several_questions_at_once(connect: Connect, version: str) -> None
     assert found.text == "order,places"
 
 
-# -- what a client cannot answer ----------------------------------------------------
+# -- what a client cannot answer ------------------------------------------------
 
 INCAPABLE: Final[list[tuple[str, JsonObject, JsonObject]]] = [
     # tool, capabilities of the client, what is missing
@@ -441,7 +441,7 @@ async def test_a_url_for_one_who_takes_json_alone(connect: Connect) -> None:
     assert elicitation["mode"] == "url"
 
 
-# -- the words of a question ----------------------------------------------------------
+# -- the words of a question ----------------------------------------------------
 
 EVERYBODY: Final = KnownClient(capabilities=EVERYTHING)
 LATEST: Final = REVISIONS[NEWEST]

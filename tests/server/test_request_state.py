@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.server import request_state, round_trip
@@ -186,12 +187,12 @@ def test_another_format_is_refused(
 
 def test_what_is_sealed_is_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(request_state.jsonrpc, "write", lambda value: b"[]")
+        patched.setattr(jsonrpc, "write", lambda value: b"[]")
         text = sealer().seal(STATE, b"", NOW)
     refused(text, bound=b"")
 
 
-# -- through the endpoint -----------------------------------------------------------
+# -- through the endpoint -------------------------------------------------------
 
 
 async def asked(client: Client, arguments: JsonObject) -> str:

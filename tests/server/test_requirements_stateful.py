@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -395,7 +396,8 @@ def client_logger() -> Any:
 
 def test_tracebacks_stay_here(client_logger: logging.Logger) -> None:
     heard = Heard()
-    token = current_call.set(heard)  # type: ignore[arg-type]
+    call = SimpleNamespace(core=heard)
+    token = current_call.set(call)  # type: ignore[arg-type]
     try:
         raise_and_log(client_logger.exception)
     finally:

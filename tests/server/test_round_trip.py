@@ -38,7 +38,7 @@ def refused(found: Outcome) -> JsonObject:
     return found.error
 
 
-# -- keys -------------------------------------------------------------------------
+# -- keys -----------------------------------------------------------------------
 
 
 async def test_keys_of_questions(connect: Connect) -> None:
@@ -98,7 +98,7 @@ async def test_some_answers_of_several(connect: Connect) -> None:
     assert found.text == "order:Accepted,pay:Accepted,words:Sampled,places:list"
 
 
-# -- answers without, and against, the state ------------------------------------------
+# -- answers without, and against, the state ------------------------------------
 
 
 async def test_a_form_may_be_answered_at_once(connect: Connect) -> None:
@@ -183,7 +183,7 @@ async def test_sessions_have_no_retries(connect: Connect) -> None:
     assert found.text == "3"
 
 
-# -- whose state it is -------------------------------------------------------------
+# -- whose state it is ----------------------------------------------------------
 
 
 async def test_state_is_bound(connect: Connect) -> None:
@@ -255,7 +255,7 @@ async def test_state_that_grows_too_large(connect: Connect) -> None:
     assert "400 are allowed" in found.error["message"]
 
 
-# -- steps --------------------------------------------------------------------------
+# -- steps ----------------------------------------------------------------------
 
 
 async def lines(key: str) -> int:
@@ -297,7 +297,7 @@ async def test_a_step_is_a_sync_function(connect: Connect) -> None:
     assert (await counted())["Once"] == 0
 
 
-# -- transactions and deadlines --------------------------------------------------------
+# -- transactions and deadlines -------------------------------------------------
 
 
 @pytest.mark.parametrize("version", ASKING)

@@ -2,79 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Final
+import json
+from typing import Any, Final
 
 import pytest
 
-from mcp_app.protocol.errors import Refused
-from mcp_app.transports.asgi_types import Message
-from mcp_app.transports.bodies import ClientGone, read_body
+from tests.asgi_client import Client, outcome
+from tests.wire.middleware import WireCheck
 
-LIMIT: Final = 10
-
-
-def receiving(
-    *pieces: bytes | None,
-) -> tuple[Callable[[], Awaitable[Message]], list[Message]]:
-    """Return a `receive` and what is left of its messages; None is a disconnect."""
-    messages: list[Message] = [
-        {"type": "http.disconnect"}
-        if piece is None
-        else {"type": "http.request", "body": piece, "more_body": True}
-        for piece in pieces
-    ]
-    if pieces and pieces[-1] is not None:
-        del messages[-1]["more_body"]
-
-    async def receive() -> Message:
-        return messages.pop(0)
-
-    return receive, messages
+LIMIT: Final = 1000
+pytestmark = pytest.mark.parametrize("mcp", [{"LIMITS": {"body": LIMIT}}])
 
 
-WHOLE: Final[list[tuple[list[bytes], bytes]]] = [
-    ([b""], b""),
-    ([b"1234567890"], b"1234567890"),
-    ([b"12345", b"67890"], b"1234567890"),
-    ([b"", b"1", b"", b"2", b""], b"12"),
+def body(size: int) -> bytes:
+    """A notification of that many bytes."""
+    message = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+    return json.dumps(message).encode().ljust(size)
+
+
+def pieces(size: int, *sizes: int) -> list[bytes]:
+    """Cut a notification: the last piece takes what is left."""
+    whole, cut = body(size), []
+    for each in sizes:
+        cut.append(whole[:each])
+        whole = whole[each:]
+    return [*cut, whole]
+
+
+WHOLE: Final[list[list[bytes]]] = [
+    pieces(LIMIT),
+    pieces(LIMIT, 500),
+    pieces(LIMIT, 0, 1, 0, 998, 1),
+    pieces(100, 0, 0, 100),
+]
+ANNOUNCED: Final = [None, str(LIMIT), f"000{LIMIT}", "x", "-1", ""]
+
+
+@pytest.mark.parametrize("announced", ANNOUNCED)
+async def test_read(application: WireCheck, announced: str | None) -> None:
+    client = Client(application)
+    for cut in WHOLE:
+        visit = client.visit("POST", cut, headers={"content-length": announced})
+        assert (await outcome(visit)).status == 202
+        assert visit.unread == 0
+
+
+TOO_LARGE: Final[list[tuple[list[bytes], str | None, int]]] = [
+    # pieces, Content-Length, how many pieces at least are not read
+    (pieces(LIMIT + 1), None, 0),
+    (pieces(LIMIT + 1), "3", 0),
+    (pieces(LIMIT + 1, 500), None, 0),
+    (pieces(3 * LIMIT, LIMIT + 1, 1), None, 2),
+    (pieces(3 * LIMIT, 600, 600, 1), None, 2),
+    (pieces(LIMIT, 1), str(LIMIT + 1), 1),
+    (pieces(LIMIT, 1), "9" * 30, 1),
+    (pieces(LIMIT, 1), "9" * 5000, 1),
 ]
 
 
-@pytest.mark.parametrize(("pieces", "body"), WHOLE)
-@pytest.mark.parametrize("announced", [None, b"10", b"000010", b"x", b"-1", b""])
-async def test_read(pieces: list[bytes], body: bytes, announced: bytes | None) -> None:
-    receive, left = receiving(*pieces)
-    assert await read_body(receive, LIMIT, announced) == body
-    assert left == []
-
-
-TOO_LARGE: Final[list[tuple[list[bytes], bytes | None, int]]] = [
-    # pieces, Content-Length, how many pieces are not read
-    ([b"12345678901"], None, 0),
-    ([b"12345678901"], b"3", 0),
-    ([b"12345", b"678901"], None, 0),
-    ([b"12345678901", b"1", b"2"], None, 2),
-    ([b"123456", b"123456", b"1", b"2"], None, 2),
-    ([b"1"], b"11", 1),
-    ([b"1"], b"9" * 30, 1),
-    ([b"1"], b"9" * 5000, 1),
-]
-
-
-@pytest.mark.parametrize(("pieces", "announced", "unread"), TOO_LARGE)
+@pytest.mark.parametrize(("cut", "announced", "unread"), TOO_LARGE)
 async def test_too_large(
-    pieces: list[bytes], announced: bytes | None, unread: int
+    application: WireCheck, cut: list[bytes], announced: str | None, unread: int
 ) -> None:
-    receive, left = receiving(*pieces)
-    with pytest.raises(Refused, match="10 bytes") as caught:
-        await read_body(receive, LIMIT, announced)
-    assert caught.value.http_status == 413
-    assert len(left) == unread
+    headers: dict[str, Any] = {"content-length": announced}
+    visit = Client(application).visit("POST", cut, headers=headers)
+    found = await outcome(visit)
+    assert found.status == 413
+    assert f"{LIMIT} bytes" in found.error["message"]
+    assert visit.unread >= unread
 
 
-@pytest.mark.parametrize("pieces", [[None], [b"12", None], [b"12", b"34", None]])
-async def test_a_client_that_leaves(pieces: list[bytes | None]) -> None:
-    receive, _ = receiving(*pieces)
-    with pytest.raises(ClientGone):
-        await read_body(receive, LIMIT, b"10")
+@pytest.mark.parametrize("cut", [[], [b"{"], [b"{", b'"jsonrpc"']])
+async def test_a_client_that_leaves(application: WireCheck, cut: list[bytes]) -> None:
+    visit = Client(application).visit("POST", cut, complete=False)
+    await visit.leave()
+    assert (visit.status, visit.raw) == (0, b"")

@@ -28,6 +28,9 @@ EVERYTHING: Final[JsonObject] = {
 }
 
 
+NOTHING: Final[JsonObject] = {"notifications": {}}
+
+
 def list_changed(what: str) -> str:
     return f"notifications/{what}/list_changed"
 
@@ -51,7 +54,7 @@ async def change(client: Client, *what: str) -> None:
     assert (await client.call("changes", what=what)).text == "changed"
 
 
-# -- GET -----------------------------------------------------------------------
+# -- GET ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -113,11 +116,11 @@ async def test_servers_have_lists_of_their_own(
     pages = await connect("2025-11-25", path="/mcp/pages")
     streams = [await client.standing(), await pages.standing()]
     await anotify("tools", server="pages")
-    await process._look_again()
+    await process._looked()
     assert await streams[1].message() is not None
     await streams[0].quiet()
     await anotify("prompts")
-    await process._look_again()
+    await process._looked()
     for stream in streams:
         message = await stream.message()
         assert message is not None
@@ -130,12 +133,12 @@ async def test_a_saved_row_is_a_change(connect: Connect, process: Process) -> No
     stream = await client.standing()
     row = Tool(name="brand_new", config='{"content": [{"type": "text", "text": "!"}]}')
     await writer.run(row.save)
-    await process._look_again()
+    await process._looked()
     message = await stream.message()
     assert message == {"jsonrpc": "2.0", "method": list_changed("tools")}
     assert (await client.call("brand_new")).text == "!"
     await writer.run(row.delete)
-    await process._look_again()
+    await process._looked()
     assert await stream.message() is not None
     assert (await client.call("brand_new")).error["code"] == -32602
     await stream.leave()
@@ -171,7 +174,7 @@ async def test_a_stream_survives_its_request(connect: Connect) -> None:
     await stream.leave()
 
 
-# -- subscriptions/listen ----------------------------------------------------------
+# -- subscriptions/listen -------------------------------------------------------
 
 
 async def test_listen(connect: Connect) -> None:
@@ -267,8 +270,7 @@ async def test_wrong_filters(connect: Connect, params: JsonObject) -> None:
 
 async def test_listen_wants_events(connect: Connect) -> None:
     client = await connect(NEWEST, headers={"accept": "application/json"})
-    params = {"notifications": {}}
-    found = await client.request("subscriptions/listen", params, id=5)
+    found = await client.request("subscriptions/listen", NOTHING, id=5)
     assert (found.status, found.error["code"], found.answer["id"]) == (406, -32600, 5)
 
 
@@ -308,7 +310,7 @@ async def test_a_thread_says_that_something_changed(connect: Connect) -> None:
     await stream.leave()
 
 
-# -- limits ------------------------------------------------------------------------
+# -- limits ---------------------------------------------------------------------
 
 FEW: Final = {"LIMITS": {"streams_per_session": 2, "streams_per_principal": 3}}
 
@@ -344,8 +346,7 @@ async def change_in_private(client: Client) -> None:
 async def test_too_many_streams_of_a_process(connect: Connect) -> None:
     client = await connect(NEWEST)
     stream, _ = await listening(client)
-    params = {"notifications": {}}
-    found = await client.request("subscriptions/listen", params, id=9)
+    found = await client.request("subscriptions/listen", NOTHING, id=9)
     assert (found.status, found.answer["id"]) == (503, 9)
     assert int(found.headers["retry-after"]) > 0
     await stream.leave()
@@ -361,7 +362,7 @@ async def test_counts_can_be_switched_off(connect: Connect) -> None:
         await stream.leave()
 
 
-# -- nothing is left --------------------------------------------------------------
+# -- nothing is left ------------------------------------------------------------
 
 
 async def test_streams_leave_nothing(connect: Connect, process: Process) -> None:

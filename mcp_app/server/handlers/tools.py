@@ -22,7 +22,7 @@ from mcp_app.protocol.errors import (
 )
 from mcp_app.protocol.headers import check_mirrored
 from mcp_app.protocol.jsonrpc import JsonObject, UnserializableValue
-from mcp_app.protocol.schemas import Validator, Violation
+from mcp_app.protocol.schemas import Violation
 from mcp_app.server import call as calls
 from mcp_app.server import parameters
 from mcp_app.server.exchange import End, Exchange
@@ -154,10 +154,9 @@ async def _output(
 
 def _checked(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -> bytes:
     """Encode an output that keeps the tool's promises, else say which one it broke."""
-    validator = entry.output_validator
     try:
-        if validator is not None and not output.is_error:
-            _check_structured(entry, validator, output)
+        if not _surely_fits(entry, output):
+            _check_structured(entry, output)
         encoded = _encoded(exchange, output)
     except UnserializableValue as error:
         return _encoded(exchange, _error(f"The result of {entry.identity}: {error}"))
@@ -170,10 +169,17 @@ def _checked(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -> bytes:
     return encoded
 
 
-def _check_structured(
-    entry: ToolEntry, validator: Validator, output: ToolOutput
-) -> None:
-    structured = output.structured
+def _surely_fits(entry: ToolEntry, output: ToolOutput) -> bool:
+    """Whether an output keeps its promise without having been looked at."""
+    if type(output) is ScalarOutput and type(output.value) is entry.scalar:
+        return True
+    return output.is_error or entry.definition.output_schema is None
+
+
+def _check_structured(entry: ToolEntry, output: ToolOutput) -> None:
+    structured, validator = output.structured, entry.output_validator
+    if validator is None:
+        return
     if structured is None:
         raise ToolError(
             f"{entry.identity} returned no structured content; its output schema"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 import pytest
@@ -27,7 +28,7 @@ async def stored() -> Session:
     return await reader.run(Session.objects.get)
 
 
-# -- initialize ---------------------------------------------------------------------
+# -- initialize -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -35,7 +36,7 @@ async def test_initialize(application: WireCheck, version: str) -> None:
     client = Client(application, version)
     found = await client.sent(client.initialize())
     assert (found.status, found.headers["content-type"]) == (200, "application/json")
-    completions = {} if version == "2024-11-05" else {"completions": {}}
+    completions: JsonObject = {} if version == "2024-11-05" else {"completions": {}}
     assert found.result == {
         "protocolVersion": version,
         "capabilities": {**CAPABILITIES, **completions},
@@ -122,11 +123,12 @@ async def test_initialized_is_remembered(application: WireCheck, version: str) -
     assert not (await stored()).initialized
     await client.notify("notifications/initialized")
     await client.notify("notifications/initialized")
-    await client.request("ping")
-    assert (await stored()).initialized
+    async with asyncio.timeout(2):
+        while not (await stored()).initialized:
+            await asyncio.sleep(0)
 
 
-# -- ping and discover --------------------------------------------------------------
+# -- ping and discover ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -154,7 +156,7 @@ async def test_discover(
     assert ("instructions" in result) == (path == "/mcp/tagged")
 
 
-# -- logging/setLevel -----------------------------------------------------------------
+# -- logging/setLevel -----------------------------------------------------------
 
 
 async def heard(client: Client) -> list[str]:
@@ -181,7 +183,7 @@ async def test_wrong_levels(connect: Connect, level: Any) -> None:
     assert (await stored()).log_level is None
 
 
-# -- every method of every revision ----------------------------------------------------
+# -- every method of every revision ---------------------------------------------
 
 PARAMS: Final[dict[str, JsonObject]] = {
     "tools/call": {"name": "drill_add", "arguments": {"a": 1, "b": 2}},

@@ -42,7 +42,7 @@ async def listed(client: Client, method: str = "tools/list") -> dict[str, JsonOb
     return {each["name"]: each for page in await pages(client, method) for each in page}
 
 
-# -- order and pages ----------------------------------------------------------------
+# -- order and pages ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", REVISIONS)
@@ -81,7 +81,7 @@ async def test_pages_of_the_fixtures(connect: Connect) -> None:
     assert len(everything) == len(set(everything)) > 100
 
 
-# -- cursors ------------------------------------------------------------------------
+# -- cursors --------------------------------------------------------------------
 
 
 async def first_cursor(client: Client, method: str = "tools/list") -> str:
@@ -173,7 +173,7 @@ async def test_keys_are_rotated(connect: Connect, process: Process) -> None:
     assert (await client.request("tools/list", params)).error["code"] == -32602
 
 
-# -- what is hidden -----------------------------------------------------------------
+# -- what is hidden -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", REVISIONS)
@@ -212,7 +212,7 @@ async def test_the_cursor_of_somebody_else_shows_nothing_more(
     assert "secret_too" not in {each["name"] for each in result["tools"]}
 
 
-# -- what a list shows ----------------------------------------------------------------
+# -- what a list shows ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", REVISIONS)
@@ -276,7 +276,7 @@ async def test_schemas_arrive_as_they_are(connect: Connect, version: str) -> Non
     assert ("outputSchema" in tools["drill_add"]) == client.revision.structured_content
 
 
-# -- caching --------------------------------------------------------------------------
+# -- caching --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

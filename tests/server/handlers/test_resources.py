@@ -86,7 +86,8 @@ def encoded(text: str) -> str:
 @pytest.mark.parametrize("version", REVISIONS)
 async def test_wrong_params(connect: Connect, version: str) -> None:
     client = await connect(version)
-    for uri in (None, 7, [], "a:" + "b" * 4095):
+    wrong: list[Any] = [None, 7, [], "a:" + "b" * 4095]
+    for uri in wrong:
         found = await client.request("resources/read", {"uri": uri})
         assert (found.status, found.error["code"]) == (200, -32602)
         assert "params.uri" in found.error["message"]

@@ -39,7 +39,7 @@ def violations(found: Outcome) -> set[tuple[str, str]]:
     return set(re.findall(r"^- (\S+) \((\w+)\): .", failed(found), re.MULTILINE))
 
 
-# -- what is called ---------------------------------------------------------------
+# -- what is called -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", REVISIONS)
@@ -100,7 +100,7 @@ async def test_unknown_tools(connect: Connect, name: str) -> None:
     assert found.error == {"code": -32602, "message": f"Unknown tool: {name}"}
 
 
-# -- arguments --------------------------------------------------------------------
+# -- arguments ------------------------------------------------------------------
 
 WRONG_ARGUMENTS: Final[list[tuple[str, JsonObject, set[tuple[str, str]]]]] = [
     ("drill_add", {}, {("$", "required")}),
@@ -223,7 +223,8 @@ def test_what_is_read() -> None:
         "number",
         "unknown",
     }
-    for odd in (True, {}, {"properties": []}):
+    odd_schemas: list[object] = [True, {}, {"properties": []}]
+    for odd in odd_schemas:
         assert read_strings(odd, given) == given
 
 
@@ -236,7 +237,7 @@ async def test_arguments_that_pass_the_schema_alone(connect: Connect) -> None:
     assert violations(await older.call("dated", day="2026-02-30"))
 
 
-# -- content ----------------------------------------------------------------------
+# -- content --------------------------------------------------------------------
 
 ENCODED: Final = base64.b64encode(BYTES).decode()
 
@@ -345,7 +346,7 @@ async def test_the_largest_result(connect: Connect, version: str) -> None:
     assert re.search(r"\d{4} of 1000 bytes", told)
 
 
-# -- failures ---------------------------------------------------------------------
+# -- failures -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tool", ["fails", "fails_sync"])
@@ -394,7 +395,7 @@ async def test_what_the_client_cannot(connect: Connect, version: str) -> None:
     found = await client.call("fails", kind="cannot")
     if client.revision.stateless:
         assert (found.status, found.error["code"]) == (400, -32021)
-        required = {"extensions": {"kettle": {}}}
+        required: JsonObject = {"extensions": {"kettle": {}}}
         assert found.error["data"] == {"requiredCapabilities": required}
     else:
         assert failed(found) == "A kettle is needed."

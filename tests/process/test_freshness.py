@@ -1,0 +1,215 @@
+"""The gate: who is answered from the caches, and how often the database is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+import pytest
+from django.db import DatabaseError, OperationalError
+
+from mcp_app.process import freshness
+from mcp_app.process.freshness import FRESHNESS, Gate
+from mcp_app.protocol.errors import Unavailable
+
+
+class Database:
+    """What is checked: it counts, it may wait, and it may be away."""
+
+    def __init__(self) -> None:
+        self.checks = 0
+        self.error: Exception | None = None
+        self.answers = asyncio.Event()
+        self.answers.set()
+        self.began = asyncio.Event()
+
+    async def check(self) -> None:
+        self.checks += 1
+        self.began.set()
+        await self.answers.wait()
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture
+async def database() -> Database:
+    return Database()
+
+
+@pytest.fixture
+def gate(database: Database) -> Gate:
+    return Gate(database.check)
+
+
+def now() -> float:
+    return time.monotonic()
+
+
+async def test_the_first_request_waits_for_a_check(
+    gate: Gate, database: Database
+) -> None:
+    arrived = now()
+    assert not gate.fresh(arrived)
+    await gate.wait(arrived)
+    assert gate.fresh(arrived)
+    assert database.checks == 1
+
+
+async def test_requests_that_come_soon_are_served_without_a_statement(
+    gate: Gate, database: Database
+) -> None:
+    await gate.wait(now())
+    for later in (0, 0.1, 0.9 * FRESHNESS):
+        await gate.wait(now() + later)
+    assert database.checks == 1
+    assert not gate.fresh(now() + FRESHNESS)
+    await gate.wait(now() + FRESHNESS)
+    assert database.checks == 2
+
+
+async def test_requests_that_come_together_share_a_check(
+    gate: Gate, database: Database
+) -> None:
+    database.answers.clear()
+    waiting = [asyncio.ensure_future(gate.wait(now())) for _ in range(50)]
+    await database.began.wait()
+    assert not any(each.done() for each in waiting)
+    database.answers.set()
+    await asyncio.gather(*waiting)
+    assert database.checks == 1
+
+
+async def test_a_slow_check_serves_those_who_came_before_it_began(
+    gate: Gate, database: Database
+) -> None:
+    arrived = now()
+    database.answers.clear()
+    waiting = asyncio.ensure_future(gate.wait(arrived))
+    await database.began.wait()
+    await asyncio.sleep(0.05)
+    database.answers.set()
+    await waiting
+    assert database.checks == 1
+
+
+async def test_looking_wants_a_check_from_now_on(
+    gate: Gate, database: Database
+) -> None:
+    await gate.wait(now())
+    await gate.look()
+    assert database.checks == 2
+
+
+async def test_looking_while_a_check_runs_begins_another(
+    gate: Gate, database: Database
+) -> None:
+    database.answers.clear()
+    waiting = asyncio.ensure_future(gate.wait(now()))
+    await database.began.wait()
+    looking = asyncio.ensure_future(gate.look())
+    await asyncio.sleep(0)
+    database.answers.set()
+    await asyncio.gather(waiting, looking)
+    assert database.checks == 2
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OperationalError("gone"), DatabaseError("no table"), Unavailable("gone")],
+)
+async def test_a_database_that_is_away(
+    gate: Gate, database: Database, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    database.error = error
+    with (
+        caplog.at_level(logging.WARNING, "mcp_app.process"),
+        pytest.raises(Unavailable) as raised,
+    ):
+        await gate.wait(now())
+    assert raised.value.http_status == 503
+    assert 5 <= int(raised.value.headers["Retry-After"]) <= 15
+    (record,) = caplog.records
+    assert "A check of the database failed" in record.message
+
+
+async def test_the_log_names_the_cause(
+    gate: Gate, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    database.error = Unavailable("The database cannot be reached.")
+    database.error.__cause__ = OperationalError("connection refused")
+    with caplog.at_level(logging.WARNING), pytest.raises(Unavailable):
+        await gate.wait(now())
+    assert "connection refused" in caplog.text
+
+
+async def test_an_outage_is_not_asked_about_by_every_request(
+    gate: Gate, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freshness, "RETRY", 0.1)
+    database.error = OperationalError("gone")
+    for _ in range(20):
+        with pytest.raises(Unavailable):
+            await gate.wait(now())
+    assert database.checks == 1
+    await asyncio.sleep(0.11)
+    with pytest.raises(Unavailable):
+        await gate.wait(now())
+    assert database.checks == 2
+
+
+async def test_recovery(
+    gate: Gate, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freshness, "RETRY", 0.02)
+    database.error = OperationalError("gone")
+    with pytest.raises(Unavailable):
+        await gate.wait(now())
+    database.error = None
+    await asyncio.sleep(0.03)
+    await gate.wait(now())
+    assert database.checks == 2
+
+
+async def test_all_who_wait_for_a_check_that_fails_are_refused(
+    gate: Gate, database: Database
+) -> None:
+    database.error = OperationalError("gone")
+    database.answers.clear()
+    waiting = [asyncio.ensure_future(gate.wait(now())) for _ in range(5)]
+    await database.began.wait()
+    database.answers.set()
+    found = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(each) for each in found] == [Unavailable] * 5
+    assert database.checks == 1
+
+
+async def test_a_check_that_hangs_is_given_up(
+    gate: Gate, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freshness, "TIMEOUT", 0.02)
+    database.answers.clear()
+    with pytest.raises(Unavailable):
+        await gate.wait(now())
+
+
+async def test_a_client_that_leaves_does_not_end_the_check_of_others(
+    gate: Gate, database: Database
+) -> None:
+    database.answers.clear()
+    leaves = asyncio.ensure_future(gate.wait(now()))
+    stays = asyncio.ensure_future(gate.wait(now()))
+    await database.began.wait()
+    leaves.cancel()
+    await asyncio.sleep(0)
+    database.answers.set()
+    await stays
+    assert database.checks == 1
+
+
+async def test_what_is_no_outage_is_told_as_it_is(
+    gate: Gate, database: Database
+) -> None:
+    database.error = LookupError("a fault of ours")
+    with pytest.raises(LookupError):
+        await gate.wait(now())

@@ -1,0 +1,546 @@
+"""The process: what its requests share, and how it learns of changes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import pytest
+from asgiref.sync import SyncToAsync
+from django.conf import settings as site
+from django.db import connection, connections, transaction
+
+import mcp_app
+from mcp_app.models import Change, Tool
+from mcp_app.pools.database import writer
+from mcp_app.process import freshness, runtime
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.errors import Unavailable
+from mcp_app.wakeup import news
+from tests.asgi_client import Client, Visit
+from tests.drill.running import OWN, ROOT
+from tests.scripting import STATEFUL, STATELESS
+from tests.serving import Connect
+from tests.statements import counted, failing
+
+pytestmark = pytest.mark.databases
+
+URI: Final = "test://static-text"
+OTHER_URI: Final = "test://static-binary"
+TOOLS: Final = "notifications/tools/list_changed"
+UPDATED: Final = "notifications/resources/updated"
+
+
+@pytest.fixture
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A moment is as good as a second."""
+    monkeypatch.setattr(freshness, "FRESHNESS", 0.02)
+    monkeypatch.setattr(freshness, "RETRY", 0.01)
+
+
+async def a_moment() -> None:
+    await asyncio.sleep(0.03)
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    """Close the connections of what async code of these tests calls."""
+    yield
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+
+
+@pytest.fixture
+async def tool(served_rows: None) -> AsyncIterator[str]:
+    """The name of a tool that the test writes; its row goes with the test."""
+    name = f"tool_{uuid4().hex[:8]}"
+    yield name
+    await writer.run(Tool.objects.filter(name=name).delete)
+
+
+def row(name: str, text: str) -> Tool:
+    config = f'{{"content": [{{"type": "text", "text": "{text}"}}]}}'
+    return Tool(name=name, kind="text", config=config)
+
+
+async def said(client: Client, tool: str) -> str | None:
+    """Return what a tool says, None where there is none."""
+    outcome = await client.call(tool)
+    return outcome.text if "result" in outcome.answer else None
+
+
+# -- statements --------------------------------------------------------------------
+
+
+async def test_calls_cost_no_statements(connect: Connect, process: Process) -> None:
+    client = await connect(STATEFUL)
+    await process.gate.look()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    async with counted() as told:
+        for _ in range(30):
+            await client.call("drill_add", a=1, b=1)
+            await client.call("drill_add_sync", a=1, b=1)
+            await client.request("tools/list")
+            await client.request("prompts/list")
+            await client.request("resources/read", {"uri": URI})
+    # One check a second, and one statement a check.
+    asked = [each for each in told if "FROM" in each]
+    assert len(asked) <= 1 + (loop.time() - began) / freshness.FRESHNESS
+
+
+async def test_a_check_that_finds_nothing_is_one_statement(
+    connect: Connect, process: Process
+) -> None:
+    await connect(STATELESS)
+    await process.gate.look()
+    async with counted() as told:
+        await process.gate.look()
+    # Databases want to be told things when they are connected to.
+    (statement,) = (each for each in told if "FROM" in each)
+    assert "COUNT" in statement
+
+
+# -- what is saved is live -----------------------------------------------------------
+
+
+@pytest.mark.usefixtures("quickly")
+async def test_a_saved_row_is_live_after_a_moment(connect: Connect, tool: str) -> None:
+    client = await connect(STATELESS)
+    rows = Tool.objects.filter(name=tool)
+    changes: list[tuple[Callable[[], object], str | None]] = [
+        (row(tool, "one").save, "one"),
+        (lambda: _edit(tool, "two"), "two"),
+        (lambda: rows.update(config=row(tool, "three").config), "three"),
+        (lambda: rows.update(enabled=False), None),
+        (rows.delete, None),
+        (lambda: Tool.objects.bulk_create([row(tool, "four")]), "four"),
+    ]
+    assert await said(client, tool) is None
+    for change, text in changes:
+        await writer.run(change)
+        await a_moment()
+        assert await said(client, tool) == text
+
+
+def _edit(name: str, text: str) -> None:
+    edited = Tool.objects.get(name=name)
+    edited.config = row(name, text).config
+    edited.save()
+
+
+def _write(name: str, text: str) -> None:
+    Tool.objects.filter(name=name).delete()
+    row(name, text).save()
+
+
+@pytest.mark.usefixtures("quickly")
+async def test_a_change_in_a_transaction_is_live_with_its_commit(
+    connect: Connect, tool: str
+) -> None:
+    client = await connect(STATELESS)
+
+    def rolled_back() -> None:
+        with transaction.atomic():
+            row(tool, "never").save()
+            transaction.set_rollback(True)
+
+    await writer.run(rolled_back)
+    await a_moment()
+    assert await said(client, tool) is None
+
+
+@pytest.mark.usefixtures("quickly")
+async def test_a_row_that_cannot_be_served_is_left_out_and_logged(
+    connect: Connect, tool: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await connect(STATELESS)
+    await writer.run(row(tool, "well").save)
+    await a_moment()
+    assert await said(client, tool) == "well"
+    for column, value in (
+        ("kind", "unheard_of"),
+        ("config", '{"content": [{"type": "hologram"}]}'),
+        ("icons", "[7]"),
+    ):
+        caplog.clear()
+        await writer.run(lambda: _write(tool, "well"))
+        rows = Tool.objects.filter(name=tool)
+        with caplog.at_level(logging.WARNING):
+            await writer.run(lambda rows=rows, c=column, v=value: _spoil(rows, c, v))
+            await a_moment()
+            assert await said(client, tool) is None, column
+        assert "left out" in caplog.text
+        assert (await client.call("drill_add", a=20, b=22)).text == "42"
+
+
+def _spoil(rows: Any, column: str, value: str) -> None:
+    """Write what no form would let through."""
+    table = connection.ops.quote_name(rows.model._meta.db_table)
+    name = rows.get().name
+    with connection.cursor() as cursor:
+        statement = f"UPDATE {table} SET {column} = %s WHERE name = %s"  # noqa: S608
+        cursor.execute(statement, [value, name])
+    Change.objects.record("tool")
+
+
+# -- outages ------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("quickly")
+async def test_a_load_that_fails_loses_no_change(connect: Connect, tool: str) -> None:
+    client = await connect(STATELESS)
+    await writer.run(row(tool, "here").save)
+    await a_moment()
+    async with failing("mcp_app_tool") as failed:
+        refused = await client.call(tool)
+    assert failed
+    assert refused.status == 503
+    assert int(refused.headers["retry-after"]) >= 5
+    await a_moment()
+    assert await said(client, tool) == "here"
+
+
+@contextmanager
+def away() -> Iterator[None]:
+    """Let the database be away for those who connect anew."""
+    if connection.vendor == "sqlite":
+        yield from _moved(Path(connection.settings_dict["NAME"]))
+        return
+    settings = connections.settings["default"]
+    port = settings["PORT"]
+    # Nobody listens there.
+    settings["PORT"] = "1"
+    try:
+        yield
+    finally:
+        settings["PORT"] = port
+
+
+def _moved(file: Path) -> Iterator[None]:
+    hidden = file.with_suffix(".hidden")
+    file.rename(hidden)
+    file.mkdir()
+    try:
+        yield
+    finally:
+        file.rmdir()
+        hidden.rename(file)
+
+
+@pytest.mark.usefixtures("quickly")
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+async def test_a_database_that_is_away_and_comes_back(
+    connect: Connect, version: str, process: Process
+) -> None:
+    client = await connect(version)
+    await process.gate.look()
+    with away():
+        await a_moment()
+        refused = await client.call("drill_add", a=1, b=1)
+        opening = await client.sent(client.initialize(), {"mcp-session-id": None})
+    for each in (refused, opening):
+        assert each.status == 503
+        assert 5 <= int(each.headers["retry-after"]) <= 15
+    await a_moment()
+    assert (await client.call("drill_add", a=20, b=22)).text == "42"
+
+
+async def test_a_session_is_not_unknown_because_the_database_is_away(
+    connect: Connect, process: Process
+) -> None:
+    """Clients throw sessions away on 404."""
+    client = await connect(STATEFUL)
+    await process.gate.look()
+    process.sessions._kept.clear()
+    with away():
+        refused = await client.call("drill_add", a=1, b=1)
+        opening = await client.sent(client.initialize(), {"mcp-session-id": None})
+    for each in (refused, opening):
+        assert each.status == 503
+        assert "retry-after" in each.headers
+    assert (await client.call("drill_add", a=20, b=22)).text == "42"
+
+
+@pytest.mark.usefixtures("quickly")
+async def test_a_stream_lives_through_an_outage(
+    connect: Connect, process: Process
+) -> None:
+    client = await connect(STATELESS)
+    stream = await listening(client, toolsListChanged=True)
+    with away():
+        await process._looked()
+    await writer.run(mcp_app.notify, "tools")
+    await process.gate.look()
+    assert await told(stream) == TOOLS
+    await stream.leave()
+
+
+# -- what is told -------------------------------------------------------------------
+
+
+async def listening(client: Client, **notifications: Any) -> Visit:
+    """Open a listen stream, and take its acknowledgement."""
+    visit = client.begin("subscriptions/listen", {"notifications": notifications})
+    acknowledged = await (await visit.begun()).message()
+    assert acknowledged is not None
+    return visit
+
+
+async def told(stream: Visit) -> str:
+    message = await stream.message()
+    assert message is not None
+    method: str = message["method"]
+    return method
+
+
+async def test_notifying_in_a_transaction_reaches_every_stream_of_both_eras(
+    connect: Connect, process: Process
+) -> None:
+    new, old = await connect(STATELESS), await connect(STATEFUL)
+    listen = await listening(new, promptsListChanged=True, resourceSubscriptions=[URI])
+    assert (await old.request("resources/subscribe", {"uri": URI})).status == 200
+    standing = await old.standing()
+
+    def change(*, keep: bool) -> None:
+        with transaction.atomic():
+            mcp_app.notify("prompts")
+            mcp_app.changed(URI)
+            mcp_app.changed(OTHER_URI)
+            transaction.set_rollback(not keep)
+
+    await writer.run(lambda: change(keep=False))
+    await process.gate.look()
+    await listen.quiet()
+    await standing.quiet()
+
+    await writer.run(lambda: change(keep=True))
+    await process.gate.look()
+    for stream in (listen, standing):
+        found = {await told(stream), await told(stream)}
+        assert found == {"notifications/prompts/list_changed", UPDATED}
+        await stream.quiet()
+        await stream.leave()
+
+
+async def test_async_callers(connect: Connect, process: Process) -> None:
+    client = await connect(STATELESS)
+    listen = await listening(client, toolsListChanged=True, resourceSubscriptions=[URI])
+    await mcp_app.anotify("tools", "default")
+    await mcp_app.achanged(URI)
+    await mcp_app.anotify("tools", "another")
+    await process.gate.look()
+    assert {await told(listen), await told(listen)} == {TOOLS, UPDATED}
+    await listen.quiet()
+    await listen.leave()
+
+
+async def test_a_stream_hears_of_its_own_server_only(
+    connect: Connect, process: Process
+) -> None:
+    here = await listening(await connect(STATELESS), toolsListChanged=True)
+    there = await listening(
+        await connect(STATELESS, path="/mcp/pages"), toolsListChanged=True
+    )
+    await writer.run(mcp_app.notify, "tools", "pages")
+    await process.gate.look()
+    assert await told(there) == TOOLS
+    await here.quiet()
+    for each in (here, there):
+        await each.leave()
+
+
+async def test_each_change_of_many_is_told_once(
+    connect: Connect, process: Process
+) -> None:
+    client = await connect(STATELESS)
+    listen = await listening(client, toolsListChanged=True, resourceSubscriptions=[URI])
+    for _ in range(5):
+        await writer.run(mcp_app.notify, "tools")
+        await writer.run(mcp_app.changed, URI)
+    await process.gate.look()
+    assert {await told(listen), await told(listen)} == {TOOLS, UPDATED}
+    await listen.quiet()
+    await listen.leave()
+
+
+async def test_more_changes_than_can_be_read_change_everything(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(news, "MOST_ROWS", 10)
+    client, old = await connect(STATELESS), await connect(STATEFUL)
+    listen = await listening(client, toolsListChanged=True, resourceSubscriptions=[URI])
+    await old.request("resources/subscribe", {"uri": URI})
+    standing = await old.standing()
+
+    def many() -> None:
+        for number in range(11):
+            mcp_app.changed(f"test://nobody/watches/{number}")
+
+    await writer.run(many)
+    await process.gate.look()
+    assert {await told(listen), await told(listen)} == {TOOLS, UPDATED}
+    found = [await told(standing) for _ in range(4)]
+    assert found.count(UPDATED) == 1
+    for each in (listen, standing):
+        await each.quiet()
+        await each.leave()
+
+
+async def test_a_change_that_was_committed_late_is_told(
+    connect: Connect, process: Process
+) -> None:
+    """Its id was drawn before that of a change which has been seen."""
+    client = await connect(STATELESS)
+    listen = await listening(client, resourceSubscriptions=[URI])
+
+    def drawn() -> int:
+        """Return an id that a transaction has drawn and not used yet."""
+        change = Change(kind="uri", ref="", created_ms=2**42)
+        change.save()
+        number = change.pk
+        change.delete()
+        return number
+
+    def commit(number: int) -> None:
+        ref = sha256(URI.encode()).hexdigest()
+        Change(id=number, kind="uri", ref=ref, created_ms=2**42).save(force_insert=True)
+
+    number = await writer.run(drawn)
+    await writer.run(mcp_app.changed, OTHER_URI)
+    await process.gate.look()
+    await listen.quiet()
+    await writer.run(commit, number)
+    await process.gate.look()
+    assert await told(listen) == UPDATED
+    await listen.leave()
+
+
+async def test_only_the_newest_standing_stream_of_a_session_is_told_everything(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(news, "MOST_ROWS", 0)
+    client = await connect(STATEFUL)
+    older, newer = await client.standing(), await client.standing()
+    await writer.run(mcp_app.changed, "test://nobody/watches/it")
+    await process.gate.look()
+    assert [await told(newer) for _ in range(3)]
+    await older.quiet()
+    for each in (older, newer):
+        await each.leave()
+
+
+async def test_a_change_that_a_call_tells_is_told_at_once(
+    connect: Connect, process: Process
+) -> None:
+    client = await connect(STATELESS)
+    listen = await listening(client, resourceSubscriptions=[URI])
+    await client.call("drill_touch", uri=URI)
+    assert await told(listen) == UPDATED
+    await listen.leave()
+
+
+async def test_a_change_that_cannot_be_written_is_logged(
+    connect: Connect, process: Process, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await connect(STATELESS)
+    await process.gate.look()
+    with caplog.at_level(logging.WARNING, "mcp_app.process"), away():
+        assert (await client.call("drill_touch", uri=URI)).status == 200
+        while "Something beside the requests failed" not in caplog.text:
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"heartbeat": 1}}])
+async def test_streams_and_calls_have_heartbeats_and_look_for_changes(
+    connect: Connect, process: Process
+) -> None:
+    client = await connect(STATELESS)
+    listen = await listening(client, toolsListChanged=True)
+    call = client.begin(
+        "tools/call", {"name": "drill_sleep", "arguments": {"seconds": 60}}
+    )
+    await listen.comment()
+    await call.comment()
+    await writer.run(mcp_app.notify, "tools")
+    # Nobody asks for a check: the process looks by itself, each second.
+    assert await told(listen) == TOOLS
+    for each in (listen, call):
+        await each.leave()
+    assert process._heartbeat is not None
+
+
+# -- one process per loop -----------------------------------------------------------
+
+
+def test_each_loop_has_a_process_of_its_own() -> None:
+    async def current() -> Process:
+        assert runtime.process() is runtime.process()
+        return runtime.process()
+
+    first, second = asyncio.run(current()), asyncio.run(current())
+    assert first is not second
+    runtime._current = None
+
+
+async def test_a_stopping_process_takes_nothing_new(
+    connect: Connect, process: Process
+) -> None:
+    client = await connect(STATELESS)
+    process.stopping = True
+    refused = await client.call("drill_add", a=1, b=1)
+    assert refused.status == 503
+    assert 2 <= int(refused.headers["retry-after"]) <= 5
+    with pytest.raises(Unavailable):
+        process.listen(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("keys", "secrets"),
+    [
+        ({}, [site.SECRET_KEY]),
+        ({"STATE_KEYS": ["a" * 32, "b" * 32]}, ["a" * 32, "b" * 32]),
+    ],
+)
+async def test_keys(settings: Any, keys: dict[str, Any], secrets: list[str]) -> None:
+    settings.MCP = keys
+    assert runtime._secrets() == secrets
+
+
+async def test_older_keys_of_the_site_still_open_what_they_sealed(
+    settings: Any,
+) -> None:
+    settings.MCP = {}
+    settings.SECRET_KEY_FALLBACKS = ["older"]
+    assert runtime._secrets() == [site.SECRET_KEY, "older"]
+
+
+def test_a_fork_after_the_first_request(tmp_path: Path) -> None:
+    finished = subprocess.run(
+        [sys.executable, "-m", "tests.process.forking"],
+        cwd=ROOT,
+        env={
+            **{name: value for name, value in os.environ.items() if name not in OWN},
+            "DATABASE_URL": f"sqlite:///{tmp_path}/db.sqlite3",
+            "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.splitlines() == [
+        "parent: 42 42 200",
+        "child: 42 42 200",
+        "child ended with 0",
+        "parent: 42 42 200",
+    ]

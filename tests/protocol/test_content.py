@@ -1,0 +1,223 @@
+"""Content blocks on the wire of each revision, held against its schema."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Final
+
+import pytest
+
+from mcp_app.protocol.content import (
+    Annotations,
+    Audio,
+    Block,
+    EmbeddedResource,
+    Icon,
+    Image,
+    ResourceContents,
+    ResourceLink,
+    Text,
+    ToolResult,
+    ToolUse,
+    block_to_wire,
+    sampling_block_to_wire,
+)
+from mcp_app.protocol.revisions import REVISIONS, Revision
+from tests.wire.validation import wire_validator
+
+BYTES: Final = b"\x00\xff"
+ENCODED: Final = base64.b64encode(BYTES).decode()
+NOTED: Final = Annotations(
+    audience=["user", "assistant"], priority=0, last_modified="2026-01-02T03:04:05Z"
+)
+ICON: Final = Icon(src="https://example.org/i.png", sizes=["48x48"], theme="light")
+META: Final = {"example.org/a": {"b": [1]}}
+
+BLOCKS: Final[list[Block]] = [
+    Text(""),
+    Text("a\0💥", annotations=NOTED, meta=META),
+    Image(BYTES, "image/png", annotations=NOTED, meta=META),
+    Audio(BYTES, "audio/wav"),
+    ResourceLink(
+        "a:b",
+        "c",
+        title="T",
+        description="D",
+        mime_type="text/plain",
+        size=0,
+        icons=[ICON],
+        annotations=NOTED,
+        meta=META,
+    ),
+    ResourceLink("a:b", "c"),
+    EmbeddedResource(ResourceContents(uri="a:b", text="")),
+    EmbeddedResource(
+        ResourceContents(uri="a:b", blob=BYTES, mime_type="image/png", meta=META),
+        annotations=NOTED,
+        meta=META,
+    ),
+]
+
+
+@pytest.fixture(params=REVISIONS.values(), ids=lambda revision: revision.version)
+def revision(request: pytest.FixtureRequest) -> Revision:
+    found: Revision = request.param
+    return found
+
+
+def judged(revision: Revision, content: list[dict[str, Any]]) -> list[str]:
+    """Hold blocks against the schema of the revision, in a tool's result."""
+    result: dict[str, Any] = {"content": content}
+    if revision.result_type:
+        result["resultType"] = "complete"
+    message = {"jsonrpc": "2.0", "id": 1, "result": result}
+    return wire_validator(revision.version).check(message, method="tools/call")
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: type(block).__name__)
+def test_blocks_fit_the_schema(revision: Revision, block: Block) -> None:
+    wire = block_to_wire(block, revision)
+    assert judged(revision, [wire]) == []
+    known = block.type in revision.content
+    assert wire["type"] == (block.type if known else "text")
+    if not known:
+        assert wire["text"] == block.as_text()
+    assert ("annotations" in wire) == (block.annotations is not None)
+    said = block.meta is not None and "_meta" in revision.fields["block"]
+    assert wire.get("_meta") == (META if said else None)
+
+
+def test_annotations_of_each_revision(revision: Revision) -> None:
+    wire = block_to_wire(Text("a", annotations=NOTED), revision)
+    expected = {"audience": ["user", "assistant"], "priority": 0}
+    if revision.version >= "2025-06-18":
+        expected["lastModified"] = "2026-01-02T03:04:05Z"
+    assert wire["annotations"] == expected
+
+
+def test_what_media_becomes_where_it_is_unknown() -> None:
+    wire = block_to_wire(Audio(BYTES, "audio/wav"), REVISIONS["2024-11-05"])
+    assert wire == {"type": "text", "text": f"data:audio/wav;base64,{ENCODED}"}
+
+
+LINKS: Final = [
+    (ResourceLink("a:b", "c"), "c <a:b>"),
+    (ResourceLink("a:b", "c", title="T"), "T <a:b>"),
+    (ResourceLink("a:b", "c", description="D"), "c <a:b>: D"),
+]
+
+
+@pytest.mark.parametrize(("link", "text"), LINKS)
+def test_what_a_link_becomes_where_it_is_unknown(link: ResourceLink, text: str) -> None:
+    wire = block_to_wire(link, REVISIONS["2025-03-26"])
+    assert wire == {"type": "text", "text": text}
+
+
+def test_icons_of_a_link(revision: Revision) -> None:
+    wire = block_to_wire(ResourceLink("a:b", "c", icons=[ICON]), revision)
+    if revision.version >= "2025-11-25":
+        assert wire["icons"] == [ICON.to_wire()]
+    else:
+        assert "icons" not in wire
+
+
+def test_contents(revision: Revision) -> None:
+    text = ResourceContents(uri="a:b", text="", meta=META).to_wire(revision)
+    blob = ResourceContents(uri="a:b", blob=b"", mime_type="a/b").to_wire(revision)
+    known = revision.version >= "2025-06-18"
+    assert text == {"uri": "a:b", "text": "", **({"_meta": META} if known else {})}
+    assert blob == {"uri": "a:b", "blob": "", "mimeType": "a/b"}
+
+
+@pytest.mark.parametrize("given", [{}, {"text": "a", "blob": b"b"}])
+def test_contents_are_one_of_two(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="either text or blob"):
+        ResourceContents(uri="a:b", **given)
+
+
+# -- sampling -------------------------------------------------------------------
+
+SAMPLED: Final[list[tuple[Block, dict[str, Any]]]] = [
+    (Text("a"), {"type": "text", "text": "a"}),
+    (
+        Image(BYTES, "image/png"),
+        {"type": "image", "data": ENCODED, "mimeType": "image/png"},
+    ),
+    (
+        ToolUse("1", "find", {"a": 1}),
+        {"type": "tool_use", "id": "1", "name": "find", "input": {"a": 1}},
+    ),
+    (
+        ToolResult("1", [Text("a"), Audio(BYTES, "audio/wav")], {"b": 2}, True),
+        {
+            "type": "tool_result",
+            "toolUseId": "1",
+            "content": [
+                {"type": "text", "text": "a"},
+                {"type": "audio", "data": ENCODED, "mimeType": "audio/wav"},
+            ],
+            "structuredContent": {"b": 2},
+            "isError": True,
+        },
+    ),
+    (ToolResult("1", []), {"type": "tool_result", "toolUseId": "1", "content": []}),
+]
+
+
+@pytest.mark.parametrize(("block", "wire"), SAMPLED)
+def test_blocks_of_sampling(
+    revision: Revision, block: Block, wire: dict[str, Any]
+) -> None:
+    found = sampling_block_to_wire(block, revision)
+    if block.type in revision.sampling_content:
+        assert found == wire
+    else:
+        assert found == {"type": "text", "text": block.as_text()}
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        (EmbeddedResource(ResourceContents(uri="a:b", text="said")), "said"),
+        (EmbeddedResource(ResourceContents(uri="a:b", blob=BYTES)), "<a:b>"),
+        (ResourceLink("a:b", "c"), "c <a:b>"),
+        (ToolUse("1", "find", {}), "[tool use 1: find]"),
+        (ToolResult("1", [Text("a"), Text("b")]), "[tool result 1]\na\nb"),
+    ],
+)
+def test_what_no_conversation_has_is_said(block: Block, text: str) -> None:
+    found = sampling_block_to_wire(block, REVISIONS["2025-06-18"])
+    assert found == {"type": "text", "text": text}
+
+
+def test_a_block_has_a_type() -> None:
+    for method in ("members", "as_text"):
+        with pytest.raises(TypeError, match="Block is abstract"):
+            getattr(Block(), method)()
+
+
+# -- icons and annotations ------------------------------------------------------
+
+
+def test_only_what_is_there_is_shown() -> None:
+    assert Icon(src="data:image/png;base64,AAE=").to_wire() == {
+        "src": "data:image/png;base64,AAE="
+    }
+    assert ICON.to_wire() == {
+        "src": "https://example.org/i.png",
+        "sizes": ["48x48"],
+        "theme": "light",
+    }
+    assert Annotations().to_wire() == {}
+    assert Annotations(audience=[], priority=0).to_wire() == {
+        "audience": [],
+        "priority": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    "src", ["", "http://example.org", "javascript:1", "data:text/"]
+)
+def test_icons_that_clients_refuse(src: str) -> None:
+    with pytest.raises(ValueError, match="icon"):
+        Icon(src=src)

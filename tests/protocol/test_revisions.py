@@ -1,0 +1,169 @@
+"""The five revisions against their official schemas: what each knows, and no more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from mcp_app.protocol.revisions import (
+    LATEST,
+    LATEST_STATEFUL,
+    REVISIONS,
+    STATEFUL,
+    STATELESS,
+    SUPPORTED_VERSIONS,
+    Revision,
+)
+
+SCHEMAS: Final = Path(__file__).parent.parent / "wire" / "schemas"
+
+OBJECTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "tool": ("Tool",),
+    "resource": ("Resource",),
+    "template": ("ResourceTemplate",),
+    "prompt": ("Prompt",),
+    "prompt_argument": ("PromptArgument",),
+    "contents": ("TextResourceContents", "BlobResourceContents"),
+    "implementation": ("Implementation",),
+    "capabilities": ("ServerCapabilities",),
+    "progress": ("ProgressNotificationParams", "ProgressNotification"),
+    "sampling": ("CreateMessageRequestParams", "CreateMessageRequest"),
+    "block": (
+        "TextContent",
+        "ImageContent",
+        "AudioContent",
+        "EmbeddedResource",
+        "ResourceLink",
+    ),
+    "annotations": ("Annotations", "Annotated"),
+}
+UNUSED: Final = {
+    # What this server has nothing to say in.
+    "capabilities": {"experimental", "tasks"},
+    "progress": {"_meta"},
+    "sampling": {"_meta", "task"},
+}
+BLOCK_TYPES: Final = {
+    "TextContent": "text",
+    "ImageContent": "image",
+    "AudioContent": "audio",
+    "EmbeddedResource": "resource",
+    "ResourceLink": "resource_link",
+    "ToolUseContent": "tool_use",
+    "ToolResultContent": "tool_result",
+}
+
+
+def definitions(version: str) -> dict[str, Any]:
+    schema = json.loads((SCHEMAS / f"{version}.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = schema.get("$defs") or schema["definitions"]
+    return found
+
+
+def members(known: Mapping[str, Any], name: str) -> set[str]:
+    """The members of an object, or of the parameters of a message."""
+    properties = known.get(name, {}).get("properties", {})
+    if "params" in properties:
+        properties = properties["params"].get("properties", {})
+    return set(properties)
+
+
+def methods(known: Mapping[str, Any], union: str) -> set[str]:
+    references = known.get(union, {}).get("anyOf", [])
+    names = [each["$ref"].rpartition("/")[2] for each in references]
+    found = {known[name]["properties"]["method"]["const"] for name in names}
+    return {each for each in found if "tasks/" not in each}
+
+
+@pytest.fixture(params=REVISIONS.values(), ids=lambda revision: revision.version)
+def revision(request: pytest.FixtureRequest) -> Revision:
+    found: Revision = request.param
+    return found
+
+
+def test_methods_are_those_of_the_schema(revision: Revision) -> None:
+    known = definitions(revision.version)
+    assert revision.methods == methods(known, "ClientRequest")
+    assert revision.notifications == methods(known, "ServerNotification")
+    asked = methods(known, "ServerRequest") - {"ping"}
+    # The stateless era has no requests of the server: they are put in results.
+    embedded = {"elicitation/create", "roots/list", "sampling/createMessage"}
+    assert revision.questions == (embedded if revision.stateless else asked)
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_members_are_those_of_the_schema(revision: Revision, kind: str) -> None:
+    known = definitions(revision.version)
+    names: set[str] = set().union(*(members(known, name) for name in OBJECTS[kind]))
+    if kind == "annotations" and "Annotations" not in known:
+        inner = known["Annotated"]["properties"]["annotations"]["properties"]
+        names = set(inner)
+    assert revision.fields[kind] == names - UNUSED.get(kind, set())
+
+
+def test_content_is_that_of_the_schema(revision: Revision) -> None:
+    known = definitions(revision.version)
+    defined = {kind for name, kind in BLOCK_TYPES.items() if name in known}
+    sampled = {"tool_use", "tool_result"}
+    assert revision.content == defined - sampled
+    assert revision.sampling_content == defined - {"resource", "resource_link"}
+
+
+def test_codes_are_those_of_the_specification(revision: Revision) -> None:
+    assert revision.resource_not_found == (-32602 if revision.stateless else -32002)
+    assert revision.unknown_method_status == (404 if revision.stateless else 200)
+
+
+FLAGS: Final[list[tuple[str, list[bool]]]] = [
+    # in the order of the revisions
+    ("sessions", [True, True, True, True, False]),
+    ("batches", [False, True, False, False, False]),
+    ("version_header", [False, False, True, True, True]),
+    ("null_error_id", [True, True, True, False, False]),
+    ("argument_errors_as_results", [False, False, False, True, True]),
+    ("sampling_content_lists", [False, False, False, True, True]),
+    ("elicitation_mode_member", [False, False, False, True, True]),
+    ("elicitation_defaults", [False, False, False, True, True]),
+    ("elicitation_choices", [False, False, False, True, True]),
+    ("elicitation_identifiers", [False, False, False, True, False]),
+    ("structured_content", [False, False, True, True, True]),
+    ("boolean_subschemas", [False, False, False, False, True]),
+    ("routing_headers", [False, False, False, False, True]),
+    ("result_type", [False, False, False, False, True]),
+    ("cache_hints", [False, False, False, False, True]),
+    ("server_info_in_results", [False, False, False, False, True]),
+    ("log_level_per_request", [False, False, False, False, True]),
+    ("disconnect_cancels", [False, False, False, False, True]),
+]
+
+
+@pytest.mark.parametrize(("flag", "values"), FLAGS)
+def test_flags(flag: str, values: list[bool]) -> None:
+    assert [getattr(each, flag) for each in REVISIONS.values()] == values
+
+
+def test_eras() -> None:
+    assert list(REVISIONS) == sorted(REVISIONS)
+    assert tuple(reversed(list(REVISIONS))) == SUPPORTED_VERSIONS
+    assert {**STATEFUL, **STATELESS} == REVISIONS
+    assert not set(STATEFUL) & set(STATELESS)
+    assert (LATEST.version, LATEST_STATEFUL.version) == ("2026-07-28", "2025-11-25")
+    assert all(each.stateless is not each.sessions for each in REVISIONS.values())
+
+
+def test_a_revision_is_a_key(revision: Revision) -> None:
+    assert {revision: 1}[REVISIONS[revision.version]] == 1
+    assert len({hash(each) for each in REVISIONS.values()}) == len(REVISIONS)
+
+
+def test_keep(revision: Revision) -> None:
+    given = {"name": "a", "title": "b", "made_up": 1}
+    titled = revision.version >= "2025-06-18"
+    kept = revision.keep("tool", given)
+    assert kept == ({"name": "a", "title": "b"} if titled else {"name": "a"})
+    with pytest.raises(KeyError):
+        revision.keep("made_up", given)
