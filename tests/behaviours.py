@@ -356,6 +356,19 @@ async def stubborn(ctx: Context) -> str:
 
 
 @registry.tool
+async def stubborn_talker(ctx: Context) -> str:
+    """Catches its cancellation, and goes on talking."""
+    stage().entered.set()
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        stage().told.append("caught")
+        ctx.log("error", "more")
+        stage().told.append("said more")
+    return "an answer that nobody waits for"
+
+
+@registry.tool
 async def waits_and_refuses(ctx: Context) -> str:
     """Waits, and finds then that the client cannot do what is needed."""
     await waits(ctx)

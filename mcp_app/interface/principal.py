@@ -26,11 +26,12 @@ class Principal:
     client: str = ""
     scopes: frozenset[str] = frozenset()
     permissions: frozenset[str] | None = None
+    key: str = field(init=False, repr=False)
+    """What binds sessions, streams, request state and cursors to their owner."""
 
-    @property
-    def key(self) -> str:
-        """What binds sessions, streams, request state and cursors to their owner."""
-        return "\x1f".join((self.kind, self.user_id, self.client))
+    def __post_init__(self) -> None:
+        key = "\x1f".join((self.kind, self.user_id, self.client))
+        object.__setattr__(self, "key", key)
 
     @property
     def anonymous(self) -> bool:

@@ -32,9 +32,6 @@ class Interest:
     lists: frozenset[str]
     uris: frozenset[str]
 
-    def wants(self, what: str) -> bool:
-        return what in self.lists or what in self.uris
-
 
 def accept(exchange: Exchange) -> tuple[Interest, JsonObject]:
     """Return what the stream will hear of, and the filter as acknowledged.

@@ -59,6 +59,10 @@ class OpenSession:
     initialized: bool
     created_ms: int
     seen_ms: int
+    fresh_ms: int = 0
+    """Until when nothing need be asked of its row."""
+    session_id: str = ""
+    """What its client calls it; kept in memory alone."""
     uris: dict[str, str]
     """Resources that the session watches, by their digests."""
     running: dict[str | int, Any] = field(default_factory=dict)
@@ -77,6 +81,7 @@ class SessionStore:
         self._limits = limits
         self._closed = closed
         self._kept: OrderedDict[str, OpenSession] = OrderedDict()
+        self._by_id: dict[str, OpenSession] = {}
 
     async def create(
         self, principal: Principal, server: str, revision: Revision, client: Client
@@ -90,7 +95,23 @@ class SessionStore:
         for digest in replaced:
             self._drop(digest)
         self._keep(session)
+        self._name(session, session_id)
         return session_id
+
+    def known(
+        self, session_id: str, principal: Principal, server: str
+    ) -> OpenSession | None:
+        """Return the caller's own session where nothing need be asked for it."""
+        session = self._by_id.get(session_id)
+        if (
+            session is None
+            or session.principal_key != principal.key
+            or session.server != server
+            or session.fresh_ms < now_ms()
+        ):
+            return None
+        self._kept.move_to_end(session.digest)
+        return session
 
     async def find(
         self, session_id: str, principal: Principal, server: str
@@ -101,7 +122,18 @@ class SessionStore:
         if session is None or not self._usable(session, principal, server):
             raise _not_found()
         await self._touch(session)
+        self._name(session, session_id)
         return session
+
+    def _name(self, session: OpenSession, session_id: str) -> None:
+        """Let `known` find the session until its row must be looked at."""
+        limits = self._limits
+        touched = session.seen_ms + min(TOUCH_MS, int(limits.session_idle * 500))
+        expires = session.created_ms + int(limits.session_age * 1000)
+        session.fresh_ms = min(touched, expires)
+        session.session_id = session_id
+        if session.digest in self._kept:
+            self._by_id[session_id] = session
 
     async def _loaded(self, digest: str) -> OpenSession | None:
         session = await reader.run(_read, digest)
@@ -191,10 +223,16 @@ class SessionStore:
             if oldest.running or oldest.streams:
                 self._kept.move_to_end(digest)
                 break
-            del self._kept[digest]
+            self._forget(digest)
+
+    def _forget(self, digest: str) -> OpenSession | None:
+        session = self._kept.pop(digest, None)
+        if session is not None:
+            self._by_id.pop(session.session_id, None)
+        return session
 
     def _drop(self, digest: str) -> None:
-        session = self._kept.pop(digest, None)
+        session = self._forget(digest)
         if session is not None:
             self._closed(session)
 

@@ -277,12 +277,24 @@ class Visit:
         if type(message) is Request and message.method == "initialize":
             await self._initialize(message)
             return
-        session = await self._session()
+        session = self._known_session() or await self._session()
         if type(message) is Request:
             await self._call(self._session_exchange(session, message))
         else:
             await self._take(session, message)
             await self._accepted()
+
+    def _known_session(self) -> OpenSession | None:
+        """Return the caller's session where nothing is to be asked or refused."""
+        raw = self._headers.raw
+        session = self._process.sessions.known(
+            raw.get(SESSION_HEADER, b"").decode("latin-1"), self._principal, self._slug
+        )
+        version = _version(raw.get(negotiation.VERSION_HEADER))
+        if session is None or session.revision.version != version:
+            return None
+        self._revision = session.revision
+        return session
 
     async def _session(self) -> OpenSession:
         """Return the caller's session; raise 400 or 404."""

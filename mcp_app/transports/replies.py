@@ -75,6 +75,7 @@ class Reply:
     _watching: asyncio.Future[Any] | None = None
     _finished: asyncio.Future[Answer | None] | None = None
     _over = False
+    _left = False
 
     def __init__(self, connection: Connection, exchange: Exchange) -> None:
         self._connection = connection
@@ -103,17 +104,12 @@ class Reply:
         except asyncio.CancelledError:
             if not _was_ours(exchange):
                 raise
-            await self._conclude(exchange, None)
+            await self._conclude(None)
             return
         finally:
             running.end(exchange)
             self._stop_watching()
-        self._over = True
-        way = self._connection
-        if self._events is None and way.accepts.json and status == OK:
-            await send_json(way.send, status, body, way.cors)
-        else:
-            await self._answer(status, body)
+        await self._conclude((status, body))
 
     async def deliver(self) -> None:
         """Wait for the call, which has its own task, and send its answer.
@@ -123,7 +119,7 @@ class Reply:
         exchange = self._of()
         self._finished = exchange.adapters.loop.create_future()
         try:
-            await self._conclude(exchange, await self._finished)
+            await self._conclude(await self._finished)
         except asyncio.CancelledError:
             self._gone()
             raise
@@ -135,12 +131,17 @@ class Reply:
             raise RuntimeError("This reply has been sent.")
         return self._exchange
 
-    async def _conclude(self, exchange: Exchange, answer: Answer | None) -> None:
+    def _conclude(self, answer: Answer | None) -> Awaitable[object]:
+        """Send the answer, or end the stream of a call that has none."""
         self._over = True
-        if answer is not None:
-            await self._answer(*answer)
-        elif exchange.end is not None and exchange.end is not End.CLIENT_GONE:
-            await self._end_without_answer()
+        if answer is None:
+            return self._end()
+        status, body = answer
+        way = self._connection
+        if self._events is None and (way.accepts.json or status != OK):
+            return send_json(way.send, status, body, with_retry(status, way.cors))
+        self._opened().message(body)
+        return self._end()
 
     def finished(self, task: asyncio.Task[Answer]) -> None:
         """The call is over."""
@@ -154,20 +155,14 @@ class Reply:
         if self._finished is not None and not self._finished.done():
             self._finished.set_result(answer)
 
-    async def _answer(self, status: int, body: bytes) -> None:
-        if self._events is None and (self._connection.accepts.json or status != OK):
-            headers = with_retry(status, self._connection.cors)
-            await send_json(self._connection.send, status, body, headers)
-            return
-        self._opened().message(body)
-        await self._end()
-
-    async def _end_without_answer(self) -> None:
-        """A call that was cancelled has no answer: an event stream ends without one."""
-        await self._end()
-
     async def _end(self) -> None:
-        """End the stream; return when all was sent or its reader given up."""
+        """End the stream; return when all was sent or its reader given up.
+
+        A call that was cancelled has no answer: its event stream ends without one.
+        Where its client has left, there is nobody to send anything to.
+        """
+        if self._left:
+            return
         events = self._opened()
         events.end()
         await asyncio.wait([events.closed])
@@ -208,6 +203,7 @@ class Reply:
         if self._events is not None:
             self._events.abandon()
         self.streams = False
+        self._left = True
         if self._exchange.revision.disconnect_cancels:
             self._exchange.stop(End.CLIENT_GONE)
         self._resolve(None)

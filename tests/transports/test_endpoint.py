@@ -1030,6 +1030,34 @@ async def test_answers_do_not_cross(connect: Connect, version: str) -> None:
         )
 
 
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"running_calls": 1}}])
+@pytest.mark.parametrize("version", ERAS)
+async def test_too_many_running_calls(
+    connect: Connect, stage: Stage, version: str
+) -> None:
+    options: dict[str, Any] = {"path": "/mcp/private"}
+    client = await connect(version, headers={"x-user": "a"}, **options)
+    other = await connect(version, headers={"x-user": "b"}, **options)
+    running = client.begin("tools/call", {"name": "waits_in_private"})
+    await stage.entered.wait()
+    found = await client.request("tools/call", {"name": "open_to_all"}, id=99)
+    refused(found, 429, -32603)
+    assert found.answer["id"] == 99
+    assert int(found.headers["retry-after"]) > 0
+    assert (await other.call("open_to_all")).text == "b"
+    stage.released.set()
+    assert (await outcome(running)).text == "waited"
+    assert (await client.call("open_to_all")).text == "a"
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"running_calls": 2}}])
+async def test_a_batch_counts_with_all_its_calls(connect: Connect) -> None:
+    client = await connect(BATCHED, path="/mcp/private", headers={"x-user": "a"})
+    pings = [{**PING, "id": number} for number in range(3)]
+    assert (await client.sent(pings[:2])).status == 200
+    refused(await client.sent(pings), 429, -32603)
+
+
 async def test_thousand_refusals_leave_nothing(application: WireCheck) -> None:
     modern, older = Client(application), Client(application, "2025-11-25")
 

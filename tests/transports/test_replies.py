@@ -175,6 +175,23 @@ async def test_a_quick_error_comes_with_its_status(
         assert found.error["code"] == -32021
 
 
+async def test_a_batch_of_calls_that_last(
+    connect: Connect, process: Process, stage: Stage, impatient: None
+) -> None:
+    client = await connect("2025-03-26")
+    waiting = [
+        client.message("tools/call", {"name": "waits"}, id=request_id)
+        for request_id in (1, 2)
+    ]
+    visit = await client.post(waiting).begun()
+    await visit.comment()
+    process.running.beat()
+    await visit.comment()
+    stage.released.set()
+    found = await outcome(visit)
+    assert {each["id"] for each in found.messages} == {1, 2}
+
+
 # -- a client that leaves -------------------------------------------------------
 
 
@@ -288,7 +305,7 @@ async def test_a_server_that_stops_the_request(connect: Connect, stage: Stage) -
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-@pytest.mark.parametrize("tool", ["waits", "talks", "stubborn"])
+@pytest.mark.parametrize("tool", ["waits", "talks", "stubborn", "stubborn_talker"])
 async def test_a_cancelled_call_has_no_answer(
     connect: Connect, stage: Stage, version: str, tool: str
 ) -> None:
@@ -302,6 +319,15 @@ async def test_a_cancelled_call_has_no_answer(
     assert (found.status, found.headers["content-type"]) == (200, "text/event-stream")
     assert all("method" in each for each in found.messages)
     assert (await client.request("ping", id=7)).status == 200
+
+
+async def test_nothing_is_said_after_the_end(connect: Connect, stage: Stage) -> None:
+    client = await connect("2025-11-25")
+    visit = client.begin("tools/call", {"name": "stubborn_talker"}, id=7)
+    await entered(stage)
+    await client.notify("notifications/cancelled", {"requestId": 7})
+    assert (await outcome(visit)).raw == b""
+    assert stage.told == ["caught"]
 
 
 async def test_a_cancelled_thread_has_no_answer(connect: Connect, stage: Stage) -> None:

@@ -13,6 +13,7 @@ from mcp_app.models import Tool
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import STATEFUL
+from mcp_app.wakeup import news
 from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
 from tests.serving import Connect, counted
 from tests.wire.middleware import WireCheck
@@ -142,6 +143,27 @@ async def test_a_saved_row_is_a_change(connect: Connect, process: Process) -> No
     assert await stream.message() is not None
     assert (await client.call("brand_new")).error["code"] == -32602
     await stream.leave()
+
+
+async def test_too_many_changes_are_told_as_everything(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, modern = await connect("2025-11-25"), await connect(NEWEST)
+    await client.request("resources/subscribe", {"uri": URI})
+    older, newer = await client.standing(), await client.standing()
+    listen, _ = await listening(modern)
+    await client.request("ping")
+    monkeypatch.setattr(news, "MOST_ROWS", 2)
+    for what in ("prompts", "tools", "prompts"):
+        await anotify(what)
+    await process._looked()
+    expected = {*map(list_changed, LISTS), UPDATED}
+    for stream, count in ((newer, 4), (listen, 5)):
+        told = [await stream.message() for _ in range(count)]
+        assert {each["method"] for each in told if each is not None} == expected
+    await older.quiet()
+    for stream in (older, newer, listen):
+        await stream.leave()
 
 
 @pytest.mark.parametrize("ending", ["delete", "drain"])
