@@ -14,14 +14,11 @@ from tests.drill.running import ROOT
 
 MODULES: Final = [
     "tests/auth/test_permissions.py",
-    "tests/process/test_freshness.py",
     "tests/process/test_runtime.py",
     "tests/server/test_context.py",
     "tests/server/test_invocation.py",
-    "tests/streams/test_sessions.py",
-    "tests/streams/test_steps.py",
-    "tests/wakeup/test_changes.py",
-    "tests/wakeup/test_news.py",
+    "tests/streams",
+    "tests/wakeup",
 ]
 MORE: Final = {"postgresql": ["tests/server/on_postgresql.py"], "mysql": []}
 

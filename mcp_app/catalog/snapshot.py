@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 import orjson
@@ -33,6 +34,18 @@ Defined = TypeVar("Defined", bound=Definition)
 Output = TypeVar("Output")
 Place = tuple[int, str]
 
+LONGEST_PLACE = 128
+"""Characters of a place's text: URIs are longer than a cursor may be."""
+DIGEST_OF_PLACE = 32
+
+
+def _short(text: str) -> str:
+    """Return a text that fits into a cursor; different ones stay different."""
+    if len(text) <= LONGEST_PLACE:
+        return text
+    digest = sha256(text.encode()).hexdigest()[:DIGEST_OF_PLACE]
+    return text[: LONGEST_PLACE - DIGEST_OF_PLACE] + digest
+
 
 @dataclass(slots=True, eq=False)
 class Entry(Generic[Defined, Output]):
@@ -53,8 +66,8 @@ class Entry(Generic[Defined, Output]):
         """Where lists have it: by position, then by name."""
         definition = self.definition
         if definition.name == self.identity:
-            return definition.position, definition.name
-        return definition.position, f"{definition.name}\n{self.identity}"
+            return definition.position, _short(definition.name)
+        return definition.position, _short(f"{definition.name}\n{self.identity}")
 
     def encoded(self, revision: Revision) -> bytes:
         """Return the definition as JSON text for a list of that revision."""

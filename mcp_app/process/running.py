@@ -37,16 +37,16 @@ class RunningCalls:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._waiting: dict[Exchange, Waiting] = {}
-        self._young: dict[Exchange, float] = {}
+        self._young: dict[Exchange, Waiting] = {}
+        self._lasting: dict[Exchange, Waiting] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._owned: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._young) + len(self._lasting)
 
     def __iter__(self) -> Iterator[Exchange]:
-        return iter(tuple(self._waiting))
+        return iter((*self._lasting, *self._young))
 
     def of(self, principal_key: str) -> int:
         """Return how many calls of an authenticated principal run here."""
@@ -64,19 +64,19 @@ class RunningCalls:
 
     def beat(self) -> None:
         """Let every stream of a running call have its heartbeat."""
-        for waiting in tuple(self._waiting.values()):
+        for waiting in tuple(self._lasting.values()):
             waiting.beat()
 
     def _begin(
         self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Any] | None
     ) -> None:
         exchange.task = task
-        self._waiting[exchange] = waiting
+        self._young[exchange] = waiting
+        exchange.began = self._loop.time()
         if exchange.session is not None:
             exchange.session.running[exchange.request_id] = exchange
         if not exchange.principal.anonymous:
             self._owned[exchange.principal.key] += 1
-        self._young[exchange] = exchange.began = self._loop.time()
         if self._timer is None:
             self._timer = self._loop.call_later(LASTING_AFTER, self._look)
 
@@ -84,8 +84,8 @@ class RunningCalls:
         """A request is over."""
         # Without this the call would be a cycle, left to the garbage collector.
         exchange.task = None
-        self._young.pop(exchange, None)
-        del self._waiting[exchange]
+        if self._young.pop(exchange, None) is None:
+            del self._lasting[exchange]
         if not exchange.principal.anonymous:
             self._disown(exchange.principal.key)
         if exchange.session is not None:
@@ -105,12 +105,13 @@ class RunningCalls:
     def _look(self) -> None:
         """Tell the calls that have lasted for a moment; the oldest come first."""
         now = self._loop.time()
-        for exchange, began in tuple(self._young.items()):
-            if now - began < LASTING_AFTER:
+        for exchange, waiting in tuple(self._young.items()):
+            if now - exchange.began < LASTING_AFTER:
                 break
             del self._young[exchange]
+            self._lasting[exchange] = waiting
             look_after(exchange)
-            self._waiting[exchange].lasting()
+            waiting.lasting()
         self._timer = None
         if self._young:
             self._timer = self._loop.call_later(LASTING_AFTER, self._look)

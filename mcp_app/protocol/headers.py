@@ -43,7 +43,7 @@ class Headers:
     __slots__ = ("raw",)
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
-        pairs = list(raw)
+        pairs = raw if type(raw) is list else list(raw)
         self.raw = dict(pairs)
         """The values as they came: for the hot path, which compares and does not
         read them."""

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Awaitable, Container
 from functools import lru_cache
 from typing import Any
 
@@ -101,8 +101,12 @@ class Visit:
             current.refuse_if_stopping()
             if not current.gate.fresh(self._arrived):
                 await current.gate.wait(self._arrived)
-            self._catalog = current.catalog(self._slug)
-            await self._identify_and_serve()
+            self._catalog = catalog = current.catalog(self._slug)
+            serve = _METHODS.get(self._method, Visit._refuse_method)
+            if not catalog.open:
+                await self._identify()
+            self._identified = True
+            await serve(self)
         except ProtocolError as error:
             await self._refuse(error)
         except ClientGone:
@@ -113,22 +117,13 @@ class Visit:
             failure.http_status = 500
             await self._refuse(failure)
 
-    def _identify_and_serve(self) -> Awaitable[None]:
-        serve = _METHODS.get(self._method, Visit._refuse_method)
-        if not self._catalog.open:
-            return self._identified_first(serve)
-        self._identified = True
-        return serve(self)
-
-    async def _identified_first(
-        self, serve: Callable[[Visit], Awaitable[None]]
-    ) -> None:
+    async def _identify(self) -> None:
+        """Learn who asks, and what they may where anything depends on it."""
         if not self._catalog.public:
             self._principal = await self._who()
         self._identified = True
         if self._catalog.restricted:
             self._permissions = await self._process.permissions.of(self._principal)
-        await serve(self)
 
     async def _refuse_method(self) -> None:
         raise _not_allowed(self._method)

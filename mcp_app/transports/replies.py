@@ -100,7 +100,7 @@ class Reply:
         exchange = self._of()
         running.begin(exchange, self)
         try:
-            status, body = await call
+            answer = await call
         except asyncio.CancelledError:
             if not _was_ours(exchange):
                 raise
@@ -108,8 +108,11 @@ class Reply:
             return
         finally:
             running.end(exchange)
-            self._stop_watching()
-        await self._conclude((status, body))
+            # Else exchange and reply would hold each other.
+            self._exchange = None
+            if self._watching is not None:
+                self._stop_watching()
+        await self._conclude(answer)
 
     async def deliver(self) -> None:
         """Wait for the call, which has its own task, and send its answer.

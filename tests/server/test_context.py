@@ -182,6 +182,7 @@ def join(connect: Connect, user: AbstractBaseUser) -> Join:
     return joined
 
 
+@pytest.mark.databases
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
 @pytest.mark.parametrize("place", PLACES)
 async def test_every_member(
@@ -622,6 +623,7 @@ async def test_a_client_that_cannot_is_not_asked(
 # -- the step and the user --------------------------------------------------------
 
 
+@pytest.mark.databases
 @pytest.mark.parametrize("tool", ["async", "database", "atomic", "sync"])
 async def test_a_step_runs_once_in_a_call(play: Play, tool: str) -> None:
     line = uuid4().hex
@@ -655,6 +657,7 @@ async def test_a_step_is_a_sync_function(play: Play, tool: str) -> None:
     assert outcome.text == "refused"
 
 
+@pytest.mark.databases
 async def test_all_places_for_threads_are_taken_by_calls_that_need_one_more(
     play: Play, connect: Connect
 ) -> None:
@@ -680,6 +683,7 @@ async def user_name(ctx: Context) -> str | None:
     return first.get_username() if first is not None else None
 
 
+@pytest.mark.databases
 async def test_the_user_is_read_afresh_by_each_call(
     play: Play, join: Join, user: AbstractBaseUser
 ) -> None:
@@ -694,6 +698,7 @@ async def test_the_user_is_read_afresh_by_each_call(
     assert names == [user.get_username(), f"{user.get_username()}-new"]
 
 
+@pytest.mark.databases
 async def test_an_inactive_user_is_nobody(
     play: Play, join: Join, user: AbstractBaseUser
 ) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -1068,6 +1070,81 @@ async def test_thousand_refusals_leave_nothing(application: WireCheck) -> None:
 
     await refuse([{}, 7, {"jsonrpc": "2.0", "id": 1, "method": "nothing"}] * 30)
     assert await counted() == NOTHING
+
+
+# -- whatever comes ----------------------------------------------------------------
+
+NAMES: Final = (
+    *("typed", "loose", "mirrors", "returns", "fails", "reports", "logs", "blocks"),
+    *("orders", "visits", "samples", "roots", "asks_many", "orders_sync", "steps_sync"),
+    *("greets", "prompt_asks", "test_prompt_with_arguments", "test_simple_text"),
+    *("memo://fixed", "memo://number/7", "memo://value/json", "memo://asks", "a:b"),
+)
+MEMBERS: Final = (
+    *("name", "uri", "arguments", "cursor", "level", "ref", "argument", "context"),
+    *("value", "type", "a", "count", "kind", "which", "steps", "_meta", "requestId"),
+    *("progressToken", "notifications", "resourceSubscriptions", "inputResponses"),
+    *("requestState", "question_1", "action", "content", "item"),
+)
+TEXTS: Final = (
+    "",
+    "a",
+    "\0",
+    "\N{PARROT}",
+    "1",
+    "[1]",
+    "tools",
+    "ref/prompt",
+    "accept",
+)
+PLAIN: Final = (None, True, 0, -1, 2**53, 2**70, 0.5, 1e300, *TEXTS, *NAMES)
+CALLED: Final = ("tools/call", "tools/call", "prompts/get", "resources/read", "nothing")
+
+
+def anything(rng: random.Random, depth: int = 0) -> Any:
+    """Any JSON, with the words of the protocol in it."""
+    if depth == 3 or rng.random() < 0.6:
+        return rng.choice(PLAIN)
+    if rng.random() < 0.3:
+        return [anything(rng, depth + 1) for _ in range(rng.randrange(3))]
+    members = rng.sample(MEMBERS, rng.randrange(4))
+    return {name: anything(rng, depth + 1) for name in members}
+
+
+def request(rng: random.Random, client: Client) -> JsonObject:
+    """A request that is nearly right."""
+    params = {name: anything(rng, 1) for name in rng.sample(MEMBERS, rng.randrange(5))}
+    params |= {
+        name: rng.choice(NAMES) for name in ("name", "uri") if rng.random() < 0.8
+    }
+    if not isinstance(params.get("_meta", {}), dict):
+        del params["_meta"]
+    method = rng.choice((*CALLED, *sorted(client.revision.methods)))
+    return client.message(method, params)
+
+
+def opens_a_stream(message: JsonObject) -> bool:
+    return bool(message["method"] == "subscriptions/listen")
+
+
+@pytest.mark.parametrize(
+    "mcp", [{"LIMITS": {"question_deadline": 0.01, "tool_timeout": 0.05}}]
+)
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_whatever_comes(
+    connect: Connect, caplog: pytest.LogCaptureFixture, version: str
+) -> None:
+    """It may be refused, and user code may fail; we do not."""
+    rng = random.Random(version)  # noqa: S311 - no secret
+    client = await connect(version)
+    for _ in range(200):
+        message = request(rng, client)
+        visit = client.post(message)
+        await (visit.message() if opens_a_stream(message) else visit.body())
+        await visit.leave()
+        assert visit.status < 500
+    failures = {each.name for each in caplog.records if each.levelno >= logging.ERROR}
+    assert failures <= {"mcp_app.calls"}
 
 
 async def test_initialize_and_delete(connect: Connect) -> None:

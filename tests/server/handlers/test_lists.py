@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import pytest
 
+from mcp_app.models import Resource
+from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import cursors
 from mcp_app.protocol.cursors import Cursor
@@ -63,6 +65,30 @@ async def test_lists_go_by_position_then_by_name(
         ["page://a/{id}", "page://c/{id}"],
         ["page://e/{id}"],
     ]
+
+
+async def test_long_uris_have_a_place(connect: Connect) -> None:
+    """They do not fit into a cursor; pages end at them all the same."""
+    uris = {f"long://{number}/{'x' * 7000}" for number in range(5)}
+    rows = [
+        Resource(
+            name="\N{PARROT}" * 128,
+            uri=uri,
+            config='{"text": ""}',
+            tags="paged",
+            position=-1,
+        )
+        for uri in uris
+    ]
+    for row in rows:
+        await writer.run(row.save)
+    client = await connect(NEWEST, path="/mcp/pages")
+    found = await pages(client, "resources/list")
+    for row in rows:
+        await writer.run(row.delete)
+    assert [len(page) for page in found] == [2, 2, 2, 2, 2]
+    assert {each["uri"] for page in found[:3] for each in page} > uris
+    assert [each["name"] for each in found[3]] == ["page_d", "page_a"]
 
 
 async def test_a_whole_list_has_no_cursor(connect: Connect) -> None:

@@ -1,0 +1,67 @@
+"""Sweeping in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+
+import pytest
+from django.db import DatabaseError
+
+from mcp_app.conf import Limits
+from mcp_app.models import Change
+from mcp_app.pools.database import writer
+from mcp_app.process import janitor
+from mcp_app.process.janitor import Janitor
+from mcp_app.protocol.errors import Unavailable
+
+pytestmark = pytest.mark.usefixtures("served_rows")
+
+
+_tasks: set[asyncio.Future[None]] = set()
+
+
+def spawned(work: Awaitable[None]) -> None:
+    _tasks.add(asyncio.ensure_future(work))
+
+
+def _old() -> None:
+    Change.objects.create(kind="tool", ref="1", created_ms=1)
+
+
+async def old_changes() -> int:
+    return await writer.run(Change.objects.filter(created_ms=1).count)
+
+
+async def test_it_sweeps_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(janitor, "EVERY", 0.01)
+    sweeping = Janitor(asyncio.get_running_loop(), Limits(), spawned)
+    try:
+        for _ in range(2):
+            await writer.run(_old)
+            async with asyncio.timeout(5):
+                while await old_changes():
+                    await asyncio.sleep(0.005)
+    finally:
+        sweeping.stop()
+    await writer.run(_old)
+    await asyncio.sleep(0.03)
+    assert await old_changes() == 1
+    await sweeping.sweep()
+    assert await old_changes() == 0
+
+
+@pytest.mark.parametrize("error", [DatabaseError("gone"), Unavailable("gone")])
+async def test_an_outage_is_logged(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def gone(limits: Limits) -> int:
+        raise error
+
+    monkeypatch.setattr(janitor, "remove_expired", gone)
+    sweeping = Janitor(asyncio.get_running_loop(), Limits(), spawned)
+    with caplog.at_level(logging.WARNING, "mcp_app.process"):
+        await sweeping.sweep()
+    sweeping.stop()
+    assert "The janitor could not reach the database" in caplog.text

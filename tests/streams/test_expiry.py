@@ -1,0 +1,66 @@
+"""Rows that have outlived their use."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import uuid4
+
+import pytest
+
+from mcp_app.conf import Limits
+from mcp_app.models import Once, Session
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.sessions import Subscription
+from mcp_app.streams import expiry
+from mcp_app.streams.expiry import remove_expired
+
+pytestmark = [pytest.mark.django_db, pytest.mark.databases]
+
+HOUR_MS: Final = 3_600_000
+LIMITS: Final = Limits(session_idle=3_600, session_age=7_200)
+
+
+def digest() -> str:
+    return uuid4().hex * 2
+
+
+def session(*, seen: int = 0, created: int = 0) -> Session:
+    """Make a session that was seen and made so many milliseconds ago."""
+    row: Session = Session.objects.create(
+        digest=digest(),
+        principal_key="user",
+        server="default",
+        revision="2025-11-25",
+        created_ms=NowMilliseconds() - created,
+        seen_ms=NowMilliseconds() - seen,
+    )
+    return row
+
+
+def step(created: int) -> Any:
+    return Once.objects.create(
+        round_trip=digest(),
+        key=digest(),
+        result="null",
+        created_ms=NowMilliseconds() - created,
+    )
+
+
+def test_what_is_too_old_goes_and_the_rest_stays() -> None:
+    kept = [session(), session(seen=HOUR_MS // 2, created=HOUR_MS), step(HOUR_MS)]
+    idle, old = session(seen=2 * HOUR_MS), session(created=3 * HOUR_MS)
+    Subscription.objects.create(session=idle, uri="test://a")
+    gone = [idle, old, step(expiry.STEPS_KEPT_MS + HOUR_MS)]
+    assert remove_expired(LIMITS) == len(gone) + 1
+    for row in kept:
+        row.refresh_from_db()
+    assert Session.objects.count() + Once.objects.count() == len(kept)
+    assert not Subscription.objects.exists()
+    assert remove_expired(LIMITS) == 0
+
+
+def test_many_go_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "BATCH", 2)
+    for _ in range(5):
+        session(seen=2 * HOUR_MS)
+    assert remove_expired(LIMITS) == 5

@@ -1,0 +1,301 @@
+"""Sessions of the stateful era: rows, kept in the process while they are used."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import pytest
+
+from mcp_app.conf import Limits
+from mcp_app.interface.context import Client
+from mcp_app.interface.principal import Principal
+from mcp_app.models import Session
+from mcp_app.models.sessions import Subscription
+from mcp_app.pools.database import reader, writer
+from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.streams import sessions
+from mcp_app.streams.sessions import OpenSession, SessionStore
+from tests.statements import counted
+
+pytestmark = [pytest.mark.usefixtures("served_rows"), pytest.mark.databases]
+
+REVISION: Final = REVISIONS["2025-11-25"]
+ANNA: Final = Principal(kind="user", user_id="1", user_name="anna")
+BERT: Final = Principal(kind="user", user_id="2", user_name="bert")
+CLIENT: Final = Client(
+    name="client", version="1", title="A client", capabilities={"roots": {}}
+)
+URI: Final = "test://static-text"
+DAY_MS: Final = 86_400_000
+
+
+class Store(SessionStore):
+    """A store that notes which sessions it has closed."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.closed: list[OpenSession] = []
+        super().__init__(Limits(**limits), self.closed.append)
+
+    async def opened_by(self, principal: Principal = ANNA) -> tuple[str, OpenSession]:
+        session_id = await self.create(principal, "default", REVISION, CLIENT)
+        return session_id, await self.find(session_id, principal, "default")
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[Store]:
+    yield Store()
+    await writer.run(_erase)
+
+
+def _erase() -> None:
+    Subscription.objects.all().delete()
+    Session.objects.all().delete()
+
+
+async def missing(
+    store: SessionStore,
+    session_id: str,
+    principal: Principal = ANNA,
+    server: str = "default",
+) -> str:
+    """Return how it is said that there is no such session."""
+    with pytest.raises(Refused) as refused:
+        await store.find(session_id, principal, server)
+    assert refused.value.http_status == 404
+    return refused.value.message
+
+
+async def test_a_session_is_found_by_its_owner_only(store: Store) -> None:
+    session_id, session = await store.opened_by(ANNA)
+    assert len(session_id) >= 43
+    said = {
+        await missing(store, session_id, BERT),
+        await missing(store, session_id, ANNA, "another"),
+        await missing(store, session_id, Principal.ANONYMOUS),
+        await missing(store, "unheard-of"),
+        await missing(store, ""),
+    }
+    assert said == {"Session not found: initialize a new one."}
+    assert await store.find(session_id, ANNA, "default") is session
+
+
+async def test_the_id_is_not_stored(store: Store) -> None:
+    session_id, session = await store.opened_by()
+    row = await writer.run(Session.objects.get)
+    assert session_id not in str(vars(row))
+    assert row.digest == session.digest
+
+
+async def test_a_session_that_is_kept_costs_no_statement(store: Store) -> None:
+    session_id, _ = await store.opened_by()
+    async with counted() as told:
+        for _ in range(10):
+            await store.find(session_id, ANNA, "default")
+    assert told == []
+
+
+async def test_another_process_reads_the_row(store: Store) -> None:
+    session_id, session = await store.opened_by()
+    await store.set_level(session, 4)
+    await store.subscribe(session, URI)
+    await store.initialized(session)
+    read = await Store().find(session_id, ANNA, "default")
+    assert read is not session
+    assert read.revision is REVISION
+    assert read.client == CLIENT
+    assert (read.level, read.initialized) == (4, True)
+    assert list(read.uris.values()) == [URI]
+
+
+async def test_two_requests_that_load_a_session_get_the_same(store: Store) -> None:
+    session_id, _ = await store.opened_by()
+    other = Store()
+    one, two = await asyncio.gather(
+        *(other.find(session_id, ANNA, "default") for _ in range(2))
+    )
+    assert one is two
+
+
+async def test_a_negative_answer_is_not_kept(store: Store) -> None:
+    session_id, _ = await store.opened_by()
+    other = Store()
+    await missing(other, session_id, BERT)
+    assert await other.find(session_id, ANNA, "default")
+
+
+async def test_a_deleted_session_is_no_more(store: Store) -> None:
+    session_id, session = await store.opened_by()
+    await store.delete(session)
+    assert store.closed == [session]
+    await missing(store, session_id)
+    await missing(Store(), session_id)
+    await store.delete(session)
+    assert store.closed == [session]
+
+
+async def test_subscriptions(store: Store) -> None:
+    _, session = await store.opened_by()
+    await store.subscribe(session, URI)
+    await store.subscribe(session, URI)
+    assert await writer.run(Subscription.objects.count) == 1
+    await store.unsubscribe(session, URI)
+    await store.unsubscribe(session, URI)
+    assert session.uris == {}
+    assert await writer.run(Subscription.objects.count) == 0
+
+
+async def test_the_handshake_is_noted_once(store: Store) -> None:
+    _, session = await store.opened_by()
+    await store.initialized(session)
+    await writer.run(Session.objects.update, initialized=False)
+    await store.initialized(session)
+    assert not (await writer.run(Session.objects.get)).initialized
+
+
+async def test_questions_wait_for_the_handshake_at_another_process(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "HANDSHAKE_LOOK_S", 0.01)
+    _, session = await store.opened_by()
+    waiting = asyncio.ensure_future(store.opened(session))
+    await asyncio.sleep(0.03)
+    assert not waiting.done()
+    await writer.run(Session.objects.update, initialized=True)
+    await waiting
+    assert session.initialized
+
+
+async def test_questions_do_not_wait_for_ever(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "HANDSHAKE_LOOK_S", 0.01)
+    monkeypatch.setattr(sessions, "HANDSHAKE_S", 0.05)
+    _, session = await store.opened_by()
+    await store.opened(session)
+    assert not session.initialized
+
+
+# -- age ----------------------------------------------------------------------------
+
+
+async def older(session: OpenSession, **columns: int) -> None:
+    """Make a session older, in the process and in its row."""
+    changed = {name: getattr(session, name) - by for name, by in columns.items()}
+    for name, value in changed.items():
+        setattr(session, name, value)
+    await writer.run(Session.objects.filter(pk=session.pk).update, **changed)
+
+
+async def test_use_is_noted_from_time_to_time(store: Store) -> None:
+    session_id, session = await store.opened_by()
+    await older(session, seen_ms=2 * sessions.TOUCH_MS)
+    before = (await writer.run(Session.objects.get)).seen_ms
+    await store.find(session_id, ANNA, "default")
+    after = (await writer.run(Session.objects.get)).seen_ms
+    assert after > before
+    await store.find(session_id, ANNA, "default")
+    assert (await writer.run(Session.objects.get)).seen_ms == after
+
+
+@pytest.mark.parametrize("column", ["seen_ms", "created_ms"])
+async def test_an_expired_session(column: str) -> None:
+    store = Store(session_idle=3_600, session_age=7_200)
+    session_id, session = await store.opened_by()
+    await older(session, **{column: 3 * 3_600_000})
+    await missing(store, session_id)
+    await missing(Store(session_idle=3_600, session_age=7_200), session_id)
+    await writer.run(_erase)
+
+
+async def test_a_session_that_is_used_elsewhere_does_not_expire_here() -> None:
+    store = Store(session_idle=3_600)
+    session_id, session = await store.opened_by()
+    # As this process knows it; the row was used by another one since.
+    session.seen_ms -= 3 * 3_600_000
+    assert await store.find(session_id, ANNA, "default") is session
+    await writer.run(_erase)
+
+
+async def test_a_session_that_was_closed_elsewhere_ends_here_when_it_is_touched(
+    store: Store,
+) -> None:
+    session_id, session = await store.opened_by()
+    await writer.run(Session.objects.all().delete)
+    session.seen_ms -= 2 * sessions.TOUCH_MS
+    await missing(store, session_id)
+    assert store.closed == [session]
+
+
+# -- counts -------------------------------------------------------------------------
+
+
+async def test_the_next_session_closes_the_one_that_was_idle_for_longest() -> None:
+    store = Store(sessions_per_principal=2)
+    first_id, first = await store.opened_by(ANNA)
+    second_id, second = await store.opened_by(ANNA)
+    bert_id, _ = await store.opened_by(BERT)
+    await older(first, seen_ms=5_000)
+    third_id, _ = await store.opened_by(ANNA)
+    assert store.closed == [first]
+    await missing(store, first_id)
+    for session_id, principal in ((second_id, ANNA), (third_id, ANNA), (bert_id, BERT)):
+        assert await store.find(session_id, principal, "default")
+    assert second in [await store.find(second_id, ANNA, "default")]
+    await writer.run(_erase)
+
+
+@pytest.mark.parametrize(
+    ("limits", "principal"),
+    [
+        ({"sessions_per_principal": 1}, Principal.ANONYMOUS),
+        ({"sessions_per_principal": 1, "rates": False}, ANNA),
+    ],
+)
+async def test_where_sessions_are_not_counted(
+    limits: dict[str, Any], principal: Principal
+) -> None:
+    store = Store(**limits)
+    for _ in range(3):
+        await store.opened_by(principal)
+    assert store.closed == []
+    assert await reader.run(Session.objects.count) == 3
+    await writer.run(_erase)
+
+
+async def test_a_process_keeps_the_sessions_that_are_used(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "KEPT", 2)
+    first_id, first = await store.opened_by()
+    second_id, second = await store.opened_by()
+    await store.find(first_id, ANNA, "default")
+    _, third = await store.opened_by()
+    assert set(store._kept.values()) == {first, third}
+    # It went from memory, not from the world.
+    assert store.closed == []
+    assert await store.find(second_id, ANNA, "default") is not second
+
+
+async def test_a_session_with_streams_or_calls_is_kept(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "KEPT", 1)
+    _, first = await store.opened_by()
+    first.running[1] = object()
+    _, second = await store.opened_by()
+    assert set(store._kept.values()) == {first, second}
+    first.running.clear()
+    _, third = await store.opened_by()
+    assert first not in store._kept.values()
+    assert third in store._kept.values()
+
+
+async def test_a_row_of_a_client_that_said_nothing(store: Store) -> None:
+    session_id, session = await store.opened_by()
+    rows = Session.objects.filter(pk=session.pk)
+    await writer.run(rows.update, capabilities="", client_info="")
+    read = await Store().find(session_id, ANNA, "default")
+    assert read.client == Client()

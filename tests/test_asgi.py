@@ -1,0 +1,151 @@
+"""Which paths are the endpoint's, and which are the site's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import override_settings
+from django.urls import include, path
+
+import mcp_app.asgi
+from mcp_app.asgi import Switch
+from tests.asgi_client import Client, Visit, outcome
+from tests.scripting import STATELESS
+from tests.wire.middleware import WireCheck
+
+PATHS = [
+    ("/mcp", "default"),
+    ("/mcp/", "default"),
+    ("/mcp/staff", "staff"),
+    ("/mcp/staff/", "staff"),
+    ("/mcp/sse", "sse"),
+    ("/mcp/ä", "ä"),
+    ("/mcp//", None),
+    ("/mcp/staff//", None),
+    ("/mcp/staff/tools", None),
+    ("/mcp2", None),
+    ("/MCP", None),
+    ("/", None),
+    ("", None),
+    ("/admin/mcp", None),
+]
+
+
+class Site:
+    """A site that notes what comes to it."""
+
+    def __init__(self) -> None:
+        self.scopes: list[dict[str, Any]] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scopes.append(scope)
+
+
+def named(path: str, root_path: str = "") -> str | None:
+    """Return the slug that a path names."""
+    switch = mcp_app.asgi.application(Site())
+    assert isinstance(switch, Switch)
+    return switch._slug({"type": "http", "path": path, "root_path": root_path})
+
+
+@pytest.mark.parametrize(("path", "slug"), PATHS)
+def test_paths(path: str, slug: str | None) -> None:
+    assert named(path) == slug
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "slug"),
+    [
+        ("/app", "/app/mcp", "default"),
+        ("/app/", "/app/mcp/staff", "staff"),
+        ("/app", "/mcp/staff", "staff"),
+        ("/app", "/application/mcp", None),
+        ("/app", "/app", None),
+        ("/mcp", "/mcp/mcp", "default"),
+        ("/", "/mcp", "default"),
+        ("", "/mcp", "default"),
+    ],
+)
+def test_a_root_path(root: str, path: str, slug: str | None) -> None:
+    """Some servers leave it in the path, and others do not."""
+    assert named(path, root) == slug
+
+
+class Included:
+    """A URLconf that has the endpoint elsewhere."""
+
+    urlpatterns = [path("api/v1/", include("mcp_app.urls"))]
+
+
+class Without:
+    """A URLconf without the endpoint."""
+
+    urlpatterns: list[Any] = []
+
+
+@pytest.mark.parametrize(
+    ("urlconf", "path", "slug"),
+    [
+        (Included, "/api/v1/mcp", "default"),
+        (Included, "/api/v1/mcp/staff/", "staff"),
+        (Included, "/mcp", None),
+        (Without, "/mcp", None),
+    ],
+)
+def test_paths_come_from_the_urlconf(
+    urlconf: type, path: str, slug: str | None
+) -> None:
+    with override_settings(ROOT_URLCONF=urlconf):
+        assert named(path) == slug
+
+
+def test_many_paths_are_not_remembered_for_ever() -> None:
+    switch = mcp_app.asgi.application(Site())
+    assert isinstance(switch, Switch)
+    for number in range(mcp_app.asgi.KEPT + 1):
+        switch._slug({"type": "http", "path": f"/{number}"})
+    assert len(switch._slugs) == 1
+
+
+@pytest.mark.parametrize("kind", ["lifespan", "websocket"])
+async def test_what_is_not_http_is_the_sites(kind: str) -> None:
+    site = Site()
+    scope = {"type": kind, "path": "/mcp", "root_path": ""}
+    await mcp_app.asgi.application(site)(scope, None, None)  # type: ignore[arg-type]
+    assert site.scopes == [scope]
+
+
+async def test_the_sites_own_paths_go_to_the_site() -> None:
+    site = Site()
+    scope = {"type": "http", "path": "/shop", "root_path": ""}
+    await mcp_app.asgi.application(site)(scope, None, None)  # type: ignore[arg-type]
+    assert site.scopes == [scope]
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/mcp/pages", "/mcp/pages/"])
+async def test_the_endpoint_answers_with_and_without_a_slash(
+    application: WireCheck, path: str
+) -> None:
+    client = Client(application, STATELESS, path=path)
+    assert (await client.request("tools/list")).result["tools"]
+
+
+@pytest.mark.parametrize("slug", ["sse", "messages", "health", "unheard-of", "off"])
+@pytest.mark.parametrize("end", ["", "/"])
+async def test_no_such_server_is_a_404_in_json_and_no_redirect(
+    application: WireCheck, slug: str, end: str
+) -> None:
+    client = Client(application, STATELESS, path=f"/mcp/{slug}{end}")
+    for visit in (client.visit("GET"), client.begin("tools/list")):
+        found = await outcome(visit)
+        assert found.status == 404
+        assert found.headers["content-type"] == "application/json"
+        assert found.error["message"] == f"There is no MCP server {slug!r} here."
+
+
+async def test_the_site_behind_is_unchanged(application: WireCheck) -> None:
+    visit = Visit(application, "GET", "/nowhere", [("host", "localhost")])
+    await visit.body()
+    assert visit.status == 404
+    assert visit.headers["Content-Type"].startswith("text/html")

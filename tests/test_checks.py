@@ -1,0 +1,85 @@
+"""System checks of the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core import checks
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
+from django.test import override_settings
+
+from mcp_app.checks import TAG, check_deployment, check_settings
+
+
+def ids(given: Any) -> list[str | None]:
+    with override_settings(MCP=given):
+        return [each.id for each in check_settings(None)]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, []),
+        ({"TREADS": 1}, ["mcp_app.W001"]),
+        ([], ["mcp_app.E001"]),
+        ({"LIMITS": "of"}, ["mcp_app.E001"]),
+        ({"THREADS": "8", "TREADS": 1}, ["mcp_app.W001", "mcp_app.E002"]),
+        ({"AROUND": ["tests.server.arounds.noting"]}, []),
+        ({"AROUND": ["tests.server.arounds.unheard_of"]}, ["mcp_app.E003"]),
+        (
+            {"AUTHENTICATION": {"a": "no.such.module", "b": "undotted"}},
+            ["mcp_app.E003", "mcp_app.E003"],
+        ),
+        ({"STATE_KEYS": ["k" * 32, "k" * 31]}, ["mcp_app.E004"]),
+        # Of what has the wrong type nothing more can be said.
+        ({"AROUND": 7, "STATE_KEYS": ["short"]}, ["mcp_app.E002"]),
+    ],
+)
+def test_settings(given: Any, found: list[str]) -> None:
+    assert ids(given) == found
+
+
+def test_sentences() -> None:
+    with override_settings(MCP={"STATE_KEYS": ["secret"], "AROUND": ["a.b"]}):
+        first, second = check_settings(None)
+    assert first.msg == "'a.b' cannot be imported: No module named 'a'"
+    assert second.msg == (
+        'Key 0 of MCP["STATE_KEYS"] has 6 characters; it needs at least 32.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("hosts", "given", "found"),
+    [
+        (["example.org"], {}, []),
+        (["*"], {}, ["mcp_app.E005"]),
+        (["*"], {"HOSTS": ["example.org"]}, []),
+        (["*"], {"PUBLIC_URL": "https://example.org/mcp"}, []),
+        (["example.org"], {"HOSTS": ["*"]}, ["mcp_app.E006"]),
+        (["example.org"], {"ORIGINS": ["*"]}, ["mcp_app.E006"]),
+    ],
+)
+def test_deployment(hosts: list[str], given: dict[str, Any], found: list[str]) -> None:
+    with override_settings(ALLOWED_HOSTS=hosts, MCP=given):
+        assert [each.id for each in check_deployment(None)] == found
+
+
+@pytest.fixture
+def unsafe() -> Iterator[None]:
+    with override_settings(ALLOWED_HOSTS=["*"], MCP={"TREADS": 1}):
+        yield
+
+
+@pytest.mark.usefixtures("unsafe")
+def test_the_command_runs_them_by_their_tag(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("check", tags=[TAG])
+    assert "Did you mean 'THREADS'?" in capsys.readouterr().err
+    with pytest.raises(SystemCheckError, match=r"mcp_app\.E005"):
+        call_command("check", tags=[TAG], deploy=True)
+
+
+def test_they_are_registered_under_our_tag() -> None:
+    assert checks.tag_exists(TAG, include_deployment_checks=True)

@@ -1,0 +1,157 @@
+"""`settings.MCP` as the app reads it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.test import override_settings
+
+from mcp_app import conf
+from mcp_app.conf import KEYS, Limits, McpSettings, mcp_settings
+
+# What each key may be, beside its default.
+VALUES: dict[str, object] = {
+    "PUBLIC_URL": "https://example.org/mcp",
+    "HOSTS": ["example.org"],
+    "ORIGINS": ["https://example.org"],
+    "AUTHENTICATION": {"token": "site.mcp.by_token"},
+    "AROUND": ["site.mcp.tenant"],
+    "THREADS": 4,
+    "LIMITS": "off",
+    "AUDIT": "strict",
+    "ENVELOPE": "lenient",
+    "COERCE": False,
+    "STATE_KEYS": ["k" * 32],
+    "TRUSTED_PROXIES": ["10.0.0.0/8"],
+    "DOORBELL": "bell",
+    "AUTODISCOVER": "tools",
+}
+
+
+def test_every_key_has_a_value_in_this_table() -> None:
+    assert set(VALUES) == set(KEYS)
+
+
+@override_settings(MCP={})
+def test_defaults() -> None:
+    assert conf.current() == McpSettings()
+    assert mcp_settings.threads == 8
+    assert mcp_settings.limits == Limits()
+    assert mcp_settings.public_url is None
+    assert not mcp_settings.lenient
+    assert conf.problems(conf.current()) == []
+
+
+@override_settings(MCP={})
+def test_the_table_of_limits() -> None:
+    limits = mcp_settings.limits
+    assert (limits.body, limits.depth, limits.nodes) == (4 * 2**20, 64, 100_000)
+    assert (limits.tool_timeout, limits.question_deadline) == (60, 600)
+    assert (limits.request_state_age, limits.request_state_size) == (600, 16 * 1024)
+    assert (limits.running_calls, limits.sessions_per_principal) == (64, 100)
+    assert (limits.heartbeat, limits.drain) == (15, 25)
+    assert (limits.session_idle, limits.session_age) == (7 * 86_400, 30 * 86_400)
+    assert limits.rates
+
+
+@pytest.mark.parametrize(("key", "value"), VALUES.items())
+def test_a_key_is_read(key: str, value: object) -> None:
+    with override_settings(MCP={key: value}):
+        found = getattr(mcp_settings, key.lower())
+        assert found == (Limits(rates=False) if key == "LIMITS" else value)
+        assert conf.problems(conf.current()) == []
+
+
+def test_a_change_of_settings_is_seen_at_once() -> None:
+    with override_settings(MCP={"THREADS": 2}):
+        assert mcp_settings.threads == 2
+        with override_settings(MCP={"THREADS": 3}):
+            assert mcp_settings.threads == 3
+        assert mcp_settings.threads == 2
+    with override_settings(LANGUAGE_CODE="de"):
+        assert mcp_settings is conf.mcp_settings
+
+
+def test_a_lenient_envelope() -> None:
+    with override_settings(MCP={"ENVELOPE": "lenient"}):
+        assert mcp_settings.lenient
+
+
+@pytest.mark.parametrize("name", ["drain", "DRAIN", "Drain"])
+def test_limits_have_names_in_any_case(name: str) -> None:
+    with override_settings(MCP={"LIMITS": {name: 3}}):
+        assert mcp_settings.limits == Limits(drain=3)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ([], r"MCP is \[\]: it must be a dict."),
+        ({"LIMITS": "of"}, "is 'of': it must be a dict of limits, or \"off\"."),
+        ({"LIMITS": 7}, "is 7: it must be a dict"),
+        ({"LIMITS": {"bodi": 1}}, "no limit 'bodi'. Did you mean 'BODY'?"),
+        ({"LIMITS": {"xyzzy": 1}}, r"no limit 'xyzzy'\.$"),
+    ],
+)
+def test_what_cannot_be_read(given: Any, sentence: str) -> None:
+    with (
+        override_settings(MCP=given),
+        pytest.raises(ImproperlyConfigured, match=sentence.replace("?", r"\?")),
+    ):
+        conf.current()
+
+
+@pytest.mark.parametrize(
+    ("given", "sentences"),
+    [
+        ({"TREADS": 1}, ["MCP['TREADS'] is no setting. Did you mean 'THREADS'?"]),
+        ({"threads": 1}, ["MCP['threads'] is no setting. Did you mean 'THREADS'?"]),
+        ({"COLOUR": 1}, ["MCP['COLOUR'] is no setting."]),
+        ({"THREADS": 1}, []),
+    ],
+)
+def test_unknown_keys(given: dict[str, object], sentences: list[str]) -> None:
+    assert conf.unknown_keys(given) == sentences
+    with override_settings(MCP=given):
+        assert conf.current().threads in (1, 8)
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ({"PUBLIC_URL": 7}, 'MCP["PUBLIC_URL"] is 7: '),
+        ({"HOSTS": "example.org"}, "MCP[\"HOSTS\"] is 'example.org': "),
+        ({"AUTHENTICATION": ["a.b"]}, "MCP[\"AUTHENTICATION\"] is ['a.b']: "),
+        ({"AUTHENTICATION": {"a": 7}}, "MCP[\"AUTHENTICATION\"] is {'a': 7}: "),
+        ({"AROUND": "a.b"}, "MCP[\"AROUND\"] is 'a.b': "),
+        ({"THREADS": "8"}, "MCP[\"THREADS\"] is '8': "),
+        ({"THREADS": True}, 'MCP["THREADS"] is True: '),
+        ({"THREADS": 0}, 'MCP["THREADS"] is 0: it must be greater than 0.'),
+        ({"AUDIT": "on"}, "MCP[\"AUDIT\"] is 'on': Input should be 'batched', "),
+        ({"ENVELOPE": "loose"}, "MCP[\"ENVELOPE\"] is 'loose': "),
+        ({"COERCE": "yes"}, "MCP[\"COERCE\"] is 'yes': "),
+        ({"TRUSTED_PROXIES": 1.5}, 'MCP["TRUSTED_PROXIES"] is 1.5: '),
+        ({"LIMITS": {"drain": "long"}}, 'MCP["LIMITS"]["DRAIN"] is \'long\': '),
+        ({"LIMITS": {"body": 0.5}}, 'MCP["LIMITS"]["BODY"] is 0.5: '),
+        ({"LIMITS": {"drain": 0}}, 'MCP["LIMITS"]["DRAIN"] is 0: it must be greater'),
+    ],
+)
+def test_values_of_another_type(given: dict[str, Any], place: str) -> None:
+    with override_settings(MCP=given):
+        (sentence,) = conf.problems(conf.current())
+    assert sentence.startswith(place)
+
+
+def test_keys_are_not_shown() -> None:
+    with override_settings(MCP={"STATE_KEYS": "the secret"}):
+        (sentence,) = conf.problems(conf.current())
+    assert sentence.startswith('MCP["STATE_KEYS"] is not as it must be: ')
+    assert "the secret" not in sentence
+
+
+def test_every_limit_has_a_type_and_a_default() -> None:
+    for each in fields(Limits):
+        assert type(getattr(Limits(), each.name)) in (bool, int, float)

@@ -1,0 +1,82 @@
+"""The endpoint behind a `URLRouter` of Channels."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from channels.routing import URLRouter
+from channels.testing import ApplicationCommunicator
+
+from mcp_app.process.runtime import Process
+from mcp_app.routing import http_urlpatterns
+from tests.asgi_client import BASE_HEADERS, Client, outcome
+from tests.scripting import STATEFUL, STATELESS
+from tests.wire.middleware import WireCheck
+
+
+@pytest.fixture
+def routed(process: Process) -> WireCheck:
+    return WireCheck(URLRouter(http_urlpatterns))
+
+
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+async def test_calls_through_the_router(routed: WireCheck, version: str) -> None:
+    client = await Client(routed, version).open()
+    assert (await client.call("drill_add", a=20, b=22)).text == "42"
+    assert (await client.call("drill_add_sync", a=20, b=22)).text == "42"
+    assert routed.violations == []
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/mcp/pages", "/mcp/pages/"])
+async def test_paths(routed: WireCheck, path: str) -> None:
+    client = Client(routed, STATELESS, path=path)
+    found = (await client.request("tools/list")).result["tools"]
+    # The server `pages` has pages of two.
+    assert (len(found) <= 2) is ("pages" in path)
+
+
+async def test_a_reserved_slug(routed: WireCheck) -> None:
+    client = Client(routed, STATELESS, path="/mcp/health")
+    found = await outcome(client.begin("tools/list"))
+    assert (found.status, found.headers["content-type"]) == (404, "application/json")
+
+
+async def test_a_stream_through_the_router(routed: WireCheck) -> None:
+    client = await Client(routed, STATEFUL).open()
+    standing = await client.standing()
+    assert standing.headers["content-type"] == "text/event-stream"
+    await standing.leave()
+
+
+async def test_as_channels_itself_drives_it(process: Process) -> None:
+    communicator = ApplicationCommunicator(URLRouter(http_urlpatterns), _scope())
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": _params()}
+    await communicator.send_input(
+        {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
+    )
+    start = await communicator.receive_output(timeout=5)
+    sent = await communicator.receive_output(timeout=5)
+    await communicator.wait()
+    assert start["status"] == 200
+    assert json.loads(sent["body"])["result"]["protocolVersion"] == STATEFUL
+
+
+def _scope() -> dict[str, Any]:
+    headers = [(name.encode(), value.encode()) for name, value in BASE_HEADERS.items()]
+    return {
+        "type": "http",
+        "method": "POST",
+        "path": "/mcp",
+        "root_path": "",
+        "headers": headers,
+    }
+
+
+def _params() -> dict[str, Any]:
+    return {
+        "protocolVersion": STATEFUL,
+        "capabilities": {},
+        "clientInfo": {"name": "channels", "version": "1"},
+    }

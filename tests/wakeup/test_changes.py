@@ -1,0 +1,72 @@
+"""Saying that something changed, from anywhere."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Final
+
+import pytest
+from django.db import transaction
+
+import mcp_app
+from mcp_app.models import Change
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.wakeup import changes
+
+pytestmark = [pytest.mark.django_db, pytest.mark.databases]
+
+URI: Final = "shop://orders/1"
+DIGEST: Final = sha256(URI.encode()).hexdigest()
+
+
+def rows() -> list[tuple[str, str]]:
+    return list(Change.objects.order_by("id").values_list("kind", "ref"))
+
+
+@pytest.fixture(autouse=True)
+def _no_rows() -> None:
+    Change.objects.all().delete()
+
+
+def test_a_resource() -> None:
+    mcp_app.changed(URI)
+    assert rows() == [("uri", DIGEST)]
+
+
+@pytest.mark.parametrize("what", changes.LISTS)
+@pytest.mark.parametrize(("server", "ref"), [(None, "*"), ("staff", "staff")])
+def test_a_list(what: str, server: str | None, ref: str) -> None:
+    mcp_app.notify(what, server)
+    assert rows() == [("list", f"{what}:{ref}")]
+
+
+def test_what_is_no_list() -> None:
+    with pytest.raises(
+        ValueError, match="'tool' is no list: use one of tools, prompts"
+    ):
+        mcp_app.notify("tool")
+    assert rows() == []
+
+
+@pytest.mark.parametrize(
+    ("what", "row"), [("tools", ("list", "tools:staff")), (URI, ("uri", DIGEST))]
+)
+def test_what_a_context_names(what: str, row: tuple[str, str]) -> None:
+    changes.told(what, "staff")
+    assert rows() == [row]
+
+
+def test_the_row_belongs_to_the_transaction_of_the_caller() -> None:
+    with transaction.atomic():
+        mcp_app.changed(URI)
+        transaction.set_rollback(True)
+    assert rows() == []
+
+
+def test_old_rows_are_pruned() -> None:
+    mcp_app.changed(URI)
+    before = NowMilliseconds() - changes.KEPT_MS
+    Change.objects.create(kind="tool", ref="1", created_ms=before - 60_000)
+    Change.objects.create(kind="tool", ref="2", created_ms=before + 60_000)
+    changes.prune()
+    assert rows() == [("uri", DIGEST), ("tool", "2")]
