@@ -108,6 +108,7 @@ class SessionStore:
             or session.principal_key != principal.key
             or session.server != server
             or session.fresh_ms < now_ms()
+            or session.digest not in self._kept
         ):
             return None
         self._kept.move_to_end(session.digest)

@@ -261,6 +261,7 @@ async def test_a_session_is_not_unknown_because_the_database_is_away(
     client = await connect(STATEFUL)
     await process.gate.look()
     process.sessions._kept.clear()
+    process.sessions._by_id.clear()
     with away():
         refused = await client.call("drill_add", a=1, b=1)
         opening = await client.sent(client.initialize(), {"mcp-session-id": None})
