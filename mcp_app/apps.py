@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
@@ -19,4 +20,9 @@ class McpConfig(AppConfig):
     def ready(self) -> None:
         from mcp_app import checks  # noqa: F401, PLC0415 - registers them
 
-        autodiscover_modules(mcp_settings.autodiscover)
+        try:
+            name = str(mcp_settings.autodiscover)
+        except ImproperlyConfigured:
+            # A check tells; wrong settings of ours close the endpoint, never the site.
+            return
+        autodiscover_modules(name)

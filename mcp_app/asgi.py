@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 KEPT = 1_024
 """Paths that the switch remembers."""
+LONGEST_KEPT = 256
+"""Whoever makes paths up may make long ones up."""
 
 
 class Switch:
@@ -53,9 +55,12 @@ class Switch:
         key = (scope.get("root_path", ""), scope["path"])
         if key in self._slugs:
             return self._slugs[key]
-        if len(self._slugs) >= KEPT:
-            self._slugs.clear()
-        return self._slugs.setdefault(key, self._named(*key))
+        slug = self._named(*key)
+        if len(key[1]) <= LONGEST_KEPT:
+            if len(self._slugs) >= KEPT:
+                self._slugs.clear()
+            self._slugs[key] = slug
+        return slug
 
     def _named(self, root: str, whole: str) -> str | None:
         base = self._base

@@ -5,7 +5,8 @@ Under `check --deploy --tag mcp` the unsafe settings are errors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django.apps import AppConfig
@@ -15,9 +16,16 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
 from mcp_app import conf
+from mcp_app.interface.server import PUBLIC
+from mcp_app.models.listings import words
 
 TAG = "mcp"
 SHORTEST_KEY = 32
+
+_AUTHORITY = r"[^/?#@\s]+"
+ORIGIN = re.compile(rf"https?://{_AUTHORITY}|\*")
+URL = re.compile(rf"https?://{_AUTHORITY}(?:/[^?#\s]*)?")
+HOST = re.compile(r"\.?[\w.-]+|\[[\da-fA-F:.]+\]|\*")
 
 
 @checks.register(TAG)
@@ -47,18 +55,53 @@ def _unknown(given: Mapping[str, object]) -> list[checks.CheckMessage]:
 
 def _unusable(current: conf.McpSettings) -> list[checks.CheckMessage]:
     paths = [*current.authentication.values(), *current.around]
-    return [*_unimportable(paths), *_short_keys(current.state_keys)]
+    return [
+        *_unimportable(paths),
+        *_short_keys(current.state_keys),
+        *map(_pointless, _unmatched(current)),
+        *map(_pointless, _unnameable(current.authentication)),
+    ]
+
+
+def _pointless(sentence: str) -> checks.CheckMessage:
+    return checks.Warning(sentence, id="mcp_app.W002")
+
+
+def _unmatched(current: conf.McpSettings) -> Iterator[str]:
+    """Yield a sentence for each address that no request can have."""
+    urls = [] if current.public_url is None else [current.public_url]
+    for key, values, form, example in (
+        ("PUBLIC_URL", urls, URL, "https://mcp.example.com"),
+        ("ORIGINS", current.origins or (), ORIGIN, "https://app.example.com"),
+        ("HOSTS", current.hosts or (), HOST, "mcp.example.com"),
+    ):
+        for value in values:
+            if not form.fullmatch(value):
+                yield (
+                    f'MCP["{key}"] has {value!r}, which matches nothing: write it as '
+                    f"{example!r}."
+                )
+
+
+def _unnameable(names: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each name that the access of a server cannot have."""
+    for name in names:
+        if name == PUBLIC or words(name) != (name,):
+            yield (
+                f'MCP["AUTHENTICATION"] has the name {name!r}, which no server can '
+                "choose: a name is one word, and not “public”."
+            )
 
 
 def _unimportable(paths: Sequence[str]) -> list[checks.CheckMessage]:
     found: list[checks.CheckMessage] = []
     for path in paths:
         try:
-            import_string(path)
+            problem = "" if callable(import_string(path)) else "is no callable."
         except ImportError as error:
-            found.append(
-                checks.Error(f"{path!r} cannot be imported: {error}", id="mcp_app.E003")
-            )
+            problem = f"cannot be imported: {error}"
+        if problem:
+            found.append(checks.Error(f"{path!r} {problem}", id="mcp_app.E003"))
     return found
 
 
@@ -79,8 +122,12 @@ def check_deployment(
     app_configs: Sequence[AppConfig] | None, **_: Any
 ) -> list[checks.CheckMessage]:
     """Report settings that make the endpoint refuse everything, or let in too much."""
+    try:
+        current = conf.current()
+    except ImproperlyConfigured:
+        # `check_settings` tells.
+        return []
     found: list[checks.CheckMessage] = []
-    current = conf.current()
     named = current.hosts is not None or current.public_url is not None
     if "*" in settings.ALLOWED_HOSTS and not named:
         found.append(

@@ -125,7 +125,8 @@ def _not_positive(
     return [
         f"{place}[{_key(name)}] is {number}: it must be greater than 0."
         for name in names
-        if type(number := getattr(value, name)) in (int, float) and number <= 0
+        # NaN is neither greater nor less.
+        if type(number := getattr(value, name)) in (int, float) and not number > 0
     ]
 
 
@@ -136,7 +137,7 @@ def _key(name: str) -> str:
 def unknown_keys(given: Mapping[str, object]) -> list[str]:
     """Return a sentence for each key of `MCP` that does not exist."""
     return [
-        f"MCP[{key!r}] is no setting.{_suggestion(key, KEYS)}"
+        f"MCP[{key!r}] is no setting.{_suggestion(str(key), KEYS)}"
         for key in given
         if key not in KEYS
     ]

@@ -16,9 +16,14 @@ from tests.scripting import STATEFUL, STATELESS
 from tests.wire.middleware import WireCheck
 
 
+def router() -> Any:
+    """As a site's asgi.py makes it."""
+    return URLRouter(http_urlpatterns)  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def routed(process: Process) -> WireCheck:
-    return WireCheck(URLRouter(http_urlpatterns))
+    return WireCheck(router())
 
 
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
@@ -51,7 +56,8 @@ async def test_a_stream_through_the_router(routed: WireCheck) -> None:
 
 
 async def test_as_channels_itself_drives_it(process: Process) -> None:
-    communicator = ApplicationCommunicator(URLRouter(http_urlpatterns), _scope())
+    make: Any = ApplicationCommunicator
+    communicator = make(router(), _scope())
     body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": _params()}
     await communicator.send_input(
         {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}

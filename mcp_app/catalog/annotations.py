@@ -24,6 +24,8 @@ from typing import (
 
 import typing_extensions
 
+from mcp_app.catalog.errors import RegistrationError
+
 Annotation: TypeAlias = Any
 """What stands behind a colon or an arrow, with its strings resolved."""
 
@@ -94,7 +96,15 @@ def is_kind(annotation: Annotation, *kinds: type) -> bool:
 
 def for_pydantic(annotation: Annotation) -> Annotation:
     """Return the hint in a form that pydantic reads on every version of Python."""
-    return _with_extensions(annotation) if NEEDS_EXTENSIONS else annotation
+    if not NEEDS_EXTENSIONS:
+        return annotation
+    try:
+        return _with_extensions(annotation)
+    except RecursionError:
+        raise RegistrationError(
+            f"{annotation!r} contains itself: before Python 3.12, import its TypedDict "
+            "from typing_extensions."
+        ) from None
 
 
 def _with_extensions(annotation: Annotation) -> Annotation:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
 
 from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.options import check_options
 from mcp_app.catalog.registered import (
     Declared,
     DeclaredPrompt,
@@ -24,7 +26,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.protocol import schemas
+from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.jsonrpc import JsonObject
@@ -87,6 +89,7 @@ _SCHEMAS = frozenset({"input_schema", "output_schema"})
 
 def declared_tool(function: RegisteredFunction, options: ToolOptions) -> DeclaredTool:
     """Make the tool of a function, with its schemas and its converter."""
+    check_options(function.qualified_name, ToolOptions, options)
     told: dict[str, Any] = dict(options)
     hints = {name: told[name] for name in _HINTS & told.keys()}
     definition = ToolDefinition(
@@ -102,6 +105,7 @@ def declared_prompt(
     function: RegisteredFunction, options: DefinitionOptions
 ) -> DeclaredPrompt:
     """Make the prompt of a function: its parameters are the arguments."""
+    check_options(function.qualified_name, DefinitionOptions, options)
     definition = PromptDefinition(
         **_members(function, dict(options)),
         arguments=tuple(_prompt_arguments(function)),
@@ -113,6 +117,7 @@ def declared_resource(
     function: RegisteredFunction, uri: str, options: ResourceOptions
 ) -> DeclaredResource:
     """Make the resource of a function that needs no arguments."""
+    check_options(function.qualified_name, ResourceOptions, options)
     definition = ResourceDefinition(uri=uri, **_members(function, dict(options)))
     _check_variables(function, uri, ())
     return _declared(definition, function, rules.uri_problem(uri))
@@ -122,6 +127,7 @@ def declared_template(
     function: RegisteredFunction, uri_template: str, options: ResourceOptions
 ) -> DeclaredTemplate:
     """Make the template of a function: its variables are the parameters."""
+    check_options(function.qualified_name, ResourceOptions, options)
     try:
         template = UriTemplate.parse(uri_template)
     except ValueError as error:
@@ -173,8 +179,13 @@ def _problems(definition: Definition) -> Iterator[str]:
         yield permission
     yield from filter(None, map(rules.tag_problem, sorted(definition.tags)))
     yield from filter(None, map(meta_key_problem, definition.meta))
-    if definition.timeout is not None and definition.timeout <= 0:
+    if definition.timeout is not None and not 0 < definition.timeout < math.inf:
         yield f"The timeout is {definition.timeout}; it must be more than 0 seconds."
+    shown = {"title": definition.title, "description": definition.description}
+    try:
+        jsonrpc.write({**shown, "_meta": definition.meta})
+    except jsonrpc.UnserializableValue as error:
+        yield f"What clients see has no JSON form: {error}"
 
 
 def _input_schema(function: RegisteredFunction, told: JsonObject | None) -> JsonObject:

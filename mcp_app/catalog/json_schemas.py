@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema
+from pydantic_core import SchemaError, core_schema
 
 from mcp_app.catalog.annotations import Annotation, for_pydantic
 from mcp_app.catalog.errors import RegistrationError
@@ -53,6 +53,8 @@ def adapter(owner: str, annotation: Annotation) -> TypeAdapter[object]:
         return _adapter(readable)
     except PydanticUserError as error:
         raise _unserialisable(owner, annotation, error) from None
+    except SchemaError as error:
+        raise RegistrationError(f"{owner}: {error}") from None
 
 
 def json_schema(

@@ -99,6 +99,7 @@ class Registry:
         self, uri: str, /, **options: Unpack[ResourceOptions]
     ) -> Callable[[Decorated], Decorated]:
         """Declare a resource, or with `{variables}` in its URI a template."""
+        _check_text(uri, "resource", "URI")
 
         def declare(function: Decorated) -> Decorated:
             registered = _registered(function, options)
@@ -133,6 +134,7 @@ class Registry:
         self, key: str, /, **options: Unpack[RunOptions]
     ) -> Callable[[Decorated], Decorated]:
         """Register a function for rows of the kind `function`; nothing lists it."""
+        _check_text(key, "function", "key")
 
         def declare(function: Decorated) -> Decorated:
             registered = RegisteredFunction(function, key=key, **options)
@@ -155,6 +157,15 @@ def _decorator(
         options["name"] = given
         return declare
     return declare(given)
+
+
+def _check_text(given: object, decorator: str, what: str) -> None:
+    """Without its brackets, a decorator would swallow the function."""
+    if not isinstance(given, str):
+        raise RegistrationError(
+            f"The decorator {decorator} got {given!r}; it takes a {what}, as in"
+            f' @mcp.{decorator}("…").'
+        )
 
 
 def _registered(

@@ -49,13 +49,24 @@ class Signature:
 
     def __init__(self, function: Inspected) -> None:
         self.function = function
-        arguments = adapter(function.qualified_name, self._shape())
+        try:
+            arguments = adapter(function.qualified_name, self._shape())
+            self.input_schema = _input_schema(function.qualified_name, arguments)
+            """An object schema that allows no other properties."""
+        except RegistrationError:
+            self._check_parameters()
+            raise
         self._validate = cast(
             "Callable[[JsonObject], dict[str, object]]",
             arguments.validator.validate_python,
         )
-        self.input_schema = _input_schema(function.qualified_name, arguments)
-        """An object schema that allows no other properties."""
+
+    def _check_parameters(self) -> None:
+        """Raise for the parameter that is at fault, by its name."""
+        for parameter in self.function.parameters:
+            owner = f"{self.function.qualified_name}: the parameter {parameter.name}"
+            hint = _hint(parameter)
+            json_schema(owner, adapter(owner, hint), "validation")
 
     @cached_property
     def returns(self) -> ToolReturns:

@@ -65,6 +65,12 @@ class TextKind(Kind):
         block = partial(block_from_json, uploads=uploads)
         blocks = [names.part(item, block) for item in _list(config, "content")]
         structured = names.part(config.get("structured"), _structured)
+        if definition.output_schema and not is_error and not config.get("structured"):
+            raise KindError(
+                "The output schema promises structured content, and “structured” has "
+                "none.",
+                "output_schema",
+            )
 
         def run(values: Values) -> ToolOutput:
             return ToolOutput(

@@ -34,6 +34,7 @@ class Server(WatchedRow, CheckedRow):
         ALL = "all", _("Everything that is switched on")
         TAGS = "tags", _("Only what has one of these tags")
 
+    ONE_LINE = ("title", "version")
     MANY_LINES = ("description", "instructions")
 
     slug = ExactCharField(max_length=64, unique=True)

@@ -27,6 +27,7 @@ from mcp_app.process.janitor import Janitor
 from mcp_app.process.lifecycle import install_drain
 from mcp_app.process.loading import load_catalogs
 from mcp_app.process.running import RunningCalls
+from mcp_app.process.uploads import Uploads
 from mcp_app.protocol.errors import Refused, Unavailable
 from mcp_app.server.exchange import Adapters, End
 from mcp_app.server.invocation import InvocationPlaces
@@ -59,6 +60,7 @@ class Process:
         self.sessions = SessionStore(self.limits, self._session_closed)
         self.threads = UserThreads(mcp_settings.threads)
         self.running = RunningCalls(self.loop)
+        self.uploads = Uploads(self.loop)
         self._catalogs: Mapping[str, Catalog] = {}
         self._announcements = Announcements(self.listeners, self._looked)
         self.gate = Gate(self._check)
@@ -180,6 +182,7 @@ class Process:
     async def drain(self) -> None:
         """Refuse new work, end the streams, and give running calls their time."""
         self.stopping = True
+        self.uploads.give_up()
         for listener in self.listeners:
             listener.end(retry_ms=1_000 * _soon())
         deadline = self.loop.time() + self.limits.drain

@@ -95,7 +95,7 @@ class Accepts:
     events: bool
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def accepts(value: str | None) -> Accepts:
     """What an `Accept` header allows; an absent or empty one allows both.
 
@@ -122,7 +122,7 @@ def _is_taken(ranges: Mapping[str, bool], media: str) -> bool:
     )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def is_json(content_type: str | None) -> bool:
     """Whether it is `application/json`, alone or with `charset=utf-8`."""
     media, *parameters = (

@@ -129,7 +129,6 @@ V2024_11_05 = Revision(
                 {"type", "text", "data", "mimeType", "resource", "annotations"}
             ),
             "contents": frozenset({"uri", "mimeType", "text", "blob"}),
-            "tool_result": frozenset({"content", "isError", "_meta"}),
             "implementation": frozenset({"name", "version"}),
             "capabilities": frozenset({"logging", "prompts", "resources", "tools"}),
             "progress": frozenset({"progressToken", "progress", "total"}),
@@ -182,7 +181,6 @@ V2025_06_18 = replace(
         annotations={"lastModified"},
         block={"uri", "name", "title", "description", "size", "_meta"},
         contents={"_meta"},
-        tool_result={"structuredContent"},
         implementation={"title"},
     ),
 )

@@ -59,13 +59,14 @@ async def run(
             output = made(await runnable.run(**arguments))  # type: ignore[misc]
         else:
             output = await user_code.run(exchange, runnable, arguments, made)
-    except (CallCancelled, SystemExit, asyncio.CancelledError) as error:
+    except BaseException as error:
         _check_end(exchange, error)
         raise
     finally:
         current_call.reset(token)
         core = _ended(exchange)
     if core is not None:
+        _check_answered(core)
         _complete_visits(exchange, core)
     return output
 
@@ -89,10 +90,25 @@ def _check_end(exchange: Exchange, error: BaseException) -> None:
 
     What it raises to end its task or its process is a failure like any other.
     """
+    ended = _is_ended(exchange)
+    if not ended and exchange.core is not None:
+        _check_answered(exchange.core)
+    if isinstance(error, Exception | GeneratorExit):
+        # The second is how a coroutine is closed, at the end of its loop.
+        return
+    if not ended or not isinstance(error, asyncio.CancelledError | CallCancelled):
+        raise RuntimeError(f"The function raised {error!r}.") from error
     if isinstance(error, CallCancelled):
         raise asyncio.CancelledError from None
-    if isinstance(error, SystemExit) or not _is_ended(exchange):
-        raise RuntimeError(f"The function raised {error!r}.") from error
+
+
+def _check_answered(core: CallCore) -> None:
+    """Raise where the client must answer first, whatever became of that in user code.
+
+    A bare `except`, a task group or `gather()` can hold it back.
+    """
+    if "round_trip" in core.__dict__ and core.round_trip.needed is not None:
+        raise core.round_trip.needed
 
 
 def _is_ended(exchange: Exchange) -> bool:

@@ -53,6 +53,7 @@ class CallCore:
 
     _asked = 0
     _last_progress: float | None = None
+    _over = False
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
@@ -79,6 +80,7 @@ class CallCore:
         if "clock" in self.__dict__:
             self.clock.close()
         self.exchange.core = None
+        self._over = True
 
     @cached_property
     def round_trip(self) -> RoundTrip:
@@ -114,6 +116,12 @@ class CallCore:
         """Raise where nobody waits for the answer any more."""
         if self.exchange.end is not None:
             raise CallCancelled(f"This call has ended: {self.exchange.end.value}.")
+
+    def check_open(self) -> None:
+        """Raise where there is no call any more to ask for, or to do something in."""
+        self.check_running()
+        if self._over:
+            raise RuntimeError("This call is over: its context cannot be used later.")
 
     def log(self, level: Level, data: object, logger: str | None) -> None:
         """Queue a log message; raise ValueError for a level that does not exist."""
@@ -174,7 +182,7 @@ class CallCore:
         self, questions: Mapping[str, Question[Any]], timeout: float | None
     ) -> Mapping[str, Answer]:
         """Ask from any loop; the waiting is done on the process's own."""
-        self.check_running()
+        self.check_open()
         await self.exchange.adapters.user_code.refuse_in_outer_transaction()
         trip = self.round_trip
         if self.exchange.revision.stateless:
@@ -207,7 +215,7 @@ class CallCore:
         self, questions: Mapping[str, Question[Any]], timeout: float | None
     ) -> Mapping[str, Answer]:
         """Ask from a thread of the pool, which others may use meanwhile."""
-        self.check_running()
+        self.check_open()
         self.exchange.adapters.user_code.refuse_in_transaction()
         trip = self.round_trip
         if self.exchange.revision.stateless:
@@ -319,7 +327,7 @@ class AsyncFace(_Plain, Context):
     async def once(
         self, key: str, function: Callable[..., Any], *arguments: Any, **named: Any
     ) -> Any:
-        self._core.check_running()
+        self._core.check_open()
         step = self._core.round_trip.step(key, function, arguments, named)
         return await self._core.in_thread(step)
 
@@ -368,11 +376,11 @@ class SyncFace(_Plain, SyncContext):
     def once(
         self, key: str, function: Callable[..., Any], *arguments: Any, **named: Any
     ) -> Any:
-        self._core.check_running()
+        self._core.check_open()
         step = self._core.round_trip.step(key, function, arguments, named)
         return self._core.exchange.adapters.user_code.call_here(step)
 
     def user(self) -> User | None:
-        self._core.check_running()
+        self._core.check_open()
         user_code = self._core.exchange.adapters.user_code
         return user_code.call_here(self._core.round_trip.user)

@@ -96,6 +96,9 @@ class RoundTrip:
         self._user_read = False
         self._answered: dict[str, Answered] = {}
         self._used: set[str] = set()
+        self._missing: dict[str, Prepared] = {}
+        self.needed: InputRequired | None = None
+        """What this request must end with, once a question has no answer."""
 
     @property
     def state(self) -> RequestState:
@@ -128,7 +131,9 @@ class RoundTrip:
         found = {each.key: self._brought(each) for each in prepared}
         missing = [each for each in prepared if found[each.key] is None]
         if missing:
-            raise self._input_required(missing)
+            self._missing.update((each.key, each) for each in missing)
+            self.needed = self._input_required(list(self._missing.values()))
+            raise self.needed
         self._used |= found.keys()
         return {key: answer for key, answer in found.items() if answer is not None}
 

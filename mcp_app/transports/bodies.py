@@ -29,7 +29,7 @@ async def read_body(receive: Receive, limit: int, announced: bytes | None) -> by
     return body
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)
 def _is_more(announced: bytes, limit: int) -> bool:
     """Whether a Content-Length is beyond the limit, however many digits it has."""
     digits = announced.lstrip(b"0")
@@ -52,6 +52,10 @@ async def _read_rest(receive: Receive, limit: int, first: bytes) -> bytes:
     if size > limit:
         raise too_large(limit)
     return b"".join(parts)
+
+
+def too_slow() -> Refused:
+    return Refused(408, "The body did not come in time.", {"Connection": "close"})
 
 
 def too_large(limit: int) -> Refused:

@@ -21,6 +21,8 @@ logger = logging.getLogger("mcp_app.transports")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 DEBUG_HOSTS = (".localhost", "127.0.0.1", "[::1]")
 KEPT = 1_024
+LONGEST_KEPT = 512
+"""Whoever makes headers up may make long ones up."""
 ALLOWED_METHODS = b"POST, GET, DELETE, OPTIONS"
 EXPOSED = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After"
 REQUEST_HEADERS = frozenset(
@@ -52,10 +54,17 @@ class Doors:
         answered = self._known.get(key)
         if answered is None:
             answered = self._checked(headers.get(b"host"), headers.get(b"origin"))
-            if len(self._known) >= KEPT:
-                self._known.clear()
-            self._known[key] = answered
+            self._keep(key, answered)
         return answered
+
+    def _keep(
+        self, key: tuple[bytes | None, bytes | None], answered: RawHeaders
+    ) -> None:
+        if sum(len(each or b"") for each in key) > LONGEST_KEPT:
+            return
+        if len(self._known) >= KEPT:
+            self._known.clear()
+        self._known[key] = answered
 
     def forget(self) -> None:
         """Decide anew: the settings are other ones."""

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Awaitable, Container
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Any
 
 from mcp_app.auth import principals
@@ -36,7 +37,7 @@ from mcp_app.server import dispatch, subscriptions
 from mcp_app.server.exchange import End, Exchange, NoWayBack
 from mcp_app.streams.sessions import OpenSession
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
-from mcp_app.transports.bodies import ClientGone, read_body
+from mcp_app.transports.bodies import ClientGone, read_body, too_slow
 from mcp_app.transports.doors import Doors, preflight
 from mcp_app.transports.event_stream import SSE_HEADERS, EventStream
 from mcp_app.transports.replies import Reply, send_empty, send_json, with_retry
@@ -189,8 +190,8 @@ class Visit:
         self.accepts = _accepted_content(
             raw.get(b"content-type"), raw.get(b"content-encoding"), raw.get(b"accept")
         )
-        limits, announced = self._process.limits, raw.get(b"content-length")
-        body = await read_body(self.receive, limits.body, announced)
+        limits = self._process.limits
+        body = await self._body(limits.body, raw.get(b"content-length"))
         value = (
             jsonrpc.read(body)
             if len(body) <= limits.parse_in_thread
@@ -214,6 +215,20 @@ class Visit:
             await self._accepted()
         else:
             raise InvalidRequest("Nobody asked: this revision sends no requests.")
+
+    async def _body(self, limit: int, announced: bytes | None) -> bytes:
+        """Return the body; raise 408 where it does not come, and 503 at a stop."""
+        uploads = self._process.uploads
+        task = uploads.begin(self._arrived)
+        try:
+            return await read_body(self.receive, limit, announced)
+        except asyncio.CancelledError:
+            if not uploads.gave_up(task):
+                raise
+            self._process.refuse_if_stopping()
+            raise too_slow() from None
+        finally:
+            uploads.end(task)
 
     async def _read_in_thread(self, body: bytes) -> object:
         limits = self._process.limits
@@ -316,7 +331,13 @@ class Visit:
         if exchange.opened_session is not None:
             session_id = exchange.opened_session.encode("ascii")
             headers = [(SESSION_HEADER, session_id), *headers]
-        await send_json(self.send, status, body, headers)
+        if self.accepts.json or status != HTTPStatus.OK:
+            await send_json(self.send, status, body, headers)
+            return
+        stream = EventStream(self.send, [*SSE_HEADERS, *headers])
+        stream.message(body)
+        stream.end()
+        await asyncio.wait([stream.closed])
 
     def _session_exchange(self, session: OpenSession, request: Request) -> Exchange:
         if request.method == "initialize":
@@ -351,6 +372,8 @@ class Visit:
             raise InvalidRequest("The body must be a single message, not a batch.")
         messages = envelope.parse_batch(value, lenient=self._process.lenient)
         requests = [each for each in messages if type(each) is Request]
+        if any(negotiation.is_stateless(each.params, None) for each in requests):
+            raise InvalidRequest("A message of the stateless era is in no batch.")
         exchanges = [self._session_exchange(session, each) for each in requests]
         for each in messages:
             await self._take(session, each)
@@ -489,7 +512,8 @@ class Together:
             self._reply.finished(task)
 
 
-@lru_cache(maxsize=256)
+# Whoever makes headers up may make long ones up: few are kept.
+@lru_cache(maxsize=32)
 def _accepted_content(
     content_type: bytes | None, encoding: bytes | None, accept: bytes | None
 ) -> Accepts:
@@ -504,7 +528,7 @@ def _accepted_content(
     return taken
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _version(value: bytes | None) -> str | None:
     return None if value is None else value.strip(b" \t").decode("latin-1")
 

@@ -175,6 +175,7 @@ class Reply:
             self._events = EventStream(
                 self._connection.send, [*SSE_HEADERS, *self._connection.cors]
             )
+            self._events.closed.add_done_callback(self._closed)
         return self._events
 
     def lasting(self) -> None:
@@ -198,6 +199,10 @@ class Reply:
             return
         if watching.result()["type"] == "http.disconnect":
             self._gone()
+
+    def _closed(self, _: asyncio.Future[None]) -> None:
+        """The stream has ended; before the answer, its reader was given up."""
+        self._gone()
 
     def _gone(self) -> None:
         """The client left: nothing more is sent, and the call may be over."""

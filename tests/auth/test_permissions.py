@@ -25,7 +25,7 @@ from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
 from tests.statements import counted, failing
 
-pytestmark = [pytest.mark.usefixtures("served_rows"), pytest.mark.databases]
+pytestmark = pytest.mark.usefixtures("served_rows")
 
 PERMISSION: Final = "view_secret"
 
@@ -69,6 +69,7 @@ async def users(served_rows: None) -> AsyncIterator[dict[str, Any]]:
     await writer.run(_erase, made)
 
 
+@pytest.mark.databases
 @pytest.mark.parametrize(
     ("name", "may"),
     [
@@ -163,6 +164,7 @@ async def test_a_database_that_is_away_says_nothing_about_rights(
     assert SECRET in await Permissions().of(principal(users["superuser"]))
 
 
+@pytest.mark.databases
 async def test_users_are_fresh_rows(users: dict[str, Any]) -> None:
     rows, who = UserRows(), principal(users["plain"])
     first = await writer.run(rows.user, who)
@@ -182,7 +184,8 @@ BY_NAME: Final = {"AUTHENTICATION": {"header": "tests.auth.callables.by_name"}}
 
 async def names(client: Client) -> set[str]:
     """Return the names of all tools that a client sees."""
-    found, params = set(), {}
+    found: set[str] = set()
+    params: dict[str, Any] = {}
     while True:
         result = (await client.request("tools/list", params)).result
         found |= {tool["name"] for tool in result["tools"]}
@@ -210,6 +213,7 @@ async def test_each_user_sees_and_calls_what_is_theirs(
             assert outcome.error["message"] == "Unknown tool: secret"
 
 
+@pytest.mark.databases
 @pytest.mark.parametrize("mcp", [BY_NAME])
 async def test_a_change_of_rights_counts_after_any_change_that_is_told(
     users: dict[str, Any], connect: Connect, process: Process

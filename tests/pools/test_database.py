@@ -79,7 +79,8 @@ async def test_a_database_that_is_away_is_a_503(
 async def test_work_that_nobody_waits_for_any_more_is_not_begun(
     threads: DatabaseThreads,
 ) -> None:
-    go, begun, ran = threading.Event(), threading.Event(), []
+    ran: list[str] = []
+    go, begun = threading.Event(), threading.Event()
 
     def hold() -> None:
         begun.set()

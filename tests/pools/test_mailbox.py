@@ -25,7 +25,8 @@ class Counting:
 
 async def test_order_and_one_wake_up() -> None:
     loop = Counting()
-    mailbox, came = Mailbox(loop), []  # type: ignore[arg-type]
+    came: list[int] = []
+    mailbox = Mailbox(loop)  # type: ignore[arg-type]
     for number in range(5):
         mailbox.post(came.append, number)
     assert (came, loop.wakes) == ([], 1)
@@ -37,7 +38,8 @@ async def test_order_and_one_wake_up() -> None:
 
 
 async def test_many_threads_lose_nothing() -> None:
-    mailbox, came = Mailbox(asyncio.get_running_loop()), []
+    came: list[int] = []
+    mailbox = Mailbox(asyncio.get_running_loop())
 
     def post(start: int) -> None:
         for number in range(start, start + 500):
@@ -60,7 +62,8 @@ async def test_one_that_fails_does_not_keep_the_others() -> None:
     loop = asyncio.get_running_loop()
     told: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: told.append(context))
-    mailbox, came = Mailbox(loop), []
+    came: list[str] = []
+    mailbox = Mailbox(loop)
     mailbox.post(int, "no number")
     mailbox.post(came.append, "here")
     await asyncio.sleep(0)

@@ -6,6 +6,7 @@ import http.client
 import json
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -63,7 +64,10 @@ class Answer(threading.Thread):
 
         self._note(begin)
         while piece := response.read1():
-            self._note(lambda piece=piece: setattr(self, "raw", self.raw + piece))
+            self._note(partial(self._take, piece))
+
+    def _take(self, piece: bytes) -> None:
+        self.raw += piece
 
     def _note(self, change: Callable[[], None]) -> None:
         with self._changed:

@@ -22,6 +22,11 @@ pytestmark = pytest.mark.usefixtures("served_rows")
 _tasks: set[asyncio.Future[None]] = set()
 
 
+@pytest.fixture(autouse=True)
+def _no_tasks() -> None:
+    _tasks.clear()
+
+
 def spawned(work: Awaitable[None]) -> None:
     _tasks.add(asyncio.ensure_future(work))
 
@@ -45,6 +50,7 @@ async def test_it_sweeps_again_and_again(monkeypatch: pytest.MonkeyPatch) -> Non
                     await asyncio.sleep(0.005)
     finally:
         sweeping.stop()
+    await asyncio.gather(*_tasks)
     await writer.run(_old)
     await asyncio.sleep(0.03)
     assert await old_changes() == 1

@@ -32,8 +32,6 @@ from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
 from tests.statements import counted, failing
 
-pytestmark = pytest.mark.databases
-
 URI: Final = "test://static-text"
 OTHER_URI: Final = "test://static-binary"
 TOOLS: Final = "notifications/tools/list_changed"
@@ -97,6 +95,7 @@ async def test_calls_cost_no_statements(connect: Connect, process: Process) -> N
     assert len(asked) <= 1 + (loop.time() - began) / freshness.FRESHNESS
 
 
+@pytest.mark.databases
 async def test_a_check_that_finds_nothing_is_one_statement(
     connect: Connect, process: Process
 ) -> None:
@@ -112,6 +111,7 @@ async def test_a_check_that_finds_nothing_is_one_statement(
 # -- what is saved is live -----------------------------------------------------------
 
 
+@pytest.mark.databases
 @pytest.mark.usefixtures("quickly")
 async def test_a_saved_row_is_live_after_a_moment(connect: Connect, tool: str) -> None:
     client = await connect(STATELESS)
@@ -158,6 +158,7 @@ async def test_a_change_in_a_transaction_is_live_with_its_commit(
     assert await said(client, tool) is None
 
 
+@pytest.mark.databases
 @pytest.mark.usefixtures("quickly")
 async def test_a_row_that_cannot_be_served_is_left_out_and_logged(
     connect: Connect, tool: str, caplog: pytest.LogCaptureFixture
@@ -172,10 +173,10 @@ async def test_a_row_that_cannot_be_served_is_left_out_and_logged(
         ("icons", "[7]"),
     ):
         caplog.clear()
-        await writer.run(lambda: _write(tool, "well"))
+        await writer.run(_write, tool, "well")
         rows = Tool.objects.filter(name=tool)
         with caplog.at_level(logging.WARNING):
-            await writer.run(lambda rows=rows, c=column, v=value: _spoil(rows, c, v))
+            await writer.run(_spoil, rows, column, value)
             await a_moment()
             assert await said(client, tool) is None, column
         assert "left out" in caplog.text
@@ -195,6 +196,7 @@ def _spoil(rows: Any, column: str, value: str) -> None:
 # -- outages ------------------------------------------------------------------------
 
 
+@pytest.mark.databases
 @pytest.mark.usefixtures("quickly")
 async def test_a_load_that_fails_loses_no_change(connect: Connect, tool: str) -> None:
     client = await connect(STATELESS)
@@ -236,6 +238,7 @@ def _moved(file: Path) -> Iterator[None]:
         hidden.rename(file)
 
 
+@pytest.mark.databases
 @pytest.mark.usefixtures("quickly")
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
 async def test_a_database_that_is_away_and_comes_back(
@@ -254,6 +257,7 @@ async def test_a_database_that_is_away_and_comes_back(
     assert (await client.call("drill_add", a=20, b=22)).text == "42"
 
 
+@pytest.mark.databases
 async def test_a_session_is_not_unknown_because_the_database_is_away(
     connect: Connect, process: Process
 ) -> None:
@@ -271,6 +275,7 @@ async def test_a_session_is_not_unknown_because_the_database_is_away(
     assert (await client.call("drill_add", a=20, b=22)).text == "42"
 
 
+@pytest.mark.databases
 @pytest.mark.usefixtures("quickly")
 async def test_a_stream_lives_through_an_outage(
     connect: Connect, process: Process
@@ -303,6 +308,7 @@ async def told(stream: Visit) -> str:
     return method
 
 
+@pytest.mark.databases
 async def test_notifying_in_a_transaction_reaches_every_stream_of_both_eras(
     connect: Connect, process: Process
 ) -> None:
@@ -396,6 +402,7 @@ async def test_more_changes_than_can_be_read_change_everything(
         await each.leave()
 
 
+@pytest.mark.databases
 async def test_a_change_that_was_committed_late_is_told(
     connect: Connect, process: Process
 ) -> None:
@@ -449,6 +456,7 @@ async def test_a_change_that_a_call_tells_is_told_at_once(
     await listen.leave()
 
 
+@pytest.mark.databases
 async def test_a_change_that_cannot_be_written_is_logged(
     connect: Connect, process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:

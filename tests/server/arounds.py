@@ -39,8 +39,16 @@ def of_tenant(*, host: str, path: str, principal: Principal) -> Iterator[None]:
 of_tenant.context_variables_only = True  # type: ignore[attr-defined]
 
 
-@contextmanager
-def refusing(*, host: str, path: str, principal: Principal) -> Iterator[None]:
+def refusing(*, host: str, path: str, principal: Principal) -> Refusing:
     """Let nobody in."""
-    raise PermissionError("This tenant is closed.")
-    yield
+    return Refusing()
+
+
+class Refusing:
+    """Raises when it is entered."""
+
+    def __enter__(self) -> None:
+        raise PermissionError("This tenant is closed.")
+
+    def __exit__(self, *_: object) -> None:
+        raise AssertionError("It was never entered.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import pytest
@@ -158,3 +159,25 @@ async def test_too_many_messages_are_dropped(connect: Connect) -> None:
 async def test_a_level_that_user_code_made_up(connect: Connect) -> None:
     client = await connect("2025-11-25")
     assert (await client.call("logs_wrongly")).result["isError"] is True
+
+
+# -- who calls ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", ["whoami", "whoami_sync"])
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_what_a_context_knows(connect: Connect, version: str, tool: str) -> None:
+    client = await connect(version)
+    for request_id in (7, "seven"):
+        found = await client.request("tools/call", {"name": tool}, id=request_id)
+        assert json.loads(found.text) == {
+            "key": "anonymous\x1f\x1f",
+            "client": ["drill-client", "1.0", ""],
+            "revision": version,
+            "server": "default",
+            "request": request_id,
+            "cancelled": False,
+            "deadline": True,
+            "user": None,
+            "same": True,
+        }

@@ -645,12 +645,12 @@ async def test_a_step_is_a_sync_function(play: Play, tool: str) -> None:
 
     async def script(ctx: Context) -> str:
         with pytest.raises(TypeError, match=r"'pay'. takes a sync function"):
-            await ctx.once("pay", step)
+            await ctx.once("pay", step)  # type: ignore[unused-coroutine]
         return "refused"
 
     def script_sync(ctx: SyncContext) -> str:
         with pytest.raises(TypeError, match=r"'pay'. takes a sync function"):
-            ctx.once("pay", step)
+            ctx.once("pay", step)  # type: ignore[unused-coroutine]
         return "refused"
 
     outcome = await play(tool, script_sync if tool == "sync" else script)

@@ -123,7 +123,8 @@ async def test_a_negative_answer_is_not_kept(store: Store) -> None:
     session_id, _ = await store.opened_by()
     other = Store()
     await missing(other, session_id, BERT)
-    assert await other.find(session_id, ANNA, "default")
+    found = await other.find(session_id, ANNA, "default")
+    assert found.principal_key == ANNA.key
 
 
 async def test_a_deleted_session_is_no_more(store: Store) -> None:
@@ -242,8 +243,9 @@ async def test_the_next_session_closes_the_one_that_was_idle_for_longest() -> No
     assert store.closed == [first]
     await missing(store, first_id)
     for session_id, principal in ((second_id, ANNA), (third_id, ANNA), (bert_id, BERT)):
-        assert await store.find(session_id, principal, "default")
-    assert second in [await store.find(second_id, ANNA, "default")]
+        found = await store.find(session_id, principal, "default")
+        assert found.principal_key == principal.key
+    assert await store.find(second_id, ANNA, "default") is second
     await writer.run(_erase)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app import achanged, anotify
+from mcp_app import changed, notify
 from mcp_app.models import Tool
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
@@ -116,11 +116,11 @@ async def test_servers_have_lists_of_their_own(
     client = await connect("2025-11-25")
     pages = await connect("2025-11-25", path="/mcp/pages")
     streams = [await client.standing(), await pages.standing()]
-    await anotify("tools", server="pages")
+    await writer.run(notify, "tools", server="pages")
     await process._looked()
     assert await streams[1].message() is not None
     await streams[0].quiet()
-    await anotify("prompts")
+    await writer.run(notify, "prompts")
     await process._looked()
     for stream in streams:
         message = await stream.message()
@@ -155,7 +155,7 @@ async def test_too_many_changes_are_told_as_everything(
     await client.request("ping")
     monkeypatch.setattr(news, "MOST_ROWS", 2)
     for what in ("prompts", "tools", "prompts"):
-        await anotify(what)
+        await writer.run(notify, what)
     await process._looked()
     expected = {*map(list_changed, LISTS), UPDATED}
     for stream, count in ((newer, 4), (listen, 5)):
@@ -313,7 +313,7 @@ async def test_a_listen_stream_ends_with_its_result(
 async def test_two_listeners_with_one_id(connect: Connect) -> None:
     client = await connect(NEWEST)
     streams = [(await listening(client, 5))[0] for _ in range(2)]
-    await achanged(URI)
+    await writer.run(changed, URI)
     await change(client, "tools")
     for stream in streams:
         said = [await stream.message(), await stream.message()]
@@ -350,7 +350,7 @@ async def test_too_many_streams_of_a_session(connect: Connect) -> None:
     assert int(found.headers["retry-after"]) > 0
     streams.append(await clients[1].standing())
     assert (await outcome(clients[1].visit("GET"))).status == 429
-    await anotify("tools")
+    await writer.run(notify, "tools")
     await change_in_private(clients[0])
     # The refused ones are not taken for the newest.
     assert await streams[1].message() is not None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from mcp_app.protocol import negotiation, results
+from mcp_app.protocol import jsonrpc, negotiation, results
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.protocol.revisions import SUPPORTED_VERSIONS
 from mcp_app.server import parameters
 from mcp_app.server.exchange import SEVERITY, Exchange, described_client
 from mcp_app.server.handlers.lists import list_hint
+
+MOST_DESCRIBED = 64 * 1024
 
 
 async def initialize(exchange: Exchange) -> JsonObject:
@@ -19,6 +21,7 @@ async def initialize(exchange: Exchange) -> JsonObject:
     info = parameters.mapping(params, "clientInfo", required=True)
     parameters.string(info, "name", "params.clientInfo")
     parameters.string(info, "version", "params.clientInfo")
+    _check_size(info, capabilities)
     revision = negotiation.negotiated(requested)
     client = described_client(info, capabilities)
     exchange.revision = revision
@@ -31,6 +34,16 @@ async def initialize(exchange: Exchange) -> JsonObject:
         "serverInfo": exchange.catalog.server_info(revision),
     }
     return _with_instructions(exchange, result)
+
+
+def _check_size(*described: JsonObject) -> None:
+    """Raise where a client says more of itself than a session's row should keep."""
+    size = sum(len(jsonrpc.write(each)) for each in described)
+    if size > MOST_DESCRIBED:
+        raise InvalidParams(
+            f"params.clientInfo and params.capabilities have {size} bytes;"
+            f" {MOST_DESCRIBED} are allowed."
+        )
 
 
 async def ping(_: Exchange) -> JsonObject:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from mcp_app.server.exchange import Exchange
 
 URI_LENGTH = 4096
+MOST_WATCHED = 1_000
+"""Resources that a session may watch: each is a row."""
 
 
 def visible(exchange: Exchange, uri: str) -> Matched | None:
@@ -85,7 +87,12 @@ async def subscribe(exchange: Exchange) -> JsonObject:
     uri = _uri(exchange)
     if visible(exchange, uri) is None:
         raise ResourceNotFound(uri)
-    await exchange.adapters.sessions.subscribe(exchange.own_session, uri)
+    session = exchange.own_session
+    if len(session.uris) >= MOST_WATCHED and uri not in session.uris.values():
+        raise InvalidParams(
+            f"This session watches {MOST_WATCHED} resources already, which is the most."
+        )
+    await exchange.adapters.sessions.subscribe(session, uri)
     return {}
 
 

@@ -240,3 +240,26 @@ async def test_methods_that_nobody_has(connect: Connect, version: str) -> None:
         status = 404 if client.revision.stateless else 200
         assert (found.status, found.error["code"]) == (status, -32601)
         assert method in found.error["message"]
+
+
+# -- clients of odd tastes ------------------------------------------------------
+
+
+async def test_initialize_for_one_who_takes_events_only(
+    application: WireCheck,
+) -> None:
+    headers = {"accept": "text/event-stream"}
+    client = Client(application, "2025-11-25", headers=headers)
+    found = await client.sent(client.initialize())
+    assert found.headers["content-type"] == "text/event-stream"
+    assert found.headers["mcp-session-id"]
+    assert found.result["protocolVersion"] == "2025-11-25"
+
+
+async def test_a_client_that_says_too_much_of_itself(application: WireCheck) -> None:
+    client = Client(application, "2025-11-25")
+    capabilities = {"experimental": {"x": {"y": "z" * 70_000}}}
+    found = await client.sent(client.initialize(capabilities=capabilities))
+    assert found.error["code"] == -32602
+    assert "65536" in found.error["message"]
+    assert (await counted())["Session"] == 0

@@ -1,0 +1,61 @@
+"""Requests whose bodies are still coming: they have their time, and none at a stop.
+
+A client that sends half a body and waits would hold its connection for ever, and
+with it a process that is to stop: servers wait for the requests that they have begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, TypeAlias
+
+BODY_SECONDS = 60.0
+"""A body that is not complete after so long is given up."""
+LOOK_EVERY = 5.0
+
+Reader: TypeAlias = "asyncio.Task[Any] | None"
+
+
+class Uploads:
+    """The tasks that read a body, with the times (monotonic) at which they began.
+
+    One timer serves them all: most bodies are there at once.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._reading: dict[Reader, float] = {}
+        self._given_up: set[Reader] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, arrived: float) -> Reader:
+        """The current task reads a body from now on; return the task."""
+        task = asyncio.current_task(self._loop)
+        self._reading[task] = arrived
+        if self._timer is None:
+            self._timer = self._loop.call_later(LOOK_EVERY, self._look)
+        return task
+
+    def end(self, task: Reader) -> None:
+        """The task has read its body, or never will."""
+        self._reading.pop(task, None)
+        self._given_up.discard(task)
+
+    def give_up(self, since: float = float("inf")) -> None:
+        """Cancel the tasks that began before that time: without one, all of them."""
+        for task, began in tuple(self._reading.items()):
+            if began < since and task is not None:
+                del self._reading[task]
+                self._given_up.add(task)
+                task.cancel()
+
+    def gave_up(self, task: Reader) -> bool:
+        """Whether it was we who cancelled the task, and nobody else."""
+        return task in self._given_up and task is not None and task.uncancel() == 0
+
+    def _look(self) -> None:
+        self._timer = None
+        self.give_up(time.monotonic() - BODY_SECONDS)
+        if self._reading:
+            self._timer = self._loop.call_later(LOOK_EVERY, self._look)
