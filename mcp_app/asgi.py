@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from django.urls import NoReverseMatch, reverse
+from django.conf import settings
+from django.urls import NoReverseMatch, get_script_prefix, reverse
 
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.transports.asgi_types import Application, Receive, Scope, Send
@@ -39,9 +40,11 @@ class Switch:
     def _base(self) -> str | None:
         """The endpoint's path in the site's URLconf, None where it is not included."""
         try:
-            return reverse("mcp_app:endpoint")
+            found = reverse("mcp_app:endpoint")
         except NoReverseMatch:
             return None
+        # Where `manage.py` has set the prefix, the path has it, too.
+        return "/" + found.removeprefix(get_script_prefix())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         slug = self._slug(scope) if scope["type"] == "http" else None
@@ -66,7 +69,8 @@ class Switch:
         base = self._base
         if base is None:
             return None
-        path = _below(root, whole)
+        # Django's own handler takes the same one away.
+        path = _below(settings.FORCE_SCRIPT_NAME or root, whole)
         if path in (base, base + "/"):
             return DEFAULT_SLUG
         if not path.startswith(base + "/"):

@@ -33,7 +33,28 @@ def ids(given: Any) -> list[str | None]:
             {"AUTHENTICATION": {"a": "no.such.module", "b": "undotted"}},
             ["mcp_app.E003", "mcp_app.E003"],
         ),
+        ({"AROUND": ["tests.drill.running.ROOT"]}, ["mcp_app.E003"]),
         ({"STATE_KEYS": ["k" * 32, "k" * 31]}, ["mcp_app.E004"]),
+        (
+            {
+                "PUBLIC_URL": "https://example.org/mcp",
+                "HOSTS": ["example.org", ".example.org", "[::1]", "127.0.0.1"],
+                "ORIGINS": ["https://example.org", "http://localhost:8000"],
+                "AUTHENTICATION": {"token": "tests.auth.callables.by_name"},
+            },
+            [],
+        ),
+        ({"PUBLIC_URL": "example.org"}, ["mcp_app.W002"]),
+        ({"ORIGINS": ["https://example.org/"]}, ["mcp_app.W002"]),
+        ({"HOSTS": ["https://example.org", "a b"]}, ["mcp_app.W002"] * 2),
+        (
+            {
+                "AUTHENTICATION": dict.fromkeys(
+                    ("public", "two words", ""), "tests.auth.callables.by_name"
+                )
+            },
+            ["mcp_app.W002"] * 3,
+        ),
         # Of what has the wrong type nothing more can be said.
         ({"AROUND": 7, "STATE_KEYS": ["short"]}, ["mcp_app.E002"]),
     ],
@@ -60,6 +81,8 @@ def test_sentences() -> None:
         (["*"], {"PUBLIC_URL": "https://example.org/mcp"}, []),
         (["example.org"], {"HOSTS": ["*"]}, ["mcp_app.E006"]),
         (["example.org"], {"ORIGINS": ["*"]}, ["mcp_app.E006"]),
+        # What cannot be read is told by the other check.
+        (["*"], {"LIMITS": "of"}, []),
     ],
 )
 def test_deployment(hosts: list[str], given: dict[str, Any], found: list[str]) -> None:

@@ -373,6 +373,7 @@ class Visit:
         messages = envelope.parse_batch(value, lenient=self._process.lenient)
         requests = [each for each in messages if type(each) is Request]
         if any(negotiation.is_stateless(each.params, None) for each in requests):
+            self._revision = LATEST
             raise InvalidRequest("A message of the stateless era is in no batch.")
         exchanges = [self._session_exchange(session, each) for each in requests]
         for each in messages:

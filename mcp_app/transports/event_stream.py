@@ -88,7 +88,7 @@ class EventStream:
 
     async def _drain(self) -> None:
         try:
-            async with asyncio.timeout(None) as limit:
+            async with asyncio.timeout(SEND_SECONDS) as limit:
                 await self._send_all(limit)
         except Exception as error:
             # The reader is slow or gone, which servers say with errors of their own.

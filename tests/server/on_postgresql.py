@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 from typing import Final
 
+import psycopg
 import pytest
 from django.db import DatabaseError, connection, connections
 
 from mcp_app import SyncContext
-from tests.scripting import Play
+from mcp_app.pools.database import reader, writer
+from mcp_app.process import freshness
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.errors import Unavailable
+from tests.scripting import STATEFUL, Play
+from tests.serving import Connect
 
 pytestmark = [pytest.mark.usefixtures("scripted"), pytest.mark.databases]
 
@@ -54,3 +62,53 @@ async def test_the_limit_ends_with_the_transaction(play: Play) -> None:
 
     found = await play("not_atomic", script)
     assert found.result["structuredContent"] == {"result": ["0"]}
+
+
+@pytest.fixture
+def _ours_too() -> Iterator[None]:
+    """The connection of the test itself is ended with the others."""
+    yield
+    connections.close_all()
+
+
+@pytest.mark.usefixtures("_ours_too")
+async def test_connections_that_are_kept_and_that_the_database_ends(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a restart: a refusal for now at most, and then all is well."""
+    monkeypatch.setattr(freshness, "RETRY", 0.01)
+    monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", None)
+
+    def kept() -> bool:
+        return connection.connection is not None
+
+    client = await connect(STATEFUL)
+    await process.gate.look()
+    assert await reader.run(kept)
+    await asyncio.to_thread(_end_all)
+    with contextlib.suppress(Unavailable):
+        await process.gate.look()
+    await asyncio.sleep(0.02)
+    await process.gate.look()
+    refused = await client.request("logging/setLevel", {"level": "error"})
+    assert refused.status in (200, 503)
+    answered = await client.request("logging/setLevel", {"level": "error"})
+    assert answered.status == 200
+    reader.close()
+    writer.close()
+
+
+def _end_all() -> None:
+    with contextlib.closing(psycopg.connect(_address(), autocommit=True)) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def _address() -> str:
+    settings = connections.settings["default"]
+    return (
+        f"host={settings['HOST']} port={settings['PORT'] or 5432}"
+        f" user={settings['USER']} dbname={settings['NAME']}"
+    )

@@ -1,0 +1,179 @@
+"""Clients that mean harm: what each tried on a real server, once it had succeeded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Final
+
+import pytest
+
+from mcp_app import asgi
+from mcp_app.process import uploads
+from mcp_app.process.runtime import Process
+from mcp_app.server.handlers import resources
+from mcp_app.transports import event_stream
+from mcp_app.transports.doors import Doors
+from mcp_app.transports.endpoint import doors
+from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
+from tests.behaviours import Stage
+from tests.serving import Connect
+from tests.wire.middleware import WireCheck
+
+NEWEST: Final = "2026-07-28"
+ERAS: Final = ("2025-11-25", NEWEST)
+LOGGED: Final[JsonObject] = {"_meta": {f"{PREFIX}logLevel": "debug"}}
+
+
+# -- half a body, and nothing more -----------------------------------------------
+
+
+async def half_a_body(client: Client, process: Process) -> Visit:
+    visit = client.visit("POST", b'{"jsonrpc"', complete=False)
+    async with asyncio.timeout(2):
+        while not process.uploads._reading:
+            await asyncio.sleep(0.001)
+    return visit
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_half_a_body_keeps_no_process_from_stopping(
+    connect: Connect, process: Process, version: str
+) -> None:
+    visit = await half_a_body(await connect(version), process)
+    await process.drain()
+    refused = await outcome(visit)
+    assert (refused.status, refused.error["code"]) == (503, -32603)
+    assert 2 <= int(refused.headers["retry-after"]) <= 5
+
+
+async def test_half_a_body_is_given_up(
+    application: WireCheck, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "BODY_SECONDS", 0.02)
+    monkeypatch.setattr(uploads, "LOOK_EVERY", 0.01)
+    visit = await half_a_body(Client(application), process)
+    refused = await outcome(visit)
+    assert (refused.status, refused.error["code"]) == (408, -32600)
+    assert refused.headers["connection"] == "close"
+    assert not process.uploads._given_up
+
+
+async def test_a_body_that_is_slow_but_comes(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "LOOK_EVERY", 0.005)
+    client = await connect(NEWEST)
+    visit = await half_a_body(client, process)
+    await asyncio.sleep(0.02)
+    await visit.leave()
+    assert not process.uploads._reading
+    assert (await client.call("drill_add", a=1, b=2)).text == "3"
+
+
+async def test_a_server_that_cancels_its_request(
+    application: WireCheck, process: Process
+) -> None:
+    visit = await half_a_body(Client(application), process)
+    visit.task.cancel()
+    await visit.done()
+    assert visit.task.cancelled()
+    assert not process.uploads._reading
+
+
+# -- a reader that takes nothing ---------------------------------------------------
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_stream, "SEND_SECONDS", 0.02)
+
+
+async def test_a_call_ends_with_its_reader(
+    connect: Connect, stage: Stage, impatient: None
+) -> None:
+    client = await connect(NEWEST)
+    params = {"name": "waits", "arguments": {}, **LOGGED}
+    visit = client.begin("tools/call", params)
+    visit.stalled.clear()
+    await asyncio.wait_for(stage.entered.wait(), 2)
+    # The first heartbeat, which comes after a second, is what is not taken.
+    async with asyncio.timeout(3):
+        while stage.told != ["cancelled"]:
+            await asyncio.sleep(0.005)
+    await visit.done()
+
+
+async def test_in_a_session_the_call_goes_on_without_its_reader(
+    connect: Connect, stage: Stage, process: Process, impatient: None
+) -> None:
+    client = await connect("2025-11-25")
+    visit = client.begin("tools/call", {"name": "talks", "arguments": {}})
+    visit.stalled.clear()
+    await asyncio.wait_for(stage.entered.wait(), 2)
+    # The server is done with the request, and can close the connection.
+    await visit.done()
+    (exchange,) = process.running
+    assert exchange.end is None
+    assert not exchange.outgoing.streams
+    stage.released.set()
+
+
+# -- long names ------------------------------------------------------------------
+
+
+async def test_long_paths_are_not_kept(
+    application: WireCheck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch = application._application
+    assert isinstance(switch, asgi.Switch)
+    for length in (100, 60_000):
+        client = Client(application, path="/mcp/" + "x" * length)
+        assert (await client.sent({})).status == 404
+    assert [len(path) for _, path in switch._slugs] == [105]
+
+
+async def test_long_headers_are_not_kept(application: WireCheck) -> None:
+    for digits in (4, 60_000):
+        changes = {"host": "localhost:" + "1" * digits}
+        served = await Client(application, headers=changes).call("drill_add", a=1, b=2)
+        assert served.text == "3"
+    assert isinstance(doors, Doors)
+    kept = [len(host or b"") for host, _ in doors._known]
+    assert kept == [len("localhost:1111")]
+
+
+# -- two eras in one body --------------------------------------------------------
+
+
+async def test_a_stateless_message_in_a_batch(connect: Connect) -> None:
+    client = await connect("2025-03-26")
+    call = client.message("tools/call", {"name": "drill_add", "arguments": {}})
+    call["params"]["_meta"] = Client(client.application, NEWEST).meta()
+    refused = await outcome(client.visit("POST", json.dumps([call]).encode()))
+    assert (refused.status, refused.error["code"]) == (400, -32600)
+    assert "stateless" in refused.error["message"]
+
+
+# -- rows without end ------------------------------------------------------------
+
+
+async def test_a_session_watches_so_many_resources_only(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resources, "MOST_WATCHED", 2)
+    client = await connect("2025-11-25")
+
+    async def subscribe(number: int) -> JsonObject:
+        uri = f"test://template/{number}/data"
+        return (await client.request("resources/subscribe", {"uri": uri})).answer
+
+    assert (await subscribe(1))["result"] == (await subscribe(2))["result"] == {}
+    refused = (await subscribe(3))["error"]
+    assert refused["code"] == -32602
+    assert "2 resources" in refused["message"]
+    # One that it watches is none more.
+    assert (await subscribe(2))["result"] == {}
+    gone = {"uri": "test://template/1/data"}
+    assert (await client.request("resources/unsubscribe", gone)).result == {}
+    assert (await subscribe(3))["result"] == {}

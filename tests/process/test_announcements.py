@@ -1,0 +1,106 @@
+"""From change rows to the streams, and what runs beside the requests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Final
+
+import pytest
+
+from mcp_app.models import Change
+from mcp_app.pools.database import writer
+from mcp_app.process.announcements import Announcements
+from mcp_app.streams.listeners import Listeners, digest_of
+from mcp_app.wakeup.news import News
+from tests.streams.test_listeners import Stream
+
+pytestmark = pytest.mark.usefixtures("served_rows")
+
+URI: Final = "shop://orders/1"
+
+
+class Looks:
+    """Counts how often it is looked for changes."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def look(self) -> None:
+        self.count += 1
+
+
+@pytest.fixture
+async def looks() -> Looks:
+    return Looks()
+
+
+@pytest.fixture
+async def announcements(looks: Looks) -> AsyncIterator[Announcements]:
+    yield Announcements(Listeners(), looks.look)
+    await writer.run(Change.objects.filter(ref="tools:default").delete)
+
+
+def stream(announcements: Announcements) -> Stream:
+    made = Stream("default", "tools", uri=URI)
+    announcements._listeners.add(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("news", "told"),
+    [
+        (News(), []),
+        (News(rows=(("tool", "1"), ("tool", "2"))), ["tools"]),
+        (News(rows=(("uri", digest_of(URI)), ("prompt", "1"))), [URI]),
+        (News(rows=(("list", "tools:staff"),)), []),
+        (News(everything=True), ["tools", URI]),
+    ],
+)
+async def test_streams_are_told(
+    announcements: Announcements, news: News, told: list[str]
+) -> None:
+    listening = stream(announcements)
+    announcements.announce(news)
+    assert listening.told == told
+
+
+async def test_what_was_announced_is_not_read_again(
+    announcements: Announcements,
+) -> None:
+    first = await writer.run(announcements.read)
+    assert first.everything
+    announcements.announce(first)
+    assert not (await writer.run(announcements.read)).everything
+
+
+async def test_a_change_that_a_call_made_is_written_before_it_is_looked_for(
+    announcements: Announcements, looks: Looks
+) -> None:
+    announcements.tell("tools", "default")
+    assert looks.count == 0
+    async with asyncio.timeout(5):
+        while not looks.count:
+            await asyncio.sleep(0.001)
+    rows = Change.objects.filter(kind="list", ref="tools:default")
+    assert await writer.run(rows.count) == 1
+
+
+async def test_work_beside_the_requests_is_held_until_it_is_done(
+    announcements: Announcements, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails() -> None:
+        raise LookupError("no such thing")
+
+    leaves = asyncio.ensure_future(asyncio.sleep(60))
+    announcements.keep(leaves)
+    leaves.cancel()
+    failing = asyncio.ensure_future(fails())
+    announcements.keep(failing)
+    assert announcements._tasks == {leaves, failing}
+    with caplog.at_level(logging.WARNING, "mcp_app.process"):
+        await asyncio.wait([leaves, failing])
+        await asyncio.sleep(0)
+    assert announcements._tasks == set()
+    assert "Something beside the requests failed: no such thing" in caplog.text

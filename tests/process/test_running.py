@@ -1,0 +1,74 @@
+"""The requests that run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mcp_app import Context
+from mcp_app.process.runtime import Process
+from tests.scripting import STATEFUL, STATELESS, Play
+from tests.serving import Connect
+
+pytestmark = pytest.mark.usefixtures("scripted")
+
+
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+async def test_a_running_call_is_known_until_it_is_over(
+    play: Play, connect: Connect, process: Process, version: str
+) -> None:
+    entered, go = asyncio.Event(), asyncio.Event()
+
+    async def script(ctx: Context) -> str:
+        entered.set()
+        await go.wait()
+        return "over"
+
+    headers = {"x-user": "7"}
+    client = await connect(version, path="/mcp/private", headers=headers)
+    visit = play.begin("async", script, client)
+    await entered.wait()
+    (exchange,) = process.running
+    assert len(process.running) == 1
+    key = exchange.principal.key
+    assert process.running.of(key) == 1
+    assert process.running.of("somebody else") == 0
+    if exchange.session is not None:
+        assert list(exchange.session.running.values()) == [exchange]
+    go.set()
+    assert (await visit.messages())[-1]["result"]["content"][0]["text"] == "over"
+    assert list(process.running) == []
+    assert process.running.of(key) == 0
+    assert not process.running._owned
+    assert exchange.task is None
+    if exchange.session is not None:
+        assert exchange.session.running == {}
+
+
+async def test_calls_are_looked_after_when_they_last(
+    play: Play, connect: Connect, process: Process
+) -> None:
+    """Short ones are over before anybody looks; a client that leaves is then seen."""
+    begun: list[Any] = []
+    both = asyncio.Event()
+
+    async def script(ctx: Context) -> None:
+        begun.append(ctx)
+        if len(begun) == 2:
+            both.set()
+        await asyncio.sleep(60)
+
+    client = await connect(STATELESS)
+    visits = [play.begin("async", script, client)]
+    while not begun:
+        await asyncio.sleep(0)
+    # The second is younger when the first is looked at.
+    await asyncio.sleep(0.003)
+    visits.append(play.begin("async", script, client))
+    await both.wait()
+    for visit in visits:
+        await visit.leave()
+    assert [each.cancelled for each in begun] == [True, True]
+    assert len(process.running) == 0
