@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import os
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
@@ -31,6 +32,12 @@ Work = Callable[[], None]
 OUTAGES = (OperationalError, InterfaceError)
 """What Django raises where a database cannot be reached, or cannot answer."""
 RETRY_SECONDS = 5
+QUEUE_SECONDS = 10.0
+"""Work that could not begin for so long is refused.
+
+Where each piece before it waits for the database until it may wait no more, the last
+of many would wait for all of them.
+"""
 
 
 def unavailable() -> Unavailable:
@@ -64,7 +71,7 @@ class DatabaseThreads:
     ) -> Returned:
         """Run a function there; what it raises is raised here.
 
-        A database that cannot be reached is `Unavailable`.
+        A database that cannot be reached, or that others keep busy, is `Unavailable`.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Returned] = loop.create_future()
@@ -74,7 +81,7 @@ class DatabaseThreads:
                 settle,
                 loop.call_soon_threadsafe,
                 future,
-                partial(_with_connections, call),
+                partial(_with_connections, call, time.monotonic()),
             )
         )
         try:
@@ -106,7 +113,9 @@ def _serve(queue: SimpleQueue[Work | None]) -> None:
     connections.close_all()
 
 
-def _with_connections(function: Callable[[], Returned]) -> Returned:
+def _with_connections(function: Callable[[], Returned], queued: float) -> Returned:
+    if time.monotonic() - queued > QUEUE_SECONDS:
+        raise unavailable()
     close_old_connections()
     try:
         return function()

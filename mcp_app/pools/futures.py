@@ -23,9 +23,9 @@ def settle(
     raised: BaseException | None = None
     try:
         result = function()
-    except (StopIteration, asyncio.CancelledError) as error:
-        # A future cannot carry the one (PEP 479), and the other would say that
-        # whoever waits was cancelled.
+    except (StopIteration, GeneratorExit, asyncio.CancelledError) as error:
+        # A future cannot carry the first (PEP 479), the second would close whoever
+        # waits, and the third would say that whoever waits was cancelled.
         raised = RuntimeError(f"The function raised {error!r}.")
     except BaseException as error:
         raised = error

@@ -93,7 +93,7 @@ def check_stateless(
     if header is None:
         raise HeaderMismatch("Header mismatch: MCP-Protocol-Version is missing")
     if request.method not in revision.methods:
-        raise MethodNotFound(f"Method not found: {request.method}")
+        raise MethodNotFound(f"Method not found: {request.method:.200}")
     member = NAMED_BY.get(request.method)
     name = request.params.get(member) if member is not None else None
     check_routing(headers, request.method, name if type(name) is str else None)

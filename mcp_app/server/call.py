@@ -90,13 +90,14 @@ def _check_end(exchange: Exchange, error: BaseException) -> None:
 
     What it raises to end its task or its process is a failure like any other.
     """
-    ended = _is_ended(exchange)
-    if not ended and exchange.core is not None:
-        _check_answered(exchange.core)
-    if isinstance(error, Exception | GeneratorExit):
-        # The second is how a coroutine is closed, at the end of its loop.
+    cancelled = isinstance(error, asyncio.CancelledError | CallCancelled)
+    core = exchange.core
+    if core is not None and exchange.end is None and not cancelled:
+        _check_answered(core)
+    if isinstance(error, Exception) or not exchange.adapters.loop.is_running():
+        # A coroutine that is left over at the end of its loop gets a GeneratorExit.
         return
-    if not ended or not isinstance(error, asyncio.CancelledError | CallCancelled):
+    if not cancelled or not _is_ended(exchange):
         raise RuntimeError(f"The function raised {error!r}.") from error
     if isinstance(error, CallCancelled):
         raise asyncio.CancelledError from None

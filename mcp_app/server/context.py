@@ -332,6 +332,7 @@ class AsyncFace(_Plain, Context):
         return await self._core.in_thread(step)
 
     async def user(self) -> User | None:
+        self._core.check_open()
         return await self._core.in_thread(self._core.round_trip.user)
 
 

@@ -36,7 +36,7 @@ async def answer(exchange: Exchange) -> tuple[int, bytes]:
     """
     try:
         if exchange.method not in exchange.revision.methods:
-            raise MethodNotFound(f"Method not found: {exchange.method}")
+            raise MethodNotFound(f"Method not found: {exchange.method:.200}")
         result = await HANDLERS[exchange.method](exchange)
         encoded = result if type(result) is bytes else jsonrpc.write(result)
     except InputRequired as needed:

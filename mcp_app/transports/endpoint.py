@@ -375,9 +375,10 @@ class Visit:
         if any(negotiation.is_stateless(each.params, None) for each in requests):
             self._revision = LATEST
             raise InvalidRequest("A message of the stateless era is in no batch.")
-        exchanges = [self._session_exchange(session, each) for each in requests]
         for each in messages:
             await self._take(session, each)
+        # From here to the start of the calls nothing waits, so no id can come twice.
+        exchanges = [self._session_exchange(session, each) for each in requests]
         if exchanges:
             await self._call_all(exchanges)
         else:
@@ -502,7 +503,7 @@ class Together:
     def finished(self, task: asyncio.Task[tuple[int, bytes]]) -> None:
         """Note one answer; the last one sends them all."""
         self._open -= 1
-        if not task.cancelled():
+        if not task.cancelled() and task.exception() is None:
             self._bodies.append(task.result()[1])
         if self._open > 0:
             return

@@ -147,8 +147,9 @@ class Reply:
         return self._end()
 
     def finished(self, task: asyncio.Task[Answer]) -> None:
-        """The call is over."""
-        self._resolve(None if task.cancelled() else task.result())
+        """The call is over; one that broke out of everything has no answer."""
+        broken = task.cancelled() or task.exception() is not None
+        self._resolve(None if broken else task.result())
 
     def answered(self, status: int, body: bytes) -> None:
         """Send this answer."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import Final
 
 import pytest
 
 from mcp_app import asgi
+from mcp_app.pools import database
 from mcp_app.process import uploads
 from mcp_app.process.runtime import Process
+from mcp_app.protocol.errors import Unavailable
 from mcp_app.server.handlers import resources
 from mcp_app.transports import event_stream
 from mcp_app.transports.doors import Doors
@@ -153,6 +156,27 @@ async def test_a_stateless_message_in_a_batch(connect: Connect) -> None:
     refused = await outcome(client.visit("POST", json.dumps([call]).encode()))
     assert (refused.status, refused.error["code"]) == (400, -32600)
     assert "stateless" in refused.error["message"]
+
+
+# -- a database that others keep busy ----------------------------------------------
+
+
+async def test_work_does_not_wait_for_all_that_waited_before_it(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "QUEUE_SECONDS", 0.02)
+    done: list[int] = []
+    slow = asyncio.create_task(database.writer.run(time.sleep, 0.05))
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable) as refused:
+        await database.writer.run(done.append, 1)
+    assert (refused.value.http_status, refused.value.headers["Retry-After"]) == (
+        503,
+        "5",
+    )
+    await slow
+    await database.writer.run(done.append, 2)
+    assert done == [2]
 
 
 # -- rows without end ------------------------------------------------------------

@@ -22,7 +22,7 @@ async def get(exchange: Exchange) -> JsonObject:
     name = parameters.string(exchange.params, "name")
     entry = exchange.catalog.prompts.get(name)
     if entry is None or not exchange.may_see(entry.definition.permission):
-        raise InvalidParams(f"Unknown prompt: {name}")
+        raise InvalidParams(f"Unknown prompt: {name:.200}")
     arguments = parameters.strings(exchange.params, "arguments")
     check_arguments(entry, arguments)
     try:

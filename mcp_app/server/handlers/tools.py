@@ -59,7 +59,7 @@ def _visible_entry(exchange: Exchange) -> ToolEntry:
     name = parameters.string(exchange.params, "name")
     entry = exchange.catalog.tools.get(name)
     if entry is None or not exchange.may_see(entry.definition.permission):
-        raise InvalidParams(f"Unknown tool: {name}")
+        raise InvalidParams(f"Unknown tool: {name:.200}")
     return entry
 
 
