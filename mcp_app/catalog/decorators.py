@@ -40,7 +40,8 @@ class RunOptions(TypedDict, total=False):
     """How a function is run.
 
     `atomic` of None follows the database's ATOMIC_REQUESTS; `database` runs an async
-    function in a thread of its own, where the ORM may block.
+    function in a thread of its own, where the ORM's async methods have connections of
+    the call's own.
     """
 
     atomic: bool | None

@@ -186,6 +186,11 @@ class Listing:
                 self._pages[key] = page
         return page
 
+    def first_result(self, revision: Revision) -> bytes | None:
+        """Return the encoded result of the first page, where it was made for all."""
+        page = self._pages.get((revision.version, 0))
+        return None if page is None else page.result
+
     def _filtered(
         self,
         revision: Revision,

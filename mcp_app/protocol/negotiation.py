@@ -6,8 +6,10 @@ A message is stateless when its `_meta` names a protocol version, or when its
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from mcp_app.protocol.envelope import LARGEST_ID, Request
 from mcp_app.protocol.errors import (
     HeaderMismatch,
     IncompleteMeta,
@@ -28,7 +30,6 @@ from mcp_app.protocol.revisions import (
 )
 
 if TYPE_CHECKING:
-    from mcp_app.protocol.envelope import Request
     from mcp_app.protocol.headers import Headers
     from mcp_app.protocol.jsonrpc import JsonObject
 
@@ -47,6 +48,10 @@ Level: TypeAlias = Literal[
 ]
 LEVELS: tuple[Level, ...] = get_args(Level)
 """The syslog levels of RFC 5424, least severe first (server/utilities/logging)."""
+
+_MEMBERS = 4
+_PLAIN_META = {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO}
+_BY_HEADER = {version.encode(): known for version, known in STATELESS.items()}
 
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The member of `params` that `Mcp-Name` mirrors."""
@@ -71,6 +76,72 @@ def is_stateless(params: JsonObject, version_header: str | None) -> bool:
     if type(meta) is dict and PROTOCOL_VERSION in meta:
         return True
     return version_header is not None and version_header not in STATEFUL
+
+
+def recognised(
+    value: object, raw: Mapping[bytes, bytes]
+) -> tuple[Request, Revision, JsonObject] | None:
+    """Return a request of the stateless era with which nothing is wrong, at once.
+
+    `value` is the body's, `raw` the headers.  None is no verdict: whatever is less
+    usual goes through `envelope.parse` and `check_stateless`, which say what is
+    wrong with it.
+    """
+    try:
+        params = value["params"]  # type: ignore[index]
+        request_id, method = value["id"], value["method"]  # type: ignore[index]
+        meta = params["_meta"]
+        usual = (
+            len(value) == _MEMBERS  # type: ignore[arg-type]
+            and value["jsonrpc"] == "2.0"  # type: ignore[index]
+            and type(params) is type(meta) is dict
+            and type(method) is str
+            and type(meta[CLIENT_CAPABILITIES]) is dict
+            and meta.keys() <= _PLAIN_META
+        )
+        revision = _BY_HEADER[raw[VERSION_HEADER]]
+        if not usual or meta[PROTOCOL_VERSION] != revision.version:
+            return None
+        if not _is_routed(method, params, raw, revision):
+            return None
+    except (KeyError, TypeError):
+        return None
+    if CLIENT_INFO in meta and not _is_implementation(meta[CLIENT_INFO]):
+        return None
+    if type(request_id) is int:
+        usual = 0 <= request_id <= LARGEST_ID
+    else:
+        usual = type(request_id) is str and request_id != ""
+    if not usual:
+        return None
+    return Request(request_id, method, params), revision, meta
+
+
+def _is_routed(
+    method: str, params: JsonObject, raw: Mapping[bytes, bytes], revision: Revision
+) -> bool:
+    """Whether the routing headers say the same as the body, without any encoding."""
+    if raw[b"mcp-method"] != method.encode() or method not in revision.methods:
+        return False
+    member = NAMED_BY.get(method)
+    if member is None:
+        return True
+    name: str = params[member]
+    return (
+        type(name) is str
+        and name.isascii()
+        and name.isprintable()
+        and not name.startswith("=?")
+        and raw[b"mcp-name"] == name.encode()
+    )
+
+
+def _is_implementation(info: object) -> bool:
+    return (
+        type(info) is dict
+        and type(info.get("name")) is str
+        and type(info.get("version")) is str
+    )
 
 
 def check_stateless(

@@ -18,9 +18,12 @@ from mcp_app.protocol.errors import (
 from mcp_app.server.call import survive
 from mcp_app.server.exchange import End
 from mcp_app.server.handlers import HANDLERS
+from mcp_app.server.handlers.lists import LISTINGS
 from mcp_app.server.round_trip import InputRequired, bound_to, now_ms
 
 if TYPE_CHECKING:
+    from mcp_app.catalog.snapshot import Catalog
+    from mcp_app.protocol.envelope import Request
     from mcp_app.protocol.revisions import Revision
     from mcp_app.server.exchange import Exchange
 
@@ -53,6 +56,18 @@ async def answer(exchange: Exchange) -> tuple[int, bytes]:
         return _refused(exchange, failed)
     _check_wanted(exchange)
     return 200, _answered(exchange.request_id, encoded)
+
+
+def ready(catalog: Catalog, revision: Revision, request: Request) -> bytes | None:
+    """Return the encoded answer to a request that is answered the same for all.
+
+    That is the first page of a list that everybody sees, once it has been made.
+    """
+    name = LISTINGS.get(request.method)
+    if name is None or "cursor" in request.params:
+        return None
+    result = catalog.listings[name].first_result(revision)
+    return None if result is None else _answered(request.id, result)
 
 
 def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, bytes]:

@@ -21,6 +21,7 @@ from mcp_app.auth.permissions import NOTHING
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.process.runtime import Process, process
+from mcp_app.process.uploads import Reader
 from mcp_app.protocol import envelope, jsonrpc, negotiation
 from mcp_app.protocol.envelope import Notification, Request
 from mcp_app.protocol.envelope import Reply as ClientReply
@@ -186,49 +187,60 @@ class Visit:
 
     async def post(self) -> None:
         """Take one message, or a batch of 2025-03-26."""
-        raw = self._headers.raw
+        raw, current = self._headers.raw, self._process
         self.accepts = _accepted_content(
             raw.get(b"content-type"), raw.get(b"content-encoding"), raw.get(b"accept")
         )
-        limits = self._process.limits
-        body = await self._body(limits.body, raw.get(b"content-length"))
+        limits, announced = current.limits, raw.get(b"content-length")
+        task = current.uploads.begin(self._arrived)
+        try:
+            body = await read_body(self.receive, limits.body, announced)
+        except asyncio.CancelledError:
+            self._check_given_up(task)
+            raise
+        finally:
+            current.uploads.end(task)
         value = (
             jsonrpc.read(body)
             if len(body) <= limits.parse_in_thread
             else await self._read_in_thread(body)
         )
+        recognised = negotiation.recognised(value, raw)
+        if recognised is None:
+            await self._take_apart(value)
+            return
+        request, revision, meta = recognised
+        self._request_id, self._revision = request.id, revision
+        await self._stateless(request, revision, meta)
+
+    def _check_given_up(self, task: Reader) -> None:
+        """Raise 408 where the body did not come, and 503 at a stop."""
+        if self._process.uploads.gave_up(task):
+            self._process.refuse_if_stopping()
+            raise too_slow() from None
+
+    async def _take_apart(self, value: object) -> None:
+        """Take what is no plain request of the stateless era, or say what is wrong."""
         if type(value) is list:
             await self._batch(value)
             return
         message = envelope.parse(value, lenient=self._process.lenient)
         if type(message) is Request:
             self._request_id = message.id
-        version = _version(raw.get(negotiation.VERSION_HEADER))
+        version = self._headers.get(negotiation.VERSION_HEADER)
         params = {} if type(message) is ClientReply else message.params  # type: ignore[union-attr]
         if not negotiation.is_stateless(params, version):
             await self._stateful(message)
         elif type(message) is Request:
-            await self._stateless(message, version)
+            self._revision = LATEST
+            found = negotiation.check_stateless(message, self._headers, version)
+            await self._stateless(message, *found)
         elif type(message) is Notification:
             # The core has none for HTTP; an unknown one is no error (JSON-RPC 2.0).
             negotiation.check_version_header(version)
             await self._accepted()
         else:
             raise InvalidRequest("Nobody asked: this revision sends no requests.")
-
-    async def _body(self, limit: int, announced: bytes | None) -> bytes:
-        """Return the body; raise 408 where it does not come, and 503 at a stop."""
-        uploads = self._process.uploads
-        task = uploads.begin(self._arrived)
-        try:
-            return await read_body(self.receive, limit, announced)
-        except asyncio.CancelledError:
-            if not uploads.gave_up(task):
-                raise
-            self._process.refuse_if_stopping()
-            raise too_slow() from None
-        finally:
-            uploads.end(task)
 
     async def _read_in_thread(self, body: bytes) -> object:
         limits = self._process.limits
@@ -238,9 +250,14 @@ class Visit:
     async def _accepted(self) -> None:
         await send_empty(self.send, 202, self.cors)
 
-    def _stateless(self, request: Request, version: str | None) -> Awaitable[None]:
-        self._revision = LATEST
-        revision, meta = negotiation.check_stateless(request, self._headers, version)
+    def _stateless(
+        self, request: Request, revision: Revision, meta: dict[str, Any]
+    ) -> Awaitable[None]:
+        if self.accepts.json:
+            ready = dispatch.ready(self._catalog, revision, request)
+            if ready is not None:
+                self._started = True
+                return send_json(self.send, HTTPStatus.OK, ready, self.cors)
         exchange = self._exchange(request, revision, meta)
         if request.method == subscriptions.METHOD:
             return self._listen(exchange)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.protocol.envelope import Request
+from mcp_app.protocol.envelope import LARGEST_ID, Request, parse
 from mcp_app.protocol.errors import (
     HeaderMismatch,
     IncompleteMeta,
@@ -26,6 +26,7 @@ from mcp_app.protocol.negotiation import (
     is_stateless,
     meta_of,
     negotiated,
+    recognised,
 )
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL, SUPPORTED_VERSIONS
 
@@ -199,3 +200,112 @@ def test_meta(params: dict[str, Any], meta: dict[str, Any] | None) -> None:
 def test_wrong_meta(meta: Any) -> None:
     with pytest.raises(InvalidParams):
         meta_of({"_meta": meta})
+
+
+# -- recognised: the quick way says the same as the long one ----------------------
+
+PLAIN_META: Final[dict[str, Any]] = {**META, INFO: {"name": "c", "version": "1"}}
+PLAIN: Final[dict[str, Any]] = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {"name": "add", "arguments": {"a": 1}, "_meta": PLAIN_META},
+}
+PLAIN_HEADERS: Final = {
+    b"mcp-protocol-version": NEWEST.encode(),
+    b"mcp-method": b"tools/call",
+    b"mcp-name": b"add",
+}
+
+Altered = tuple[dict[str, Any], dict[bytes, bytes]]
+
+
+def altered(
+    body: dict[str, Any] | None = None,
+    params: dict[str, Any] | None = None,
+    meta: dict[str, Any] | None = None,
+    headers: dict[bytes, bytes] | None = None,
+) -> Altered:
+    """Return the plain request with members changed; `...` takes one away."""
+    whole_meta = merged(PLAIN_META, meta)
+    whole_params = merged({**PLAIN["params"], "_meta": whole_meta}, params)
+    whole = merged({**PLAIN, "params": whole_params}, body)
+    return whole, merged(PLAIN_HEADERS, headers)
+
+
+def merged(first: dict[Any, Any], second: dict[Any, Any] | None) -> dict[Any, Any]:
+    both = {**first, **(second or {})}
+    return {name: value for name, value in both.items() if value is not ...}
+
+
+USUAL: Final[list[Altered]] = [
+    altered(),
+    altered(body={"id": "one"}),
+    altered(body={"id": LARGEST_ID}),
+    altered(meta={INFO: ...}),
+    altered(body={"method": "tools/list"}, headers={b"mcp-method": b"tools/list"}),
+    altered(
+        body={"method": "resources/read"},
+        params={"uri": "shop://orders/1"},
+        headers={b"mcp-method": b"resources/read", b"mcp-name": b"shop://orders/1"},
+    ),
+]
+
+WRONG_IDS: Final[tuple[object, ...]] = (None, True, 1.5, "", LARGEST_ID + 1)
+
+UNUSUAL: Final[list[Altered]] = [
+    altered(body={"jsonrpc": "1.0"}),
+    altered(body={"jsonrpc": ...}),
+    altered(body={"more": 1}),
+    altered(body={"id": ...}),
+    *(altered(body={"id": wrong}) for wrong in WRONG_IDS),
+    altered(body={"id": -1}),
+    *(altered(body={"method": wrong}) for wrong in (1, None, ["tools/call"], "ping")),
+    *(altered(body={"params": wrong}) for wrong in (None, [], "x", 1)),
+    altered(params={"_meta": ...}),
+    altered(params={"_meta": []}),
+    altered(params={"name": ...}),
+    altered(params={"name": 5}),
+    altered(params={"name": "other"}),
+    altered(params={"name": "ä"}, headers={b"mcp-name": b"\xc3\xa4"}),
+    altered(params={"name": "=?x"}, headers={b"mcp-name": b"=?x"}),
+    altered(meta={VERSION: "2025-11-25"}),
+    altered(meta={VERSION: ...}),
+    altered(meta={CAPABILITIES: []}),
+    altered(meta={CAPABILITIES: ...}),
+    altered(meta={INFO: {}}),
+    altered(meta={INFO: {"name": "c", "version": 1}}),
+    altered(meta={LEVEL: "info"}),
+    altered(meta={LEVEL: "loud"}),
+    altered(meta={"progressToken": {}}),
+    altered(headers={b"mcp-protocol-version": b"2025-11-25"}),
+    altered(headers={b"mcp-protocol-version": b"v9"}),
+    altered(headers={b"mcp-protocol-version": ...}),  # type: ignore[dict-item]
+    altered(headers={b"mcp-method": b"TOOLS/CALL"}),
+    altered(headers={b"mcp-method": ...}),  # type: ignore[dict-item]
+    altered(headers={b"mcp-name": b"=?base64?YWRk?="}),
+    altered(headers={b"mcp-name": b" add "}),
+    altered(headers={b"mcp-name": ...}),  # type: ignore[dict-item]
+]
+
+
+@pytest.mark.parametrize(("body", "headers"), USUAL)
+def test_usual_requests_are_recognised(
+    body: dict[str, Any], headers: dict[bytes, bytes]
+) -> None:
+    request = parse(body)
+    assert isinstance(request, Request)
+    slowly = check_stateless(request, Headers(list(headers.items())), NEWEST)
+    assert recognised(body, headers) == (request, *slowly)
+
+
+@pytest.mark.parametrize(("body", "headers"), UNUSUAL)
+def test_the_others_go_the_long_way(
+    body: dict[str, Any], headers: dict[bytes, bytes]
+) -> None:
+    assert recognised(body, headers) is None
+
+
+@pytest.mark.parametrize("value", [None, 1, "x", [], [PLAIN], {}])
+def test_what_is_no_message_is_not_recognised(value: object) -> None:
+    assert recognised(value, PLAIN_HEADERS) is None

@@ -15,6 +15,15 @@ LIST_TTL_MS = 60_000
 """Changes are announced to whoever listens, so a list may be kept for a minute."""
 
 
+LISTINGS = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "templates",
+    "prompts/list": "prompts",
+}
+"""The listing of the catalog that each method shows."""
+
+
 async def tools(exchange: Exchange) -> bytes:
     return _page(exchange, "tools", "tools")
 
