@@ -251,6 +251,8 @@ USUAL: Final[list[Altered]] = [
     ),
 ]
 
+WRONG_METHODS: Final[tuple[object, ...]] = (1, None, ["tools/call"], "ping")
+WRONG_PARAMS: Final[tuple[object, ...]] = (None, [], "x", 1)
 WRONG_IDS: Final[tuple[object, ...]] = (None, True, 1.5, "", LARGEST_ID + 1)
 
 UNUSUAL: Final[list[Altered]] = [
@@ -260,8 +262,8 @@ UNUSUAL: Final[list[Altered]] = [
     altered(body={"id": ...}),
     *(altered(body={"id": wrong}) for wrong in WRONG_IDS),
     altered(body={"id": -1}),
-    *(altered(body={"method": wrong}) for wrong in (1, None, ["tools/call"], "ping")),
-    *(altered(body={"params": wrong}) for wrong in (None, [], "x", 1)),
+    *(altered(body={"method": wrong}) for wrong in WRONG_METHODS),
+    *(altered(body={"params": wrong}) for wrong in WRONG_PARAMS),
     altered(params={"_meta": ...}),
     altered(params={"_meta": []}),
     altered(params={"name": ...}),
