@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeAlias, TypeVar
 
 from mcp_app.protocol.jsonrpc import JsonObject
@@ -39,8 +39,13 @@ class Runnable(Generic[Output]):
     context: str | None = None
     atomic: bool | None = None
     database: bool = False
+    needs_thread: bool = field(init=False)
+    """Whether an async function must have a thread and connections of its own."""
+    direct: bool = field(init=False)
+    """Whether it may be awaited as it is, where the site puts nothing around it."""
 
-    @property
-    def needs_thread(self) -> bool:
-        """Whether an async function must have a thread and connections of its own."""
-        return bool(self.database or self.atomic)
+    def __post_init__(self) -> None:
+        needs_thread = bool(self.database or self.atomic)
+        object.__setattr__(self, "needs_thread", needs_thread)
+        direct = self.style == "async" and not needs_thread
+        object.__setattr__(self, "direct", direct)

@@ -58,9 +58,11 @@ class RunningCalls:
         self._begin(exchange, waiting, task)
         task.add_done_callback(partial(self._finished, exchange, waiting))
 
-    def begin(self, exchange: Exchange, waiting: Waiting) -> None:
+    def begin(
+        self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Any] | None
+    ) -> None:
         """A request runs in this task: where leaving is cancelling, that is enough."""
-        self._begin(exchange, waiting, asyncio.current_task(self._loop))
+        self._begin(exchange, waiting, task)
 
     def beat(self) -> None:
         """Let every stream of a running call have its heartbeat."""

@@ -18,9 +18,12 @@ LARGEST_ID = 2**53 - 1
 """Beyond it a JavaScript client would read another id than it sent."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
-    """A message that wants an answer; `params` is empty where none were sent."""
+    """A message that wants an answer; `params` is empty where none were sent.
+
+    Never changed; not frozen, because that makes one three times as slow to build.
+    """
 
     id: RequestId
     method: str

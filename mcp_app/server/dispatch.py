@@ -87,10 +87,10 @@ def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, byt
 
 def _answered(request_id: str | int, result: bytes) -> bytes:
     """Put the envelope around an encoded result without encoding it again."""
-    encoded = (
-        b"%d" % request_id if isinstance(request_id, int) else jsonrpc.write(request_id)
-    )
-    return b'{"jsonrpc":"2.0","id":' + encoded + b',"result":' + result + b"}"
+    if type(request_id) is int:
+        return b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (request_id, result)
+    encoded = jsonrpc.write(request_id)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encoded, result)
 
 
 def _check_wanted(exchange: Exchange) -> None:

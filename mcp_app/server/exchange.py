@@ -121,12 +121,13 @@ class Adapters:
     coerce: bool
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class Exchange:
     """A request on its way through `server.dispatch`.
 
     `session` is None in the stateless era and for `initialize`; `headers` is None
-    where the transport has none.
+    where the transport has none.  What a call may need later has its default on the
+    class, so that a new exchange sets only what it is given.
     """
 
     adapters: Adapters
@@ -142,18 +143,18 @@ class Exchange:
     session: OpenSession | None = None
     headers: Headers | None = None
     path: str = ""
-    end: End | None = None
-    task: asyncio.Task[Any] | None = None
-    opened_session: str | None = None
+    end: End | None = field(init=False, default=None)
+    task: asyncio.Task[Any] | None = field(init=False, default=None)
+    opened_session: str | None = field(init=False, default=None)
     """The id of the session that `initialize` opened, for its header."""
-    _client: Client | None = field(default=None)
-    began: float = 0.0
+    _client: Client | None = field(init=False, default=None)
+    began: float = field(init=False, default=0.0)
     """When the call began, on the loop's clock."""
-    seconds: float | None = None
+    seconds: float | None = field(init=False, default=None)
     """The time of the user code that runs; None where none does."""
-    core: CallCore | None = None
+    core: CallCore | None = field(init=False, default=None)
     """What the call of user code needed so far."""
-    _on_end: list[Callable[[], object]] = field(default_factory=list)
+    _on_end: tuple[Callable[[], object], ...] = field(init=False, default=())
 
     @property
     def client(self) -> Client:
@@ -189,7 +190,7 @@ class Exchange:
 
     def on_end(self, tell: Callable[[], object]) -> None:
         """Call a function when the call is ended; at once where it was."""
-        self._on_end.append(tell)
+        self._on_end = (*self._on_end, tell)
         if self.end is not None:
             tell()
 

@@ -65,7 +65,7 @@ class InvocationPlaces:
 
     def nothing_around(self, runnable: Runnable[Any]) -> bool:
         """Whether an async function may be awaited as it is: the hot path."""
-        return self._plain and runnable.style == "async" and not runnable.needs_thread
+        return self._plain and runnable.direct
 
     async def run(
         self,

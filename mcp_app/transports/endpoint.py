@@ -76,6 +76,7 @@ class Visit:
     _request_id: str | int | None = None
     _identified = False
     _started = False
+    _task: Reader = None
 
     _headers: Headers
     _process: Process
@@ -192,7 +193,7 @@ class Visit:
             raw.get(b"content-type"), raw.get(b"content-encoding"), raw.get(b"accept")
         )
         limits, announced = current.limits, raw.get(b"content-length")
-        task = current.uploads.begin(self._arrived)
+        self._task = task = current.uploads.begin(self._arrived)
         try:
             body = await read_body(self.receive, limits.body, announced)
         except asyncio.CancelledError:
@@ -294,7 +295,7 @@ class Visit:
         exchange.outgoing = reply = Reply(self, exchange)
         running, call = self._process.running, dispatch.answer(exchange)
         if exchange.revision.disconnect_cancels:
-            return reply.run(call, running)
+            return reply.run(call, running, self._task)
         running.start(exchange, call, reply)
         return reply.deliver()
 

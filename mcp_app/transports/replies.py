@@ -92,13 +92,18 @@ class Reply:
         if self._events is not None:
             self._events.beat()
 
-    async def run(self, call: Awaitable[Answer], running: RunningCalls) -> None:
+    async def run(
+        self,
+        call: Awaitable[Answer],
+        running: RunningCalls,
+        task: asyncio.Task[Any] | None,
+    ) -> None:
         """Run the call in this task and send its answer.
 
         A client that leaves ends it: this is the way of the stateless era.
         """
         exchange = self._of()
-        running.begin(exchange, self)
+        running.begin(exchange, self, task)
         try:
             answer = await call
         except asyncio.CancelledError:
@@ -142,7 +147,8 @@ class Reply:
         status, body = answer
         way = self._connection
         if self._events is None and (way.accepts.json or status != OK):
-            return send_json(way.send, status, body, with_retry(status, way.cors))
+            headers = way.cors if status == OK else with_retry(status, way.cors)
+            return send_json(way.send, status, body, headers)
         self._opened().message(body)
         return self._end()
 

@@ -34,11 +34,16 @@ if TYPE_CHECKING:
 async def call(exchange: Exchange) -> bytes:
     """Run a tool; what the model can mend is a result with `isError`."""
     entry = _visible_entry(exchange)
+    runnable = entry.runnable
     try:
-        bound = entry.runnable.bind(_accepted(exchange, entry))
+        bound = runnable.bind(_accepted(exchange, entry))
     except ArgumentsRefused as error:
         return _refused(exchange, entry, error.violations)
-    return _checked(exchange, entry, await _output(exchange, entry, bound))
+    try:
+        output = await calls.run(exchange, entry, runnable, bound)
+    except (Exception, asyncio.CancelledError) as error:
+        output = _failed(exchange, entry, error)
+    return _checked(exchange, entry, output)
 
 
 def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
@@ -127,12 +132,10 @@ def _error(said: str) -> ToolOutput:
     return ToolOutput([Text(said)], is_error=True)
 
 
-async def _output(
-    exchange: Exchange, entry: ToolEntry, bound: dict[str, object]
-) -> ToolOutput:
-    """Run the tool; every failure of user code is an output of its own."""
+def _failed(exchange: Exchange, entry: ToolEntry, failure: BaseException) -> ToolOutput:
+    """Return the output of a call that failed; raise what is no failure of its own."""
     try:
-        return await calls.run(exchange, entry, entry.runnable, bound)
+        raise failure
     except ToolError as error:
         return ToolOutput(error.content or [Text(error.message)], is_error=True)
     except ClientCannot as error:
