@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,6 +56,8 @@ class Signature:
         except RegistrationError:
             self._check_parameters()
             raise
+        self._plain = _plain_types(function.parameters)
+        self._needed = {each.name for each in function.parameters if _required(each)}
         self._validate = cast(
             "Callable[[JsonObject], dict[str, object]]",
             arguments.validator.validate_python,
@@ -83,10 +85,22 @@ class Signature:
         Lax, so that strings from URIs and prompts become numbers and dates: what
         may stand for what is for the schema to say, before.
         """
+        if self._are_plain(arguments):
+            return dict(arguments)
         try:
             return self._validate(arguments)
         except ValidationError as error:
             raise ArgumentsRefused(list(_violations(error))) from None
+
+    def _are_plain(self, arguments: JsonObject) -> bool:
+        """Whether the arguments are of the very types that the function names."""
+        plain = self._plain
+        if plain is None:
+            return False
+        for name, value in arguments.items():
+            if plain.get(name) is not type(value):
+                return False
+        return self._needed <= arguments.keys()
 
     def fits(self, schema: Mapping[str, Any]) -> list[str]:
         """Say why arguments that satisfy an input schema could not be passed on."""
@@ -147,6 +161,13 @@ def _hint(parameter: Parameter) -> Annotation:
     hint = for_pydantic(without_metadata(parameter.annotation))
     # A header stands for a plain value: what may be left out needs no null.
     return without_none(hint) if _header(parameter) else hint
+
+
+def _plain_types(parameters: Iterable[Parameter]) -> dict[str, Annotation] | None:
+    """Return the types of parameters that need no conversion, None if one does."""
+    types = {each.name: each.annotation for each in parameters}
+    plain = all(each in (str, int, float, bool) for each in types.values())
+    return types if plain else None
 
 
 def _required(parameter: Parameter) -> bool:

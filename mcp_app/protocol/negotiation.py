@@ -50,6 +50,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 """The syslog levels of RFC 5424, least severe first (server/utilities/logging)."""
 
 _MEMBERS = 4
+_SOMEBODY = {"name": "", "version": ""}
 _PLAIN_META = {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO}
 _BY_HEADER = {version.encode(): known for version, known in STATELESS.items()}
 
@@ -91,22 +92,22 @@ def recognised(
         params = value["params"]  # type: ignore[index]
         request_id, method = value["id"], value["method"]  # type: ignore[index]
         meta = params["_meta"]
+        info = meta.get(CLIENT_INFO, _SOMEBODY)
         usual = (
             len(value) == _MEMBERS  # type: ignore[arg-type]
             and value["jsonrpc"] == "2.0"  # type: ignore[index]
-            and type(params) is type(meta) is dict
+            and type(params) is type(meta) is type(info) is dict
             and type(method) is str
             and type(meta[CLIENT_CAPABILITIES]) is dict
             and meta.keys() <= _PLAIN_META
+            and type(info.get("name")) is type(info.get("version")) is str
         )
         revision = _BY_HEADER[raw[VERSION_HEADER]]
         if not usual or meta[PROTOCOL_VERSION] != revision.version:
             return None
         if not _is_routed(method, params, raw, revision):
             return None
-    except (KeyError, TypeError):
-        return None
-    if CLIENT_INFO in meta and not _is_implementation(meta[CLIENT_INFO]):
+    except (AttributeError, KeyError, TypeError):
         return None
     if type(request_id) is int:
         usual = 0 <= request_id <= LARGEST_ID
@@ -133,14 +134,6 @@ def _is_routed(
         and name.isprintable()
         and not name.startswith("=?")
         and raw[b"mcp-name"] == name.encode()
-    )
-
-
-def _is_implementation(info: object) -> bool:
-    return (
-        type(info) is dict
-        and type(info.get("name")) is str
-        and type(info.get("version")) is str
     )
 
 
