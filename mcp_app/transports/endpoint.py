@@ -206,7 +206,9 @@ class Visit:
             if len(body) <= limits.parse_in_thread
             else await self._read_in_thread(body)
         )
-        recognised = negotiation.recognised(value, raw)
+        # What names a session is most likely of that era, which has its own quick way.
+        named = SESSION_HEADER in raw
+        recognised = None if named else negotiation.recognised(value, raw)
         if recognised is None:
             await self._take_apart(value)
             return
@@ -301,11 +303,20 @@ class Visit:
 
     # -- the stateful era ---------------------------------------------------------
 
-    async def _stateful(self, message: envelope.Message) -> None:
+    def _stateful(self, message: envelope.Message) -> Awaitable[None]:
+        if type(message) is not Request or message.method == "initialize":
+            return self._stateful_at_leisure(message)
+        session = self._known_session()
+        if session is None:
+            return self._stateful_at_leisure(message)
+        return self._call(self._session_exchange(session, message))
+
+    async def _stateful_at_leisure(self, message: envelope.Message) -> None:
+        """Take a message for which a session must be opened, or looked up."""
         if type(message) is Request and message.method == "initialize":
             await self._initialize(message)
             return
-        session = self._known_session() or await self._session()
+        session = await self._session()
         if type(message) is Request:
             await self._call(self._session_exchange(session, message))
         else:

@@ -35,10 +35,9 @@ def send_json(
 async def _send_whole(
     send: Send, status: int, body: bytes, headers: RawHeaders
 ) -> None:
+    start = {"type": "http.response.start", "status": status, "headers": headers}
     try:
-        await send(
-            {"type": "http.response.start", "status": status, "headers": headers}
-        )
+        await send(start)
         await send({"type": "http.response.body", "body": body})
     except OSError:
         # The client has left: nobody is there to be told.
