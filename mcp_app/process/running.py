@@ -55,23 +55,13 @@ class RunningCalls:
     def start(self, exchange: Exchange, work: Work, waiting: Waiting) -> None:
         """Run a request that goes on when its client's connection breaks."""
         task = self._loop.create_task(work)
-        self._begin(exchange, waiting, task)
+        self.begin(exchange, waiting, task)
         task.add_done_callback(partial(self._finished, exchange, waiting))
 
     def begin(
         self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Any] | None
     ) -> None:
-        """A request runs in this task: where leaving is cancelling, that is enough."""
-        self._begin(exchange, waiting, task)
-
-    def beat(self) -> None:
-        """Let every stream of a running call have its heartbeat."""
-        for waiting in tuple(self._lasting.values()):
-            waiting.beat()
-
-    def _begin(
-        self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Any] | None
-    ) -> None:
+        """A request runs in this task: the caller's, where leaving is cancelling."""
         exchange.task = task
         self._young[exchange] = waiting
         exchange.began = self._loop.time()
@@ -81,6 +71,11 @@ class RunningCalls:
             self._owned[exchange.principal.key] += 1
         if self._timer is None:
             self._timer = self._loop.call_later(LASTING_AFTER, self._look)
+
+    def beat(self) -> None:
+        """Let every stream of a running call have its heartbeat."""
+        for waiting in tuple(self._lasting.values()):
+            waiting.beat()
 
     def end(self, exchange: Exchange) -> None:
         """A request is over."""

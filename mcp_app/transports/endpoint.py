@@ -106,9 +106,10 @@ class Visit:
                 await current.gate.wait(self._arrived)
             self._catalog = catalog = current.catalog(self._slug)
             serve = _METHODS.get(self._method, Visit._refuse_method)
-            if not catalog.open:
+            if catalog.open:
+                self._identified = True
+            else:
                 await self._identify()
-            self._identified = True
             await serve(self)
         except ProtocolError as error:
             await self._refuse(error)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any, Protocol
 
-from mcp_app.process.running import RunningCalls
+from mcp_app.process.running import Answer, RunningCalls
 from mcp_app.protocol.headers import Accepts
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Send
@@ -20,8 +20,6 @@ JSON_HEADERS: RawHeaders = [(b"content-type", b"application/json")]
 OK = 200
 UNAVAILABLE = 503
 RETRY_AFTER = (b"retry-after", b"2")
-
-Answer = tuple[int, bytes]
 
 
 def send_json(
