@@ -44,6 +44,8 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "rest_framework",
     "mcp_app",
+    # Its mcp.py declares the demo's tools.
+    "mcp_project",
 ]
 
 MIDDLEWARE = [

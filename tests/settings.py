@@ -17,7 +17,11 @@ from mcp_project.settings import DATABASES, INSTALLED_APPS
 # The test runner switches DEBUG off, and with it Django's loopback names.
 ALLOWED_HOSTS = ["127.0.0.1", "[::1]", "localhost"]
 
-INSTALLED_APPS = [*INSTALLED_APPS, "tests.drill"]
+# The drill stands in the place of the demo, whose tools would be listed, too.
+INSTALLED_APPS = [
+    *(app for app in INSTALLED_APPS if app != "mcp_project"),
+    "tests.drill",
+]
 
 # Code under test has threads of its own, which an in-memory database would not let
 # in, and runs side by side on one machine must not share a file.

@@ -23,7 +23,11 @@ for name, value in DEFAULTS.items():
 from mcp_project.settings import *  # noqa: E402, F403
 from mcp_project.settings import INSTALLED_APPS, STORAGES  # noqa: E402
 
-INSTALLED_APPS = [*INSTALLED_APPS, "tests.drill"]
+# The drill stands in the place of the demo, whose tools would be listed, too.
+INSTALLED_APPS = [
+    *(app for app in INSTALLED_APPS if app != "mcp_project"),
+    "tests.drill",
+]
 ROOT_URLCONF = "tests.drill.urls"
 
 # The admin has its styles without collectstatic.

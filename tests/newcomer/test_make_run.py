@@ -23,9 +23,34 @@ def test_what_it_prints_is_true(tmp_path: Path) -> None:
         assert f"--transport http demo {served.url}/mcp\n" in served.output
         assert httpx.get(served.url).status_code == 200
         assert logs_in(served.url, password(served))
+        assert listed(served.url) == {"current_time", "roll_dice", "book_table"}
     with demo(database) as served:
         assert f"MCP endpoint   {served.url}/mcp\n" in served.output
         assert not PASSWORD.search(served.output)
+
+
+def listed(url: str) -> set[str]:
+    """Return the names of the tools that the endpoint lists."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "newcomer", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    answer = httpx.post(
+        f"{url}/mcp",
+        headers={
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": "2026-07-28",
+            "Mcp-Method": "tools/list",
+        },
+        json={
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/list",
+            "params": {"_meta": meta},
+        },
+    )
+    return {tool["name"] for tool in answer.json()["result"]["tools"]}
 
 
 def logs_in(url: str, shown: str) -> bool:
