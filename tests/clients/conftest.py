@@ -13,7 +13,7 @@ from tests.clients.facts import PLAIN_TOOLS, STATEFUL, STATELESS
 from tests.clients.person import Person
 from tests.drill.running import running
 
-ENVIRONMENT: Final = {"NTOOLS": str(PLAIN_TOOLS), "WIRE": "check"}
+ENVIRONMENT: Final = {"NTOOLS": str(PLAIN_TOOLS)}
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ GOOD = {"SUCCESS", "INFO"}
 @pytest.mark.parametrize("server", SERVERS)
 def test_requirements(server: str, revision: str, tmp_path: Path) -> None:
     # At its end the server itself answers for every message that it sent.
-    with running(server, {"WIRE": "check"}) as url:
+    with running(server) as url:
         outcome = suite.run(url, revision, tmp_path)
     assert _faults(outcome, SCORED[revision] | DEMANDED[revision]) == {}
     assert outcome.status == 0, outcome.text

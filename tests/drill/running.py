@@ -1,7 +1,9 @@
 """Starts the fixture server as a process of its own, for a test.
 
-with running("uvicorn", {"WIRE": "check"}) as url:
+with running("uvicorn") as url:
     ...
+
+What it sends is checked, unless the test says otherwise.
 """
 
 from __future__ import annotations
@@ -139,7 +141,8 @@ def started(
     The caller ends it with `stop` or `kill`.
     """
     for _ in range(ATTEMPTS):
-        drill = DrillServer(port or free_port(), {"SERVER": server, **(env or {})})
+        given = {"SERVER": server, "WIRE": "check", **(env or {})}
+        drill = DrillServer(port or free_port(), given)
         try:
             drill.wait_until_ready()
         except ServerFailed:

@@ -22,7 +22,7 @@ Client: TypeAlias = Stateless | Stateful
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with running("uvicorn", {"WIRE": "check"}) as url:
+    with running("uvicorn") as url:
         yield url
 
 

@@ -83,7 +83,7 @@ def test_taken_port_is_refused() -> None:
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_serves_until_the_signal_and_leaves_nothing(server: str) -> None:
-    drill = started(server, {"WIRE": "check", "NTOOLS": "1"})
+    drill = started(server, {"NTOOLS": "1"})
     directory = directory_of(drill.port)
     was_there = directory.exists()
     try:

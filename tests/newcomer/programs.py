@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.drill.ports import HOST
+from tests.wire.programs import wire_checked
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 START_S: Final = 60
@@ -76,11 +77,14 @@ def serving(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], port: int
 ) -> Iterator[Serving]:
     """Run a program while it serves on the port, and end all of its processes."""
-    with tempfile.NamedTemporaryFile() as written:
+    with (
+        wire_checked(environment) as checked,
+        tempfile.NamedTemporaryFile() as written,
+    ):
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env=environment,
+            env=checked,
             stdin=subprocess.DEVNULL,
             stdout=written,
             stderr=subprocess.STDOUT,

@@ -17,6 +17,7 @@ from typing import IO, Final
 from tests.drill.ports import HOST, free_port
 from tests.drill.running import LOOK_S, OWN, ROOT, START_S
 from tests.process.streaming import called
+from tests.wire.programs import wire_checked
 
 APPLICATION: Final = "mcp_project.asgi:application"
 
@@ -80,11 +81,14 @@ def program(name: str, env: Mapping[str, str]) -> Iterator[Program]:
         subprocess.run(
             [sys.executable, "-c", PREPARE], cwd=ROOT, env=environment, check=True
         )
-        with open(Path(directory) / "output", "wb") as output:
+        with (
+            wire_checked(environment) as checked,
+            open(Path(directory) / "output", "wb") as output,
+        ):
             process = subprocess.Popen(
                 [sys.executable, "-m", *command],
                 cwd=ROOT,
-                env=environment,
+                env=checked,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

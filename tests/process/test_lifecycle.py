@@ -36,7 +36,7 @@ def lasting(*answers: Answer) -> tuple[Answer, ...]:
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_stop(server: str) -> None:
-    drill = started(server, {**LIMITS, "WIRE": "check"})
+    drill = started(server, LIMITS)
     try:
         session = Session(drill.url)
         listen = listening(drill.url, toolsListChanged=True)
