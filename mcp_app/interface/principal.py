@@ -28,14 +28,12 @@ class Principal:
     permissions: frozenset[str] | None = None
     key: str = field(init=False, repr=False)
     """What binds sessions, streams, request state and cursors to their owner."""
+    anonymous: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         key = "\x1f".join((self.kind, self.user_id, self.client))
         object.__setattr__(self, "key", key)
-
-    @property
-    def anonymous(self) -> bool:
-        return self is Principal.ANONYMOUS or self.kind == "anonymous"
+        object.__setattr__(self, "anonymous", self.kind == "anonymous")
 
 
 Principal.ANONYMOUS = Principal(kind="anonymous", permissions=frozenset())

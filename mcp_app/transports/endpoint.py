@@ -20,6 +20,7 @@ from mcp_app.auth import principals
 from mcp_app.auth.permissions import NOTHING
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import AuthenticationRequest, Principal
+from mcp_app.process.running import Answer
 from mcp_app.process.runtime import Process, process
 from mcp_app.process.uploads import Reader
 from mcp_app.protocol import envelope, jsonrpc, negotiation
@@ -530,7 +531,7 @@ class Together:
     def beat(self) -> None:
         self._reply.beat()
 
-    def finished(self, task: asyncio.Task[tuple[int, bytes]]) -> None:
+    def finished(self, task: asyncio.Task[Answer]) -> None:
         """Note one answer; the last one sends them all."""
         self._open -= 1
         if not task.cancelled() and task.exception() is None:
