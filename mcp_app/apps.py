@@ -18,7 +18,13 @@ class McpConfig(AppConfig):
     verbose_name = _("MCP server")
 
     def ready(self) -> None:
+        # They need the models, which are there now.
         from mcp_app import checks  # noqa: F401, PLC0415 - registers them
+        from mcp_app.auth import rights  # noqa: PLC0415
+        from mcp_app.wakeup import folding  # noqa: PLC0415
+
+        rights.connect()
+        folding.connect()
 
         try:
             name = str(mcp_settings.autodiscover)

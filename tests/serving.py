@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pytest
@@ -144,6 +145,7 @@ def _erase_rows(servers: list[Model]) -> None:
         models.Prompt,
         models.Server,
         models.Change,
+        models.Topic,
     ]
     for model in _traces() + written:
         model._default_manager.all().delete()
@@ -184,10 +186,11 @@ async def process(
     if "STATE_KEYS" not in mcp:
         _warm(current)
     yield current
-    if "STATE_KEYS" not in mcp:
-        _cool(current)
     scene.released_thread.set()
     await _nothing_left(current)
+    await _nothing_untold(current)
+    if "STATE_KEYS" not in mcp:
+        _cool(current)
     runtime._current = None
     current.threads.close()
     doors.forget()
@@ -203,12 +206,17 @@ def _warm(current: Process) -> None:
     It looks for changes as always, and loads all anew where there were any.
     """
     current._catalogs = _warmth.get("catalogs", {})
-    current._announcements._reader._marker = _warmth.get("marker")
+    if "news" in _warmth:
+        current._announcements._reader.seen(_warmth["news"])
 
 
 def _cool(current: Process) -> None:
-    marker = current._announcements._reader._marker
-    _warmth.update(catalogs=current._catalogs, marker=marker)
+    from mcp_app.wakeup.news import News  # noqa: PLC0415
+
+    reader = current._announcements._reader
+    if reader._number is not None:
+        news = News(number=reader._number, unfolded=reader._known)
+        _warmth.update(catalogs=current._catalogs, news=news)
 
 
 async def _nothing_left(current: Process) -> None:
@@ -224,9 +232,23 @@ async def _nothing_left(current: Process) -> None:
     assert not left()
 
 
+async def _nothing_untold(current: Process) -> None:
+    """See the changes that the test left, so that the next one is not told of them."""
+    from mcp_app.protocol.errors import Unavailable  # noqa: PLC0415
+
+    with suppress(Unavailable):
+        await current.gate.look()
+    await _nothing_left(current)
+
+
 def _erase_traces() -> None:
-    for model in _traces():
-        model._default_manager.all().delete()
+    from mcp_app.models import Worker  # noqa: PLC0415
+
+    # Without the signals that would tell the next test's process.
+    models: list[type[Model]] = [*_traces(), Worker]
+    for model in models:
+        rows: Any = model._default_manager.all()
+        rows._raw_delete(rows.db)
 
 
 @pytest.fixture

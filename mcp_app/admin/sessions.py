@@ -16,7 +16,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.locking import TypedAdmin
+from mcp_app.admin.locking import SettledAdmin
 from mcp_app.models import Session
 
 
@@ -46,7 +46,7 @@ def _is_key(text: str) -> bool:
 
 
 @admin.register(Session)
-class SessionAdmin(TypedAdmin[Session]):
+class SessionAdmin(SettledAdmin[Session]):
     list_display = ["client", "user", "server", "revision", "last_seen", "opened"]
     search_fields = ["client_info", "server"]
     show_full_result_count = False

@@ -29,7 +29,6 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.server import Selection, ServerDefinition
 from mcp_app.models import (
     Blob,
-    Change,
     DefinitionRow,
     Prompt,
     Resource,
@@ -69,11 +68,6 @@ class StoredDefinition(Generic[Defined_co]):
     config: JsonObject
     row: str
     uploads: Mapping[str, bytes] = field(default_factory=dict)
-
-
-def changes_marker() -> tuple[int, int]:
-    """Return what differs after each change, with one statement."""
-    return Change.objects.marker()
 
 
 def load_servers() -> dict[str, ServerDefinition]:

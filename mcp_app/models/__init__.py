@@ -14,10 +14,13 @@ from mcp_app.models.definitions import (
 from mcp_app.models.once import Once
 from mcp_app.models.server import Server
 from mcp_app.models.sessions import Session, Subscription
+from mcp_app.models.topics import Counter, Topic
+from mcp_app.models.workers import Worker
 
 __all__ = [
     "Blob",
     "Change",
+    "Counter",
     "DefinitionRow",
     "Once",
     "Prompt",
@@ -27,4 +30,6 @@ __all__ = [
     "Session",
     "Subscription",
     "Tool",
+    "Topic",
+    "Worker",
 ]

@@ -5,10 +5,11 @@ No shared row is locked: a site's own transactions never wait for ours.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from django.db import models, router, transaction
+from django.db import connections, models, router, transaction
 from django.db.models.signals import post_delete, post_save
 
 from mcp_app.models.clock import NowMilliseconds
@@ -18,18 +19,65 @@ ANY = "*"
 """The ref of a change to rows that are not named one by one."""
 
 
+MOST_REFS = 1_000
+"""Beyond so many rows of one kind in a transaction, one change stands for them all."""
+
+
 class ChangeQuerySet(models.QuerySet["Change"]):
     def record(self, kind: str, ref: str = ANY) -> None:
-        """Say in the caller's transaction that something changed."""
+        """Say in the caller's transaction that something changed.
+
+        One row says it for the whole transaction, however often it is said.
+        """
+        self._for_write = True
+        if connections[self.db].in_atomic_block:
+            said = _said(self.db)
+            if said.covers(kind, ref):
+                return
+            ref = said.add(kind, ref)
         self.create(kind=kind, ref=ref, created_ms=NowMilliseconds())
 
-    def marker(self) -> tuple[int, int]:
-        """Return the count and the greatest id: another pair means a new change.
 
-        The count sees rows that commit later than rows with greater ids.
-        """
-        found = self.aggregate(count=models.Count("*"), last=models.Max("id"))
-        return found["count"], found["last"] or 0
+class _Said:
+    """What a transaction has recorded; it stands among what its commit calls.
+
+    Django takes it away with the savepoint in which it was put there, and with it
+    go the rows.
+    """
+
+    def __init__(self, outer: Iterable[_Said]) -> None:
+        self._outer = tuple(outer)
+        self._refs: dict[str, set[str]] = defaultdict(set)
+
+    def __call__(self) -> None:
+        """Do nothing: to stand there until the transaction ends is enough."""
+
+    def covers(self, kind: str, ref: str) -> bool:
+        """Whether a row says it already."""
+        refs = self._refs[kind]
+        here = ref in refs or ANY in refs
+        return here or any(each.covers(kind, ref) for each in self._outer)
+
+    def add(self, kind: str, ref: str) -> str:
+        """Note what is recorded; return the ref that says it."""
+        refs = self._refs[kind]
+        refs.add(ref if len(refs) < MOST_REFS else ANY)
+        return ANY if ANY in refs else ref
+
+
+def _said(using: str) -> _Said:
+    """Return what the innermost savepoint of a transaction has recorded."""
+    connection = connections[using]
+    here, outer = set(connection.savepoint_ids), []
+    for entry in connection.run_on_commit:
+        savepoints, called = entry[:2]
+        if isinstance(called, _Said):
+            if savepoints == here:
+                return called
+            outer.append(called)
+    said = _Said(outer)
+    transaction.on_commit(said, using=using, robust=True)
+    return said
 
 
 class Change(models.Model):
@@ -52,37 +100,54 @@ class Change(models.Model):
 Row = TypeVar("Row", bound=models.Model)
 
 
-class WatchedRows(models.QuerySet[Row]):
+class RecordedRows(models.QuerySet[Row]):
     """A queryset whose bulk operations record their change, in one transaction.
 
     `delete()` needs nothing here: it sends a signal for every row.
     """
 
+    KIND: ClassVar[str] = ""
+    """The kind of the changes; "" stands for the model's name."""
+    PRIVATE: ClassVar[frozenset[str]] = frozenset()
+    """Columns whose change is nobody else's business."""
+
     def update(self, **values: Any) -> int:
-        self._refuse_sources_of_digests(values)
-        values.setdefault("lock_version", models.F("lock_version") + 1)
-        with transaction.atomic(using=self._write_alias()):
+        if values.keys() <= self.PRIVATE:
+            return super().update(**values)
+        with transaction.atomic(using=self._write_alias(), savepoint=False):
             count = super().update(**values)
             if count:
-                self._record()
+                self.record()
         return count
 
     update.alters_data = True  # type: ignore[attr-defined]
 
     def bulk_create(self, objs: Iterable[Row], *args: Any, **options: Any) -> list[Row]:
-        with transaction.atomic(using=self._write_alias()):
+        with transaction.atomic(using=self._write_alias(), savepoint=False):
             created = super().bulk_create(objs, *args, **options)
             if created:
-                self._record()
+                self.record()
         return created
+
+    def record(self, ref: str = ANY) -> None:
+        """Say in the caller's transaction that rows changed."""
+        changes = Change.objects.using(self._write_alias())
+        changes.record(self.KIND or str(self.model._meta.model_name), ref)
 
     def _write_alias(self) -> str:
         self._for_write = True
         return self.db
 
-    def _record(self) -> None:
-        changes = Change.objects.using(self._write_alias())
-        changes.record(str(self.model._meta.model_name))
+
+class WatchedRows(RecordedRows[Row]):
+    """Rows that count their changes."""
+
+    def update(self, **values: Any) -> int:
+        self._refuse_sources_of_digests(values)
+        values.setdefault("lock_version", models.F("lock_version") + 1)
+        return super().update(**values)
+
+    update.alters_data = True  # type: ignore[attr-defined]
 
     def _refuse_sources_of_digests(self, values: dict[str, Any]) -> None:
         for field in self.model._meta.concrete_fields:
@@ -112,7 +177,7 @@ class WatchedRow(models.Model):
         if options.get("update_fields") is not None:
             options["update_fields"] = {*options["update_fields"], "lock_version"}
         using = options.get("using") or router.db_for_write(type(self), instance=self)
-        with transaction.atomic(using=using):
+        with transaction.atomic(using=using, savepoint=False):
             super().save(*args, **options)
 
 

@@ -6,9 +6,11 @@ from typing import Any
 
 from django.db import models
 from django.db.models.expressions import CombinedExpression
+from django.db.models.signals import post_delete, post_save
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.interface.context import LEVELS
+from mcp_app.models.changes import Change, RecordedRows
 from mcp_app.models.fields import (
     DigestField,
     ExactCharField,
@@ -17,8 +19,13 @@ from mcp_app.models.fields import (
     parsed,
 )
 
+SESSION = "session"
+"""The kind of a change of a session, of its level, or of what it watches."""
 
-class SessionQuerySet(models.QuerySet["Session"]):
+
+class SessionQuerySet(RecordedRows["Session"]):
+    PRIVATE = frozenset({"seen_ms", "initialized"})
+
     def named(self, session_id: str) -> SessionQuerySet:
         """Return the rows (one at most) of a session by its id."""
         return self.filter(digest=digest(session_id.encode()))
@@ -80,6 +87,10 @@ class Session(models.Model):
         return parts[1] if len(parts) > 1 else ""
 
 
+class SubscriptionQuerySet(RecordedRows["Subscription"]):
+    KIND = SESSION
+
+
 class Subscription(models.Model):
     """A session watches a resource; the URI is unique by its digest."""
 
@@ -88,6 +99,8 @@ class Subscription(models.Model):
     )
     uri = models.TextField()
     uri_digest = DigestField(of="uri", db_index=True)
+
+    objects = SubscriptionQuerySet.as_manager()
 
     class Meta:
         app_label = "mcp_app"
@@ -99,3 +112,34 @@ class Subscription(models.Model):
 
     def __str__(self) -> str:
         return self.uri
+
+
+def _session_saved(
+    instance: Session,
+    using: str,
+    created: bool,
+    update_fields: frozenset[str] | None = None,
+    **_: object,
+) -> None:
+    """Record a change, unless nobody else can know the session or what changed."""
+    private = update_fields is not None and update_fields <= SessionQuerySet.PRIVATE
+    if not created and not private:
+        _record(instance.pk, using)
+
+
+def _session_deleted(instance: Session, using: str, **_: object) -> None:
+    _record(instance.pk, using)
+
+
+def _subscription_changed(instance: Subscription, using: str, **_: object) -> None:
+    _record(instance.session_id, using)
+
+
+def _record(session: object, using: str) -> None:
+    Change.objects.using(using).record(SESSION, str(session))
+
+
+post_save.connect(_session_saved, sender=Session)
+post_delete.connect(_session_deleted, sender=Session)
+post_save.connect(_subscription_changed, sender=Subscription)
+post_delete.connect(_subscription_changed, sender=Subscription)

@@ -7,10 +7,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from mcp_app.pools.database import writer
+from django.db import Error as DatabaseError
+
+from mcp_app.pools.database import reader, writer
+from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.listeners import Listeners
 from mcp_app.wakeup import changes
+from mcp_app.wakeup.folding import fold
 from mcp_app.wakeup.news import News, NewsReader
+from mcp_app.wakeup.workers import FRESHNESS, WorkerRow
 
 logger = logging.getLogger("mcp_app.process")
 
@@ -19,10 +24,15 @@ class Announcements:
     """Tells the open streams of what the change rows say."""
 
     def __init__(
-        self, listeners: Listeners, look: Callable[[], Awaitable[None]]
+        self,
+        listeners: Listeners,
+        look: Callable[[], Awaitable[None]],
+        row: WorkerRow,
     ) -> None:
         self._listeners = listeners
         self._look = look
+        self._row = row
+        self._folding = False
         self._reader = NewsReader()
         self._tasks: set[asyncio.Future[Any]] = set()
 
@@ -30,9 +40,44 @@ class Announcements:
         """Return what is new; blocks, one statement where nothing is."""
         return self._reader.read()
 
-    def announce(self, news: News) -> None:
-        """Tell the streams, each change once."""
+    def seen(self, news: News) -> None:
+        """What the news name is loaded here: tell the streams, and tidy up."""
         self._reader.seen(news)
+        if news.everything or news.topics():
+            self.keep(asyncio.ensure_future(self._announced(news)))
+        if news.unfolded and not self._folding:
+            self._folding = True
+            self.keep(asyncio.ensure_future(self._folded()))
+
+    async def _announced(self, news: News) -> None:
+        """Tell the streams once every process serves what they will ask for.
+
+        Whoever asks `FRESHNESS` after the change was seen here is answered by a process
+        that has checked since its commit.
+        """
+        loop = asyncio.get_running_loop()
+        due = loop.time() + FRESHNESS
+        if await self._others_live():
+            await asyncio.sleep(due - loop.time())
+        elif news.first:
+            # Nobody can have been answered from anything older.
+            return
+        self.announce(news)
+
+    async def _others_live(self) -> bool:
+        try:
+            return await reader.run(self._row.others_live)
+        except (DatabaseError, Unavailable):
+            return True
+
+    async def _folded(self) -> None:
+        try:
+            await writer.run(fold)
+        finally:
+            self._folding = False
+
+    def announce(self, news: News) -> None:
+        """Tell the streams that are open now, each change once."""
         if news.everything:
             self._listeners.announce_everything()
         for what, server in news.topics():

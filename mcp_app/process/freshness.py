@@ -1,8 +1,9 @@
 """Whether this process may answer from its caches.
 
 A request may be served if the last successful check of the database started later
-than `FRESHNESS` before the request's arrival; else it waits for a check.  So there is
-at most one statement in that time, however many requests come.
+than `FRESHNESS` before the request's arrival; else it waits for a check.  While
+requests come, a check is started when half of that time is over: so nobody waits, and
+there are at most eight statements a second, however many requests come.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from collections.abc import Awaitable, Callable
 from django.db import Error as DatabaseError
 
 from mcp_app.protocol.errors import Unavailable
+from mcp_app.wakeup.workers import FRESHNESS
 
 logger = logging.getLogger("mcp_app.process")
 
-FRESHNESS = 1.0
 TIMEOUT = 2.0
 RETRY = 0.25
 """In an outage so many seconds pass from one check to the next."""
+NEVER = float("-inf")
 
 
 class Gate:
@@ -30,18 +32,52 @@ class Gate:
 
     def __init__(self, check: Callable[[], Awaitable[None]]) -> None:
         self._check = check
-        self._started = float("-inf")
+        self._started = NEVER
+        self._quiet_until = NEVER
+        self._fresh_until = NEVER
+        self._trusted_until = NEVER
+        self._stale_since = NEVER
         self._running: asyncio.Task[bool] | None = None
-        self._running_since = float("-inf")
-        self._failed = float("-inf")
+        self._running_since = NEVER
+        self._failed = NEVER
 
     def fresh(self, arrived: float) -> bool:
         """Whether a request that arrived then (monotonic) may be served at once."""
-        return self._started > arrived - FRESHNESS
+        if arrived < self._quiet_until:
+            return True
+        self.refresh()
+        return arrived < self._fresh_until
 
     async def wait(self, arrived: float) -> None:
         """Wait until the caches are fresh for the request; raise `Unavailable`."""
-        await self._checked_since(arrived - FRESHNESS, self._failed > arrived - RETRY)
+        moment = arrived - FRESHNESS if arrived < self._trusted_until else arrived
+        await self._checked_since(
+            max(moment, self._stale_since), self._failed > arrived - RETRY
+        )
+
+    def refresh(self) -> None:
+        """Start a check that nobody waits for, unless one runs or has just failed."""
+        now = time.monotonic()
+        running = self._running is not None and not self._running.done()
+        if not running and now >= self._quiet_until and now - self._failed > RETRY:
+            self._start()
+
+    def trust(self, until: float) -> None:
+        """Until then others wait for this process; beyond it must check each time."""
+        self._trusted_until = until
+        self._reckon()
+
+    def stale(self) -> None:
+        """What was checked before now is not enough any more; from any thread."""
+        self._stale_since = time.monotonic()
+        self._reckon()
+
+    def _reckon(self) -> None:
+        if self._started <= self._stale_since:
+            self._quiet_until = self._fresh_until = NEVER
+            return
+        self._quiet_until = min(self._started + FRESHNESS / 2, self._trusted_until)
+        self._fresh_until = min(self._started + FRESHNESS, self._trusted_until)
 
     async def look(self) -> None:
         """Wait for a check that starts from now on; raise `Unavailable`."""
@@ -66,6 +102,7 @@ class Gate:
     def _start(self) -> asyncio.Task[bool]:
         self._running_since = time.monotonic()
         self._running = asyncio.create_task(self._checked(self._running_since))
+        self._running.add_done_callback(_told)
         return self._running
 
     async def _checked(self, started: float) -> bool:
@@ -78,4 +115,11 @@ class Gate:
             self._failed = time.monotonic()
             return False
         self._started = started
+        self._reckon()
         return True
+
+
+def _told(task: asyncio.Task[bool]) -> None:
+    """Log a fault of ours: perhaps nobody waits for this check."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("A check of the database broke.", exc_info=error)

@@ -13,7 +13,7 @@ from mcp_app.conf import Limits
 from mcp_app.pools.database import writer
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.expiry import remove_expired
-from mcp_app.wakeup.changes import prune
+from mcp_app.wakeup import folding, workers
 
 logger = logging.getLogger("mcp_app.process")
 
@@ -40,10 +40,11 @@ class Janitor:
         self._timer.cancel()
 
     async def sweep(self) -> None:
-        """Remove expired sessions, old steps and old changes."""
+        """Remove expired sessions, old steps, topics and dead processes."""
         try:
             await writer.run(remove_expired, self._limits)
-            await writer.run(prune)
+            await writer.run(folding.prune)
+            await writer.run(workers.prune)
         except (DatabaseError, Unavailable) as error:
             reason = error.__cause__ or error
             logger.warning("The janitor could not reach the database: %r", reason)

@@ -7,7 +7,6 @@ import logging
 import os
 import random
 import threading
-import time
 from collections.abc import Awaitable, Mapping
 
 from django.conf import settings
@@ -18,11 +17,13 @@ from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import Principal
+from mcp_app.models.sessions import SESSION
 from mcp_app.pools.database import reader, writer
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.freshness import Gate
+from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.process.janitor import Janitor
 from mcp_app.process.lifecycle import install_drain
 from mcp_app.process.loading import load_catalogs
@@ -36,6 +37,7 @@ from mcp_app.streams.listeners import Listener, Listeners
 from mcp_app.streams.questions import OpenQuestions
 from mcp_app.streams.sessions import OpenSession, SessionStore
 from mcp_app.streams.steps import StoredSteps
+from mcp_app.wakeup.workers import FRESHNESS, WorkerRow, here
 
 logger = logging.getLogger("mcp_app.process")
 
@@ -57,15 +59,19 @@ class Process:
         self.listeners = Listeners()
         self.questions = OpenQuestions()
         self.permissions = Permissions()
-        self.sessions = SessionStore(self.limits, self._session_closed)
+        self.sessions = SessionStore(self.limits, self._session_closed, self.settled)
         self.threads = UserThreads(mcp_settings.threads)
         self.running = RunningCalls(self.loop)
         self.uploads = Uploads(self.loop)
         self._catalogs: Mapping[str, Catalog] = {}
-        self._announcements = Announcements(self.listeners, self._looked)
+        self._row = WorkerRow()
+        self._announcements = Announcements(self.listeners, self._looked, self._row)
         self.gate = Gate(self._check)
+        here.serves(self._row, self.gate.stale)
+        self._heartbeat = Heartbeat(self.loop, self._row, self.gate, self.spawn)
         self.adapters = self._adapters()
-        self._heartbeat: asyncio.TimerHandle | None = None
+        self._watching: asyncio.TimerHandle | None = None
+        self._beaten = self.loop.time()
         self._janitor = Janitor(self.loop, self.limits, self.spawn)
 
     def _adapters(self) -> Adapters:
@@ -107,11 +113,22 @@ class Process:
 
     async def _check(self) -> None:
         """Bring the caches up to date, with one statement where nothing changed."""
+        await self._heartbeat.begun()
         news = await reader.run(self._announcements.read)
-        if news.rows_changed:
+        if news.definitions_changed:
             self._catalogs = await reader.run(load_catalogs, self.registry)
+        if news.definitions_changed or news.rights_changed:
             self.permissions.forget()
-        self._announcements.announce(news)
+        closed = news.refs(SESSION)
+        if closed or news.everything:
+            await self.sessions.reload(None if news.everything else closed)
+        self._announcements.seen(news)
+
+    async def settled(self) -> None:
+        """Return when what was committed just now is true in every process."""
+        self.gate.stale()
+        if await reader.run(self._row.others_live):
+            await asyncio.sleep(FRESHNESS)
 
     # -- streams ----------------------------------------------------------------
 
@@ -142,22 +159,22 @@ class Process:
 
     def watch(self) -> None:
         """Beat, and look for changes, as long as there is a stream or a call."""
-        if self._heartbeat is None:
-            self._heartbeat = self.loop.call_later(1.0, self._tick, 1)
+        if self._watching is None:
+            self._beaten = self.loop.time()
+            self._watching = self.loop.call_later(FRESHNESS / 2, self._tick)
 
-    def _tick(self, count: int) -> None:
-        """Look for changes each second while somebody listens; beat less often."""
+    def _tick(self) -> None:
+        """Look for changes while somebody listens; beat less often."""
         if not self.listeners and not self.running:
-            self._heartbeat = None
+            self._watching = None
             return
-        if count >= self.limits.heartbeat:
-            count = 0
+        if self.loop.time() - self._beaten >= self.limits.heartbeat:
+            self._beaten = self.loop.time()
             self.running.beat()
             for listener in self.listeners:
                 listener.beat()
-        self._heartbeat = self.loop.call_later(1.0, self._tick, count + 1)
-        if not self.gate.fresh(time.monotonic()):
-            self.spawn(self._looked())
+        self._watching = self.loop.call_later(FRESHNESS / 2, self._tick)
+        self.gate.refresh()
 
     async def _looked(self) -> None:
         try:
@@ -195,10 +212,13 @@ class Process:
             await asyncio.sleep(0.02)
         # A call is over before its answer is sent, and some servers cut what is left.
         await asyncio.sleep(LAST_BYTES)
+        await self._heartbeat.end()
 
     def close(self) -> None:
         """Let go of threads and connections."""
         self._janitor.stop()
+        self._heartbeat.stop()
+        here.forget()
         self.threads.close()
         reader.close()
         writer.close()

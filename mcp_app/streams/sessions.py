@@ -10,15 +10,18 @@ import asyncio
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
+
+from django.db import transaction
 
 from mcp_app.conf import Limits
 from mcp_app.interface.context import Client
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Session
+from mcp_app.models.changes import ANY
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.sessions import Subscription
 from mcp_app.pools.database import reader, writer
@@ -31,6 +34,8 @@ KEPT = 10_000
 """Sessions that a process keeps; the least recently used goes first."""
 TOUCH_MS = 60_000
 """How exactly a row knows when its session was used last."""
+AT_ONCE = 500
+"""Sessions that one statement reads again."""
 ANSWERED_KEPT = 64
 HANDSHAKE_S = 5.0
 """How long a client that never says `notifications/initialized` is not asked."""
@@ -77,11 +82,18 @@ class OpenSession:
 class SessionStore:
     """Opens, finds, changes and closes sessions."""
 
-    def __init__(self, limits: Limits, closed: Callable[[OpenSession], None]) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        closed: Callable[[OpenSession], None],
+        settled: Callable[[], Awaitable[None]],
+    ) -> None:
         self._limits = limits
         self._closed = closed
+        self._settled = settled
         self._kept: OrderedDict[str, OpenSession] = OrderedDict()
         self._by_id: dict[str, OpenSession] = {}
+        self._by_pk: dict[str, OpenSession] = {}
 
     async def create(
         self, principal: Principal, server: str, revision: Revision, client: Client
@@ -145,9 +157,32 @@ class SessionStore:
         return known or session
 
     async def delete(self, session: OpenSession) -> None:
-        """Close a session: its row, its calls and its streams."""
+        """Close a session everywhere: its row, its calls and its streams."""
         await writer.run(Session.objects.filter(pk=session.pk).delete)
         self._drop(session.digest)
+        await self._settled()
+
+    async def reload(self, refs: Iterable[str] | None) -> None:
+        """Bring sessions up to date that other processes changed; None stands for all.
+
+        What is gone is closed here, too.
+        """
+        if refs is None or ANY in refs:
+            sessions = list(self._by_pk.values())
+        else:
+            sessions = [self._by_pk[ref] for ref in refs if ref in self._by_pk]
+        for start in range(0, len(sessions), AT_ONCE):
+            some = sessions[start : start + AT_ONCE]
+            rows = await reader.run(_read_some, [each.pk for each in some])
+            for session in some:
+                self._bring_up_to_date(session, rows.get(session.pk))
+
+    def _bring_up_to_date(self, session: OpenSession, row: OpenSession | None) -> None:
+        if row is None:
+            self._drop(session.digest)
+            return
+        session.level, session.uris = row.level, row.uris
+        session.initialized = session.initialized or row.initialized
 
     async def initialized(self, session: OpenSession) -> None:
         """Note that the client has finished its side of the handshake."""
@@ -169,8 +204,9 @@ class SessionStore:
 
     async def set_level(self, session: OpenSession, level: int) -> None:
         """Store the least severe level that the client wants."""
-        await self._update(session, log_level=level)
+        await writer.run(_set_level, session.pk, level)
         session.level = level
+        await self._settled()
 
     async def subscribe(self, session: OpenSession, uri: str) -> None:
         """Store that the session watches a URI."""
@@ -181,6 +217,7 @@ class SessionStore:
             defaults={"uri": uri},
         )
         session.uris[digest_of(uri)] = uri
+        await self._settled()
 
     async def unsubscribe(self, session: OpenSession, uri: str) -> None:
         """Store that the session no longer watches a URI."""
@@ -189,6 +226,7 @@ class SessionStore:
         )
         await writer.run(watched.delete)
         session.uris.pop(digest_of(uri), None)
+        await self._settled()
 
     async def _update(self, session: OpenSession, **columns: object) -> None:
         row = Session.objects.filter(pk=session.pk)
@@ -219,6 +257,7 @@ class SessionStore:
 
     def _keep(self, session: OpenSession) -> None:
         self._kept[session.digest] = session
+        self._by_pk[str(session.pk)] = session
         while len(self._kept) > KEPT:
             digest, oldest = next(iter(self._kept.items()))
             if oldest.running or oldest.streams:
@@ -230,6 +269,7 @@ class SessionStore:
         session = self._kept.pop(digest, None)
         if session is not None:
             self._by_id.pop(session.session_id, None)
+            self._by_pk.pop(str(session.pk), None)
         return session
 
     def _drop(self, digest: str) -> None:
@@ -279,6 +319,14 @@ def _insert(
     return replaced, session
 
 
+def _set_level(pk: int, level: int) -> None:
+    row = Session.objects.filter(pk=pk).first()
+    if row is not None:
+        row.log_level = level
+        with transaction.atomic(using=row._state.db):
+            row.save(update_fields=["log_level"])
+
+
 def _is_initialized(pk: int) -> bool:
     return Session.objects.filter(pk=pk, initialized=True).exists()
 
@@ -295,11 +343,18 @@ def _make_room(principal: Principal, limit: int) -> list[str]:
 
 def _read(digest: str) -> OpenSession | None:
     row = Session.objects.filter(digest=digest).first()
-    if row is None:
-        return None
+    return None if row is None else _open(row)
+
+
+def _read_some(pks: list[int]) -> Mapping[int, OpenSession]:
+    rows = Session.objects.filter(pk__in=pks).prefetch_related("subscriptions")
+    return {row.pk: _open(row) for row in rows}
+
+
+def _open(row: Session) -> OpenSession:
     return OpenSession(
         pk=row.pk,
-        digest=digest,
+        digest=row.digest,
         principal_key=row.principal_key,
         server=row.server,
         revision=REVISIONS[row.revision],
@@ -308,7 +363,7 @@ def _read(digest: str) -> OpenSession | None:
         initialized=row.initialized,
         created_ms=row.created_ms,
         seen_ms=row.seen_ms,
-        uris=dict(row.subscriptions.values_list("uri_digest", "uri")),
+        uris={each.uri_digest: each.uri for each in row.subscriptions.all()},
     )
 
 

@@ -5,18 +5,20 @@ The change is a row in the caller's own transaction: it is told when that commit
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import sha256
 
 from asgiref.sync import sync_to_async
+from django.db import router, transaction
 
 from mcp_app.models import Change
-from mcp_app.models.clock import NowMilliseconds
 
 RESOURCE = "uri"
 LIST = "list"
+RIGHTS = "rights"
+"""What a user may; the ref is the user's primary key."""
 LISTS = ("tools", "prompts", "resources")
 EVERYWHERE = "*"
-KEPT_MS = 600_000
 
 
 def changed(uri: str) -> None:
@@ -32,6 +34,19 @@ def notify(what: str, server: str | None = None) -> None:
     if what not in LISTS:
         raise ValueError(f"{what!r} is no list: use one of {', '.join(LISTS)}.")
     Change.objects.record(LIST, f"{what}:{server or EVERYWHERE}")
+
+
+def record(using: str, kind: str, ref: str) -> None:
+    """Record a change that a transaction on this database makes.
+
+    Where our tables are in another one, the row is written when that commits.
+    """
+    ours = router.db_for_write(Change)
+    if using == ours:
+        Change.objects.using(ours).record(kind, ref)
+    else:
+        write = partial(Change.objects.using(ours).record, kind, ref)
+        transaction.on_commit(write, using=using, robust=True)
 
 
 async def achanged(uri: str) -> None:
@@ -50,9 +65,3 @@ def told(what: str, server: str) -> None:
         notify(what, server)
     else:
         changed(what)
-
-
-def prune() -> None:
-    """Delete changes that every process has seen long ago; blocks."""
-    before = NowMilliseconds() - KEPT_MS
-    Change.objects.filter(created_ms__lt=before).delete()

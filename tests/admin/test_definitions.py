@@ -11,6 +11,7 @@ from django.test import Client
 
 from mcp_app.models import Change, Prompt, Resource, ResourceTemplate, Tool
 from tests.admin.pages import fill_in, page, saved
+from tests.models.recording import as_committed
 
 pytestmark = pytest.mark.django_db
 
@@ -89,7 +90,7 @@ def test_many_are_switched_at_once(
 ) -> None:
     Tool.objects.update(enabled=not on)
     chosen = list(Tool.objects.values_list("pk", flat=True)[:3])
-    Change.objects.all().delete()
+    as_committed()
     sent = {"action": action, "_selected_action": chosen}
     response = admin_client.post(page("tool"), sent, follow=True)
     assert "3 were changed." in response.content.decode()
@@ -137,6 +138,6 @@ def test_staff_who_may_only_look_see_everything_and_change_nothing(
 
 def test_a_row_is_deleted_with_a_change(admin_client: Client) -> None:
     tool = Tool.objects.create(name="a")
-    Change.objects.all().delete()
+    as_committed()
     admin_client.post(page("tool", "delete", tool.pk), {"post": "yes"})
     assert list(Change.objects.values_list("kind", "ref")) == [("tool", str(tool.pk))]

@@ -9,19 +9,26 @@ from django.core import serializers
 from django.db import transaction
 from django.db.models import F
 
-from mcp_app.models import Change, Prompt, Resource, ResourceTemplate, Server, Tool
+from mcp_app.models import (
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Server,
+    Session,
+    Tool,
+)
+from mcp_app.models import changes as module
+from mcp_app.models.sessions import Subscription
+from tests.models.recording import as_committed
+from tests.models.recording import recorded as changes
 
 pytestmark = pytest.mark.django_db
-
-
-def changes() -> list[tuple[str, str]]:
-    return list(Change.objects.order_by("id").values_list("kind", "ref"))
 
 
 @pytest.fixture
 def tool() -> Tool:
     tool = Tool.objects.create(name="a")
-    Change.objects.all().delete()
+    as_committed()
     return tool
 
 
@@ -48,20 +55,26 @@ def test_a_new_row_of_each_kind_is_a_change(
 def test_saving_and_deleting_are_changes(tool: Tool) -> None:
     ref = str(tool.pk)
     tool.save()
+    as_committed()
     tool.delete()
-    assert changes() == [("tool", ref), ("tool", ref)]
+    assert changes() == [("tool", ref)]
 
 
 def test_bulk_operations_are_changes(tool: Tool) -> None:
-    Tool.objects.bulk_create([Tool(name="b"), Tool(name="c")])
-    assert changes() == [("tool", "*")]
-    Tool.objects.update(title="x")
-    assert changes() == [("tool", "*")] * 2
-    tool.title = "y"
-    Tool.objects.bulk_update([tool], ["title"])
-    assert changes() == [("tool", "*")] * 3
+    def edit() -> None:
+        tool.title = "y"
+        Tool.objects.bulk_update([tool], ["title"])
+
+    for operation in (
+        lambda: Tool.objects.bulk_create([Tool(name="b"), Tool(name="c")]),
+        lambda: Tool.objects.update(title="x"),
+        edit,
+    ):
+        operation()
+        assert changes() == [("tool", "*")]
+        as_committed()
     Tool.objects.exclude(pk=tool.pk).delete()
-    assert len(changes()) == 5
+    assert len(changes()) == 2
 
 
 def test_what_changes_nothing_is_no_change(tool: Tool) -> None:
@@ -109,7 +122,7 @@ def test_a_change_that_cannot_be_written_takes_its_row_along(
         raise RuntimeError("no room for changes")
 
     monkeypatch.setattr("mcp_app.models.changes.ChangeQuerySet.record", fail)
-    with pytest.raises(RuntimeError, match="no room"):
+    with pytest.raises(RuntimeError, match="no room"), transaction.atomic():
         write(tool)
     assert list(Tool.objects.values_list("name", "title", "lock_version")) == [
         ("a", "", 0)
@@ -136,19 +149,110 @@ def test_update_does_not_leave_a_stale_digest() -> None:
         Resource.objects.update(uri="x:b")
 
 
-def test_the_marker_differs_after_each_change(tool: Tool) -> None:
-    markers = {Change.objects.marker()}
-    for _ in range(3):
+# -- once for a transaction ---------------------------------------------------------
+
+
+def test_a_transaction_says_it_once(tool: Tool) -> None:
+    for title in "bcd":
+        tool.title = title
         tool.save()
-        markers.add(Change.objects.marker())
-    assert len(markers) == 4
+    with transaction.atomic():
+        tool.save()
+    assert changes() == [("tool", str(tool.pk))]
 
 
-def test_the_marker_is_one_statement(
-    tool: Tool, django_assert_num_queries: Callable[[int], object]
+def test_what_stands_for_all_says_it_for_each(tool: Tool) -> None:
+    Tool.objects.update(title="x")
+    tool.save()
+    assert changes() == [("tool", "*")]
+
+
+def test_a_savepoint_that_is_rolled_back_has_said_nothing(tool: Tool) -> None:
+    with transaction.atomic():
+        with suppress(RuntimeError), transaction.atomic():
+            tool.save()
+            raise RuntimeError
+        assert changes() == []
+        tool.save()
+    assert changes() == [("tool", str(tool.pk))]
+
+
+def test_a_savepoint_that_is_released_has_said_it(tool: Tool) -> None:
+    with transaction.atomic():
+        tool.save()
+    with transaction.atomic():
+        tool.save()
+    assert changes() == [("tool", str(tool.pk))]
+
+
+def test_beyond_many_rows_one_change_stands_for_them_all(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with django_assert_num_queries(1):  # type: ignore[attr-defined]
-        assert Change.objects.marker() == (0, 0)
+    monkeypatch.setattr(module, "MOST_REFS", 3)
+    for number in range(6):
+        Tool.objects.create(name=f"t{number}")
+    assert [ref == "*" for _, ref in changes()] == [False] * 3 + [True]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_transaction_says_it() -> None:
+    tool = Tool.objects.create(name="a")
+    for title in "bc":
+        tool.title = title
+        tool.save()
+    assert changes() == [("tool", str(tool.pk))] * 3
+
+
+# -- sessions -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def session() -> Session:
+    made: Session = Session.objects.create(
+        digest="d", principal_key="k", created_ms=1, seen_ms=1
+    )
+    return made
+
+
+def test_what_nobody_else_can_know_is_no_change(session: Session) -> None:
+    session.save(update_fields=["seen_ms"])
+    Session.objects.update(seen_ms=2, initialized=True)
+    assert changes() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "ref"),
+    [
+        (lambda session: session.save(update_fields=["log_level"]), "one"),
+        (lambda session: session.save(), "one"),
+        (lambda session: Session.objects.update(log_level=3), "*"),
+        (lambda session: session.delete(), "one"),
+        (lambda session: Session.objects.all().delete(), "one"),
+        (lambda session: session.subscriptions.create(uri="x:a"), "one"),
+        (
+            lambda session: Subscription.objects.bulk_create(
+                [Subscription(session=session, uri="x:a", uri_digest="d")]
+            ),
+            "*",
+        ),
+    ],
+)
+def test_sessions_tell_of_their_changes(
+    session: Session, change: Callable[[Session], object], ref: str
+) -> None:
+    expected = str(session.pk) if ref == "one" else ref
+    change(session)
+    assert changes() == [("session", expected)]
+
+
+def test_the_end_of_a_subscription_is_a_change(session: Session) -> None:
+    session.subscriptions.create(uri="x:a")
+    as_committed()
+    session.subscriptions.all().delete()
+    assert changes() == [("session", str(session.pk))]
+
+
+# -- users --------------------------------------------------------------------------
 
 
 def test_deleting_a_user_keeps_the_rows(tool: Tool) -> None:

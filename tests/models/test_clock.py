@@ -22,8 +22,8 @@ def test_the_clock_counts_milliseconds_in_utc() -> None:
 @pytest.mark.django_db
 def test_the_clock_is_finer_than_seconds() -> None:
     seen = set()
-    for _ in range(3):
-        Change.objects.record("tool")
+    for number in range(3):
+        Change.objects.record("tool", str(number))
         seen.add(Change.objects.latest("id").created_ms % 1000)
         time.sleep(0.005)
     assert len(seen) > 1

@@ -66,10 +66,13 @@ def test_shapes(shape: str, text: str, fine: bool) -> None:
 
 @pytest.mark.django_db
 def test_bad_json_is_never_written() -> None:
-    with pytest.raises(ValueError, match=r"Tool\.config: .*not JSON"):
+    with (
+        pytest.raises(ValueError, match=r"Tool\.config: .*not JSON"),
+        transaction.atomic(),
+    ):
         Tool.objects.create(name="a", config="{")
     tool = Tool.objects.create(name="a")
-    with pytest.raises(ValueError, match="JSON object"):
+    with pytest.raises(ValueError, match="JSON object"), transaction.atomic():
         Tool.objects.filter(pk=tool.pk).update(config="[]")
 
 

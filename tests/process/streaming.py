@@ -6,6 +6,7 @@ import http.client
 import json
 import threading
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import partial
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -102,17 +103,20 @@ class Answer(threading.Thread):
         return [line[len(start) :].strip() for line in lines if line.startswith(start)]
 
 
-def stateless(url: str, method: str, **params: Any) -> Answer:
-    """Begin a request of the stateless era."""
+def stateless(
+    url: str, method: str, headers: Mapping[str, str] | None = None, **params: Any
+) -> Answer:
+    """Begin a request of the stateless era; `headers` come beside its own."""
     meta = {
         f"{META}protocolVersion": STATELESS,
         f"{META}clientInfo": CLIENT,
         f"{META}clientCapabilities": CAPABILITIES,
     }
-    headers = {**JSON, "MCP-Protocol-Version": STATELESS, "Mcp-Method": method}
+    own = {**JSON, "MCP-Protocol-Version": STATELESS, "Mcp-Method": method}
     if "name" in params:
-        headers["Mcp-Name"] = params["name"]
-    return Answer(url, "POST", headers, _body(method, {**params, "_meta": meta}))
+        own["Mcp-Name"] = params["name"]
+    body = _body(method, {**params, "_meta": meta})
+    return Answer(url, "POST", {**own, **(headers or {})}, body)
 
 
 def called(url: str, tool: str, **arguments: Any) -> Answer:
@@ -141,6 +145,16 @@ class Session:
             "MCP-Protocol-Version": STATEFUL,
             "Mcp-Session-Id": opened.headers["mcp-session-id"],
         }
+
+    def at(self, url: str) -> Session:
+        """The same session, at another process."""
+        elsewhere = copy(self)
+        elsewhere._url = url
+        return elsewhere
+
+    def close(self) -> Answer:
+        """End the session."""
+        return Answer(self._url, "DELETE", self.headers)
 
     def called(self, tool: str, **arguments: Any) -> Answer:
         """Begin a call."""

@@ -14,6 +14,7 @@ from mcp_app.pools.database import writer
 from mcp_app.process.announcements import Announcements
 from mcp_app.streams.listeners import Listeners, digest_of
 from mcp_app.wakeup.news import News
+from mcp_app.wakeup.workers import WorkerRow
 from tests.streams.test_listeners import Stream
 
 pytestmark = pytest.mark.usefixtures("served_rows")
@@ -38,7 +39,7 @@ async def looks() -> Looks:
 
 @pytest.fixture
 async def announcements(looks: Looks) -> AsyncIterator[Announcements]:
-    yield Announcements(Listeners(), looks.look)
+    yield Announcements(Listeners(), looks.look, WorkerRow())
     await writer.run(Change.objects.filter(ref="tools:default").delete)
 
 
@@ -71,7 +72,7 @@ async def test_what_was_announced_is_not_read_again(
 ) -> None:
     first = await writer.run(announcements.read)
     assert first.everything
-    announcements.announce(first)
+    announcements.seen(first)
     assert not (await writer.run(announcements.read)).everything
 
 

@@ -10,8 +10,9 @@ import pytest
 from django.db import DatabaseError, OperationalError
 
 from mcp_app.process import freshness
-from mcp_app.process.freshness import FRESHNESS, Gate
+from mcp_app.process.freshness import Gate
 from mcp_app.protocol.errors import Unavailable
+from mcp_app.wakeup.workers import FRESHNESS
 
 
 class Database:
@@ -38,8 +39,11 @@ async def database() -> Database:
 
 
 @pytest.fixture
-def gate(database: Database) -> Gate:
-    return Gate(database.check)
+async def gate(database: Database) -> Gate:
+    """A gate for which others wait."""
+    made = Gate(database.check)
+    made.trust(float("inf"))
+    return made
 
 
 def now() -> float:
@@ -60,12 +64,86 @@ async def test_requests_that_come_soon_are_served_without_a_statement(
     gate: Gate, database: Database
 ) -> None:
     await gate.wait(now())
-    for later in (0, 0.1, 0.9 * FRESHNESS):
-        await gate.wait(now() + later)
+    for later in (0, 0.1, 0.4):
+        assert gate.fresh(now() + later * FRESHNESS)
+        await gate.wait(now() + later * FRESHNESS)
     assert database.checks == 1
+
+
+async def test_half_of_the_time_later_a_check_is_started_that_nobody_waits_for(
+    gate: Gate, database: Database
+) -> None:
+    await gate.wait(now())
+    database.answers.clear()
+    for _ in range(5):
+        assert gate.fresh(now() + 0.9 * FRESHNESS)
+    await asyncio.sleep(0)
+    assert database.checks == 1
+    await asyncio.sleep(FRESHNESS / 2)
+    for _ in range(5):
+        gate.fresh(now())
+        await asyncio.sleep(0)
+    assert database.checks == 2
+    database.answers.set()
+    await gate.wait(now() + FRESHNESS)
+
+
+async def test_beyond_that_time_requests_wait_for_a_check(
+    gate: Gate, database: Database
+) -> None:
+    await gate.wait(now())
     assert not gate.fresh(now() + FRESHNESS)
     await gate.wait(now() + FRESHNESS)
     assert database.checks == 2
+
+
+async def test_what_was_checked_before_it_became_stale_is_not_enough(
+    gate: Gate, database: Database
+) -> None:
+    await gate.wait(now())
+    assert gate.fresh(now())
+    gate.stale()
+    assert not gate.fresh(now())
+    await gate.wait(now())
+    assert gate.fresh(now())
+
+
+async def test_a_check_that_began_before_it_became_stale_is_not_enough(
+    gate: Gate, database: Database
+) -> None:
+    database.answers.clear()
+    waiting = asyncio.ensure_future(gate.wait(now()))
+    await database.began.wait()
+    gate.stale()
+    database.answers.set()
+    await waiting
+    assert not gate.fresh(now())
+    await gate.wait(now())
+    assert gate.fresh(now())
+
+
+async def test_a_process_for_which_nobody_waits_checks_for_each_request(
+    gate: Gate, database: Database
+) -> None:
+    gate.trust(now())
+    for count in (1, 2, 3):
+        arrived = now()
+        assert not gate.fresh(arrived)
+        await gate.wait(arrived)
+        assert database.checks >= count
+    gate.trust(float("inf"))
+    assert gate.fresh(now())
+
+
+async def test_a_fault_in_a_check_that_nobody_waits_for_is_logged(
+    gate: Gate, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    database.error = LookupError("a fault of ours")
+    with caplog.at_level(logging.ERROR, "mcp_app.process"):
+        gate.refresh()
+        async with asyncio.timeout(5):
+            while "A check of the database broke" not in caplog.text:
+                await asyncio.sleep(0)
 
 
 async def test_requests_that_come_together_share_a_check(

@@ -10,7 +10,7 @@ import pytest
 from django.db import DatabaseError
 
 from mcp_app.conf import Limits
-from mcp_app.models import Change
+from mcp_app.models import Topic, Worker
 from mcp_app.pools.database import writer
 from mcp_app.process import janitor
 from mcp_app.process.janitor import Janitor
@@ -32,11 +32,17 @@ def spawned(work: Awaitable[None]) -> None:
 
 
 def _old() -> None:
-    Change.objects.create(kind="tool", ref="1", created_ms=1)
+    Topic.objects.create(kind="uri", ref="1", version=1, changed_ms=1)
+    Worker.objects.create(id="dead", host="h", pid=1, started_ms=1, seen_ms=1)
 
 
-async def old_changes() -> int:
-    return await writer.run(Change.objects.filter(created_ms=1).count)
+def _count() -> int:
+    rows = Topic.objects.filter(changed_ms=1), Worker.objects.filter(seen_ms=1)
+    return sum(each.count() for each in rows)
+
+
+async def old_rows() -> int:
+    return await writer.run(_count)
 
 
 async def test_it_sweeps_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,16 +52,16 @@ async def test_it_sweeps_again_and_again(monkeypatch: pytest.MonkeyPatch) -> Non
         for _ in range(2):
             await writer.run(_old)
             async with asyncio.timeout(5):
-                while await old_changes():
+                while await old_rows():
                     await asyncio.sleep(0.005)
     finally:
         sweeping.stop()
     await asyncio.gather(*_tasks)
     await writer.run(_old)
     await asyncio.sleep(0.03)
-    assert await old_changes() == 1
+    assert await old_rows() == 2
     await sweeping.sweep()
-    assert await old_changes() == 0
+    assert await old_rows() == 0
 
 
 @pytest.mark.parametrize("error", [DatabaseError("gone"), Unavailable("gone")])

@@ -27,7 +27,7 @@ def here(process: Process) -> SessionStore:
 @pytest.fixture
 def there(process: Process) -> SessionStore:
     """The sessions of another process."""
-    return SessionStore(process.limits, lambda _: None)
+    return SessionStore(process.limits, lambda _: None, process.settled)
 
 
 async def created(store: SessionStore) -> str:

@@ -37,7 +37,11 @@ class Store(SessionStore):
 
     def __init__(self, **limits: Any) -> None:
         self.closed: list[OpenSession] = []
-        super().__init__(Limits(**limits), self.closed.append)
+        self.settled = 0
+        super().__init__(Limits(**limits), self.closed.append, self._settle)
+
+    async def _settle(self) -> None:
+        self.settled += 1
 
     async def opened_by(self, principal: Principal = ANNA) -> tuple[str, OpenSession]:
         session_id = await self.create(principal, "default", REVISION, CLIENT)

@@ -10,7 +10,6 @@ from django.db import transaction
 
 import mcp_app
 from mcp_app.models import Change
-from mcp_app.models.clock import NowMilliseconds
 from mcp_app.wakeup import changes
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
@@ -61,12 +60,3 @@ def test_the_row_belongs_to_the_transaction_of_the_caller() -> None:
         mcp_app.changed(URI)
         transaction.set_rollback(True)
     assert rows() == []
-
-
-def test_old_rows_are_pruned() -> None:
-    mcp_app.changed(URI)
-    before = NowMilliseconds() - changes.KEPT_MS
-    Change.objects.create(kind="tool", ref="1", created_ms=before - 60_000)
-    Change.objects.create(kind="tool", ref="2", created_ms=before + 60_000)
-    changes.prune()
-    assert rows() == [("uri", DIGEST), ("tool", "2")]

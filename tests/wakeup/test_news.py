@@ -8,14 +8,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from mcp_app.models import Change
+from mcp_app.models import Change, Counter, Topic
 from mcp_app.streams.listeners import digest_of
-from mcp_app.wakeup import changes, news
+from mcp_app.wakeup import changes, folding, news
 from mcp_app.wakeup.news import News, NewsReader
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 
 RESOURCE = ("uri", digest_of("shop://orders/1"))
+TOOL = ("tool", "1")
 
 
 def record(kind: str, ref: str) -> Change:
@@ -31,82 +32,184 @@ def reader() -> NewsReader:
     return made
 
 
+def seen(reader: NewsReader) -> tuple[tuple[str, str], ...]:
+    """Read what is new, and have seen it."""
+    found = reader.read()
+    assert not found.everything
+    reader.seen(found)
+    return found.rows
+
+
 def test_at_first_everything_is_new() -> None:
     found = NewsReader().read()
     assert found.everything
-    assert found.rows_changed
+    assert found.definitions_changed
+    assert found.rights_changed
 
 
 def test_nothing_is_new(reader: NewsReader) -> None:
     with CaptureQueriesContext(connection) as statements:
         found = reader.read()
     assert len(statements) == 1
-    assert (found.rows, found.everything, found.rows_changed) == ((), False, False)
+    assert (found.rows, found.everything) == ((), False)
+    assert not found.definitions_changed
 
 
 def test_new_rows_in_their_order(reader: NewsReader) -> None:
-    record("tool", "1")
+    record(*TOOL)
     record(*RESOURCE)
-    found = reader.read()
-    assert found.rows == (("tool", "1"), RESOURCE)
-    assert not found.everything
+    record(*TOOL)
+    assert reader.read().rows == (TOOL, RESOURCE)
 
 
 def test_news_stay_news_until_they_were_seen(reader: NewsReader) -> None:
     """What a check found is new to the next one where loading it failed."""
-    record("tool", "1")
+    record(*TOOL)
     first = reader.read()
     assert reader.read() == first
     reader.seen(first)
     assert reader.read().rows == ()
 
 
-def test_a_row_with_a_smaller_id_was_committed_late(reader: NewsReader) -> None:
+def test_a_row_with_a_smaller_id_that_was_committed_late(reader: NewsReader) -> None:
     late, last = record("tool", "1"), record("tool", "2")
     number = late.pk
     late.delete()
-    reader.seen(reader.read())
-    assert not reader.read().everything
+    assert seen(reader) == (("tool", "2"),)
     Change(id=number, kind="tool", ref="1", created_ms=0).save(force_insert=True)
     assert number < last.pk
+    assert seen(reader) == (("tool", "1"),)
+
+
+# -- folded ------------------------------------------------------------------------
+
+
+def test_what_was_folded_before_it_was_seen_is_new(reader: NewsReader) -> None:
+    record(*TOOL)
+    folding.fold()
+    with CaptureQueriesContext(connection) as statements:
+        found = reader.read()
+    assert len(statements) == 1
+    assert found.rows == (TOOL,)
+    reader.seen(found)
+    assert seen(reader) == ()
+
+
+def test_what_was_seen_before_it_was_folded_is_not_new(reader: NewsReader) -> None:
+    record(*TOOL)
+    assert seen(reader) == (TOOL,)
+    folding.fold()
+    assert seen(reader) == ()
+
+
+def test_what_was_folded_with_something_unseen_is_new(reader: NewsReader) -> None:
+    record(*TOOL)
+    assert seen(reader) == (TOOL,)
+    record(*TOOL)
+    folding.fold()
+    assert seen(reader) == (TOOL,)
+
+
+def test_what_was_raised_twice_is_new(reader: NewsReader) -> None:
+    """Only the ids of the last fold are known."""
+    record(*TOOL)
+    folding.fold()
+    record(*TOOL)
+    folding.fold()
+    assert seen(reader) == (TOOL,)
+    record(*TOOL)
+    assert seen(reader) == (TOOL,)
+    record(*TOOL)
+    folding.fold()
+    record(*TOOL)
+    folding.fold()
+    assert seen(reader) == (TOOL,)
+
+
+def test_many_rows_of_one_topic_are_one(
+    reader: NewsReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding, "MOST_IDS", 2)
+    for _ in range(3):
+        record(*TOOL)
+    assert seen(reader) == (TOOL,)
+    folding.fold()
+    # Which rows they were is not kept: to tell it again is harmless.
+    assert seen(reader) == (TOOL,)
+
+
+def test_whoever_has_seen_less_than_is_kept_reads_everything(
+    reader: NewsReader,
+) -> None:
+    record(*RESOURCE)
+    folding.fold()
+    Topic.objects.update(changed_ms=1)
+    folding.prune()
+    assert not Topic.objects.exists()
+    assert reader.read().everything
+    reader.seen(reader.read())
+    assert seen(reader) == ()
+
+
+def test_definitions_are_kept() -> None:
+    record(*TOOL)
+    folding.fold()
+    Topic.objects.update(changed_ms=1)
+    folding.prune()
+    assert Topic.objects.get().kind == "tool"
+    assert Counter.objects.get().floor == 0
+
+
+def test_an_emptied_database_is_another_one(reader: NewsReader) -> None:
+    record(*TOOL)
+    folding.fold()
+    assert seen(reader) == (TOOL,)
+    Topic.objects.all().delete()
+    Counter.objects.all().delete()
     assert reader.read().everything
 
 
-def test_pruned_rows_are_no_news(reader: NewsReader) -> None:
-    for number in range(3):
-        record("tool", str(number))
-    reader.seen(reader.read())
-    Change.objects.filter(ref__in=["0", "1"]).delete()
-    assert reader.read().rows_changed is False
-    record("prompt", "7")
-    found = reader.read()
-    assert found.rows == (("prompt", "7"),)
-    assert not found.everything
-
-
+@pytest.mark.parametrize("folded", [False, True])
 def test_too_many_rows_are_everything(
-    reader: NewsReader, monkeypatch: pytest.MonkeyPatch
+    reader: NewsReader, monkeypatch: pytest.MonkeyPatch, folded: bool
 ) -> None:
     monkeypatch.setattr(news, "MOST_ROWS", 2)
     for number in range(2):
         record("tool", str(number))
     assert not reader.read().everything
     record("tool", "2")
+    if folded:
+        folding.fold()
     assert reader.read().everything
 
 
+# -- what it means -----------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
-    ("row", "changed"),
+    ("row", "definitions", "rights"),
     [
-        (("tool", "1"), True),
-        (("server", "*"), True),
-        (("unheard_of", "1"), True),
-        (RESOURCE, False),
-        (("list", "tools:*"), False),
+        (TOOL, True, False),
+        (("server", "*"), True, False),
+        (("unheard_of", "1"), True, False),
+        (RESOURCE, False, False),
+        (("list", "tools:*"), False, False),
+        (("session", "1"), False, False),
+        (("rights", "1"), False, True),
     ],
 )
-def test_what_makes_the_caches_old(row: tuple[str, str], changed: bool) -> None:
-    assert News(rows=(row,)).rows_changed is changed
+def test_what_makes_the_caches_old(
+    row: tuple[str, str], definitions: bool, rights: bool
+) -> None:
+    found = News(rows=(row,))
+    assert found.definitions_changed is definitions
+    assert found.rights_changed is rights
+
+
+def test_refs() -> None:
+    found = News(rows=(("session", "1"), TOOL, ("session", "*")))
+    assert found.refs("session") == {"1", "*"}
+    assert found.refs("rights") == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -116,7 +219,7 @@ def test_what_makes_the_caches_old(row: tuple[str, str], changed: bool) -> None:
         ([("resourcetemplate", "1"), ("resource", "1")], [("resources", None)]),
         ([("prompt", "1")], [("prompts", None)]),
         ([("server", "1")], [(name, None) for name in changes.LISTS]),
-        ([("session", "1")], []),
+        ([("session", "1"), ("rights", "1")], []),
         ([RESOURCE, RESOURCE], [(RESOURCE[1], None)]),
         ([("list", "tools:*")], [("tools", None)]),
         (
@@ -130,4 +233,4 @@ def test_topics(rows: Any, topics: Any) -> None:
 
 
 def test_everything_names_no_topic() -> None:
-    assert News(rows=(("tool", "1"),), everything=True).topics() == []
+    assert News(rows=(TOOL,), everything=True).topics() == []

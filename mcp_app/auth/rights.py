@@ -1,0 +1,92 @@
+"""Recording changes of rights that Django's own models make.
+
+Whoever is asked once such a change was answered knows of it, in every process.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.db import models, transaction
+from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete
+
+from mcp_app.models.changes import ANY
+from mcp_app.wakeup.changes import RIGHTS, record
+from mcp_app.wakeup.workers import hold_after_commit
+
+# Signing in writes it; it is nobody's right.
+_NO_RIGHT = frozenset({"last_login"})
+_PERSONAL = ("groups", "user_permissions")
+
+
+def connect() -> None:
+    """Watch users, their groups and permissions; called once the models are there."""
+    from django.contrib.auth.models import Group, Permission  # noqa: PLC0415
+
+    user = get_user_model()
+    post_save.connect(_user_saved, sender=user)
+    post_delete.connect(_user_deleted, sender=user)
+    for name in _PERSONAL:
+        relation = getattr(user, name, None)
+        if relation is not None:
+            m2m_changed.connect(_user_related, sender=relation.through)
+    m2m_changed.connect(_all_changed, sender=Group.permissions.through)
+    # Once the group is gone, nobody knows any more who was in it.
+    pre_delete.connect(_all_changed, sender=Group)
+    pre_delete.connect(_all_changed, sender=Permission)
+
+
+def _user_saved(
+    instance: models.Model,
+    using: str,
+    created: bool,
+    raw: bool,
+    update_fields: frozenset[str] | None = None,
+    **_: object,
+) -> None:
+    harmless = update_fields is not None and update_fields <= _NO_RIGHT
+    if not created and not raw and not harmless:
+        _record(str(instance.pk), using)
+
+
+def _user_deleted(instance: models.Model, using: str, **_: object) -> None:
+    _record(str(instance.pk), using)
+
+
+def _user_related(
+    instance: models.Model,
+    action: str,
+    reverse: bool,
+    pk_set: set[Any] | None,
+    using: str,
+    **_: object,
+) -> None:
+    """A user's groups or permissions changed, or the users of a group did."""
+    if not _changes(action) or pk_set == set():
+        return
+    if not reverse:
+        _record(str(instance.pk), using)
+    elif pk_set is None:
+        _record(ANY, using)
+    else:
+        for key in pk_set:
+            _record(str(key), using)
+
+
+def _all_changed(
+    using: str, action: str = "post_add", pk_set: set[Any] | None = None, **_: object
+) -> None:
+    if _changes(action) and pk_set != set():
+        _record(ANY, using)
+
+
+def _changes(action: str) -> bool:
+    # What is cleared is known only before.
+    return action in ("post_add", "post_remove", "pre_clear")
+
+
+def _record(ref: str, using: str) -> None:
+    record(using, RIGHTS, ref)
+    if transaction.get_connection(using).in_atomic_block:
+        hold_after_commit(using)

@@ -1,0 +1,71 @@
+"""Saying that this process lives, as long as it does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from django.db import Error as DatabaseError
+
+from mcp_app.pools.database import writer
+from mcp_app.process.freshness import Gate
+from mcp_app.protocol.errors import Unavailable
+from mcp_app.wakeup.workers import HEARTBEAT, TRUSTED, WorkerRow
+
+logger = logging.getLogger("mcp_app.process")
+
+
+class Heartbeat:
+    """Renews the row of the process; the gate learns until when others wait for it."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        row: WorkerRow,
+        gate: Gate,
+        spawn: Callable[[Awaitable[None]], None],
+    ) -> None:
+        self._loop = loop
+        self._row = row
+        self._gate = gate
+        self._spawn = spawn
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def begun(self) -> None:
+        """Return when the row is there: before the first check."""
+        if self._timer is None:
+            await self._renewed()
+            self._later()
+
+    async def end(self) -> None:
+        """Take the row away: nobody need wait for this process any more."""
+        self.stop()
+        with contextlib.suppress(DatabaseError, Unavailable):
+            await writer.run(self._row.remove)
+
+    def stop(self) -> None:
+        """Beat no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _renewed(self) -> None:
+        began = time.monotonic()
+        await writer.run(self._row.renew)
+        self._gate.trust(began + TRUSTED)
+
+    def _later(self) -> None:
+        self._timer = self._loop.call_later(HEARTBEAT, self._beat)
+
+    def _beat(self) -> None:
+        self._later()
+        self._spawn(self._try())
+
+    async def _try(self) -> None:
+        try:
+            await self._renewed()
+        except (DatabaseError, Unavailable) as error:
+            reason = error.__cause__ or error
+            logger.warning("This process could not say that it lives: %r", reason)

@@ -1,0 +1,152 @@
+"""Folding change rows into the numbers of their topics: tidying up, by any process.
+
+Nothing waits for it: a change row counts as a change as long as it is there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from django.db import connections, models, router, transaction
+from django.db.models.signals import post_save
+
+from mcp_app.models import Change, Counter, Topic
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.sessions import SESSION
+from mcp_app.models.topics import COUNTER, ids_to_text
+from mcp_app.wakeup import changes
+
+RARELY = 1_000
+BATCH = 5_000
+"""Rows that one transaction folds."""
+MOST_IDS = 100
+"""A topic that more rows have raised at once does not name them."""
+KEPT_MS = 600_000
+"""So long a topic is kept that is named by neither a definition nor a server."""
+
+_SHORT_LIVED = (changes.RESOURCE, changes.LIST, SESSION, changes.RIGHTS)
+_REFS_AT_ONCE = 500
+
+_Name: TypeAlias = tuple[str, str]
+
+
+def fold() -> None:
+    """Fold all change rows that nobody else is folding; blocks."""
+    while _fold_some() >= BATCH:
+        continue
+
+
+def connect() -> None:
+    """Let every thousandth change row fold: perhaps no process runs that would."""
+    post_save.connect(_recorded, sender=Change)
+
+
+def _recorded(instance: Change, using: str, **_: object) -> None:
+    if instance.pk % RARELY == 0:
+        transaction.on_commit(fold, using=using, robust=True)
+
+
+def prune() -> None:
+    """Forget what every process that serves has seen long ago; blocks."""
+    using = router.db_for_write(Topic)
+    with _own_transaction(using):
+        counters = Counter.objects.using(using)
+        # The counter is locked: no topic gets another number meanwhile.
+        counters.draw()
+        old = Topic.objects.using(using).filter(
+            kind__in=_SHORT_LIVED, changed_ms__lt=NowMilliseconds() - KEPT_MS
+        )
+        floor = old.aggregate(last=models.Max("version"))["last"]
+        if floor is not None:
+            old.filter(version__lte=floor).delete()
+            counters.filter(name=COUNTER, floor__lt=floor).update(floor=floor)
+
+
+def _fold_some() -> int:
+    """Fold at most `BATCH` rows in a transaction; return how many went."""
+    using = router.db_for_write(Change)
+    with _own_transaction(using):
+        rows = list(_unfolded(using)[:BATCH])
+        found = Change.objects.using(using).filter(pk__in=[row.pk for row in rows])
+        if not rows or not _deleted(found):
+            return 0
+        # A raise too many costs a list, a raise too few the truth: every topic that
+        # was read gets the number, although another fold may have deleted its row.
+        number = Counter.objects.using(using).draw()
+        ids: dict[_Name, list[int]] = defaultdict(list)
+        for row in rows:
+            ids[row.kind, row.ref].append(row.pk)
+        _raise(using, number, ids)
+        return len(rows)
+
+
+def _unfolded(using: str) -> models.QuerySet[Change]:
+    rows = Change.objects.using(using).order_by("id")
+    features = connections[using].features
+    if not features.has_select_for_update:
+        return rows
+    skip = features.has_select_for_update_skip_locked
+    return rows.select_for_update(skip_locked=skip)
+
+
+def _deleted(rows: models.QuerySet[Change]) -> int:
+    """Delete without reading first; return how many rows were there."""
+    return rows._raw_delete(rows.db)
+
+
+def _raise(using: str, number: int, ids: Mapping[_Name, list[int]]) -> None:
+    """Write the number into the topics; the counter's lock keeps others away."""
+    topics = Topic.objects.using(using)
+    known = {(each.kind, each.ref): each for each in _known(using, ids)}
+    now = NowMilliseconds()
+    made: list[Topic] = []
+    for name, own in ids.items():
+        folded = ids_to_text(own) if len(own) <= MOST_IDS else ""
+        topic = known.get(name)
+        if topic is None:
+            kind, ref = name
+            made.append(
+                Topic(kind=kind, ref=ref, version=number, folded=folded, changed_ms=now)
+            )
+        else:
+            topics.filter(pk=topic.pk).update(
+                version=number,
+                previous=topic.version,
+                folded=folded,
+                changed_ms=now,
+            )
+    for each in made:
+        each.save(using=using, force_insert=True)
+
+
+def _known(using: str, names: Iterable[_Name]) -> Iterator[Topic]:
+    refs = sorted({ref for _, ref in names})
+    for start in range(0, len(refs), _REFS_AT_ONCE):
+        chosen = refs[start : start + _REFS_AT_ONCE]
+        yield from Topic.objects.using(using).filter(ref__in=chosen)
+
+
+@contextmanager
+def _own_transaction(using: str) -> Iterator[None]:
+    """Open a transaction that sees what others commit, and may write on SQLite.
+
+    Under REPEATABLE READ a fold would block the site's inserts on MariaDB; a deferred
+    transaction of SQLite cannot wait for the lock once it has read.
+    """
+    connection: Any = connections[using]
+    outermost, sqlite = not connection.in_atomic_block, connection.vendor == "sqlite"
+    mode = getattr(connection, "transaction_mode", None)
+    if sqlite:
+        connection.transaction_mode = "IMMEDIATE"
+    try:
+        with transaction.atomic(using=using):
+            if outermost and not sqlite:
+                with connection.cursor() as cursor:
+                    cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            yield
+    finally:
+        if sqlite:
+            connection.transaction_mode = mode

@@ -1,0 +1,106 @@
+"""Which processes may answer from their caches, and how long a command waits for them.
+
+What was committed is true everywhere once every live process has checked: that is
+`FRESHNESS` later.  Where no other process is live, it is true at once.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from uuid import uuid4
+
+from django.db import transaction
+
+from mcp_app.models import Worker
+from mcp_app.models.clock import NowMilliseconds
+
+FRESHNESS = 0.25
+"""Seconds: a request is answered from caches only if a check of the database started
+later than its arrival less this."""
+HEARTBEAT = 5.0
+TRUSTED = 10.0
+"""A process that could not renew its row for so long checks on every request: soon the
+others will take it for dead, and no longer wait for it."""
+KEPT_MS = 3_600_000
+
+
+class WorkerRow:
+    """The row of this process; all but `id` blocks."""
+
+    def __init__(self) -> None:
+        self.id = uuid4().hex
+
+    def renew(self) -> None:
+        """Say that this process lives."""
+        if not Worker.objects.beat(self.id):
+            Worker.objects.create(
+                id=self.id,
+                host=socket.gethostname()[:255],
+                pid=os.getpid(),
+                started_ms=NowMilliseconds(),
+                seen_ms=NowMilliseconds(),
+            )
+
+    def remove(self) -> None:
+        """Say that nobody need wait for this process any more."""
+        Worker.objects.filter(pk=self.id).delete()
+
+    def others_live(self) -> bool:
+        """Whether another process may answer from its caches; read after a commit."""
+        return Worker.objects.live().exclude(pk=self.id).exists()
+
+
+class Here:
+    """The process that serves in this OS process, if one does."""
+
+    def __init__(self) -> None:
+        self._row: WorkerRow | None = None
+        self._stale: Callable[[], None] | None = None
+
+    def serves(self, row: WorkerRow, stale: Callable[[], None]) -> None:
+        """A process serves here; `stale` tells it, from any thread, to look again."""
+        self._row, self._stale = row, stale
+
+    def forget(self) -> None:
+        """No process serves here any more."""
+        self._row = self._stale = None
+
+    def committed(self) -> None:
+        """Wait until what was committed just now is true in every process; blocks."""
+        if self._stale is not None:
+            self._stale()
+        row = self._row
+        live = Worker.objects.live().exists() if row is None else row.others_live()
+        if live:
+            time.sleep(FRESHNESS)
+
+
+here = Here()
+os.register_at_fork(after_in_child=here.forget)
+
+
+def hold_after_commit(using: str) -> None:
+    """Let the caller go on only when what it commits is true in every process.
+
+    For commands in synchronous code: one wait for a commit, however many they are.
+    """
+    connection = transaction.get_connection(using)
+    if not any(entry[1] is _hold for entry in connection.run_on_commit):
+        transaction.on_commit(_hold, using=using, robust=True)
+
+
+def _hold() -> None:
+    if threading.current_thread().name not in _OWN_THREADS:
+        here.committed()
+
+
+_OWN_THREADS = frozenset({"mcp-reader", "mcp-writer"})
+
+
+def prune() -> None:
+    """Forget the processes that died long ago; blocks."""
+    Worker.objects.filter(seen_ms__lt=NowMilliseconds() - KEPT_MS).delete()

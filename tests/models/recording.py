@@ -1,0 +1,18 @@
+"""What transactions record, in tests that are one transaction themselves."""
+
+from __future__ import annotations
+
+from django.db import connection
+
+from mcp_app.models import Change
+
+
+def recorded() -> list[tuple[str, str]]:
+    """Return the changes as (kind, ref), in their order."""
+    return list(Change.objects.order_by("id").values_list("kind", "ref"))
+
+
+def as_committed() -> None:
+    """Forget what was recorded, as if a new transaction began."""
+    Change.objects.all().delete()
+    connection.run_on_commit.clear()

@@ -1,0 +1,226 @@
+"""What one process was told is true in every other, once it was answered."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from tests.drill.databases import DATABASES
+from tests.drill.running import OWN, ROOT, running
+from tests.process.streaming import Answer, Session, listening, stateless
+
+PROCESSES: Final = 3
+ROUNDS: Final = {"sqlite": 3, "postgresql": 5, "mysql": 3}
+URI: Final = "test://static-text"
+LISTED: Final = "drill_add"
+
+PREPARE: Final = """
+import django
+django.setup()
+from django.contrib.auth.models import Permission, User
+from mcp_app.models import Server, Tool
+from tests.drill.preparing import prepare
+prepare()
+User.objects.create_superuser("admin", password="admin")
+ana = User.objects.create_user("ana")
+ana.user_permissions.add(Permission.objects.get(codename="view_tool"))
+Server.objects.create(slug="private", access="name", selection="tags", tags="private")
+Tool.objects.create(
+    name="secret", permission="mcp_app.view_tool", tags="private",
+    config='{"content": [{"type": "text", "text": "psst"}]}',
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Several processes with one database."""
+
+    urls: list[str]
+    vendor: str
+
+    @property
+    def rounds(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield one process, and the others; each in its turn."""
+        for number in range(ROUNDS[self.vendor]):
+            here = self.urls[number % PROCESSES]
+            yield here, [each for each in self.urls if each != here]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(vendor, marks=pytest.mark.xdist_group(f"cluster {vendor}"))
+        for vendor in ROUNDS
+    ],
+)
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    with ExitStack() as stack:
+        if request.param == "sqlite":
+            directory = tmp_path_factory.mktemp("cluster")
+            url = f"sqlite:///{directory}/db.sqlite3"
+        else:
+            url = stack.enter_context(DATABASES[request.param]())
+        environment = {
+            "DATABASE_URL": url,
+            "MCP_AUTHENTICATION": json.dumps({"name": "tests.auth.callables.by_name"}),
+        }
+        _prepare(environment)
+        servers = [running("uvicorn", environment) for _ in range(PROCESSES)]
+        urls = [stack.enter_context(server) for server in servers]
+        # Each has loaded its catalogs, and has its row.
+        for each in urls:
+            assert listed(each)
+        yield Cluster(urls, request.param)
+
+
+def _prepare(environment: dict[str, str]) -> None:
+    inherited = {k: v for k, v in os.environ.items() if k not in OWN}
+    settings = {"DJANGO_SETTINGS_MODULE": "tests.drill.settings"}
+    subprocess.run(
+        [sys.executable, "-c", PREPARE],
+        cwd=Path(ROOT),
+        env={**inherited, **environment, **settings},
+        check=True,
+    )
+
+
+def listed(url: str) -> set[str]:
+    """Return the names of the tools of the default server."""
+    result = stateless(url, "tools/list").whole().messages[0]["result"]
+    return {tool["name"] for tool in result["tools"]}
+
+
+def test_a_closed_session_is_closed_everywhere(cluster: Cluster) -> None:
+    for here, others in cluster.rounds:
+        session = Session(here)
+        calls = [session.at(each).called("drill_sleep", seconds=30) for each in others]
+        standing = [session.at(each).standing() for each in others]
+        for call in calls:
+            call.until(lambda answer: answer.raw)
+        assert session.close().whole().status == 204
+        for each in cluster.urls:
+            assert session.at(each).request("ping").whole().status == 404
+        # What ran there has ended, without an answer.
+        for answer in (*calls, *standing):
+            assert not any("id" in message for message in answer.whole().messages)
+
+
+def test_a_level_holds_everywhere(cluster: Cluster) -> None:
+    for here, others in cluster.rounds:
+        session = Session(here)
+        for level, heard in (("debug", 1), ("error", 0)):
+            for each in others:
+                session.at(each).request("ping").whole()
+            session.request("logging/setLevel", level=level).whole()
+            for each in others:
+                logged = session.at(each).called("drill_log", level="info", text="x")
+                *notes, _ = logged.whole().messages
+                assert len(notes) == heard
+
+
+def test_a_subscription_holds_everywhere(cluster: Cluster) -> None:
+    for here, others in cluster.rounds:
+        session = Session(here)
+        standing = session.at(others[0]).standing()
+        session.request("resources/subscribe", uri=URI).whole()
+        touch(others[1])
+        standing.until(lambda each: updated(each) == 1)
+        session.request("resources/unsubscribe", uri=URI).whole()
+        touch(others[1])
+        session.close().whole()
+        assert updated(standing.whole()) == 1
+
+
+def touch(url: str) -> None:
+    stateless(url, "tools/call", name="drill_touch", arguments={"uri": URI}).whole()
+
+
+def updated(answer: Answer) -> int:
+    methods = [message.get("method") for message in answer.messages]
+    return methods.count("notifications/resources/updated")
+
+
+class Staff(httpx.Client):
+    """A superuser in the admin of one process."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(base_url=url.removesuffix("/mcp"), follow_redirects=True)
+        sent = {"username": "admin", "password": "admin", "next": "/admin/"}
+        assert "Log out" in self.submit("/admin/login/", **sent).text
+
+    def submit(self, path: str, **sent: Any) -> httpx.Response:
+        """Post a form."""
+        self.get(path)
+        sent["csrfmiddlewaretoken"] = self.cookies["csrftoken"]
+        return self.post(path, data=sent)
+
+    def key(self, model: str, name: str) -> str:
+        """Return the primary key of a row by what its list shows."""
+        page = self.get(f"/admin/{model}/", params={"q": name}).text
+        found = re.search(rf'href="/admin/{model}/(\d+)/change/[^"]*">{name}<', page)
+        assert found, page
+        return found[1]
+
+    def act(self, model: str, action: str, *keys: str) -> None:
+        """Do something to rows."""
+        sent = {"action": action, "_selected_action": list(keys)}
+        assert self.submit(f"/admin/{model}/", **sent).status_code == 200
+
+
+def test_what_staff_switch_off_is_off_everywhere(cluster: Cluster) -> None:
+    for here, _ in cluster.rounds:
+        listen = listening(cluster.urls[0], toolsListChanged=True)
+        with closing(Staff(here)) as staff:
+            key = staff.key("mcp_app/tool", LISTED)
+            for action, there in (("switch_off", False), ("switch_on", True)):
+                seen = len(listen.messages)
+                staff.act("mcp_app/tool", action, key)
+                for each in cluster.urls:
+                    assert (LISTED in listed(each)) is there
+                listen.until(lambda each, seen=seen: len(each.messages) > seen)  # type: ignore[misc]
+
+
+def test_a_right_that_was_taken_away_is_gone_everywhere(cluster: Cluster) -> None:
+    for here, _ in cluster.rounds:
+        with closing(Staff(here)) as staff:
+            key = staff.key("auth/user", "ana")
+            for rights in ([], ["view_tool"]):
+                _save_rights(staff, key, rights)
+                for each in cluster.urls:
+                    assert secrets(each) == ({"secret"} if rights else set())
+
+
+def _save_rights(staff: Staff, key: str, rights: list[str]) -> None:
+    path = f"/admin/auth/user/{key}/change/"
+    page = staff.get(path).text
+    shown = re.search(r'value="(\d+)"[^>]*>[^<]*Can view tool<', page)
+    assert shown, page
+    sent: dict[str, Any] = {"username": "ana", "is_active": "on"}
+    for name in ("date_joined_0", "date_joined_1"):
+        value = re.search(rf'name="{name}" value="([^"]*)"', page)
+        assert value, page
+        sent[name] = value[1]
+    if rights:
+        sent["user_permissions"] = [shown[1]]
+    saved = staff.submit(path, **sent)
+    assert "was changed successfully" in saved.text, saved.text
+
+
+def secrets(url: str) -> set[str]:
+    """Return the names of the tools that Ana sees."""
+    asked = stateless(f"{url}/private", "tools/list", headers={"X-Name": "ana"})
+    return {tool["name"] for tool in asked.whole().messages[0]["result"]["tools"]}

@@ -1,0 +1,93 @@
+"""Change rows become numbers, whoever folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from django.db import connections
+
+from mcp_app.models import Change, Counter, Topic
+from mcp_app.wakeup import folding
+
+pytestmark = pytest.mark.databases
+
+
+def record(kind: str, ref: str) -> None:
+    Change.objects.create(kind=kind, ref=ref, created_ms=0)
+
+
+def numbers() -> dict[tuple[str, str], int]:
+    rows = Topic.objects.values_list("kind", "ref", "version")
+    return {(kind, ref): version for kind, ref, version in rows}
+
+
+@pytest.mark.django_db
+def test_nothing_to_fold_draws_no_number() -> None:
+    folding.fold()
+    assert not Topic.objects.exists()
+    assert not Counter.objects.filter(value__gt=0).exists()
+
+
+@pytest.mark.django_db
+def test_all_that_is_folded_together_has_one_number() -> None:
+    for ref in ("1", "2", "2"):
+        record("tool", ref)
+    folding.fold()
+    assert numbers() == {("tool", "1"): 1, ("tool", "2"): 1}
+    record("tool", "2")
+    folding.fold()
+    assert numbers() == {("tool", "1"): 1, ("tool", "2"): 2}
+    assert not Change.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_fold_goes_on_until_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "BATCH", 2)
+    for number in range(5):
+        record("tool", str(number))
+    folding.fold()
+    assert sorted(numbers().values()) == [1, 1, 2, 2, 3]
+
+
+@pytest.mark.django_db
+def test_refs_that_differ_in_case_or_blanks_are_different() -> None:
+    for ref in ("a", "A", "a "):
+        record("tool", ref)
+    folding.fold()
+    assert len(numbers()) == 3
+
+
+@pytest.mark.django_db
+def test_a_thousandth_row_is_folded_by_who_writes_it(
+    django_capture_on_commit_callbacks: Callable[..., object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(folding, "RARELY", 1)
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
+        Change.objects.record("tool", "1")
+    assert numbers() == {("tool", "1"): 1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_fold_at_once() -> None:
+    """No row is lost, no number drawn twice, and nobody waits for ever."""
+    for number in range(40):
+        record("tool", str(number))
+    together = Barrier(8)
+
+    def work(number: int) -> None:
+        together.wait()
+        for _ in range(5):
+            record("tool", str(number))
+            folding.fold()
+        connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    folding.fold()
+    assert not Change.objects.exists()
+    assert numbers().keys() == {("tool", str(number)) for number in range(40)}
+    assert max(numbers().values()) == Counter.objects.get().value

@@ -1,0 +1,97 @@
+"""Processes that serve, and who waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import transaction
+
+from mcp_app.models import Worker
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.workers import LIVE_MS
+from mcp_app.wakeup import workers
+from mcp_app.wakeup.workers import FRESHNESS, WorkerRow, here, hold_after_commit
+
+pytestmark = [pytest.mark.django_db, pytest.mark.databases]
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long it was waited for others."""
+    found: list[float] = []
+    monkeypatch.setattr("mcp_app.wakeup.workers.time.sleep", found.append)
+    return found
+
+
+@pytest.fixture
+def row() -> Iterator[WorkerRow]:
+    """The row of the process that serves here; `stale` notes that it must look."""
+    made = WorkerRow()
+    made.renew()
+    yield made
+    here.forget()
+
+
+def other(age_ms: int = 0) -> None:
+    seen = NowMilliseconds() - age_ms
+    Worker.objects.create(
+        id=f"other{age_ms}", host="h", pid=1, started_ms=1, seen_ms=seen
+    )
+
+
+def test_a_row_is_renewed(row: WorkerRow) -> None:
+    Worker.objects.update(seen_ms=1)
+    assert not Worker.objects.live().exists()
+    row.renew()
+    assert [each.pk for each in Worker.objects.live()] == [row.id]
+    row.remove()
+    assert not Worker.objects.exists()
+    row.renew()
+    assert Worker.objects.live().exists()
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "live"), [(None, False), (0, True), (LIVE_MS + 1_000, False)]
+)
+def test_others(row: WorkerRow, age_ms: int | None, live: bool) -> None:
+    if age_ms is not None:
+        other(age_ms)
+    assert row.others_live() is live
+
+
+def test_a_caller_without_a_row_waits_for_any(
+    slept: list[float], row: WorkerRow
+) -> None:
+    here.committed()
+    assert slept == [FRESHNESS]
+
+
+def test_a_process_does_not_wait_for_itself(slept: list[float], row: WorkerRow) -> None:
+    told: list[bool] = []
+    here.serves(row, lambda: told.append(True))
+    here.committed()
+    assert (slept, told) == ([], [True])
+    other()
+    here.committed()
+    assert (slept, told) == ([FRESHNESS], [True, True])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_commit_waits_once(slept: list[float]) -> None:
+    other()
+    with transaction.atomic():
+        for _ in range(3):
+            hold_after_commit("default")
+        assert slept == []
+    assert slept == [FRESHNESS]
+    with transaction.atomic():
+        hold_after_commit("default")
+        transaction.set_rollback(True)
+    assert slept == [FRESHNESS]
+
+
+def test_dead_processes_are_forgotten(row: WorkerRow) -> None:
+    other(workers.KEPT_MS + 1_000)
+    workers.prune()
+    assert [each.pk for each in Worker.objects.all()] == [row.id]
