@@ -33,6 +33,7 @@ class Limits:
     body: int = 4 * MIB
     depth: int = 64
     nodes: int = 100_000
+    batch: int = 100
     parse_in_thread: int = 64 * KIB
     tool_result: int = MIB
     text: int = 256 * KIB

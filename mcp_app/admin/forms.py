@@ -267,6 +267,26 @@ class ResourceForm(DefinitionForm[Resource]):
 
     _uploaded: bytes | None = None
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        kept = self._kept_upload()
+        if kept is not None and "upload" in self.fields:
+            # The digest says nothing to anybody; the file stays where nothing is given.
+            self.initial["config"] = ""
+            self.fields["upload"].help_text = _(
+                "There is a file now: %(size)s, %(type)s. Another file, or a text, "
+                "takes its place."
+            ) % {
+                "size": filesizeformat(self.instance.size or 0),
+                "type": self.instance.mime_type,
+            }
+
+    def _kept_upload(self) -> str | None:
+        """Return the digest of the file that the row has."""
+        config = self.instance.json("config") or {}
+        upload = config.get("upload") if config.keys() == {"upload"} else None
+        return upload if isinstance(upload, str) else None
+
     def clean_upload(self) -> UploadedFile[Any] | None:
         file = self.cleaned_data.get("upload")
         if not file:
@@ -292,11 +312,25 @@ class ResourceForm(DefinitionForm[Resource]):
         self.cleaned_data["config"] = ""
         return {"upload": digest(self._uploaded)}
 
+    def _clean_content(self) -> None:
+        kept = self._kept_upload()
+        given = [self.cleaned_data.get(name) for name in ("text", "config", "upload")]
+        if kept is not None and not any(given):
+            self.cleaned_data["config"] = self.instance.config
+        else:
+            super()._clean_content()
+
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
-        if not self.cleaned_data.get("mime_type"):
-            self.cleaned_data["mime_type"] = self._media_type()
+        given = self.cleaned_data.get("mime_type")
+        if not given or (self._is_replaced() and "mime_type" not in self.changed_data):
+            self.cleaned_data["mime_type"] = self._media_type() or given
         return cleaned
+
+    def _is_replaced(self) -> bool:
+        """Whether a file takes the place of a text, or another way round."""
+        text = bool(self.cleaned_data.get("text"))
+        return self._uploaded is not None or (text and self._kept_upload() is not None)
 
     def new_uploads(self) -> dict[str, bytes]:
         if self._uploaded is None:

@@ -84,7 +84,7 @@ class ScalarOutput(ToolOutput):
 
         Raises `UnserializableValue` for NaN, Infinity and lone surrogates.
         """
-        if type(self.value) is int:
+        if type(self.value) is int and -_PLAIN < self.value < _PLAIN:
             shown = b"%d" % self.value
             text = b'"%d"' % self.value
         else:
@@ -93,6 +93,8 @@ class ScalarOutput(ToolOutput):
         return _MEMBERS % (text, shown)
 
 
+_PLAIN = 10**18
+"""Integers below it are written without a look; Python refuses the largest."""
 _set_value: Callable[[ScalarOutput, object], None]
 _set_value = ScalarOutput.__dict__["value"].__set__
 _MEMBERS = b'{"content":[{"type":"text","text":%b}],"structuredContent":{"result":%b}'

@@ -19,6 +19,9 @@ _AUTHORITY = (
     r"(?:\[[0-9A-Fa-fv:.]+\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)"
     r"(?::[0-9]*)?"
 )
+_WORD = r"[A-Za-z0-9!#$&^_.+-]{1,127}"
+_QUOTED = r'"[ !#-\[\]-~]*"'
+MEDIA_TYPE = re.compile(rf"{_WORD}/{_WORD}(?:; ?{_WORD}=(?:{_WORD}|{_QUOTED}))*")
 URI = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]*:"
     rf"(?:{_AUTHORITY}(?:/{_CHARACTER}*)*|/?(?:{_CHARACTER}+(?:/{_CHARACTER}*)*)?)"
@@ -78,6 +81,16 @@ def permission_problem(permission: str) -> str | None:
     return (
         f"“{visible(permission)}” is no permission: it is written as "
         "app_label.codename, for example shop.view_order."
+    )
+
+
+def media_type_problem(media_type: str) -> str | None:
+    """Check that a text is a media type (RFC 6838), perhaps with parameters; or ""."""
+    if not media_type or MEDIA_TYPE.fullmatch(media_type):
+        return None
+    return (
+        f"“{visible(media_type)}” is no media type: it is written as type/subtype, "
+        "for example text/markdown or application/json."
     )
 
 

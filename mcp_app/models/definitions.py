@@ -18,6 +18,7 @@ from mcp_app.interface.decorations import (
     icons_from_json,
 )
 from mcp_app.interface.rules import (
+    media_type_problem,
     name_problem,
     permission_problem,
     text_problem,
@@ -166,7 +167,8 @@ class ReadableRow(DefinitionRow):
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
         yield from self.json_problems("annotations", annotations_from_json)
-        if problem := text_problem(self.mime_type):
+        kind = self.mime_type
+        if problem := text_problem(kind) or media_type_problem(kind):
             yield "mime_type", problem
 
     def taken(self, **named: Any) -> bool:

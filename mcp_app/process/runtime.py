@@ -17,7 +17,6 @@ from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import Principal
-from mcp_app.models.sessions import SESSION
 from mcp_app.pools.database import reader, writer
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import UserThreads
@@ -30,6 +29,7 @@ from mcp_app.process.loading import load_catalogs
 from mcp_app.process.running import RunningCalls
 from mcp_app.process.uploads import Uploads
 from mcp_app.protocol.errors import Refused, Unavailable
+from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.server.exchange import Adapters, End
 from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.server.request_state import StateSealer, derived_key
@@ -37,6 +37,7 @@ from mcp_app.streams.listeners import Listener, Listeners
 from mcp_app.streams.questions import OpenQuestions
 from mcp_app.streams.sessions import OpenSession, SessionStore
 from mcp_app.streams.steps import StoredSteps
+from mcp_app.wakeup import changes
 from mcp_app.wakeup.workers import FRESHNESS, WorkerRow, here
 
 logger = logging.getLogger("mcp_app.process")
@@ -56,6 +57,7 @@ class Process:
         self.registry = registry
         self.stopping = False
         self.limits = mcp_settings.limits
+        self.read_limits = ReadLimits(self.limits.depth, self.limits.nodes)
         self.listeners = Listeners()
         self.questions = OpenQuestions()
         self.permissions = Permissions()
@@ -119,7 +121,7 @@ class Process:
             self._catalogs = await reader.run(load_catalogs, self.registry)
         if news.definitions_changed or news.rights_changed:
             self.permissions.forget()
-        closed = news.refs(SESSION)
+        closed = news.refs(changes.SESSION)
         if closed or news.everything:
             await self.sessions.reload(None if news.everything else closed)
         self._announcements.seen(news)
@@ -205,6 +207,7 @@ class Process:
         deadline = self.loop.time() + self.limits.drain
         while self.running and self.loop.time() < deadline:
             await asyncio.sleep(0.05)
+        self.uploads.give_up()
         for exchange in self.running:
             exchange.stop(End.SHUT_DOWN)
         deadline = self.loop.time() + LAST_WORDS

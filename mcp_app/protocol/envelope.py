@@ -72,7 +72,9 @@ def parse(value: object, *, lenient: bool = False) -> Message:
         raise
 
 
-def parse_batch(value: list[object], *, lenient: bool = False) -> list[Message]:
+def parse_batch(
+    value: list[object], most: int, *, lenient: bool = False
+) -> list[Message]:
     """The messages of a batch of 2025-03-26; raises InvalidRequest for all of it.
 
     A batch is not empty, holds either replies or requests and notifications, and no
@@ -80,6 +82,10 @@ def parse_batch(value: list[object], *, lenient: bool = False) -> list[Message]:
     """
     if not value:
         raise InvalidRequest("A batch holds at least one message.")
+    if len(value) > most:
+        raise InvalidRequest(
+            f"The batch holds {len(value)} messages; {most} are allowed."
+        )
     messages = [
         _parse_member(member, index, lenient) for index, member in enumerate(value)
     ]

@@ -29,26 +29,38 @@ _SENTINEL_START, _SENTINEL_END = "=?base64?", "?="
 _QUALITY = re.compile(r"0(?:\.0*)?")
 
 _SINGLETONS = frozenset(
-    {b"host", b"origin", b"authorization", b"content-type", b"last-event-id"}
+    {
+        b"host",
+        b"origin",
+        b"authorization",
+        b"content-type",
+        b"last-event-id",
+        # It tells the era of everything else.
+        b"mcp-protocol-version",
+    }
 )
+SESSION_HEADER = b"mcp-session-id"
+NOTHING: frozenset[bytes] = frozenset()
 
 
 class Headers:
     """The headers of an ASGI scope: pairs of bytes, names in lower case.
 
     A header that may stand only once and stands twice raises: HeaderMismatch for
-    the mirroring ones (`Mcp-…`), Refused for the others, 403 for `Origin`.
+    `MCP-Protocol-Version`, Refused for the others, 403 for `Origin`.
     """
 
-    __slots__ = ("raw",)
+    __slots__ = ("raw", "repeated")
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         pairs = raw if type(raw) is list else list(raw)
         self.raw = dict(pairs)
         """The values as they came: for the hot path, which compares and does not
         read them."""
+        self.repeated = NOTHING
+        """Names that stand more than once, and matter in one era only."""
         if len(self.raw) != len(pairs):
-            self.raw = _combined(pairs)
+            self.raw, self.repeated = _combined(pairs)
 
     @overload
     def get(self, name: bytes | str) -> str | None: ...
@@ -67,19 +79,34 @@ class Headers:
         return default if value is None else value.strip(b" \t").decode("latin-1")
 
 
-def _combined(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    for name, count in Counter(name for name, _ in pairs).items():
-        if count > 1 and (name in _SINGLETONS or name.startswith(b"mcp-")):
-            raise _repeated(name)
+def _combined(
+    pairs: list[tuple[bytes, bytes]],
+) -> tuple[dict[bytes, bytes], frozenset[bytes]]:
+    counts = Counter(name for name, _ in pairs)
+    repeated = frozenset(name for name, count in counts.items() if count > 1)
+    for name in sorted(repeated & _SINGLETONS):
+        raise _repeated(name)
     values: dict[bytes, bytes] = {}
     for name, value in pairs:
         values[name] = values[name] + b", " + value if name in values else value
-    return values
+    return values, frozenset(name for name in repeated if name.startswith(b"mcp-"))
+
+
+def check_repeated(headers: Headers) -> None:
+    """Raise where a header that mirrors the body stands more than once."""
+    for name in sorted(headers.repeated - {SESSION_HEADER}):
+        raise _repeated(name)
+
+
+def check_session_header(headers: Headers) -> None:
+    """Raise where a request names its session more than once."""
+    if SESSION_HEADER in headers.repeated:
+        raise _repeated(SESSION_HEADER)
 
 
 def _repeated(name: bytes) -> ProtocolError:
     shown = name.decode("latin-1").title()[:80]
-    if name.startswith(b"mcp-") and name != b"mcp-session-id":
+    if name.startswith(b"mcp-") and name != SESSION_HEADER:
         return HeaderMismatch(
             f"Header mismatch: the {shown} header stands more than once"
         )

@@ -19,7 +19,7 @@ from mcp_app.protocol.errors import (
     ProtocolError,
     UnsupportedProtocolVersion,
 )
-from mcp_app.protocol.headers import check_routing
+from mcp_app.protocol.headers import check_repeated, check_routing
 from mcp_app.protocol.revisions import (
     LATEST_STATEFUL,
     REVISIONS,
@@ -158,6 +158,7 @@ def check_stateless(
         raise HeaderMismatch("Header mismatch: MCP-Protocol-Version is missing")
     if request.method not in revision.methods:
         raise MethodNotFound(f"Method not found: {request.method:.200}")
+    check_repeated(headers)
     member = NAMED_BY.get(request.method)
     name = request.params.get(member) if member is not None else None
     check_routing(headers, request.method, name if type(name) is str else None)

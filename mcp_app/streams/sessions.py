@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from mcp_app.conf import Limits
 from mcp_app.interface.context import Client
@@ -208,16 +208,13 @@ class SessionStore:
         session.level = level
         await self._settled()
 
-    async def subscribe(self, session: OpenSession, uri: str) -> None:
-        """Store that the session watches a URI."""
-        await writer.run(
-            Subscription.objects.get_or_create,
-            session_id=session.pk,
-            uri_digest=digest_of(uri),
-            defaults={"uri": uri},
-        )
-        session.uris[digest_of(uri)] = uri
-        await self._settled()
+    async def subscribe(self, session: OpenSession, uri: str, most: int) -> bool:
+        """Store that the session watches a URI; return whether there was room."""
+        stored = await writer.run(_subscribe, session.pk, uri, most)
+        if stored:
+            session.uris[digest_of(uri)] = uri
+            await self._settled()
+        return stored
 
     async def unsubscribe(self, session: OpenSession, uri: str) -> None:
         """Store that the session no longer watches a URI."""
@@ -319,12 +316,32 @@ def _insert(
     return replaced, session
 
 
+def _subscribe(pk: int, uri: str, most: int) -> bool:
+    own = Subscription.objects.filter(session_id=pk)
+    if own.filter(uri_digest=digest_of(uri)).exists():
+        return True
+    if own.count() >= most:
+        return False
+    try:
+        with transaction.atomic():
+            own.create(session_id=pk, uri=uri)
+    except IntegrityError as error:
+        if own.filter(uri_digest=digest_of(uri)).exists():
+            # Another process was quicker.
+            return True
+        if Session.objects.filter(pk=pk).exists():
+            raise
+        raise _not_found() from error
+    return True
+
+
 def _set_level(pk: int, level: int) -> None:
     row = Session.objects.filter(pk=pk).first()
-    if row is not None:
-        row.log_level = level
-        with transaction.atomic(using=row._state.db):
-            row.save(update_fields=["log_level"])
+    if row is None:
+        raise _not_found()
+    row.log_level = level
+    with transaction.atomic(using=row._state.db):
+        row.save(update_fields=["log_level"])
 
 
 def _is_initialized(pk: int) -> bool:

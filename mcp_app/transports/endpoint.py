@@ -28,12 +28,19 @@ from mcp_app.protocol.envelope import Notification, Request
 from mcp_app.protocol.envelope import Reply as ClientReply
 from mcp_app.protocol.errors import (
     InternalError,
+    InvalidParams,
     InvalidRequest,
     ProtocolError,
     Refused,
 )
-from mcp_app.protocol.headers import Accepts, Headers, accepts, is_json
-from mcp_app.protocol.jsonrpc import ReadLimits
+from mcp_app.protocol.headers import (
+    SESSION_HEADER,
+    Accepts,
+    Headers,
+    accepts,
+    check_session_header,
+    is_json,
+)
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revision
 from mcp_app.server import dispatch, subscriptions
 from mcp_app.server.exchange import End, Exchange, NoWayBack
@@ -48,7 +55,6 @@ from mcp_app.transports.standing import ListenStream, StandingStream
 logger = logging.getLogger("mcp_app.transports")
 call_logger = logging.getLogger("mcp_app.calls")
 
-SESSION_HEADER = b"mcp-session-id"
 LOGGED = 200
 """Characters of a client's text that a log record may have."""
 _SESSION_ID = re.compile(r"[!-~]{1,128}")
@@ -102,7 +108,6 @@ class Visit:
                 await self._preflight()
                 return
             self._process = current = process()
-            current.refuse_if_stopping()
             if not current.gate.fresh(self._arrived):
                 await current.gate.wait(self._arrived)
             self._catalog = catalog = current.catalog(self._slug)
@@ -204,13 +209,13 @@ class Visit:
         finally:
             current.uploads.end(task)
         value = (
-            jsonrpc.read(body)
+            jsonrpc.read(body, current.read_limits)
             if len(body) <= limits.parse_in_thread
-            else await self._read_in_thread(body)
+            else await asyncio.to_thread(jsonrpc.read, body, current.read_limits)
         )
         # What names a session is most likely of that era, which has its own quick way.
-        named = SESSION_HEADER in raw
-        recognised = None if named else negotiation.recognised(value, raw)
+        unusual = SESSION_HEADER in raw or self._headers.repeated
+        recognised = None if unusual else negotiation.recognised(value, raw)
         if recognised is None:
             await self._take_apart(value)
             return
@@ -247,17 +252,13 @@ class Visit:
         else:
             raise InvalidRequest("Nobody asked: this revision sends no requests.")
 
-    async def _read_in_thread(self, body: bytes) -> object:
-        limits = self._process.limits
-        allowed = ReadLimits(limits.depth, limits.nodes)
-        return await asyncio.to_thread(jsonrpc.read, body, allowed)
-
     async def _accepted(self) -> None:
         await send_empty(self.send, 202, self.cors)
 
     def _stateless(
         self, request: Request, revision: Revision, meta: dict[str, Any]
     ) -> Awaitable[None]:
+        self._process.refuse_if_stopping()
         if self.accepts.json:
             ready = dispatch.ready(self._catalog, revision, request)
             if ready is not None:
@@ -339,6 +340,7 @@ class Visit:
 
     async def _session(self) -> OpenSession:
         """Return the caller's session; raise 400 or 404."""
+        check_session_header(self._headers)
         named = self._headers.get(SESSION_HEADER)
         if not named:
             raise InvalidRequest("Mcp-Session-Id is missing: initialize first.")
@@ -356,6 +358,7 @@ class Visit:
     async def _initialize(self, request: Request) -> None:
         if self._headers.get(SESSION_HEADER) is not None:
             raise InvalidRequest("This session is initialized already.")
+        self._process.refuse_if_stopping()
         exchange = self._exchange(request, LATEST_STATEFUL, {})
         status, body = await dispatch.answer(exchange)
         headers = with_retry(status, self.cors)
@@ -371,6 +374,7 @@ class Visit:
         await asyncio.wait([stream.closed])
 
     def _session_exchange(self, session: OpenSession, request: Request) -> Exchange:
+        self._process.refuse_if_stopping()
         if request.method == "initialize":
             raise InvalidRequest("initialize must be a message of its own.")
         if request.id in session.running:
@@ -401,29 +405,44 @@ class Visit:
         session = await self._session()
         if not session.revision.batches:
             raise InvalidRequest("The body must be a single message, not a batch.")
-        messages = envelope.parse_batch(value, lenient=self._process.lenient)
+        current = self._process
+        messages = envelope.parse_batch(
+            value, current.limits.batch, lenient=current.lenient
+        )
         requests = [each for each in messages if type(each) is Request]
         if any(negotiation.is_stateless(each.params, None) for each in requests):
             self._revision = LATEST
             raise InvalidRequest("A message of the stateless era is in no batch.")
+        if requests:
+            current.refuse_if_stopping()
         for each in messages:
             await self._take(session, each)
-        # From here to the start of the calls nothing waits, so no id can come twice.
-        exchanges = [self._session_exchange(session, each) for each in requests]
-        if exchanges:
-            await self._call_all(exchanges)
+        if requests:
+            await self._call_all(session, requests)
         else:
             await self._accepted()
 
-    async def _call_all(self, exchanges: list[Exchange]) -> None:
+    async def _call_all(self, session: OpenSession, requests: list[Request]) -> None:
         if not self._principal.anonymous:
-            self._process.admit(self._principal, len(exchanges))
+            self._process.admit(self._principal, len(requests))
+        exchanges, refused = [], []
+        # From here to the start of the calls nothing waits, so no id can come twice.
+        for each in requests:
+            try:
+                exchanges.append(self._session_exchange(session, each))
+            except InvalidParams as error:
+                refusal = dispatch.refusal(session.revision, each.id, error)
+                refused.append(refusal[1])
         self._started = True
+        if not exchanges:
+            await send_json(self.send, HTTPStatus.OK, _array(refused), self.cors)
+            return
         reply = Reply(self, exchanges[0])
-        together = Together(reply, len(exchanges))
-        for each in exchanges:
-            each.outgoing = reply
-            self._process.running.start(each, dispatch.answer(each), together)
+        together = Together(reply, len(exchanges), refused)
+        for exchange in exchanges:
+            exchange.outgoing = reply
+            work = together.answer(exchange)
+            self._process.running.start(exchange, work, together)
         await reply.deliver()
 
     # -- GET and DELETE -----------------------------------------------------------
@@ -520,10 +539,25 @@ _NOTIFICATIONS = {
 class Together:
     """The answers of a batch; a cancelled request has none."""
 
-    def __init__(self, reply: Reply, count: int) -> None:
+    def __init__(self, reply: Reply, count: int, refused: list[bytes]) -> None:
         self._reply = reply
         self._open = count
-        self._bodies: list[bytes] = []
+        self._bodies = refused
+        self._size = 0
+
+    async def answer(self, exchange: Exchange) -> Answer:
+        """Answer one request; all answers together have a size, too."""
+        answer = await dispatch.answer(exchange)
+        self._size += len(answer[1])
+        most = exchange.adapters.limits.body
+        if self._size <= most:
+            return answer
+        self._size -= len(answer[1])
+        error = InternalError(
+            f"The answers of this batch have more than {most} bytes: send this request"
+            " by itself."
+        )
+        return dispatch.refusal(exchange.revision, exchange.request_id, error)
 
     def lasting(self) -> None:
         self._reply.lasting()
@@ -539,10 +573,14 @@ class Together:
         if self._open > 0:
             return
         if self._bodies:
-            self._reply.answered(200, b"[" + b",".join(self._bodies) + b"]")
+            self._reply.answered(HTTPStatus.OK, _array(self._bodies))
         else:
             # Nothing is left to answer, and an empty array is no answer.
             self._reply.finished(task)
+
+
+def _array(bodies: list[bytes]) -> bytes:
+    return b"[" + b",".join(bodies) + b"]"
 
 
 # Whoever makes headers up may make long ones up: few are kept.

@@ -19,7 +19,7 @@ SSE_HEADERS: RawHeaders = [
 ]
 SEND_SECONDS = 30.0
 """A reader that takes nothing for so long is given up."""
-MOST_QUEUED = 4 * 1024 * 1024
+MOST_QUEUED = 64 * 1024 * 1024
 """A reader for whom more bytes wait is given up."""
 
 

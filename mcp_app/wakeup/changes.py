@@ -12,9 +12,11 @@ from asgiref.sync import sync_to_async
 from django.db import router, transaction
 
 from mcp_app.models import Change
+from mcp_app.models import sessions as session_rows
 
 RESOURCE = "uri"
 LIST = "list"
+SESSION = session_rows.SESSION
 RIGHTS = "rights"
 """What a user may; the ref is the user's primary key."""
 LISTS = ("tools", "prompts", "resources")

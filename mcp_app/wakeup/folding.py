@@ -15,7 +15,6 @@ from django.db.models.signals import post_save
 
 from mcp_app.models import Change, Counter, Topic
 from mcp_app.models.clock import NowMilliseconds
-from mcp_app.models.sessions import SESSION
 from mcp_app.models.topics import COUNTER, ids_to_text
 from mcp_app.wakeup import changes
 
@@ -27,7 +26,7 @@ MOST_IDS = 100
 KEPT_MS = 600_000
 """So long a topic is kept that is named by neither a definition nor a server."""
 
-_SHORT_LIVED = (changes.RESOURCE, changes.LIST, SESSION, changes.RIGHTS)
+_SHORT_LIVED = (changes.RESOURCE, changes.LIST, changes.SESSION, changes.RIGHTS)
 _REFS_AT_ONCE = 500
 
 _Name: TypeAlias = tuple[str, str]

@@ -13,7 +13,6 @@ from typing import TypeAlias
 from django.db import connections, router
 
 from mcp_app.models import Change, Counter, Topic
-from mcp_app.models.sessions import SESSION
 from mcp_app.models.topics import COUNTER, ids_from_text
 from mcp_app.wakeup import changes
 
@@ -28,7 +27,7 @@ LISTS_OF_ROWS = {
     "server": changes.LISTS,
 }
 _TOLD = frozenset({changes.RESOURCE, changes.LIST})
-_NO_DEFINITION = _TOLD | {SESSION, changes.RIGHTS}
+_NO_DEFINITION = _TOLD | {changes.SESSION, changes.RIGHTS}
 
 # One statement sees one state of the database: a fold is in it, or is not.
 _COUNTER, _CHANGE, _TOPIC = range(3)

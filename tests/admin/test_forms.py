@@ -271,10 +271,33 @@ def test_a_file_is_uploaded_kept_and_replaced(admin_client: Client) -> None:
     assert resource.json("config") == {"upload": digest(PNG + b"2")}
     assert resource.size == len(PNG) + 1
 
-    assert saved(fill_in(admin_client, url, config="", text="a text"))
+
+def test_a_file_and_a_text_take_each_others_place(admin_client: Client) -> None:
+    file = SimpleUploadedFile("logo.png", PNG, "image/png")
+    typed = {"name": "Logo", "uri": "shop://logo", "upload": file}
+    assert saved(fill_in(admin_client, page("resource", "add"), **typed))
+    resource = Resource.objects.get()
+    url = page("resource", "change", resource.pk)
+
+    shown = admin_client.get(url).content.decode()
+    assert "There is a file now: " in shown
+    assert digest(PNG) not in shown
+
+    assert saved(fill_in(admin_client, url, text="a text"))
     resource.refresh_from_db()
     assert resource.json("config") == {"text": "a text"}
-    assert resource.size == 6
+    assert (resource.mime_type, resource.size) == ("text/plain", 6)
+
+    again = SimpleUploadedFile("logo.png", PNG, "image/png")
+    assert saved(fill_in(admin_client, url, text="", upload=again))
+    resource.refresh_from_db()
+    assert resource.json("config") == {"upload": digest(PNG)}
+    assert resource.mime_type == "image/png"
+
+    own = SimpleUploadedFile("logo.bin", b"123", "application/octet-stream")
+    assert saved(fill_in(admin_client, url, upload=own, mime_type="image/x-own"))
+    resource.refresh_from_db()
+    assert resource.mime_type == "image/x-own"
 
 
 def test_a_text_and_a_file_do_not_go_together(admin_client: Client) -> None:

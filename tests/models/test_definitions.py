@@ -82,6 +82,8 @@ def test_a_plain_row_is_fine_and_is_saved(row: DefinitionRow) -> None:
         (resource(uri="x:" + "y" * 8000), "uri", "8000"),
         (resource(annotations='{"priority": 2}'), "annotations", "from 0 to 1"),
         (resource(mime_type="text\n"), "mime_type", "U+000A"),
+        (resource(mime_type="markdown"), "mime_type", "written as type/subtype"),
+        (resource(mime_type="not a type!!"), "mime_type", "written as type/subtype"),
         (template(uri_template="shop://orders/{id"), "uri_template", "shop://orders"),
         (template(uri_template="shop://orders"), "uri_template", "no variable"),
         (template(uri_template="{id}"), "uri_template", "no absolute URI"),

@@ -119,6 +119,23 @@ def test_a_closed_session_is_closed_everywhere(cluster: Cluster) -> None:
             assert not any("id" in message for message in answer.whole().messages)
 
 
+def test_sessions_that_staff_end_are_ended_everywhere(cluster: Cluster) -> None:
+    for here, others in cluster.rounds:
+        session = Session(here)
+        calls = [session.at(each).called("drill_sleep", seconds=30) for each in others]
+        standing = session.standing()
+        for call in calls:
+            call.until(lambda answer: answer.raw)
+        with closing(Staff(here)) as staff:
+            page = staff.get("/admin/mcp_app/session/").text
+            keys = re.findall(r'name="_selected_action" value="(\d+)"', page)
+            staff.act("mcp_app/session", "end_sessions", *keys)
+        for each in cluster.urls:
+            assert session.at(each).request("ping").whole().status == 404
+        for answer in (*calls, standing):
+            assert not any("id" in message for message in answer.whole().messages)
+
+
 def test_a_level_holds_everywhere(cluster: Cluster) -> None:
     for here, others in cluster.rounds:
         session = Session(here)

@@ -156,15 +156,16 @@ def test_a_batch_is_its_messages_in_order() -> None:
         {"jsonrpc": "2.0", "method": "b"},
         {"jsonrpc": "2.0", "id": "1", "method": "c"},
     ]
-    assert parse_batch(batch) == [
+    assert parse_batch(batch, MOST) == [
         Request(1, "a", {}),
         Notification("b", {}),
         Request("1", "c", {}),
     ]
     replies: list[object] = [{"jsonrpc": "2.0", "id": n, "result": {}} for n in (1, 2)]
-    assert parse_batch(replies) == [Reply(1, {}, None), Reply(2, {}, None)]
+    assert parse_batch(replies, MOST) == [Reply(1, {}, None), Reply(2, {}, None)]
 
 
+MOST = 5
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "x"}
 BATCHES: list[tuple[list[object], str]] = [
     ([], "at least one"),
@@ -172,6 +173,7 @@ BATCHES: list[tuple[list[object], str]] = [
     ([[CALL]], "Message 1 of the batch"),
     ([CALL, {**CALL, "extra": 1}], "Message 2 of the batch"),
     ([CALL, CALL], "the same id"),
+    ([CALL] * 6, "The batch holds 6 messages; 5 are allowed."),
     ([CALL, {"jsonrpc": "2.0", "id": 5, "result": {}}], "not both"),
 ]
 
@@ -179,13 +181,13 @@ BATCHES: list[tuple[list[object], str]] = [
 @pytest.mark.parametrize(("batch", "sentence"), BATCHES)
 def test_a_batch_is_refused_as_a_whole(batch: list[object], sentence: str) -> None:
     with pytest.raises(InvalidRequest, match=sentence) as caught:
-        parse_batch(batch)
+        parse_batch(batch, MOST)
     assert caught.value.request_id is None
 
 
 def test_a_lenient_batch_has_lenient_messages() -> None:
     batch: list[object] = [{**CALL, "extra": 1}]
-    assert parse_batch(batch, lenient=True) == [Request(1, "x", {})]
+    assert parse_batch(batch, MOST, lenient=True) == [Request(1, "x", {})]
 
 
 def test_errors_carry_their_code_their_data_and_an_id_where_there_is_one() -> None:

@@ -13,7 +13,9 @@ from mcp_app.protocol.headers import (
     MirroredParameter,
     accepts,
     check_mirrored,
+    check_repeated,
     check_routing,
+    check_session_header,
     decode,
     is_json,
     mirrored_parameters,
@@ -62,11 +64,7 @@ SINGLETONS = [
     ("Authorization", Refused, 400, -32600),
     ("Content-Type", Refused, 400, -32600),
     ("Last-Event-ID", Refused, 400, -32600),
-    ("Mcp-Session-Id", Refused, 400, -32600),
     ("MCP-Protocol-Version", HeaderMismatch, 400, -32020),
-    ("Mcp-Method", HeaderMismatch, 400, -32020),
-    ("Mcp-Name", HeaderMismatch, 400, -32020),
-    ("Mcp-Param-Region", HeaderMismatch, 400, -32020),
 ]
 
 
@@ -83,6 +81,29 @@ def test_singletons_that_are_repeated_are_refused(
         headers(("X", "1"), *((name, value) for value in values))
     assert (caught.value.http_status, caught.value.code) == (status, code)
     assert f"the {name.lower()} header stands more" in caught.value.message.lower()
+
+
+@pytest.mark.parametrize("name", ["Mcp-Method", "Mcp-Name", "Mcp-Param-Region"])
+def test_a_mirrored_header_that_is_repeated(name: str) -> None:
+    found = headers((name, "a"), ("Mcp-Session-Id", "s"), (name, "a"))
+    check_session_header(found)
+    with pytest.raises(HeaderMismatch, match="stands more than once") as caught:
+        check_repeated(found)
+    assert name.lower() in caught.value.message.lower()
+
+
+def test_a_session_header_that_is_repeated() -> None:
+    found = headers(("Mcp-Session-Id", "s"), ("Mcp-Session-Id", "s"))
+    check_repeated(found)
+    with pytest.raises(Refused, match="stands more than once"):
+        check_session_header(found)
+
+
+def test_other_headers_may_be_repeated() -> None:
+    found = headers(("Accept", "a"), ("Accept", "b"))
+    assert found.get("Accept") == "a, b"
+    check_repeated(found)
+    check_session_header(found)
 
 
 ACCEPTED = [

@@ -104,7 +104,7 @@ async def test_a_session_that_is_kept_costs_no_statement(store: Store) -> None:
 async def test_another_process_reads_the_row(store: Store) -> None:
     session_id, session = await store.opened_by()
     await store.set_level(session, 4)
-    await store.subscribe(session, URI)
+    await store.subscribe(session, URI, 10)
     await store.initialized(session)
     read = await Store().find(session_id, ANNA, "default")
     assert read is not session
@@ -141,10 +141,68 @@ async def test_a_deleted_session_is_no_more(store: Store) -> None:
     assert store.closed == [session]
 
 
+async def test_a_session_watches_so_many_resources_and_no_more(store: Store) -> None:
+    _, session = await store.opened_by()
+    stored = await asyncio.gather(
+        *(store.subscribe(session, f"{URI}/{number}", 3) for number in range(8))
+    )
+    assert stored.count(True) == 3
+    assert len(session.uris) == 3
+    assert await writer.run(Subscription.objects.count) == 3
+    # What is watched already needs no room.
+    (watched, *_) = session.uris.values()
+    assert await store.subscribe(session, watched, 3)
+
+
+async def test_a_session_that_another_process_has_closed(store: Store) -> None:
+    _, session = await store.opened_by()
+    await writer.run(Session.objects.all().delete)
+    for command in (
+        store.subscribe(session, URI, 10),
+        store.set_level(session, 3),
+    ):
+        with pytest.raises(Refused) as caught:
+            await command
+        assert caught.value.http_status == 404
+
+
+# -- what other processes change ----------------------------------------------------
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_what_another_process_changed_is_read_again(
+    store: Store, named: bool
+) -> None:
+    session_id, session = await store.opened_by()
+    _, closed = await store.opened_by()
+    other = Store()
+    theirs = await other.find(session_id, ANNA, "default")
+    await other.set_level(theirs, 4)
+    await other.subscribe(theirs, URI, 10)
+    await writer.run(Session.objects.filter(pk=closed.pk).delete)
+    refs = [str(session.pk), str(closed.pk), "9" * 9] if named else None
+    await store.reload(refs)
+    assert (session.level, list(session.uris.values())) == (4, [URI])
+    assert store.closed == [closed]
+    await other.unsubscribe(theirs, URI)
+    await store.reload(["*"])
+    assert session.uris == {}
+
+
+async def test_a_command_is_answered_when_it_holds(store: Store) -> None:
+    _, session = await store.opened_by()
+    assert store.settled == 0
+    await store.set_level(session, 4)
+    await store.subscribe(session, URI, 10)
+    await store.unsubscribe(session, URI)
+    await store.delete(session)
+    assert store.settled == 4
+
+
 async def test_subscriptions(store: Store) -> None:
     _, session = await store.opened_by()
-    await store.subscribe(session, URI)
-    await store.subscribe(session, URI)
+    await store.subscribe(session, URI, 10)
+    await store.subscribe(session, URI, 10)
     assert await writer.run(Subscription.objects.count) == 1
     await store.unsubscribe(session, URI)
     await store.unsubscribe(session, URI)

@@ -389,12 +389,32 @@ async def test_wrong_credentials(application: WireCheck) -> None:
 
 async def test_stopping(process: Process, application: WireCheck) -> None:
     process.stopping = True
-    for version in ERAS:
-        client = Client(application, version)
-        found = await client.sent(client.initialize())
+    opening = Client(application, "2025-11-25")
+    calling = Client(application, "2026-07-28")
+    for found in (
+        await opening.sent(opening.initialize()),
+        await calling.sent(whole(calling)),
+        await calling.request("tools/list"),
+    ):
         refused(found, 503, -32603)
         assert int(found.headers["retry-after"]) > 0
     assert await counted() == NOTHING
+
+
+async def test_what_runs_may_be_ended_while_the_process_stops(
+    process: Process, connect: Connect, stage: Stage
+) -> None:
+    """Answers, cancellations and the end of a session are no new work."""
+    client = await connect(BATCHED)
+    running = client.begin("tools/call", {"name": "waits"}, id="p")
+    await stage.entered.wait()
+    process.stopping = True
+    refused(await client.sent(whole(client)), 503, -32603)
+    refused(await client.sent([PING]), 503, -32603)
+    cancelled = await client.notify("notifications/cancelled", {"requestId": "p"})
+    assert cancelled.status == 202
+    assert (await outcome(running)).messages == []
+    assert (await outcome(client.visit("DELETE"))).status == 204
 
 
 # -- sessions -------------------------------------------------------------------
@@ -445,6 +465,21 @@ async def test_repeated_session_id(connect: Connect) -> None:
     assert client.session
     headers = {"mcp-session-id": [client.session, client.session]}
     refused(await client.sent(whole(client), headers), 400)
+    # The stateless era has no sessions, and does not look.
+    client = await connect("2026-07-28")
+    assert (await client.sent(whole(client), headers)).text == "3"
+
+
+@pytest.mark.parametrize("name", ["mcp-method", "mcp-name", "mcp-param-region"])
+async def test_repeated_routing_headers(connect: Connect, name: str) -> None:
+    client = await connect("2026-07-28")
+    headers = {name: ["drill_add", "drill_add"]}
+    said = refused(await client.sent(whole(client), headers), 400, -32020)
+    assert name in said.lower()
+    assert "more than once" in said or "does not match" in said
+    # Nothing is routed by them in a session.
+    client = await connect("2025-11-25")
+    assert (await client.sent(whole(client), headers)).text == "3"
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -879,6 +914,51 @@ async def test_a_mixed_batch(connect: Connect) -> None:
     assert answers["e"]["error"]["code"] == -32602
     assert answers["m"]["error"]["code"] == -32601
     assert answers[7]["result"]["content"] == [{"type": "text", "text": "3"}]
+
+
+@pytest.mark.parametrize("meta", [5, {"progressToken": 1.5}])
+async def test_a_bad_request_of_a_batch_is_answered_by_itself(
+    connect: Connect, meta: object
+) -> None:
+    client = await connect(BATCHED)
+    bad = {**PING, "id": "bad", "params": {"_meta": meta}}
+    found = await client.sent([PING, bad])
+    answers = {each["id"]: each for each in found.messages}
+    assert answers["p"]["result"] == {}
+    assert answers["bad"]["error"]["code"] == -32602
+    (alone,) = (await client.sent([bad])).messages
+    assert (alone["id"], alone["error"]["code"]) == ("bad", -32602)
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"batch": 3}}])
+async def test_a_batch_has_a_limit(connect: Connect) -> None:
+    client = await connect(BATCHED)
+    batch = [{**PING, "id": number} for number in range(1, 5)]
+    assert "4 messages; 3 are allowed" in refused(await client.sent(batch), 400)
+    assert len((await client.sent(batch[:3])).messages) == 3
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"body": 30_000}}])
+async def test_the_answers_of_a_batch_have_a_limit(connect: Connect) -> None:
+    client = await connect(BATCHED)
+    batch = [client.message("tools/list", id=number) for number in range(1, 6)]
+    found = await client.sent(batch)
+    assert len(found.raw) < 32_000
+    kept = [each for each in found.messages if "result" in each]
+    lost = [each for each in found.messages if "error" in each]
+    assert len(kept) + len(lost) == 5
+    assert kept
+    assert "send this request by itself" in lost[0]["error"]["message"]
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"depth": 8}}])
+async def test_the_depth_of_a_small_body_has_the_sites_limit(connect: Connect) -> None:
+    client = await connect("2026-07-28")
+    deep: Any = 1
+    for _ in range(20):
+        deep = [deep]
+    found = await client.call("drill_echo", value=deep)
+    assert "more than 8" in refused(found, 400, -32700)
 
 
 async def test_a_batch_without_requests(connect: Connect) -> None:

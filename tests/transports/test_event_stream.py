@@ -131,6 +131,16 @@ async def test_a_reader_for_whom_too_much_waits(
     assert reader.parts == []
 
 
+async def test_a_reader_that_keeps_up_with_much(reader: Reader) -> None:
+    """What a tool writes at once waits until the reader has had its chance."""
+    stream = EventStream(reader.send, SSE_HEADERS)
+    for _ in range(10):
+        stream.message(b"x" * 2_000_000)
+    stream.end()
+    await asyncio.wait_for(stream.closed, 5)
+    assert sum(map(len, reader.bodies)) > 20_000_000
+
+
 async def test_a_reader_that_takes_too_long(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mcp_app.protocol import jsonrpc, negotiation, results
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.jsonrpc import JsonObject
@@ -11,6 +13,8 @@ from mcp_app.server.exchange import SEVERITY, Exchange, described_client
 from mcp_app.server.handlers.lists import list_hint
 
 MOST_DESCRIBED = 64 * 1024
+# Escaped, and not the end of an escaped backslash.
+NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 async def initialize(exchange: Exchange) -> JsonObject:
@@ -21,7 +25,7 @@ async def initialize(exchange: Exchange) -> JsonObject:
     info = parameters.mapping(params, "clientInfo", required=True)
     parameters.string(info, "name", "params.clientInfo")
     parameters.string(info, "version", "params.clientInfo")
-    _check_size(info, capabilities)
+    _check_description(clientInfo=info, capabilities=capabilities)
     revision = negotiation.negotiated(requested)
     client = described_client(info, capabilities)
     exchange.revision = revision
@@ -36,9 +40,14 @@ async def initialize(exchange: Exchange) -> JsonObject:
     return _with_instructions(exchange, result)
 
 
-def _check_size(*described: JsonObject) -> None:
-    """Raise where a client says more of itself than a session's row should keep."""
-    size = sum(len(jsonrpc.write(each)) for each in described)
+def _check_description(**described: JsonObject) -> None:
+    """Raise where a client says more of itself than a session's row can keep."""
+    size = 0
+    for member, value in described.items():
+        text = jsonrpc.write(value)
+        size += len(text)
+        if NUL.search(text):
+            raise InvalidParams(f"params.{member} holds a NUL character.")
     if size > MOST_DESCRIBED:
         raise InvalidParams(
             f"params.clientInfo and params.capabilities have {size} bytes;"

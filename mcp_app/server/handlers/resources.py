@@ -87,12 +87,11 @@ async def subscribe(exchange: Exchange) -> JsonObject:
     uri = _uri(exchange)
     if visible(exchange, uri) is None:
         raise ResourceNotFound(uri)
-    session = exchange.own_session
-    if len(session.uris) >= MOST_WATCHED and uri not in session.uris.values():
+    sessions = exchange.adapters.sessions
+    if not await sessions.subscribe(exchange.own_session, uri, MOST_WATCHED):
         raise InvalidParams(
             f"This session watches {MOST_WATCHED} resources already, which is the most."
         )
-    await exchange.adapters.sessions.subscribe(session, uri)
     return {}
 
 

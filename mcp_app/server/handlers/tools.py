@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import orjson
-
 from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.catalog.scalars import ScalarOutput
 from mcp_app.catalog.snapshot import ToolEntry
@@ -18,6 +16,7 @@ from mcp_app.protocol.content import Text, block_to_wire
 from mcp_app.protocol.errors import (
     InvalidParams,
     MissingClientCapability,
+    ParseError,
     ProtocolError,
 )
 from mcp_app.protocol.headers import check_mirrored
@@ -108,8 +107,8 @@ def _takes_strings(subschema: object) -> bool:
 
 def _read(text: str) -> object:
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
+        return jsonrpc.read(text.encode())
+    except ParseError:
         return text
 
 

@@ -31,6 +31,35 @@ async def stored() -> Session:
 # -- initialize -----------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("clientInfo", {"name": "a\u0000b", "version": "1"}),
+        ("clientInfo", {"name": "a", "version": "\\\u0000"}),
+        ("capabilities", {"experimental": {"k\u0000": {}}}),
+    ],
+)
+async def test_a_nul_in_what_a_client_says_of_itself(
+    application: WireCheck, member: str, value: JsonObject
+) -> None:
+    """No database keeps it."""
+    client = Client(application, "2025-11-25")
+    request = client.initialize()
+    request["params"][member] = value
+    found = await client.sent(request)
+    assert found.error["code"] == -32602
+    assert f"params.{member} holds a NUL" in found.error["message"]
+    assert (await counted())["Session"] == 0
+
+
+async def test_what_looks_like_a_nul_is_none(application: WireCheck) -> None:
+    client = Client(application, "2025-11-25")
+    request = client.initialize()
+    request["params"]["clientInfo"] = {"name": "\\u0000", "version": "1"}
+    assert (await client.sent(request)).status == 200
+    assert (await stored()).client["name"] == "\\u0000"
+
+
 @pytest.mark.parametrize("version", STATEFUL)
 async def test_initialize(application: WireCheck, version: str) -> None:
     client = Client(application, version)

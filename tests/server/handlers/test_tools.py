@@ -228,6 +228,29 @@ def test_what_is_read() -> None:
         assert read_strings(odd, given) == given
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("18446744073709551617", 18446744073709551617),
+        ('{"a": 1, "a": 2}', '{"a": 1, "a": 2}'),
+        ("NaN", "NaN"),
+        ("[1", "[1"),
+    ],
+)
+def test_what_is_read_is_read_exactly(text: str, value: object) -> None:
+    schema = {"properties": {"x": {"type": ["integer", "object"]}}}
+    assert read_strings(schema, {"x": text}) == {"x": value}
+
+
+async def test_a_sum_that_has_too_many_digits(connect: Connect) -> None:
+    client = await connect("2026-07-28")
+    found = await client.call("drill_add", a=int("9" * 4300), b=2)
+    assert found.result["isError"] is True
+    assert "too many digits" in found.text
+    large = await client.call("drill_add", a=10**30, b=2)
+    assert large.result["structuredContent"] == {"result": 10**30 + 2}
+
+
 async def test_arguments_that_pass_the_schema_alone(connect: Connect) -> None:
     """The function's own types are read after the schema; both name violations."""
     client = await connect("2025-11-25")
