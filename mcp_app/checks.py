@@ -9,13 +9,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.conf import settings
+from django.contrib.auth import get_permission_codename
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
+from django.db.models import Model
 from django.utils.module_loading import import_string
 
 from mcp_app import conf
+from mcp_app.catalog.registry import mcp
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models.listings import words
 
@@ -115,6 +118,41 @@ def _short_keys(keys: Sequence[str]) -> list[checks.CheckMessage]:
         for index, key in enumerate(keys)
         if len(key) < SHORTEST_KEY
     ]
+
+
+@checks.register(TAG)
+def check_permissions(
+    app_configs: Sequence[AppConfig] | None, **_: Any
+) -> list[checks.CheckMessage]:
+    """Report permissions in code that no model has: nobody would be let in."""
+    known = {
+        f"{model._meta.app_label}.{codename}"
+        for model in apps.get_models()
+        for codename in _codenames(model)
+    }
+    lists = (mcp.tools, mcp.resources, mcp.templates, mcp.prompts)
+    demanded = {
+        each.definition.permission: key
+        for declared in lists
+        for key, each in declared.items()
+    }
+    return [
+        checks.Warning(
+            f"{key!r} asks for the permission {permission!r}, which no model has: only"
+            " superusers will see it.",
+            id="mcp_app.W003",
+        )
+        for permission, key in demanded.items()
+        if permission and permission not in known
+    ]
+
+
+def _codenames(model: type[Model]) -> Iterator[str]:
+    options = model._meta
+    for action in options.default_permissions:
+        yield get_permission_codename(action, options)
+    for codename, _ in options.permissions:
+        yield codename
 
 
 @checks.register(TAG, deploy=True)

@@ -1,4 +1,4 @@
-"""Settings of the project, each from the environment; README lists the variables.
+"""Settings of the project, each from the environment; docs/settings.md lists them.
 
 With nothing set the site is for development on this machine: SQLite, one process,
 DEBUG, and a secret key of its own.

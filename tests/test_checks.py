@@ -11,6 +11,8 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.test import override_settings
 
+from mcp_app import checks as checks_of_app
+from mcp_app.catalog.registry import Registry
 from mcp_app.checks import TAG, check_deployment, check_settings
 
 
@@ -106,3 +108,27 @@ def test_the_command_runs_them_by_their_tag(capsys: pytest.CaptureFixture[str]) 
 
 def test_they_are_registered_under_our_tag() -> None:
     assert checks.tag_exists(TAG, include_deployment_checks=True)
+
+
+@pytest.mark.parametrize(
+    ("permission", "found"),
+    [
+        ("", []),
+        ("mcp_app.view_tool", []),
+        ("mcp_app.view_nothing", ["mcp_app.W003"]),
+        ("shop.view_order", ["mcp_app.W003"]),
+    ],
+)
+def test_permissions_that_code_asks_for(
+    permission: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry()
+
+    @registry.tool(permission=permission)
+    def guarded() -> str:
+        return "done"
+
+    monkeypatch.setattr(checks_of_app, "mcp", registry)
+    warnings = checks_of_app.check_permissions(None)
+    assert [each.id for each in warnings] == found
+    assert all("'guarded'" in each.msg and permission in each.msg for each in warnings)

@@ -1,0 +1,59 @@
+"""The example of docs/definitions.md can be declared as it stands."""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import mcp_app
+from mcp_app.catalog.registry import Registry
+from mcp_app.interface.context import SyncContext
+from tests.drill.running import ROOT
+
+DOCUMENT = (ROOT / "docs/definitions.md").read_text("utf-8")
+
+
+@pytest.fixture
+def declared(monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """What the example declares, in a site that has the app `shop`."""
+    models = ModuleType("shop.models")
+    models.__dict__["Order"] = object
+    monkeypatch.setitem(sys.modules, "shop", ModuleType("shop"))
+    monkeypatch.setitem(sys.modules, "shop.models", models)
+    registry = Registry()
+    monkeypatch.setattr(mcp_app, "mcp", registry)
+    example = re.search(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
+    assert example
+    module = ModuleType("shop.mcp")
+    monkeypatch.setitem(sys.modules, "shop.mcp", module)
+    exec(example[1], module.__dict__)  # noqa: S102 - it is ours
+    return registry
+
+
+def test_the_example(declared: Registry) -> None:
+    tool = declared.tools["find_orders"].definition
+    properties: Any = tool.input_schema["properties"]
+    assert properties.keys() == {"customer", "state"}
+    assert tool.permission == "shop.view_order"
+    assert list(declared.templates) == ["shop://orders/{number}"]
+    (argument,) = declared.prompts["complaint"].definition.arguments
+    assert argument.name == "product"
+    assert list(declared.completers) == [("complaint", "product")]
+
+
+def annotated(kind: type) -> dict[str, object]:
+    return getattr(kind, "__annotations__", {})
+
+
+def test_the_members_of_the_context() -> None:
+    section = DOCUMENT.partition("## The context")[2]
+    rows = [line.split("|")[1] for line in section.splitlines() if "| `" in line]
+    named = {name for row in rows for name in re.findall(r"`(\w+)", row)}
+    kinds = SyncContext.__mro__
+    known = {*dir(SyncContext), *(n for each in kinds for n in annotated(each))}
+    members = {name for name in known if not name.startswith("_")}
+    assert named == members
