@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 import pytest
+from django.db import DatabaseError
 
 from mcp_app.models import Change
 from mcp_app.pools.database import writer
+from mcp_app.process import announcements as module
 from mcp_app.process.announcements import Announcements
 from mcp_app.streams.listeners import Listeners, digest_of
 from mcp_app.wakeup.news import News
@@ -74,6 +76,72 @@ async def test_what_was_announced_is_not_read_again(
     assert first.everything
     announcements.seen(first)
     assert not (await writer.run(announcements.read)).everything
+
+
+class Others(WorkerRow):
+    """The row of a process beside which others live, or perhaps do."""
+
+    def __init__(self, live: bool | Exception) -> None:
+        super().__init__()
+        self._live = live
+
+    def others_live(self) -> bool:
+        if isinstance(self._live, Exception):
+            raise self._live
+        return self._live
+
+
+FIRST: Final = News(everything=True, first=True)
+TOOL: Final = News(rows=(("tool", "1"),))
+
+
+@pytest.mark.parametrize(
+    ("live", "news", "at_once", "told"),
+    [
+        (False, TOOL, True, ["tools"]),
+        (True, TOOL, False, ["tools"]),
+        # Whether others live is not known: they may.
+        (DatabaseError("gone"), TOOL, False, ["tools"]),
+        (True, FIRST, False, ["tools", URI]),
+        # Nobody can have been answered from anything older.
+        (False, FIRST, True, []),
+    ],
+)
+async def test_streams_are_told_when_all_processes_know(
+    looks: Looks,
+    monkeypatch: pytest.MonkeyPatch,
+    live: bool | Exception,
+    news: News,
+    at_once: bool,
+    told: list[str],
+) -> None:
+    monkeypatch.setattr(module, "FRESHNESS", 0.2)
+    announcements = Announcements(Listeners(), looks.look, Others(live))
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    announcements.seen(news)
+    # Streams that are opened meanwhile are told, too.
+    listening = stream(announcements)
+    async with asyncio.timeout(5):
+        await asyncio.gather(*announcements._tasks)
+    assert listening.told == told
+    assert (loop.time() - began < 0.2) is at_once
+
+
+async def test_what_changes_no_list_is_told_to_nobody(
+    announcements: Announcements,
+) -> None:
+    announcements.seen(News(rows=(("session", "1"), ("rights", "*"))))
+    assert announcements._tasks == set()
+
+
+async def test_change_rows_are_folded(announcements: Announcements) -> None:
+    await writer.run(Change.objects.record, "list", "tools:default")
+    announcements.seen(await writer.run(announcements.read))
+    async with asyncio.timeout(5):
+        await asyncio.gather(*announcements._tasks)
+    rows = Change.objects.filter(ref="tools:default")
+    assert await writer.run(rows.count) == 0
 
 
 async def test_a_change_that_a_call_made_is_written_before_it_is_looked_for(

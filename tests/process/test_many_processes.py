@@ -21,7 +21,7 @@ from tests.drill.running import OWN, ROOT, running
 from tests.process.streaming import Answer, Session, listening, stateless
 
 PROCESSES: Final = 3
-ROUNDS: Final = {"sqlite": 3, "postgresql": 5, "mysql": 3}
+ROUNDS: Final = {"sqlite": 2, "postgresql": 4, "mysql": 2}
 URI: Final = "test://static-text"
 LISTED: Final = "drill_add"
 

@@ -1,0 +1,135 @@
+"""A process says that it lives, and the gate knows how long that is good for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable
+from typing import Final
+
+import pytest
+from django.db import DatabaseError
+
+from mcp_app.models import Worker
+from mcp_app.pools.database import writer
+from mcp_app.process import heartbeat
+from mcp_app.process.freshness import Gate
+from mcp_app.process.heartbeat import Heartbeat
+from mcp_app.wakeup.workers import TRUSTED, WorkerRow
+
+pytestmark = pytest.mark.usefixtures("served_rows")
+
+PATIENCE_S: Final = 5
+
+
+class Rows(WorkerRow):
+    """A row that counts, and that may be out of reach."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.renewed = 0
+        self.error: Exception | None = None
+
+    def renew(self) -> None:
+        if self.error is not None:
+            raise self.error
+        super().renew()
+        self.renewed += 1
+
+
+class Trusting(Gate):
+    """A gate that notes until when it may trust."""
+
+    def __init__(self) -> None:
+        super().__init__(self._nothing)
+        self.until: list[float] = []
+
+    async def _nothing(self) -> None:
+        """Check nothing."""
+
+    def trust(self, until: float) -> None:
+        super().trust(until)
+        self.until.append(until)
+
+
+@pytest.fixture
+def row() -> Rows:
+    return Rows()
+
+
+@pytest.fixture
+def gate() -> Trusting:
+    return Trusting()
+
+
+@pytest.fixture
+async def beating(
+    row: Rows, gate: Trusting, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Heartbeat]:
+    monkeypatch.setattr(heartbeat, "HEARTBEAT", 0.01)
+    tasks: set[asyncio.Future[None]] = set()
+
+    def spawn(work: Awaitable[None]) -> None:
+        tasks.add(asyncio.ensure_future(work))
+
+    made = Heartbeat(asyncio.get_running_loop(), row, gate, spawn)
+    yield made
+    row.error = None
+    await made.end()
+    await asyncio.gather(*tasks)
+    await writer.run(row.remove)
+
+
+def is_there(row: Rows) -> bool:
+    return Worker.objects.filter(pk=row.id).exists()
+
+
+async def test_the_row_is_there_before_the_first_check(
+    beating: Heartbeat, row: Rows, gate: Trusting
+) -> None:
+    began = time.monotonic()
+    await beating.begun()
+    assert await writer.run(is_there, row)
+    assert began + TRUSTED <= gate.until[0] <= time.monotonic() + TRUSTED
+    renewed = row.renewed
+    await beating.begun()
+    assert row.renewed == renewed
+
+
+async def test_it_beats_until_it_ends(beating: Heartbeat, row: Rows) -> None:
+    await beating.begun()
+    async with asyncio.timeout(PATIENCE_S):
+        while row.renewed < 3:
+            await asyncio.sleep(0.001)
+    await beating.end()
+    assert not await writer.run(is_there, row)
+
+
+async def test_an_outage_is_logged_and_gives_no_trust(
+    beating: Heartbeat, row: Rows, gate: Trusting, caplog: pytest.LogCaptureFixture
+) -> None:
+    await beating.begun()
+    row.error = DatabaseError("gone")
+    with caplog.at_level(logging.WARNING, "mcp_app.process"):
+        async with asyncio.timeout(PATIENCE_S):
+            while "could not say that it lives" not in caplog.text:
+                await asyncio.sleep(0.001)
+    trusted = len(gate.until)
+    await asyncio.sleep(0.03)
+    assert len(gate.until) == trusted
+    row.error = None
+    async with asyncio.timeout(PATIENCE_S):
+        while len(gate.until) == trusted:
+            await asyncio.sleep(0.001)
+
+
+async def test_a_process_that_cannot_say_it_does_not_begin(
+    beating: Heartbeat, row: Rows, gate: Trusting
+) -> None:
+    row.error = DatabaseError("gone")
+    with pytest.raises(DatabaseError):
+        await beating.begun()
+    row.error = None
+    await beating.begun()
+    assert gate.until
