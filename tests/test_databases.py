@@ -20,7 +20,11 @@ MODULES: Final = [
     "tests/streams",
     "tests/wakeup",
 ]
-MORE: Final = {"postgresql": ["tests/server/on_postgresql.py"], "mysql": []}
+SERVERS: Final = "tests/wakeup/on_servers.py"
+MORE: Final = {
+    "postgresql": ["tests/server/on_postgresql.py", SERVERS],
+    "mysql": [SERVERS],
+}
 
 
 @pytest.mark.parametrize("vendor", DATABASES)
