@@ -21,10 +21,11 @@ class McpConfig(AppConfig):
         # They need the models, which are there now.
         from mcp_app import checks  # noqa: F401, PLC0415 - registers them
         from mcp_app.auth import rights  # noqa: PLC0415
-        from mcp_app.wakeup import folding  # noqa: PLC0415
+        from mcp_app.wakeup import folding, workers  # noqa: PLC0415
 
         rights.connect()
         folding.connect()
+        workers.connect()
 
         try:
             name = str(mcp_settings.autodiscover)

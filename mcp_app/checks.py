@@ -21,6 +21,8 @@ from mcp_app import conf
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models.listings import words
+from mcp_app.wakeup.doorbell import shared_layer
+from mcp_app.wakeup.workers import FRESHNESS
 
 TAG = "mcp"
 SHORTEST_KEY = 32
@@ -183,4 +185,17 @@ def check_deployment(
                 id="mcp_app.E006",
             )
         )
+    if shared_layer(current.doorbell) is None:
+        found.append(_silent(current.doorbell))
     return found
+
+
+def _silent(alias: str) -> checks.CheckMessage:
+    return checks.Info(
+        f"The channel layer {alias!r} reaches this process only. With several workers"
+        f" each looks by itself, every {FRESHNESS / 2:g} s while it serves: right, and"
+        " a moment later than with a doorbell.",
+        hint='Let MCP["DOORBELL"] name a layer of Redis'
+        " (channels_redis.pubsub.RedisPubSubChannelLayer).",
+        id="mcp_app.I001",
+    )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from channels.layers import channel_layers
 from django.core import checks
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
@@ -89,7 +90,23 @@ def test_sentences() -> None:
 )
 def test_deployment(hosts: list[str], given: dict[str, Any], found: list[str]) -> None:
     with override_settings(ALLOWED_HOSTS=hosts, MCP=given):
+        told = [each for each in check_deployment(None) if each.level > checks.INFO]
+    assert [each.id for each in told] == found
+
+
+@pytest.mark.parametrize(
+    ("backend", "found"),
+    [
+        ("channels.layers.InMemoryChannelLayer", ["mcp_app.I001"]),
+        ("channels_redis.pubsub.RedisPubSubChannelLayer", []),
+    ],
+)
+def test_a_doorbell_that_nobody_else_hears(backend: str, found: list[str]) -> None:
+    layers = {"default": {"BACKEND": backend}}
+    with override_settings(CHANNEL_LAYERS=layers, ALLOWED_HOSTS=["example.org"]):
+        channel_layers.backends.clear()
         assert [each.id for each in check_deployment(None)] == found
+    channel_layers.backends.clear()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 from django.db import connections, models, router, transaction
 from django.db.models.signals import post_delete, post_save
+from django.dispatch import Signal
 
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import ExactCharField
@@ -19,6 +20,8 @@ ANY = "*"
 """The ref of a change to rows that are not named one by one."""
 
 
+committed = Signal()
+"""Changes were committed in this OS process, in any of its threads."""
 MOST_REFS = 1_000
 """Beyond so many rows of one kind in a transaction, one change stands for them all."""
 
@@ -30,12 +33,15 @@ class ChangeQuerySet(models.QuerySet["Change"]):
         One row says it for the whole transaction, however often it is said.
         """
         self._for_write = True
-        if connections[self.db].in_atomic_block:
+        in_transaction = connections[self.db].in_atomic_block
+        if in_transaction:
             said = _said(self.db)
             if said.covers(kind, ref):
                 return
             ref = said.add(kind, ref)
         self.create(kind=kind, ref=ref, created_ms=NowMilliseconds())
+        if not in_transaction:
+            committed.send_robust(sender=Change)
 
 
 class _Said:
@@ -50,7 +56,8 @@ class _Said:
         self._refs: dict[str, set[str]] = defaultdict(set)
 
     def __call__(self) -> None:
-        """Do nothing: to stand there until the transaction ends is enough."""
+        """The transaction is committed, with what it recorded."""
+        committed.send_robust(sender=Change)
 
     def covers(self, kind: str, ref: str) -> bool:
         """Whether a row says it already."""

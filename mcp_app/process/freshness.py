@@ -55,6 +55,10 @@ class Gate:
             max(moment, self._stale_since), self._failed > arrived - RETRY
         )
 
+    def age(self) -> float:
+        """Return how many seconds ago the last good check started."""
+        return time.monotonic() - self._started
+
     def refresh(self) -> None:
         """Start a check that nobody waits for, unless one runs or has just failed."""
         now = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import random
@@ -38,6 +39,7 @@ from mcp_app.streams.questions import OpenQuestions
 from mcp_app.streams.sessions import OpenSession, SessionStore
 from mcp_app.streams.steps import StoredSteps
 from mcp_app.wakeup import changes
+from mcp_app.wakeup.doorbell import Doorbell
 from mcp_app.wakeup.workers import FRESHNESS, WorkerRow, here
 
 logger = logging.getLogger("mcp_app.process")
@@ -69,7 +71,9 @@ class Process:
         self._row = WorkerRow()
         self._announcements = Announcements(self.listeners, self._looked, self._row)
         self.gate = Gate(self._check)
-        here.serves(self._row, self.gate.stale)
+        self._doorbell = Doorbell(mcp_settings.doorbell, self._heard)
+        self._answering: asyncio.TimerHandle | None = None
+        here.serves(self._row, self.gate.stale, self._committed)
         self._heartbeat = Heartbeat(self.loop, self._row, self.gate, self.spawn)
         self.adapters = self._adapters()
         self._watching: asyncio.TimerHandle | None = None
@@ -116,6 +120,7 @@ class Process:
     async def _check(self) -> None:
         """Bring the caches up to date, with one statement where nothing changed."""
         await self._heartbeat.begun()
+        self._doorbell.listen()
         news = await reader.run(self._announcements.read)
         if news.definitions_changed:
             self._catalogs = await reader.run(load_catalogs, self.registry)
@@ -125,6 +130,31 @@ class Process:
         if closed or news.everything:
             await self.sessions.reload(None if news.everything else closed)
         self._announcements.seen(news)
+
+    def _committed(self) -> None:
+        """A thread of this OS process has committed a change: wake everybody."""
+        # A loop that is closed has nobody to tell.
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self._rung)
+
+    def _rung(self) -> None:
+        self._doorbell.ring()
+        self._heard()
+
+    def _heard(self) -> None:
+        """Something was committed somewhere: look, if anybody is to be told.
+
+        However often it rings, a check starts when the last one is T/2 old.
+        """
+        if self._answering is None and (self.listeners or self.running):
+            delay = self.gate.age()
+            self._answering = self.loop.call_later(
+                max(0.0, FRESHNESS / 2 - delay), self._answer_ring
+            )
+
+    def _answer_ring(self) -> None:
+        self._answering = None
+        self.spawn(self._looked())
 
     async def settled(self) -> None:
         """Return when what was committed just now is true in every process."""
@@ -221,6 +251,7 @@ class Process:
         """Let go of threads and connections."""
         self._janitor.stop()
         self._heartbeat.stop()
+        self._doorbell.close()
         here.forget()
         self.threads.close()
         reader.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import Protocol
 
@@ -42,6 +42,20 @@ class Listener(Protocol):
         """End the stream, in the way of its kind."""
 
 
+EVERY_RESOURCE = "*"
+
+
+def _wanted(listener: Listener, what: str) -> list[str]:
+    if what == EVERY_RESOURCE:
+        return _resources(listener)
+    wanted = listener.watched(what)
+    return [] if wanted is None else [wanted]
+
+
+def _resources(listener: Listener) -> list[str]:
+    return [each for each in listener.watching() if each not in LISTS]
+
+
 class Listeners:
     """The open streams of the process."""
 
@@ -61,11 +75,20 @@ class Listeners:
         self._open.discard(listener)
 
     def announce(self, what: str, server: str | None = None) -> None:
-        """Tell each stream of a server, or of all, that something changed."""
+        """Tell each stream of a server, or of all, that something changed.
+
+        `what` is the name of a list, the digest of a URI, or `*` for every resource.
+        """
         for listener in self:
             if server is None or listener.server == server:
-                wanted = listener.watched(what)
-                if wanted is not None:
+                for wanted in _wanted(listener, what):
+                    listener.tell(wanted)
+
+    def announce_resources(self, changed: Callable[[str], bool]) -> None:
+        """Tell each stream of the resources that it watches, where these changed."""
+        for listener in self:
+            for wanted in _resources(listener):
+                if changed(wanted):
                     listener.tell(wanted)
 
     def announce_everything(self) -> None:

@@ -16,6 +16,7 @@ from uuid import uuid4
 from django.db import transaction
 
 from mcp_app.models import Worker
+from mcp_app.models.changes import committed
 from mcp_app.models.clock import NowMilliseconds
 
 FRESHNESS = 0.25
@@ -60,14 +61,26 @@ class Here:
     def __init__(self) -> None:
         self._row: WorkerRow | None = None
         self._stale: Callable[[], None] | None = None
+        self._changed: Callable[[], None] | None = None
 
-    def serves(self, row: WorkerRow, stale: Callable[[], None]) -> None:
-        """A process serves here; `stale` tells it, from any thread, to look again."""
-        self._row, self._stale = row, stale
+    def serves(
+        self, row: WorkerRow, stale: Callable[[], None], changed: Callable[[], None]
+    ) -> None:
+        """A process serves here.
+
+        From any thread, `stale` tells it that nothing is answered from its caches as
+        they are, and `changed` that something was committed.
+        """
+        self._row, self._stale, self._changed = row, stale, changed
 
     def forget(self) -> None:
         """No process serves here any more."""
-        self._row = self._stale = None
+        self._row = self._stale = self._changed = None
+
+    def changed(self, **_: object) -> None:
+        """Changes were committed in this OS process."""
+        if self._changed is not None:
+            self._changed()
 
     def committed(self) -> None:
         """Wait until what was committed just now is true in every process; blocks."""
@@ -81,6 +94,11 @@ class Here:
 
 here = Here()
 os.register_at_fork(after_in_child=here.forget)
+
+
+def connect() -> None:
+    """Let the process that serves here know of what is committed here."""
+    committed.connect(here.changed)
 
 
 def hold_after_commit(using: str) -> None:

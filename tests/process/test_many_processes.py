@@ -19,6 +19,7 @@ import pytest
 from tests.drill.databases import DATABASES
 from tests.drill.running import OWN, ROOT, running
 from tests.process.streaming import Answer, Session, listening, stateless
+from tests.wakeup.redis_servers import RedisServer
 
 PROCESSES: Final = 3
 ROUNDS: Final = {"sqlite": 2, "postgresql": 4, "mysql": 2}
@@ -78,6 +79,11 @@ def cluster(
             "DATABASE_URL": url,
             "MCP_AUTHENTICATION": json.dumps({"name": "tests.auth.callables.by_name"}),
         }
+        if request.param == "postgresql":
+            redis = RedisServer()
+            redis.start()
+            stack.callback(redis.kill)
+            environment["REDIS_URL"] = redis.url
         _prepare(environment)
         servers = [running("uvicorn", environment) for _ in range(PROCESSES)]
         urls = [stack.enter_context(server) for server in servers]

@@ -53,6 +53,24 @@ def test_changes_go_to_those_who_watch() -> None:
     ]
 
 
+def test_so_many_resources_changed_that_none_is_named() -> None:
+    listeners = Listeners()
+    both, tools = Stream("default", "tools", uri="test://a"), Stream("other", "tools")
+    for each in (both, tools):
+        listeners.add(each)
+    listeners.announce("*")
+    assert [each.told for each in (both, tools)] == [["test://a"], []]
+
+
+def test_resources_of_a_kind() -> None:
+    listeners = Listeners()
+    streams = [Stream("default", "tools", uri=f"test://{name}") for name in "ab"]
+    for each in streams:
+        listeners.add(each)
+    listeners.announce_resources(lambda uri: uri.endswith("b"))
+    assert [each.told for each in streams] == [[], ["test://b"]]
+
+
 def test_everything_is_all_that_a_stream_watches() -> None:
     listeners = Listeners()
     stream = Stream("default", "tools", uri="test://a")

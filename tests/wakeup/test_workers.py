@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from django.db import transaction
 
-from mcp_app.models import Worker
+from mcp_app.models import Change, Worker
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.workers import LIVE_MS
 from mcp_app.wakeup import workers
@@ -69,12 +69,29 @@ def test_a_caller_without_a_row_waits_for_any(
 
 def test_a_process_does_not_wait_for_itself(slept: list[float], row: WorkerRow) -> None:
     told: list[bool] = []
-    here.serves(row, lambda: told.append(True))
+    here.serves(row, lambda: told.append(True), lambda: None)
     here.committed()
     assert (slept, told) == ([], [True])
     other()
     here.committed()
     assert (slept, told) == ([FRESHNESS], [True, True])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_process_knows_of_each_commit(row: WorkerRow) -> None:
+    told: list[bool] = []
+    here.serves(row, lambda: None, lambda: told.append(True))
+    with transaction.atomic():
+        for ref in "abc":
+            Change.objects.record("tool", ref)
+        assert told == []
+    assert told == [True]
+    Change.objects.record("tool", "d")
+    assert told == [True, True]
+    with transaction.atomic():
+        Change.objects.record("tool", "e")
+        transaction.set_rollback(True)
+    assert told == [True, True]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,0 +1,106 @@
+"""The doorbell: a channel layer that wakes other processes after a commit.
+
+It carries no content and may lose a ring: the check finds every change, a moment later.
+A layer inside the process reaches nobody else, and is not used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from channels.layers import InMemoryChannelLayer, get_channel_layer
+
+logger = logging.getLogger("mcp_app.wakeup")
+
+GROUP = "mcp_app.changes"
+RING = {"type": "mcp_app.ring", "version": 1}
+RENEW = 60.0
+"""Seconds after which a process joins the group again: `channels_redis.core` keeps the
+members in Redis, which may forget them."""
+RETRY = 5.0
+PATIENCE = 2.0
+"""Seconds that a ring may take."""
+
+
+class Doorbell:
+    """Rings at the other processes, and hears them; used on the loop only."""
+
+    def __init__(self, alias: str, heard: Callable[[], None]) -> None:
+        self._layer = shared_layer(alias)
+        self._heard = heard
+        self._hearing: asyncio.Task[None] | None = None
+        self._ringing: asyncio.Task[None] | None = None
+        self._broken = False
+
+    def listen(self) -> None:
+        """Hear the others from now on."""
+        if self._layer is not None and self._hearing is None:
+            self._hearing = asyncio.create_task(self._hear_always())
+
+    def ring(self) -> None:
+        """Wake the others; a ring that is on its way already is enough."""
+        if self._layer is not None and self._ringing is None:
+            self._ringing = asyncio.create_task(self._ring())
+
+    def close(self) -> None:
+        """Neither ring nor hear any more."""
+        for task in (self._hearing, self._ringing):
+            if task is not None:
+                task.cancel()
+        self._layer = None
+
+    async def _ring(self) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._layer.group_send(GROUP, RING)
+        except Exception as error:
+            # Layers raise what their servers' clients raise.
+            self._told(error)
+        else:
+            self._broken = False
+        finally:
+            self._ringing = None
+
+    async def _hear_always(self) -> None:
+        while True:
+            try:
+                await self._hear()
+            except Exception as error:
+                self._told(error)
+                await asyncio.sleep(RETRY * random.uniform(0.5, 1.5))  # noqa: S311
+
+    async def _hear(self) -> None:
+        layer = self._layer
+        channel = await layer.new_channel("mcp_app")
+        try:
+            while True:
+                await layer.group_add(GROUP, channel)
+                # What was committed before it was a member made no sound.
+                self._heard()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(RENEW):
+                        while True:
+                            await layer.receive(channel)
+                            self._heard()
+        finally:
+            with suppress(Exception):
+                await layer.group_discard(GROUP, channel)
+
+    def _told(self, error: Exception) -> None:
+        """Log the first failure of several."""
+        if not self._broken:
+            self._broken = True
+            logger.warning(
+                "The doorbell is away; changes are told a moment later: %r", error
+            )
+
+
+def shared_layer(alias: str) -> Any:
+    """Return the channel layer that reaches other processes, None for none."""
+    layer = get_channel_layer(alias)
+    return None if isinstance(layer, InMemoryChannelLayer) else layer
