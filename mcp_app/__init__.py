@@ -1,7 +1,7 @@
 """An MCP endpoint for any Django site: what a site's `mcp.py` imports.
 
-Works before the app registry is ready.  `changed`, `notify` and their async twins
-insert rows, and so come when they are asked for.
+Works before the app registry is ready.  What inserts rows comes when it is asked for:
+`changed`, `notify` and their async twins, `changed_model`, `WatchedQuerySet`.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ from mcp_app.protocol.content import (
 )
 
 if TYPE_CHECKING:
+    from mcp_app.wakeup.bulk import WatchedQuerySet, changed_model
     from mcp_app.wakeup.changes import achanged, anotify, changed, notify
 
 __version__ = VERSION
@@ -94,20 +95,25 @@ __all__ = [
     "ToolOutput",
     "ToolResult",
     "ToolUse",
+    "WatchedQuerySet",
     "__version__",
     "achanged",
     "anotify",
     "changed",
+    "changed_model",
     "mcp",
     "notify",
 ]
 
-_CHANGES = frozenset({"achanged", "anotify", "changed", "notify"})
+_CHANGES = {
+    **dict.fromkeys(("achanged", "anotify", "changed", "notify"), "changes"),
+    **dict.fromkeys(("WatchedQuerySet", "changed_model"), "bulk"),
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _CHANGES:
-        return getattr(import_module("mcp_app.wakeup.changes"), name)
+        return getattr(import_module(f"mcp_app.wakeup.{_CHANGES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

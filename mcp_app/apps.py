@@ -21,6 +21,8 @@ class McpConfig(AppConfig):
         # They need the models, which are there now.
         from mcp_app import checks  # noqa: F401, PLC0415 - registers them
         from mcp_app.auth import rights  # noqa: PLC0415
+        from mcp_app.catalog import bindings  # noqa: PLC0415
+        from mcp_app.catalog.registry import mcp  # noqa: PLC0415
         from mcp_app.wakeup import folding, workers  # noqa: PLC0415
 
         rights.connect()
@@ -33,3 +35,4 @@ class McpConfig(AppConfig):
             # A check tells; wrong settings of ours close the endpoint, never the site.
             return
         autodiscover_modules(name)
+        bindings.connect(mcp.bindings.values())

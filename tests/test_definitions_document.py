@@ -12,16 +12,27 @@ import pytest
 import mcp_app
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.context import SyncContext
+from tests.drill.models import Ledger
 from tests.drill.running import ROOT
 
 DOCUMENT = (ROOT / "docs/definitions.md").read_text("utf-8")
+
+
+class Order(Ledger):
+    """A model that has what the example needs."""
+
+    number = property(lambda self: self.key)
+
+    class Meta:
+        proxy = True
+        app_label = "drill"
 
 
 @pytest.fixture
 def declared(monkeypatch: pytest.MonkeyPatch) -> Registry:
     """What the example declares, in a site that has the app `shop`."""
     models = ModuleType("shop.models")
-    models.__dict__["Order"] = object
+    models.__dict__["Order"] = Order
     monkeypatch.setitem(sys.modules, "shop", ModuleType("shop"))
     monkeypatch.setitem(sys.modules, "shop.models", models)
     registry = Registry()
@@ -39,6 +50,7 @@ def test_the_example(declared: Registry) -> None:
     properties: Any = tool.input_schema["properties"]
     assert properties.keys() == {"customer", "state"}
     assert tool.permission == "shop.view_order"
+    assert declared.bindings["shop://orders/{number}"].model is Order
     assert list(declared.templates) == ["shop://orders/{number}"]
     (argument,) = declared.prompts["complaint"].definition.arguments
     assert argument.name == "product"

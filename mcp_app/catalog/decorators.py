@@ -74,7 +74,13 @@ class ToolOptions(DefinitionOptions, total=False):
 
 
 class ResourceOptions(DefinitionOptions, total=False):
-    """`size` is in bytes; `ttl_ms` and `public` are hints for caches."""
+    """`size` is in bytes; `ttl_ms` and `public` are hints for caches.
+
+    `model` is the one whose instances the resource shows: clients that watch it are
+    told of each save and deletion.
+    """
+
+    model: type[Any] | None
 
     mime_type: str
     size: int | None
@@ -86,6 +92,9 @@ class ResourceOptions(DefinitionOptions, total=False):
 _RUN = frozenset(RunOptions.__annotations__)
 _HINTS = frozenset(ToolHints.__dataclass_fields__)
 _SCHEMAS = frozenset({"input_schema", "output_schema"})
+
+
+_MODEL = frozenset({"model"})
 
 
 def declared_tool(function: RegisteredFunction, options: ToolOptions) -> DeclaredTool:
@@ -119,7 +128,9 @@ def declared_resource(
 ) -> DeclaredResource:
     """Make the resource of a function that needs no arguments."""
     check_options(function.qualified_name, ResourceOptions, options)
-    definition = ResourceDefinition(uri=uri, **_members(function, dict(options)))
+    definition = ResourceDefinition(
+        uri=uri, **_members(function, dict(options), _MODEL)
+    )
     _check_variables(function, uri, ())
     return _declared(definition, function, rules.uri_problem(uri))
 
@@ -140,7 +151,7 @@ def declared_template(
             "have no common size."
         )
     definition = ResourceTemplateDefinition(
-        uri_template=uri_template, **_members(function, told)
+        uri_template=uri_template, **_members(function, told, _MODEL)
     )
     _check_variables(function, uri_template, template.variables)
     example = template.expand(dict.fromkeys(template.variables, "0"))

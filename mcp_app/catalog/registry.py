@@ -6,7 +6,7 @@ User code imports `mcp`, the registry that is served, from `mcp_app`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from mcp_app.catalog.callables import MISSING
 from mcp_app.catalog.decorators import (
@@ -29,6 +29,9 @@ from mcp_app.catalog.registered import (
     RegisteredFunction,
 )
 
+if TYPE_CHECKING:
+    from mcp_app.catalog.bindings import Binding
+
 __all__ = ["RegisteredFunction", "RegistrationError", "Registry", "mcp"]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
@@ -50,6 +53,7 @@ class Registry:
         self.prompts: dict[str, DeclaredPrompt] = {}
         self.functions: dict[str, RegisteredFunction] = {}
         self.completers: dict[tuple[str, str], RegisteredFunction] = {}
+        self.bindings: dict[str, Binding] = {}
 
     def clear(self) -> None:
         """Forget everything."""
@@ -103,12 +107,15 @@ class Registry:
 
         def declare(function: Decorated) -> Decorated:
             registered = _registered(function, options)
+            binding = _binding(registered, uri, options.get("model"))
             if "{" in uri:
                 template = declared_template(registered, uri, options)
                 _add(self.templates, uri, template, "resource template")
             else:
                 resource = declared_resource(registered, uri, options)
                 _add(self.resources, uri, resource, "resource")
+            if binding is not None:
+                self.bindings[uri] = binding
             return function
 
         return declare
@@ -177,6 +184,16 @@ def _registered(
         database=options.get("database", False),
         returns=returns,
     )
+
+
+def _binding(function: RegisteredFunction, uri: str, model: Any) -> Binding | None:
+    """Return what binds a resource to a model; None where nothing is bound."""
+    if model is None:
+        return None
+    # Models can be imported only where the app registry is ready.
+    from mcp_app.catalog.bindings import bound  # noqa: PLC0415
+
+    return bound(function.qualified_name, uri, model)
 
 
 def _add(entries: dict[Key, Entry], key: Key, entry: Entry, what: str) -> None:

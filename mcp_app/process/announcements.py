@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from django.db import Error as DatabaseError
 
+from mcp_app.catalog.bindings import Binding
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.listeners import Listeners
@@ -28,10 +30,12 @@ class Announcements:
         listeners: Listeners,
         look: Callable[[], Awaitable[None]],
         row: WorkerRow,
+        bindings: Mapping[str, Binding],
     ) -> None:
         self._listeners = listeners
         self._look = look
         self._row = row
+        self._bindings = bindings
         self._folding = False
         self._reader = NewsReader()
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -43,7 +47,7 @@ class Announcements:
     def seen(self, news: News) -> None:
         """What the news name is loaded here: tell the streams, and tidy up."""
         self._reader.seen(news)
-        if news.everything or news.topics():
+        if news.everything or news.topics() or news.refs(changes.MODEL):
             self.keep(asyncio.ensure_future(self._announced(news)))
         if news.unfolded and not self._folding:
             self._folding = True
@@ -82,6 +86,16 @@ class Announcements:
             self._listeners.announce_everything()
         for what, server in news.topics():
             self._listeners.announce(what, server)
+        models = news.refs(changes.MODEL)
+        if models:
+            self._listeners.announce_resources(partial(self._shows, models))
+
+    def _shows(self, models: frozenset[str], uri: str) -> bool:
+        """Whether a URI may show an instance of one of these models."""
+        return any(
+            each.model._meta.label_lower in models and each.shows(uri)
+            for each in self._bindings.values()
+        )
 
     def tell(self, what: str, server: str) -> None:
         """Write a change that a call made, and look at once."""

@@ -69,7 +69,9 @@ class Process:
         self.uploads = Uploads(self.loop)
         self._catalogs: Mapping[str, Catalog] = {}
         self._row = WorkerRow()
-        self._announcements = Announcements(self.listeners, self._looked, self._row)
+        self._announcements = Announcements(
+            self.listeners, self._looked, self._row, registry.bindings
+        )
         self.gate = Gate(self._check)
         self._doorbell = Doorbell(mcp_settings.doorbell, self._heard)
         self._answering: asyncio.TimerHandle | None = None

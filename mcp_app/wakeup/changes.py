@@ -17,6 +17,8 @@ from mcp_app.models import sessions as session_rows
 RESOURCE = "uri"
 LIST = "list"
 SESSION = session_rows.SESSION
+MODEL = "model"
+"""Any instance of a model of the site; the ref is the model's label."""
 RIGHTS = "rights"
 """What a user may; the ref is the user's primary key."""
 LISTS = ("tools", "prompts", "resources")

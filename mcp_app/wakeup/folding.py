@@ -26,7 +26,13 @@ MOST_IDS = 100
 KEPT_MS = 600_000
 """So long a topic is kept that is named by neither a definition nor a server."""
 
-_SHORT_LIVED = (changes.RESOURCE, changes.LIST, changes.SESSION, changes.RIGHTS)
+_SHORT_LIVED = (
+    changes.RESOURCE,
+    changes.LIST,
+    changes.MODEL,
+    changes.SESSION,
+    changes.RIGHTS,
+)
 _REFS_AT_ONCE = 500
 
 _Name: TypeAlias = tuple[str, str]

@@ -26,7 +26,7 @@ LISTS_OF_ROWS = {
     "prompt": ("prompts",),
     "server": changes.LISTS,
 }
-_TOLD = frozenset({changes.RESOURCE, changes.LIST})
+_TOLD = frozenset({changes.RESOURCE, changes.LIST, changes.MODEL})
 _NO_DEFINITION = _TOLD | {changes.SESSION, changes.RIGHTS}
 
 # One statement sees one state of the database: a fold is in it, or is not.

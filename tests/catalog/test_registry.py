@@ -12,6 +12,7 @@ from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.results import ToolOutput
 from mcp_app.protocol.content import Text
+from tests.drill.models import Ledger
 
 MODULE = """
 from __future__ import annotations
@@ -204,6 +205,7 @@ def test_a_module_may_be_loaded_again(module: ModuleType) -> None:
 
 def test_clear(module: ModuleType) -> None:
     registry = module.mcp
+    registry.resource("ledger://all", model=Ledger)(lambda: [])
     assert all(vars(registry).values())
     registry.clear()
     assert not any(vars(registry).values())

@@ -10,10 +10,12 @@ from typing import Final
 import pytest
 from django.db import DatabaseError
 
+from mcp_app.catalog.bindings import Binding
 from mcp_app.models import Change
 from mcp_app.pools.database import writer
 from mcp_app.process import announcements as module
 from mcp_app.process.announcements import Announcements
+from mcp_app.protocol.uri_templates import UriTemplate
 from mcp_app.streams.listeners import Listeners, digest_of
 from mcp_app.wakeup.news import News
 from mcp_app.wakeup.workers import WorkerRow
@@ -41,7 +43,7 @@ async def looks() -> Looks:
 
 @pytest.fixture
 async def announcements(looks: Looks) -> AsyncIterator[Announcements]:
-    yield Announcements(Listeners(), looks.look, WorkerRow())
+    yield Announcements(Listeners(), looks.look, WorkerRow(), {})
     await writer.run(Change.objects.filter(ref="tools:default").delete)
 
 
@@ -116,7 +118,7 @@ async def test_streams_are_told_when_all_processes_know(
     told: list[str],
 ) -> None:
     monkeypatch.setattr(module, "FRESHNESS", 0.2)
-    announcements = Announcements(Listeners(), looks.look, Others(live))
+    announcements = Announcements(Listeners(), looks.look, Others(live), {})
     loop = asyncio.get_running_loop()
     began = loop.time()
     announcements.seen(news)
@@ -126,6 +128,28 @@ async def test_streams_are_told_when_all_processes_know(
         await asyncio.gather(*announcements._tasks)
     assert listening.told == told
     assert (loop.time() - began < 0.2) is at_once
+
+
+async def test_streams_that_watch_an_instance_of_a_model_are_told(
+    looks: Looks,
+) -> None:
+    class Order:
+        """As much of a model as is looked at."""
+
+        class _meta:  # noqa: N801
+            label_lower = "shop.order"
+
+    template = UriTemplate.parse("shop://orders/{number}")
+    binding = Binding("shop://orders/{number}", Order, template)  # type: ignore[arg-type]
+    announcements = Announcements(
+        Listeners(), looks.look, Others(live=False), {binding.uri: binding}
+    )
+    listening = stream(announcements)
+    for model in ("shop.customer", "shop.order"):
+        announcements.seen(News(rows=(("model", model),)))
+        async with asyncio.timeout(5):
+            await asyncio.gather(*announcements._tasks)
+    assert listening.told == [URI]
 
 
 async def test_what_changes_no_list_is_told_to_nobody(

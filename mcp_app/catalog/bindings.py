@@ -1,0 +1,92 @@
+"""Resources that show instances of a model: their clients hear of each save.
+
+Whether somebody watches is never asked where the site saves: a subscription that
+commits between the question and the site's commit would never be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from typing import Any
+
+from django.db.models import Model
+from django.db.models.signals import post_delete, post_save
+
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.protocol.uri_templates import UriTemplate
+from mcp_app.wakeup.changes import RESOURCE, record
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A resource, or the resources of a template, and the model that they show."""
+
+    uri: str
+    model: type[Model]
+    template: UriTemplate | None
+
+    def uri_of(self, instance: Model) -> str:
+        """Return the URI that shows an instance; the template names its attributes."""
+        if self.template is None:
+            return self.uri
+        names = self.template.variables
+        return self.template.expand(
+            {name: str(getattr(instance, name)) for name in names}
+        )
+
+    def shows(self, uri: str) -> bool:
+        """Whether a URI may show an instance of the model."""
+        if self.template is None:
+            return uri == self.uri
+        return self.template.match(uri) is not None
+
+
+def bound(owner: str, uri: str, model: object) -> Binding | None:
+    """Bind a resource, or a template, to a model.
+
+    Raises `RegistrationError` where instances cannot say which URI shows them; returns
+    None for what is no template, which the declaration tells.
+    """
+    if not (isinstance(model, type) and issubclass(model, Model)):
+        raise RegistrationError(
+            f"{owner}: the option model is {model!r}: write a model of Django, such as"
+            " Order."
+        )
+    try:
+        template = UriTemplate.parse(uri) if "{" in uri else None
+    except ValueError:
+        return None
+    missing = missing_attributes(model, template.variables if template else ())
+    if missing:
+        raise RegistrationError(
+            f"{owner}: the model {model._meta.label} has no {missing[0]!r}, which"
+            f" {uri} needs."
+        )
+    return Binding(uri, model, template)
+
+
+def missing_attributes(model: type[Model], names: Iterable[str]) -> list[str]:
+    """Return the names that instances of a model do not have."""
+    fields = {field.name for field in model._meta.get_fields()}
+    return [name for name in names if name not in fields and not hasattr(model, name)]
+
+
+def connect(bindings: Iterable[Binding]) -> None:
+    """Record a change of the resource whenever an instance is saved or deleted."""
+    for binding in bindings:
+        tell: Any = partial(_tell, binding)
+        for signal in (post_save, post_delete):
+            signal.connect(
+                tell,
+                sender=binding.model,
+                weak=False,
+                dispatch_uid=f"mcp_app {binding.uri}",
+            )
+
+
+def _tell(binding: Binding, instance: Model, using: str, **_: object) -> None:
+    uri = binding.uri_of(instance)
+    record(using, RESOURCE, sha256(uri.encode()).hexdigest())
