@@ -40,7 +40,8 @@ BODY = (
 
 def main() -> None:
     """Prepare a database of its own, measure, print."""
-    with tempfile.TemporaryDirectory() as folder:
+    # The process's own threads may still write when the folder goes.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.environ["DATABASE_URL"] = f"sqlite:///{Path(folder, 'layers.sqlite3')}"
         os.environ["DJANGO_SETTINGS_MODULE"] = "tests.drill.settings"
         import django  # noqa: PLC0415 - its settings are chosen just now
@@ -86,6 +87,7 @@ async def _measure() -> None:
     _show("dispatch, the call, its answer", _driven(lambda: dispatch.answer(exchange)))
     best = min([await _timed(site, scope, receive, send) for _ in range(ROUNDS)])
     _print(best, "all of it")
+    process().close()
 
 
 async def _timed(site: Any, *arguments: Any) -> float:

@@ -26,6 +26,7 @@ from mcp_app.process import freshness, runtime
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.wakeup import news
+from mcp_app.wakeup.folding import fold
 from mcp_app.wakeup.workers import FRESHNESS
 from tests.asgi_client import Client, Visit
 from tests.drill.running import OWN, ROOT
@@ -230,9 +231,11 @@ def away() -> Iterator[None]:
 
 def _moved(file: Path) -> Iterator[None]:
     """Let the file's name lead nowhere, without a moment at which one could be made."""
-    hidden, nowhere = file.with_suffix(".hidden"), file.with_suffix(".nowhere")
+    # Other workers of the tests have files of nearly the same name.
+    hidden = file.with_name(f"{file.name}.hidden")
+    nowhere = file.with_name(f"{file.name}.nowhere")
     hidden.hardlink_to(file)
-    nowhere.symlink_to(file.with_suffix(".missing") / "database")
+    nowhere.symlink_to(file.with_name(f"{file.name}.missing") / "database")
     nowhere.replace(file)
     try:
         yield
@@ -399,8 +402,9 @@ async def test_more_changes_than_can_be_read_change_everything(
     assert {await told(listen), await told(listen)} == {TOOLS, UPDATED}
     found = [await told(standing) for _ in range(4)]
     assert found.count(UPDATED) == 1
+    # Until somebody has folded them, there are too many at each look.
+    await writer.run(fold)
     for each in (listen, standing):
-        await each.quiet()
         await each.leave()
 
 
