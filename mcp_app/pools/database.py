@@ -11,8 +11,9 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import ParamSpec, TypeVar
 
 from django.db import (
@@ -97,14 +98,33 @@ class DatabaseThreads:
             self._queue = SimpleQueue()
             self._started = 0
 
+    def replace(self) -> None:
+        """Leave the threads alone with what they do, and go on with others.
+
+        What waits behind a statement that hangs is done by the others; whoever waits
+        for that statement waits on.
+        """
+        with self._lock:
+            old, begun = self._queue, self._started
+            self._queue, self._started = SimpleQueue(), 0
+            with suppress(Empty):
+                while True:
+                    self._add(old.get_nowait())
+            for _ in range(begun):
+                old.put(None)
+
     def _put(self, work: Work) -> None:
         with self._lock:
-            if self._started < self._size:
-                self._started += 1
-                threading.Thread(
-                    target=_serve, args=(self._queue,), name=self._name, daemon=True
-                ).start()
-            self._queue.put(work)
+            self._add(work)
+
+    def _add(self, work: Work | None) -> None:
+        """Start a thread if there may be one more, and queue the work; locked."""
+        if self._started < self._size:
+            self._started += 1
+            threading.Thread(
+                target=_serve, args=(self._queue,), name=self._name, daemon=True
+            ).start()
+        self._queue.put(work)
 
 
 def _serve(queue: SimpleQueue[Work | None]) -> None:

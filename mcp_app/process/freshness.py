@@ -28,10 +28,18 @@ NEVER = float("-inf")
 
 
 class Gate:
-    """Runs one check at a time; `check` brings the caches up to date."""
+    """Runs one check at a time; `check` brings the caches up to date.
 
-    def __init__(self, check: Callable[[], Awaitable[None]]) -> None:
+    `give_up` is called where a check hangs, so that the next one need not wait for it.
+    """
+
+    def __init__(
+        self,
+        check: Callable[[], Awaitable[None]],
+        give_up: Callable[[], None] = lambda: None,
+    ) -> None:
         self._check = check
+        self._give_up = give_up
         self._started = NEVER
         self._quiet_until = NEVER
         self._fresh_until = NEVER
@@ -114,6 +122,8 @@ class Gate:
             async with asyncio.timeout(TIMEOUT):
                 await self._check()
         except (DatabaseError, TimeoutError, Unavailable) as error:
+            if isinstance(error, TimeoutError):
+                self._give_up()
             reason = error.__cause__ or error
             logger.warning("A check of the database failed: %r", reason)
             self._failed = time.monotonic()

@@ -72,7 +72,7 @@ class Process:
         self._announcements = Announcements(
             self.listeners, self._looked, self._row, registry.bindings
         )
-        self.gate = Gate(self._check)
+        self.gate = Gate(self._check, reader.replace)
         self._doorbell = Doorbell(mcp_settings.doorbell, self._heard)
         self._answering: asyncio.TimerHandle | None = None
         here.serves(self._row, self.gate.stale, self._committed)
@@ -245,6 +245,7 @@ class Process:
         deadline = self.loop.time() + LAST_WORDS
         while (self.running or self.listeners) and self.loop.time() < deadline:
             await asyncio.sleep(0.02)
+        self._doorbell.close()
         # A call is over before its answer is sent, and some servers cut what is left.
         await asyncio.sleep(LAST_BYTES)
         await self._heartbeat.end()
@@ -254,7 +255,7 @@ class Process:
         self._janitor.stop()
         self._heartbeat.stop()
         self._doorbell.close()
-        here.forget()
+        here.forget(self._row)
         self.threads.close()
         reader.close()
         writer.close()

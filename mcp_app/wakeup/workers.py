@@ -73,9 +73,10 @@ class Here:
         """
         self._row, self._stale, self._changed = row, stale, changed
 
-    def forget(self) -> None:
-        """No process serves here any more."""
-        self._row = self._stale = self._changed = None
+    def forget(self, row: WorkerRow | None = None) -> None:
+        """No process serves here any more: none at all, or not the one of this row."""
+        if row is None or row is self._row:
+            self._row = self._stale = self._changed = None
 
     def changed(self, **_: object) -> None:
         """Changes were committed in this OS process."""

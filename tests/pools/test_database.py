@@ -141,6 +141,31 @@ async def test_closed_threads_end_and_others_take_their_place(
     assert await threads.run(threading.current_thread) is not first
 
 
+async def test_what_waits_behind_a_statement_that_hangs_is_done_by_others(
+    threads: DatabaseThreads,
+) -> None:
+    began, released = threading.Event(), threading.Event()
+
+    def hangs() -> str:
+        began.set()
+        released.wait(PATIENCE_S)
+        return "late"
+
+    hanging = asyncio.ensure_future(threads.run(hangs))
+    await asyncio.to_thread(began.wait, PATIENCE_S)
+    waiting = asyncio.ensure_future(threads.run(threading.current_thread))
+    await asyncio.sleep(0)
+    threads.replace()
+    other = await asyncio.wait_for(waiting, PATIENCE_S)
+    assert await threads.run(threading.current_thread) is other
+    released.set()
+    assert await hanging == "late"
+    # The thread that was left alone has ended.
+    async with asyncio.timeout(PATIENCE_S):
+        while [each.name for each in threading.enumerate()].count(other.name) > 1:
+            await asyncio.sleep(0.001)
+
+
 def test_a_loop_that_closed_meanwhile_does_not_hurt(threads: DatabaseThreads) -> None:
     go = threading.Event()
 

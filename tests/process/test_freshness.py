@@ -271,6 +271,23 @@ async def test_a_check_that_hangs_is_given_up(
         await gate.wait(now())
 
 
+async def test_what_hangs_is_left_alone(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freshness, "TIMEOUT", 0.02)
+    given_up: list[bool] = []
+    gate = Gate(database.check, lambda: given_up.append(True))
+    database.answers.clear()
+    with pytest.raises(Unavailable):
+        await gate.wait(now())
+    assert given_up == [True]
+    database.error = OperationalError("gone")
+    database.answers.set()
+    with pytest.raises(Unavailable):
+        await gate.wait(now() + 1)
+    assert given_up == [True]
+
+
 async def test_a_client_that_leaves_does_not_end_the_check_of_others(
     gate: Gate, database: Database
 ) -> None:

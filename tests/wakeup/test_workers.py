@@ -94,6 +94,18 @@ def test_the_process_knows_of_each_commit(row: WorkerRow) -> None:
     assert told == [True, True]
 
 
+def test_a_process_that_ends_leaves_the_next_one_alone(
+    slept: list[float], row: WorkerRow
+) -> None:
+    here.serves(row, lambda: None, lambda: None)
+    here.forget(WorkerRow())
+    here.committed()
+    assert slept == []
+    here.forget(row)
+    here.committed()
+    assert slept == [FRESHNESS]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_commit_waits_once(slept: list[float]) -> None:
     other()
