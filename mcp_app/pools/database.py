@@ -33,6 +33,8 @@ Work = Callable[[], None]
 OUTAGES = (OperationalError, InterfaceError)
 """What Django raises where a database cannot be reached, or cannot answer."""
 RETRY_SECONDS = 5
+IDLE_SECONDS = 10.0
+"""A connection that is kept is closed when nothing was read for so long."""
 QUEUE_SECONDS = 10.0
 """Work that could not begin for so long is refused.
 
@@ -49,12 +51,16 @@ def unavailable() -> Unavailable:
 class DatabaseThreads:
     """Threads with connections of their own, asked from any loop.
 
-    They are daemons: a database that hangs does not keep a process that ends.
+    They are daemons: a database that hangs does not keep a process that ends.  Where
+    they only read, a connection is kept while there is work, whatever the site's
+    CONN_MAX_AGE: to connect costs many times what a check does.
     """
 
-    def __init__(self, name: str, size: int = 1) -> None:
+    def __init__(self, name: str, size: int = 1, *, reads: bool = False) -> None:
         self._name = name
         self._size = size
+        self._idle = IDLE_SECONDS if reads else None
+        self._around = _with_kept_connections if reads else _with_connections
         self._begin()
         # A fork has none of its parent's threads.
         os.register_at_fork(after_in_child=self._begin)
@@ -82,7 +88,7 @@ class DatabaseThreads:
                 settle,
                 loop.call_soon_threadsafe,
                 future,
-                partial(_with_connections, call, time.monotonic()),
+                partial(_in_time, partial(self._around, call), time.monotonic()),
             )
         )
         try:
@@ -122,20 +128,36 @@ class DatabaseThreads:
         if self._started < self._size:
             self._started += 1
             threading.Thread(
-                target=_serve, args=(self._queue,), name=self._name, daemon=True
+                target=_serve,
+                args=(self._queue, self._idle),
+                name=self._name,
+                daemon=True,
             ).start()
         self._queue.put(work)
 
 
-def _serve(queue: SimpleQueue[Work | None]) -> None:
-    while (work := queue.get()) is not None:
+def _serve(queue: SimpleQueue[Work | None], idle: float | None) -> None:
+    while (work := _next(queue, idle)) is not None:
         work()
     connections.close_all()
 
 
-def _with_connections(function: Callable[[], Returned], queued: float) -> Returned:
+def _next(queue: SimpleQueue[Work | None], idle: float | None) -> Work | None:
+    """Wait for work; close the connections where there is none for a while."""
+    try:
+        return queue.get(timeout=idle)
+    except Empty:
+        connections.close_all()
+        return queue.get()
+
+
+def _in_time(function: Callable[[], Returned], queued: float) -> Returned:
     if time.monotonic() - queued > QUEUE_SECONDS:
         raise unavailable()
+    return function()
+
+
+def _with_connections(function: Callable[[], Returned]) -> Returned:
     close_old_connections()
     try:
         return function()
@@ -143,7 +165,22 @@ def _with_connections(function: Callable[[], Returned], queued: float) -> Return
         close_old_connections()
 
 
-reader = DatabaseThreads("mcp-reader")
+def _with_kept_connections(function: Callable[[], Returned]) -> Returned:
+    """Read; once more on a new connection, where the kept one was cut meanwhile."""
+    kept = [each for each in connections.all() if each.connection is not None]
+    try:
+        return function()
+    except OUTAGES:
+        connections.close_all()
+        if not kept:
+            raise
+        return function()
+    except Exception:
+        connections.close_all()
+        raise
+
+
+reader = DatabaseThreads("mcp-reader", reads=True)
 writer = DatabaseThreads("mcp-writer")
 authenticators = DatabaseThreads("mcp-authentication", 4)
 """Authentication never waits for a thread of user code."""

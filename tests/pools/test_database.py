@@ -15,6 +15,7 @@ from typing import Final
 import pytest
 from django.db import InterfaceError, OperationalError, ProgrammingError, connection
 
+from mcp_app.pools import database
 from mcp_app.pools.database import DatabaseThreads, authenticators, reader, writer
 from mcp_app.protocol.errors import Unavailable
 from tests.drill.running import ROOT
@@ -139,6 +140,63 @@ async def test_closed_threads_end_and_others_take_their_place(
     await asyncio.to_thread(first.join, PATIENCE_S)
     assert not first.is_alive()
     assert await threads.run(threading.current_thread) is not first
+
+
+class Reads:
+    """Reads on a connection; the calls that are named find it cut."""
+
+    def __init__(self, *cut: int) -> None:
+        self._cut = cut
+        self.connections: list[object] = []
+
+    def __call__(self) -> int:
+        connection.ensure_connection()
+        self.connections.append(connection.connection)
+        if len(self.connections) in self._cut:
+            raise OperationalError("The connection was cut.")
+        return len(self.connections)
+
+
+@pytest.fixture
+def reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[DatabaseThreads]:
+    monkeypatch.setattr(database, "IDLE_SECONDS", 0.1)
+    made = DatabaseThreads("test-reader", reads=True)
+    yield made
+    made.close()
+
+
+@pytest.mark.usefixtures("served_rows")
+async def test_a_reader_keeps_its_connection_while_there_is_work(
+    reading: DatabaseThreads,
+) -> None:
+    reads = Reads()
+    for _ in range(3):
+        await reading.run(reads)
+    assert len(set(reads.connections)) == 1
+    await asyncio.sleep(0.3)
+    await reading.run(reads)
+    assert len(set(reads.connections)) == 2
+
+
+@pytest.mark.usefixtures("served_rows")
+async def test_a_reader_reads_again_where_its_kept_connection_was_cut(
+    reading: DatabaseThreads,
+) -> None:
+    reads = Reads(2)
+    assert await reading.run(reads) == 1
+    assert await reading.run(reads) == 3
+    assert reads.connections[2] is not reads.connections[1]
+
+
+@pytest.mark.usefixtures("served_rows")
+async def test_a_reader_does_not_try_for_ever(reading: DatabaseThreads) -> None:
+    reads = Reads(1, 3, 4)
+    with pytest.raises(Unavailable):
+        await reading.run(reads)
+    assert await reading.run(reads) == 2
+    with pytest.raises(Unavailable):
+        await reading.run(reads)
+    assert await reading.run(reads) == 5
 
 
 async def test_what_waits_behind_a_statement_that_hangs_is_done_by_others(

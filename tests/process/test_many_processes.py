@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -215,6 +217,53 @@ def test_what_staff_switch_off_is_off_everywhere(cluster: Cluster) -> None:
                 for each in cluster.urls:
                     assert (LISTED in listed(each)) is there
                 listen.until(lambda each, seen=seen: len(each.messages) > seen)  # type: ignore[misc]
+
+
+class Lister(threading.Thread):
+    """Lists the tools of one process again and again."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(daemon=True)
+        self._url = url
+        self._stopped = threading.Event()
+        self.lists: list[tuple[float, bool]] = []
+        """When each began, and whether the tool was there."""
+        self.start()
+
+    def run(self) -> None:
+        while not self._stopped.is_set():
+            began = time.monotonic()
+            self.lists.append((began, LISTED in listed(self._url)))
+
+    def stop(self) -> list[tuple[float, bool]]:
+        """Return the lists after a few more."""
+        enough = len(self.lists) + 5
+        while len(self.lists) < enough:
+            time.sleep(0.001)
+        self._stopped.set()
+        self.join()
+        return self.lists
+
+
+def test_nobody_who_was_told_is_shown_an_old_list(cluster: Cluster) -> None:
+    for here, (there, elsewhere) in cluster.rounds:
+        with closing(Staff(here)) as staff:
+            key = staff.key("mcp_app/tool", LISTED)
+            for action, is_there in (("switch_off", False), ("switch_on", True)):
+                listen = listening(there, toolsListChanged=True)
+                lister = Lister(elsewhere)
+                seen = len(listen.messages)
+                acting = threading.Thread(
+                    target=staff.act, args=("mcp_app/tool", action, key)
+                )
+                acting.start()
+                # Whoever is told by one process lists at another.
+                listen.until(lambda each, seen=seen: len(each.messages) > seen)  # type: ignore[misc]
+                told = time.monotonic()
+                acting.join()
+                later = [found for began, found in lister.stop() if began > told]
+                assert later
+                assert set(later) == {is_there}
 
 
 def test_a_right_that_was_taken_away_is_gone_everywhere(cluster: Cluster) -> None:

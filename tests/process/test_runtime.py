@@ -21,7 +21,7 @@ from django.db import connection, connections, transaction
 
 import mcp_app
 from mcp_app.models import Change, Tool
-from mcp_app.pools.database import writer
+from mcp_app.pools.database import reader, writer
 from mcp_app.process import freshness, runtime
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
@@ -215,7 +215,8 @@ async def test_a_load_that_fails_loses_no_change(connect: Connect, tool: str) ->
 
 @contextmanager
 def away() -> Iterator[None]:
-    """Let the database be away for those who connect anew."""
+    """Let the database be away for those who connect anew, and the reader must."""
+    reader.replace()
     if connection.vendor == "sqlite":
         yield from _moved(Path(connection.settings_dict["NAME"]))
         return
