@@ -18,6 +18,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from mcp_app.wakeup.workers import FRESHNESS
 from tests.drill.databases import DATABASES
 from tests.drill.running import OWN, ROOT, running
 from tests.process.streaming import Answer, Session, listening, stateless
@@ -264,6 +265,8 @@ def test_nobody_who_was_told_is_shown_an_old_list(cluster: Cluster) -> None:
                 later = [found for began, found in lister.stop() if began > told]
                 assert later
                 assert set(later) == {is_there}
+                # What is told now is of the next change.
+                time.sleep(2 * FRESHNESS)
 
 
 def test_a_right_that_was_taken_away_is_gone_everywhere(cluster: Cluster) -> None:
