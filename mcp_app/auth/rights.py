@@ -25,8 +25,9 @@ def connect() -> None:
     from django.contrib.auth.models import Group, Permission  # noqa: PLC0415
 
     user = get_user_model()
-    post_save.connect(_user_saved, sender=user)
-    post_delete.connect(_user_deleted, sender=user)
+    # Without a sender: a proxy of the model, and a subclass, send their own.
+    post_save.connect(_user_saved)
+    post_delete.connect(_user_deleted)
     for name in _PERSONAL:
         relation = getattr(user, name, None)
         if relation is not None:
@@ -38,6 +39,7 @@ def connect() -> None:
 
 
 def _user_saved(
+    sender: type[models.Model],
     instance: models.Model,
     using: str,
     created: bool,
@@ -46,12 +48,17 @@ def _user_saved(
     **_: object,
 ) -> None:
     harmless = update_fields is not None and update_fields <= _NO_RIGHT
+    if not issubclass(sender, get_user_model()):
+        return
     if not created and not raw and not harmless:
         _record(str(instance.pk), using)
 
 
-def _user_deleted(instance: models.Model, using: str, **_: object) -> None:
-    _record(str(instance.pk), using)
+def _user_deleted(
+    sender: type[models.Model], instance: models.Model, using: str, **_: object
+) -> None:
+    if issubclass(sender, get_user_model()):
+        _record(str(instance.pk), using)
 
 
 def _user_related(

@@ -79,14 +79,18 @@ def connect(bindings: Iterable[Binding]) -> None:
     for binding in bindings:
         tell: Any = partial(_tell, binding)
         for signal in (post_save, post_delete):
+            # Without a sender: a proxy of the model, and a subclass, send their own.
             signal.connect(
                 tell,
-                sender=binding.model,
                 weak=False,
                 dispatch_uid=f"mcp_app {binding.uri}",
             )
 
 
-def _tell(binding: Binding, instance: Model, using: str, **_: object) -> None:
+def _tell(
+    binding: Binding, sender: type[Model], instance: Model, using: str, **_: object
+) -> None:
+    if not issubclass(sender, binding.model):
+        return
     uri = binding.uri_of(instance)
     record(using, RESOURCE, sha256(uri.encode()).hexdigest())

@@ -5,7 +5,7 @@ No shared row is locked: a site's own transactions never wait for ours.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar
 
@@ -33,56 +33,59 @@ class ChangeQuerySet(models.QuerySet["Change"]):
         One row says it for the whole transaction, however often it is said.
         """
         self._for_write = True
-        in_transaction = connections[self.db].in_atomic_block
-        if in_transaction:
-            said = _said(self.db)
-            if said.covers(kind, ref):
-                return
-            ref = said.add(kind, ref)
-        self.create(kind=kind, ref=ref, created_ms=NowMilliseconds())
-        if not in_transaction:
+        said = _said(self.db)
+        if said is None:
+            self._written(kind, ref)
             committed.send_robust(sender=Change)
+            return
+        ref = said.shortened(kind, ref)
+        if not self._is_said(said, kind, ref):
+            said.rows[kind, ref] = self._written(kind, ref)
+            said.count[kind] += 1
+
+    def _written(self, kind: str, ref: str) -> int:
+        row = self.create(kind=kind, ref=ref, created_ms=NowMilliseconds())
+        return int(row.pk)
+
+    def _is_said(self, said: _Said, kind: str, ref: str) -> bool:
+        """Whether a row that is still there says it.
+
+        A savepoint that was rolled back has taken its rows along, and Django does not
+        tell of those that a site makes by hand.
+        """
+        known = (said.rows.get((kind, each)) for each in (ref, ANY))
+        keys = [key for key in known if key is not None]
+        return bool(keys) and self.filter(pk__in=keys).exists()
 
 
 class _Said:
-    """What a transaction has recorded; it stands among what its commit calls.
+    """What a transaction has recorded; it stands among what its commit calls."""
 
-    Django takes it away with the savepoint in which it was put there, and with it
-    go the rows.
-    """
-
-    def __init__(self, outer: Iterable[_Said]) -> None:
-        self._outer = tuple(outer)
-        self._refs: dict[str, set[str]] = defaultdict(set)
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str], int] = {}
+        """The primary keys of the rows, by what they say."""
+        self.count: Counter[str] = Counter()
 
     def __call__(self) -> None:
         """The transaction is committed, with what it recorded."""
         committed.send_robust(sender=Change)
 
-    def covers(self, kind: str, ref: str) -> bool:
-        """Whether a row says it already."""
-        refs = self._refs[kind]
-        here = ref in refs or ANY in refs
-        return here or any(each.covers(kind, ref) for each in self._outer)
-
-    def add(self, kind: str, ref: str) -> str:
-        """Note what is recorded; return the ref that says it."""
-        refs = self._refs[kind]
-        refs.add(ref if len(refs) < MOST_REFS else ANY)
-        return ANY if ANY in refs else ref
+    def shortened(self, kind: str, ref: str) -> str:
+        """Return the ref that says it: `*` where there are too many to name each."""
+        if (kind, ref) in self.rows or self.count[kind] < MOST_REFS:
+            return ref
+        return ANY
 
 
-def _said(using: str) -> _Said:
-    """Return what the innermost savepoint of a transaction has recorded."""
+def _said(using: str) -> _Said | None:
+    """Return what the transaction has recorded; None outside of one."""
     connection = connections[using]
-    here, outer = set(connection.savepoint_ids), []
+    if not connection.in_atomic_block:
+        return None
     for entry in connection.run_on_commit:
-        savepoints, called = entry[:2]
-        if isinstance(called, _Said):
-            if savepoints == here:
-                return called
-            outer.append(called)
-    said = _Said(outer)
+        if isinstance(entry[1], _Said):
+            return entry[1]
+    said = _Said()
     transaction.on_commit(said, using=using, robust=True)
     return said
 

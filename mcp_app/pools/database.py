@@ -33,6 +33,7 @@ Work = Callable[[], None]
 OUTAGES = (OperationalError, InterfaceError)
 """What Django raises where a database cannot be reached, or cannot answer."""
 RETRY_SECONDS = 5
+MOST_LEFT = 3
 IDLE_SECONDS = 10.0
 """A connection that is kept is closed when nothing was read for so long."""
 QUEUE_SECONDS = 10.0
@@ -69,6 +70,8 @@ class DatabaseThreads:
         self._lock = threading.Lock()
         self._queue: SimpleQueue[Work | None] = SimpleQueue()
         self._started = 0
+        self._threads: list[threading.Thread] = []
+        self._left: list[threading.Thread] = []
 
     async def run(
         self,
@@ -103,14 +106,21 @@ class DatabaseThreads:
                 self._queue.put(None)
             self._queue = SimpleQueue()
             self._started = 0
+            self._threads = []
 
     def replace(self) -> None:
         """Leave the threads alone with what they do, and go on with others.
 
         What waits behind a statement that hangs is done by the others; whoever waits
-        for that statement waits on.
+        for that statement waits on.  Each thread that hangs holds a connection, so that
+        beyond `MOST_LEFT` of them everybody waits.
         """
         with self._lock:
+            self._left = [each for each in self._left if each.is_alive()]
+            if len(self._left) + len(self._threads) > MOST_LEFT:
+                return
+            self._left += self._threads
+            self._threads = []
             old, begun = self._queue, self._started
             self._queue, self._started = SimpleQueue(), 0
             with suppress(Empty):
@@ -127,12 +137,14 @@ class DatabaseThreads:
         """Start a thread if there may be one more, and queue the work; locked."""
         if self._started < self._size:
             self._started += 1
-            threading.Thread(
+            thread = threading.Thread(
                 target=_serve,
                 args=(self._queue, self._idle),
                 name=self._name,
                 daemon=True,
-            ).start()
+            )
+            self._threads.append(thread)
+            thread.start()
         self._queue.put(work)
 
 

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable
 from django.db import Error as DatabaseError
 
 from mcp_app.protocol.errors import Unavailable
+from mcp_app.wakeup.news import News
 from mcp_app.wakeup.workers import FRESHNESS
 
 logger = logging.getLogger("mcp_app.process")
@@ -28,17 +29,20 @@ NEVER = float("-inf")
 
 
 class Gate:
-    """Runs one check at a time; `check` brings the caches up to date.
+    """Runs one check at a time; `load` brings the caches up to date with its news.
 
     `give_up` is called where a check hangs, so that the next one need not wait for it.
+    To load may take its time: then requests are slow, and not refused.
     """
 
     def __init__(
         self,
-        check: Callable[[], Awaitable[None]],
+        check: Callable[[], Awaitable[News]],
+        load: Callable[[News], Awaitable[None]],
         give_up: Callable[[], None] = lambda: None,
     ) -> None:
         self._check = check
+        self._load = load
         self._give_up = give_up
         self._started = NEVER
         self._quiet_until = NEVER
@@ -120,7 +124,8 @@ class Gate:
     async def _checked(self, started: float) -> bool:
         try:
             async with asyncio.timeout(TIMEOUT):
-                await self._check()
+                news = await self._check()
+            await self._load(news)
         except (DatabaseError, TimeoutError, Unavailable) as error:
             if isinstance(error, TimeoutError):
                 self._give_up()

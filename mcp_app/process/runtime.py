@@ -40,6 +40,7 @@ from mcp_app.streams.sessions import OpenSession, SessionStore
 from mcp_app.streams.steps import StoredSteps
 from mcp_app.wakeup import changes
 from mcp_app.wakeup.doorbell import Doorbell
+from mcp_app.wakeup.news import News
 from mcp_app.wakeup.workers import FRESHNESS, WorkerRow, here
 
 logger = logging.getLogger("mcp_app.process")
@@ -72,7 +73,7 @@ class Process:
         self._announcements = Announcements(
             self.listeners, self._looked, self._row, registry.bindings
         )
-        self.gate = Gate(self._check, reader.replace)
+        self.gate = Gate(self._check, self._load, reader.replace)
         self._doorbell = Doorbell(mcp_settings.doorbell, self._heard)
         self._answering: asyncio.TimerHandle | None = None
         here.serves(self._row, self.gate.stale, self._committed)
@@ -119,11 +120,14 @@ class Process:
         if self.stopping:
             raise Unavailable("This process is stopping.", retry_after=_soon())
 
-    async def _check(self) -> None:
-        """Bring the caches up to date, with one statement where nothing changed."""
+    async def _check(self) -> News:
+        """Return what is new, with one statement."""
         await self._heartbeat.begun()
         self._doorbell.listen()
-        news = await reader.run(self._announcements.read)
+        return await reader.run(self._announcements.read)
+
+    async def _load(self, news: News) -> None:
+        """Bring the caches up to date."""
         if news.definitions_changed:
             self._catalogs = await reader.run(load_catalogs, self.registry)
         if news.definitions_changed or news.rights_changed:

@@ -34,6 +34,7 @@ KEPT = 10_000
 """Sessions that a process keeps; the least recently used goes first."""
 TOUCH_MS = 60_000
 """How exactly a row knows when its session was used last."""
+NOT_READ = -1
 AT_ONCE = 500
 """Sessions that one statement reads again."""
 ANSWERED_KEPT = 64
@@ -94,6 +95,7 @@ class SessionStore:
         self._kept: OrderedDict[str, OpenSession] = OrderedDict()
         self._by_id: dict[str, OpenSession] = {}
         self._by_pk: dict[str, OpenSession] = {}
+        self._reloads = 0
 
     async def create(
         self, principal: Principal, server: str, revision: Revision, client: Client
@@ -149,7 +151,11 @@ class SessionStore:
             self._by_id[session_id] = session
 
     async def _loaded(self, digest: str) -> OpenSession | None:
-        session = await reader.run(_read, digest)
+        session, read = None, NOT_READ
+        while read != self._reloads:
+            # A read that hung may be older than what was reloaded meanwhile.
+            read = self._reloads
+            session = await reader.run(_read, digest)
         # A session is one object, even where two requests load it at once.
         known = self._kept.get(digest)
         if known is None and session is not None:
@@ -167,6 +173,7 @@ class SessionStore:
 
         What is gone is closed here, too.
         """
+        self._reloads += 1
         if refs is None or ANY in refs:
             sessions = list(self._by_pk.values())
         else:

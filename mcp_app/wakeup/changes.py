@@ -5,7 +5,6 @@ The change is a row in the caller's own transaction: it is told when that commit
 
 from __future__ import annotations
 
-from functools import partial
 from hashlib import sha256
 
 from asgiref.sync import sync_to_async
@@ -46,11 +45,31 @@ def record(using: str, kind: str, ref: str) -> None:
     Where our tables are in another one, the row is written when that commits.
     """
     ours = router.db_for_write(Change)
-    if using == ours:
+    connection = transaction.get_connection(using)
+    if using == ours or not connection.in_atomic_block:
         Change.objects.using(ours).record(kind, ref)
-    else:
-        write = partial(Change.objects.using(ours).record, kind, ref)
-        transaction.on_commit(write, using=using, robust=True)
+        return
+    for entry in connection.run_on_commit:
+        if isinstance(entry[1], _Elsewhere):
+            entry[1].said[kind, ref] = None
+            return
+    written = _Elsewhere(ours)
+    written.said[kind, ref] = None
+    transaction.on_commit(written, using=using, robust=True)
+
+
+class _Elsewhere:
+    """What a transaction on another database changes, each thing once."""
+
+    def __init__(self, using: str) -> None:
+        self._using = using
+        self.said: dict[tuple[str, str], None] = {}
+
+    def __call__(self) -> None:
+        """The transaction is committed: write what it said."""
+        with transaction.atomic(using=self._using):
+            for kind, ref in self.said:
+                Change.objects.using(self._using).record(kind, ref)
 
 
 async def achanged(uri: str) -> None:

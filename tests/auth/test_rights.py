@@ -57,6 +57,21 @@ def test_changes_of_one_user(site: Site, change: Callable[[Site], Any]) -> None:
     assert recorded() == [("rights", ref)]
 
 
+class Staff(User):
+    """As sites make them for a page of the admin."""
+
+    class Meta:
+        proxy = True
+        app_label = "auth"
+
+
+def test_a_proxy_of_the_user(site: Site) -> None:
+    staff = Staff.objects.get(pk=site.user.pk)
+    staff.is_active = False
+    staff.save()
+    assert recorded() == [("rights", str(staff.pk))]
+
+
 @pytest.mark.parametrize(
     "change",
     [

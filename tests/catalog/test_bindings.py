@@ -39,7 +39,7 @@ def connected(registry: Registry) -> Iterator[None]:
     yield
     for uri in registry.bindings:
         for signal in (post_save, post_delete):
-            signal.disconnect(sender=Ledger, dispatch_uid=f"mcp_app {uri}")
+            signal.disconnect(dispatch_uid=f"mcp_app {uri}")
 
 
 def entered(key: str) -> Ledger:
@@ -68,6 +68,21 @@ def test_its_resources_change_with_an_instance(
 @pytest.mark.usefixtures("connected")
 def test_a_new_instance_is_a_change() -> None:
     entered("a")
+    assert ("uri", digest_of("ledger://a")) in recorded()
+
+
+class Page(Ledger):
+    """A proxy of the model."""
+
+    class Meta:
+        proxy = True
+        app_label = "drill"
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("connected")
+def test_a_proxy_of_the_model_is_the_model() -> None:
+    Page.objects.create(key="a", worker="w")
     assert ("uri", digest_of("ledger://a")) in recorded()
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,6 +11,7 @@ from django.db import transaction
 from django.db.models import F
 
 from mcp_app.models import (
+    Change,
     Prompt,
     Resource,
     ResourceTemplate,
@@ -192,6 +194,46 @@ def test_beyond_many_rows_one_change_stands_for_them_all(
     for number in range(6):
         Tool.objects.create(name=f"t{number}")
     assert [ref == "*" for _, ref in changes()] == [False] * 3 + [True]
+
+
+def test_a_savepoint_of_the_sites_own_that_is_rolled_back(tool: Tool) -> None:
+    """Django's transactions do not know of it."""
+    savepoint = transaction.savepoint()
+    tool.save()
+    transaction.savepoint_rollback(savepoint)
+    assert changes() == []
+    tool.save()
+    assert changes() == [("tool", str(tool.pk))]
+
+
+def test_what_was_taken_away_is_said_again(tool: Tool) -> None:
+    tool.save()
+    Change.objects.all().delete()
+    tool.save()
+    assert changes() == [("tool", str(tool.pk))]
+
+
+def test_many_savepoints_cost_no_more_than_they_are(
+    tool: Tool, django_assert_max_num_queries: Callable[[int], Any]
+) -> None:
+    count = 60
+    with django_assert_max_num_queries(5 * count), transaction.atomic():
+        for number in range(count):
+            with transaction.atomic():
+                Change.objects.record("uri", str(number))
+    assert len(changes()) == count
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_site_that_commits_by_hand() -> None:
+    transaction.set_autocommit(False)
+    try:
+        tool = Tool.objects.create(name="a")
+        Change.objects.create(id=7_000, kind="tool", ref="1", created_ms=1)
+        transaction.commit()
+    finally:
+        transaction.set_autocommit(True)
+    assert set(changes()) == {("tool", str(tool.pk)), ("tool", "1")}
 
 
 @pytest.mark.django_db(transaction=True)

@@ -224,6 +224,25 @@ async def test_what_waits_behind_a_statement_that_hangs_is_done_by_others(
             await asyncio.sleep(0.001)
 
 
+async def test_so_many_threads_are_left_alone_and_no_more(
+    threads: DatabaseThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each holds a connection of the site's database."""
+    monkeypatch.setattr(database, "MOST_LEFT", 2)
+    released = threading.Event()
+    hanging: list[asyncio.Future[bool]] = []
+    for _ in range(5):
+        hanging.append(asyncio.ensure_future(threads.run(released.wait, PATIENCE_S)))
+        await asyncio.sleep(0.02)
+        threads.replace()
+    names = [each.name for each in threading.enumerate()]
+    assert names.count("test-database") == 3
+    released.set()
+    assert all(await asyncio.gather(*hanging))
+    async with asyncio.timeout(PATIENCE_S):
+        await threads.run(threading.current_thread)
+
+
 def test_a_loop_that_closed_meanwhile_does_not_hurt(threads: DatabaseThreads) -> None:
     go = threading.Event()
 

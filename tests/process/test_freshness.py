@@ -12,6 +12,7 @@ from django.db import DatabaseError, OperationalError
 from mcp_app.process import freshness
 from mcp_app.process.freshness import Gate
 from mcp_app.protocol.errors import Unavailable
+from mcp_app.wakeup.news import News
 from mcp_app.wakeup.workers import FRESHNESS
 
 
@@ -24,13 +25,20 @@ class Database:
         self.answers = asyncio.Event()
         self.answers.set()
         self.began = asyncio.Event()
+        self.loading = 0.0
+        self.loaded: list[int] = []
 
-    async def check(self) -> None:
+    async def check(self) -> News:
         self.checks += 1
         self.began.set()
         await self.answers.wait()
         if self.error is not None:
             raise self.error
+        return News(number=self.checks)
+
+    async def load(self, news: News) -> None:
+        await asyncio.sleep(self.loading)
+        self.loaded.append(news.number)
 
 
 @pytest.fixture
@@ -41,7 +49,7 @@ async def database() -> Database:
 @pytest.fixture
 async def gate(database: Database) -> Gate:
     """A gate for which others wait."""
-    made = Gate(database.check)
+    made = Gate(database.check, database.load)
     made.trust(float("inf"))
     return made
 
@@ -276,7 +284,7 @@ async def test_what_hangs_is_left_alone(
 ) -> None:
     monkeypatch.setattr(freshness, "TIMEOUT", 0.02)
     given_up: list[bool] = []
-    gate = Gate(database.check, lambda: given_up.append(True))
+    gate = Gate(database.check, database.load, lambda: given_up.append(True))
     database.answers.clear()
     with pytest.raises(Unavailable):
         await gate.wait(now())
@@ -286,6 +294,16 @@ async def test_what_hangs_is_left_alone(
     with pytest.raises(Unavailable):
         await gate.wait(now() + 1)
     assert given_up == [True]
+
+
+async def test_what_takes_long_to_load_is_waited_for(
+    gate: Gate, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large catalog makes requests slow; they are not refused."""
+    monkeypatch.setattr(freshness, "TIMEOUT", 0.02)
+    database.loading = 0.1
+    await gate.wait(now())
+    assert database.loaded == [1]
 
 
 async def test_a_client_that_leaves_does_not_end_the_check_of_others(

@@ -16,6 +16,7 @@ from mcp_app.pools.database import writer
 from mcp_app.process import heartbeat
 from mcp_app.process.freshness import Gate
 from mcp_app.process.heartbeat import Heartbeat
+from mcp_app.wakeup.news import News
 from mcp_app.wakeup.workers import TRUSTED, WorkerRow
 
 pytestmark = pytest.mark.usefixtures("served_rows")
@@ -42,11 +43,14 @@ class Trusting(Gate):
     """A gate that notes until when it may trust."""
 
     def __init__(self) -> None:
-        super().__init__(self._nothing)
+        super().__init__(self._news, self._nothing)
         self.until: list[float] = []
 
-    async def _nothing(self) -> None:
-        """Check nothing."""
+    async def _news(self) -> News:
+        return News()
+
+    async def _nothing(self, _: News) -> None:
+        """Load nothing."""
 
     def trust(self, until: float) -> None:
         super().trust(until)

@@ -189,6 +189,27 @@ async def test_what_another_process_changed_is_read_again(
     assert session.uris == {}
 
 
+async def test_a_read_that_was_overtaken_is_done_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have hung while a change of the session was read and passed by."""
+    session_id, session = await store.opened_by()
+    other, reads = Store(), []
+    read = sessions._read
+
+    def late(digest: str) -> OpenSession | None:
+        found = read(digest)
+        reads.append(found)
+        if len(reads) == 1:
+            Session.objects.filter(pk=session.pk).update(log_level=4)
+            other._reloads += 1
+        return found
+
+    monkeypatch.setattr(sessions, "_read", late)
+    found = await other.find(session_id, ANNA, "default")
+    assert (len(reads), found.level) == (2, 4)
+
+
 async def test_a_command_is_answered_when_it_holds(store: Store) -> None:
     _, session = await store.opened_by()
     assert store.settled == 0

@@ -55,6 +55,15 @@ def test_what_a_context_names(what: str, row: tuple[str, str]) -> None:
     assert rows() == [row]
 
 
+def test_what_another_database_changes_is_written_once_at_its_commit() -> None:
+    written = changes._Elsewhere("default")
+    for _ in range(3):
+        written.said["rights", "1"] = None
+    written.said["rights", "2"] = None
+    written()
+    assert rows() == [("rights", "1"), ("rights", "2")]
+
+
 def test_the_row_belongs_to_the_transaction_of_the_caller() -> None:
     with transaction.atomic():
         mcp_app.changed(URI)
