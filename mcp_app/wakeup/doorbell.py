@@ -67,29 +67,31 @@ class Doorbell:
             self._ringing = None
 
     async def _hear_always(self) -> None:
-        while True:
+        # Clients of a server that is away may swallow a cancellation.
+        while self._layer is not None:
             try:
-                await self._hear()
+                await self._hear(self._layer)
             except Exception as error:
                 self._told(error)
                 await asyncio.sleep(RETRY * random.uniform(0.5, 1.5))  # noqa: S311
 
-    async def _hear(self) -> None:
-        layer = self._layer
+    async def _hear(self, layer: Any) -> None:
+        """Be a member of the group for a while, by a channel of its own."""
         channel = await layer.new_channel("mcp_app")
         try:
-            while True:
-                await layer.group_add(GROUP, channel)
-                # What was committed before it was a member made no sound.
-                self._heard()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(RENEW):
-                        while True:
-                            await layer.receive(channel)
-                            self._heard()
+            await layer.group_add(GROUP, channel)
+            # What was committed before it was a member made no sound.
+            self._heard()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RENEW):
+                    while self._layer is not None:
+                        await layer.receive(channel)
+                        self._heard()
         finally:
+            # A server that is away would let nobody leave.
             with suppress(Exception):
-                await layer.group_discard(GROUP, channel)
+                async with asyncio.timeout(PATIENCE):
+                    await layer.group_discard(GROUP, channel)
 
     def _told(self, error: Exception) -> None:
         """Log the first failure of several."""

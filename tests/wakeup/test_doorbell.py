@@ -75,9 +75,10 @@ async def listening(alias: str) -> AsyncIterator[tuple[Doorbell, Ears]]:
     hearing, layer = bell._hearing, bell._layer
     bell.close()
     if hearing is not None:
-        await asyncio.wait([hearing])
-        await layer.close_pools() if hasattr(layer, "close_pools") else None
-        await layer.flush() if "PubSub" in type(layer).__name__ else None
+        await asyncio.wait([hearing], timeout=PATIENCE_S)
+        async with asyncio.timeout(PATIENCE_S):
+            await layer.close_pools() if hasattr(layer, "close_pools") else None
+            await layer.flush() if "PubSub" in type(layer).__name__ else None
 
 
 @pytest.mark.usefixtures("layers")
