@@ -134,9 +134,10 @@ def check_permissions(
     }
     lists = (mcp.tools, mcp.resources, mcp.templates, mcp.prompts)
     demanded = {
-        each.definition.permission: key
+        permission: key
         for declared in lists
         for key, each in declared.items()
+        for permission in each.definition.permissions
     }
     return [
         checks.Warning(
@@ -145,7 +146,7 @@ def check_permissions(
             id="mcp_app.W003",
         )
         for permission, key in demanded.items()
-        if permission and permission not in known
+        if permission not in known
     ]
 
 

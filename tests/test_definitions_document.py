@@ -49,7 +49,7 @@ def test_the_example(declared: Registry) -> None:
     tool = declared.tools["find_orders"].definition
     properties: Any = tool.input_schema["properties"]
     assert properties.keys() == {"customer", "state"}
-    assert tool.permission == "shop.view_order"
+    assert tool.permissions == ("shop.view_order",)
     assert declared.bindings["shop://orders/{number}"].model is Order
     assert list(declared.templates) == ["shop://orders/{number}"]
     (argument,) = declared.prompts["complaint"].definition.arguments

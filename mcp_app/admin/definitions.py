@@ -92,7 +92,7 @@ class DefinitionAdmin(LockingAdmin[Row]):
             LogEntry.objects.log_actions(
                 str(request.user.pk), chosen, CHANGE, change_message=str(said)
             )
-            count = chosen.switch(on, request.user.pk)
+            count = chosen.switch(on)
         message = ngettext("%d was changed.", "%d were changed.", count) % count
         self.message_user(request, f"{said} {message}", messages.SUCCESS)
 

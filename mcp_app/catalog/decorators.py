@@ -167,8 +167,10 @@ def _members(
         name: value for name, value in told.items() if name not in _RUN | without
     }
     described = members.get("description")
+    permission = members.pop("permission", "")
     return {
         **members,
+        "permissions": (permission,) if permission else (),
         "name": members.get("name") or function.inspected.name,
         "description": function.description if described is None else described,
         "icons": tuple(members.get("icons", ())),
@@ -186,9 +188,7 @@ def _declared(
 
 
 def _problems(definition: Definition) -> Iterator[str]:
-    permission = rules.permission_problem(definition.permission)
-    if permission:
-        yield permission
+    yield from filter(None, map(rules.permission_problem, definition.permissions))
     yield from filter(None, map(rules.tag_problem, sorted(definition.tags)))
     yield from filter(None, map(meta_key_problem, definition.meta))
     if definition.timeout is not None and not 0 < definition.timeout < math.inf:

@@ -5,11 +5,12 @@ Validators and encodings are made at first use and kept with their entry.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import orjson
 
@@ -107,8 +108,20 @@ class ToolEntry(Entry[ToolDefinition, ToolOutput]):
         return self._mirrored
 
 
+@dataclass(slots=True, eq=False)
+class TemplateEntry(Entry[ResourceTemplateDefinition, object]):
+    """A resource template with its pattern."""
+
+    _pattern: UriTemplate | None = None
+
+    @property
+    def pattern(self) -> UriTemplate:
+        if self._pattern is None:
+            self._pattern = UriTemplate.parse(self.definition.uri_template)
+        return self._pattern
+
+
 ResourceEntry = Entry[ResourceDefinition, object]
-TemplateEntry = Entry[ResourceTemplateDefinition, object]
 PromptEntry = Entry[PromptDefinition, PromptOutput]
 
 
@@ -127,7 +140,9 @@ def resource_entry(
 def template_entry(
     definition: ResourceTemplateDefinition, run: Runnable[object]
 ) -> TemplateEntry:
-    return Entry(definition, definition.uri_template, run, listing.resource_template)
+    return TemplateEntry(
+        definition, definition.uri_template, run, listing.resource_template
+    )
 
 
 def prompt_entry(
@@ -152,16 +167,40 @@ class Listing:
     """The entries of one list in their order, page by page."""
 
     def __init__(self, entries: Iterable[Entry[Any, Any]], page_size: int) -> None:
-        self._entries: Sequence[Entry[Any, Any]] = sorted(
-            entries, key=lambda entry: entry.place
-        )
-        self._places = [entry.place for entry in self._entries]
+        places = {entry.place: entry for entry in entries}
+        self._places = sorted(places)
+        self._entries = [places[place] for place in self._places]
         self._page_size = page_size
         self._pages: dict[tuple[str, int], Page] = {}
-        self.restricted = any(entry.definition.permission for entry in self._entries)
-        """Whether the list differs from user to user."""
+        self._restricted = sum(map(_is_restricted, self._entries))
 
-    def __iter__(self) -> Iterable[Entry[Any, Any]]:
+    @property
+    def restricted(self) -> bool:
+        """Whether the list differs from user to user."""
+        return self._restricted > 0
+
+    def changed(
+        self, gone: Iterable[Entry[Any, Any]], new: Iterable[Entry[Any, Any]]
+    ) -> Listing:
+        """Return the list without some entries and with others.
+
+        It costs two copies of lists, and nothing for each entry that stays.
+        """
+        made = Listing((), self._page_size)
+        made._places, made._entries = self._places.copy(), self._entries.copy()
+        made._restricted = self._restricted
+        for entry in gone:
+            at = bisect_left(made._places, entry.place)
+            del made._places[at], made._entries[at]
+            made._restricted -= _is_restricted(entry)
+        for entry in new:
+            at = bisect_left(made._places, entry.place)
+            made._places.insert(at, entry.place)
+            made._entries.insert(at, entry)
+            made._restricted += _is_restricted(entry)
+        return made
+
+    def __iter__(self) -> Iterator[Entry[Any, Any]]:
         return iter(self._entries)
 
     def __len__(self) -> int:
@@ -214,6 +253,10 @@ class Listing:
         )
 
 
+def _is_restricted(entry: Entry[Any, Any]) -> bool:
+    return bool(entry.definition.permissions)
+
+
 @dataclass(frozen=True, slots=True)
 class Matched:
     """A resource that a URI names, with the variables of its template."""
@@ -222,8 +265,18 @@ class Matched:
     variables: JsonObject
 
 
+Changes: TypeAlias = Mapping[str, Mapping[str, Entry[Any, Any] | None]]
+"""By list and identity what a server offers from now on; None is nothing."""
+LISTS = ("tools", "resources", "templates", "prompts")
+
+
 class Catalog:
     """What one server offers; never changed, only replaced."""
+
+    tools: Mapping[str, ToolEntry]
+    resources: Mapping[str, ResourceEntry]
+    templates: Mapping[str, TemplateEntry]
+    prompts: Mapping[str, PromptEntry]
 
     def __init__(
         self,
@@ -237,34 +290,51 @@ class Catalog:
     ) -> None:
         self.server = server
         self.public = server.public
+        self.completers = completers or {}
         self.tools = {entry.identity: entry for entry in tools}
         self.resources = {entry.identity: entry for entry in resources}
         self.templates = {entry.identity: entry for entry in templates}
         self.prompts = {entry.identity: entry for entry in prompts}
-        self.completers = dict(completers or {})
         self.listings: Mapping[str, Listing] = {
-            "tools": Listing(self.tools.values(), server.page_size),
-            "resources": Listing(self.resources.values(), server.page_size),
-            "templates": Listing(self.templates.values(), server.page_size),
-            "prompts": Listing(self.prompts.values(), server.page_size),
+            name: Listing(getattr(self, name).values(), server.page_size)
+            for name in LISTS
         }
+        self._complete()
+
+    def _complete(self) -> None:
         self.restricted = any(each.restricted for each in self.listings.values())
         self.open = self.public and not self.restricted
         """Whether nobody need say who asks."""
-        self._patterns = [
-            (UriTemplate.parse(uri_template), entry)
-            for uri_template, entry in self.templates.items()
-        ]
         self._info: dict[str, orjson.Fragment] = {}
         self._ends: dict[str, bytes] = {}
+
+    def changed(self, changes: Changes) -> Catalog:
+        """Return the catalog with some entries replaced; the others are the same."""
+        made = copy(self)
+        listings = dict(self.listings)
+        for name, entries in changes.items():
+            known = getattr(self, name)
+            differing = {
+                identity: entry
+                for identity, entry in entries.items()
+                if entry is not known.get(identity)
+            }
+            if differing:
+                listings[name] = _relisted(listings[name], known, differing)
+                setattr(made, name, _replaced(known, differing))
+        if all(listings[name] is self.listings[name] for name in LISTS):
+            return self
+        made.listings = listings
+        made._complete()
+        return made
 
     def match(self, uri: str) -> Matched | None:
         """Return what a URI names: a resource, else the first template that fits."""
         entry = self.resources.get(uri)
         if entry is not None:
             return Matched(entry, {})
-        for pattern, template in self._patterns:
-            variables = pattern.match(uri)
+        for template in self.listings["templates"]:
+            variables = template.pattern.match(uri)  # type: ignore[attr-defined]
             if variables is not None:
                 return Matched(template, variables)
         return None
@@ -287,3 +357,20 @@ class Catalog:
             info = orjson.Fragment(jsonrpc.write(shown))
             self._info[version] = info
         return info
+
+
+def _relisted(
+    listed: Listing,
+    known: Mapping[str, Entry[Any, Any]],
+    differing: Mapping[str, Entry[Any, Any] | None],
+) -> Listing:
+    gone = [known[identity] for identity in differing if identity in known]
+    return listed.changed(gone, filter(None, differing.values()))
+
+
+def _replaced(
+    known: Mapping[str, Entry[Any, Any]],
+    differing: Mapping[str, Entry[Any, Any] | None],
+) -> dict[str, Entry[Any, Any]]:
+    both = {**known, **differing}
+    return {identity: entry for identity, entry in both.items() if entry is not None}

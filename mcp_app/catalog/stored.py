@@ -1,4 +1,4 @@
-"""Rows as definitions: what staff made, ready for a snapshot.
+"""Rows as definitions: what staff published, ready for a snapshot.
 
 No other module of the catalog touches rows.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar, cast
+
+from django.db import models
 
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.interface.decorations import (
@@ -26,7 +28,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.server import Selection, ServerDefinition
+from mcp_app.interface.server import Key, Selection, ServerDefinition
 from mcp_app.models import (
     Blob,
     DefinitionRow,
@@ -36,7 +38,8 @@ from mcp_app.models import (
     Server,
     Tool,
 )
-from mcp_app.models.definitions import ReadableRow
+from mcp_app.models.changes import ANY
+from mcp_app.models.definitions import Source
 from mcp_app.models.listings import words
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.jsonrpc import JsonObject
@@ -54,11 +57,17 @@ DEFINITION_ROWS: tuple[type[DefinitionRow], ...] = (
     ResourceTemplate,
     Prompt,
 )
+MODELS: Mapping[str, type[DefinitionRow]] = {
+    str(model._meta.model_name): model for model in DEFINITION_ROWS
+}
+"""The models of definitions by the kind that changes and versions name."""
+AT_ONCE = 500
+"""Rows that one statement names by their keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDefinition(Generic[Defined_co]):
-    """A definition with what its kind needs; `row` names the row in messages.
+    """A definition with what its kind needs; `key` names the row.
 
     `uploads` holds the uploaded content that the config names, by digest.
     """
@@ -66,76 +75,140 @@ class StoredDefinition(Generic[Defined_co]):
     definition: Defined_co
     kind: str
     config: JsonObject
-    row: str
+    key: Key
     uploads: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def row(self) -> str:
+        """The row as log messages name it."""
+        return " ".join(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOverlay:
+    """What staff published about a definition that code declares.
+
+    `identity` is its name or URI in code; `enabled` is false where it is stopped.
+    """
+
+    key: Key
+    identity: str
+    enabled: bool
+    content: JsonObject
+
+
+Stored: TypeAlias = StoredDefinition[Definition] | StoredOverlay
+ServedVersion: TypeAlias = tuple[int | None, bool]
+"""The primary key of a version, and whether its row is switched on."""
 
 
 def load_servers() -> dict[str, ServerDefinition]:
-    """Return all servers by slug, those that are switched off included."""
-    return {row.slug: server_definition(row) for row in Server.objects.all()}
+    """Return the published servers by slug, those that are switched off included."""
+    rows = Server.objects.filter(published__isnull=False).select_related("published")
+    return {row.slug: _served(row) for row in rows}
 
 
-def load(server_slug: str, registry: Registry) -> list[StoredDefinition[Definition]]:
-    """Return what staff have switched on for a server; six statements at most.
+def served_versions(
+    kind: str, refs: Iterable[str] = (ANY,)
+) -> dict[Key, ServedVersion]:
+    """Return which versions are served of a kind's rows, `*` standing for all."""
+    rows = MODELS[kind]._default_manager.order_by()
+    # Overlays without a version matter, too: they may be stopped.
+    rows = rows.filter(
+        models.Q(source=Source.CODE) | models.Q(enabled=True, published__isnull=False)
+    )
+    found: list[tuple[int, int | None, bool]] = []
+    for some in _batches(None if ANY in refs else refs):
+        named = rows if some is None else rows.filter(pk__in=some)
+        found += named.values_list("pk", "published_id", "enabled")
+    return {(kind, str(pk)): (version, enabled) for pk, version, enabled in found}
+
+
+def load(registry: Registry, keys: Iterable[Key]) -> list[Stored]:
+    """Return these rows as they were published; two statements for each 500.
 
     A row that cannot be read is left out and logged: it never takes others along.
     """
-    server = Server.objects.filter(slug=server_slug).first()
-    if server is None:
-        return []
-    offered = server_definition(server).offers
-    rows = [
-        row
-        for model in DEFINITION_ROWS
-        for row in _enabled(model)
-        if offered(row.tag_names)
-    ]
-    uploads = _uploads(rows)
-    return list(_readable(rows, registry, uploads))
+    by_kind: dict[str, list[str]] = {}
+    for kind, ref in keys:
+        by_kind.setdefault(kind, []).append(ref)
+    loaded: list[Stored] = []
+    for kind, refs in by_kind.items():
+        rows = MODELS[kind]._default_manager.select_related("published").order_by()
+        for some in _batches(refs):
+            loaded += _readable(rows.filter(pk__in=some), registry)
+    return loaded
+
+
+def _batches(refs: Iterable[str] | None) -> Iterator[list[int] | None]:
+    """Yield the primary keys in refs, some at a time; None stands for all."""
+    if refs is None:
+        yield None
+        return
+    keys = [int(ref) for ref in refs if ref.isascii() and ref.isdigit()]
+    for start in range(0, len(keys), AT_ONCE):
+        yield keys[start : start + AT_ONCE]
 
 
 def stored_definition(
     row: DefinitionRow, registry: Registry
 ) -> StoredDefinition[Definition]:
-    """Return one row as a definition; ValueError where its columns do not fit."""
-    return _stored(row, registry, _uploads([row]))
+    """Return a working copy as a definition; ValueError where its columns do not fit.
+
+    Raises `RegistrationError` where its function cannot be described.
+    """
+    content = row.working_content()
+    return definition_of(_key(row), content, registry, _uploads([content]))
 
 
-def _enabled(model: type[DefinitionRow]) -> Iterable[DefinitionRow]:
-    rows = model._default_manager.filter(enabled=True)
-    return rows.order_by("position", "name")
-
-
-def _readable(
-    rows: Iterable[DefinitionRow], registry: Registry, uploads: Mapping[str, bytes]
-) -> Iterator[StoredDefinition[Definition]]:
-    for row in rows:
-        try:
-            yield _stored(row, registry, uploads)
-        except (ValueError, RegistrationError) as error:
-            logger.warning(
-                "The %s %r is left out: %s", row._meta.model_name, row.name, error
-            )
-
-
-def _stored(
-    row: DefinitionRow, registry: Registry, uploads: Mapping[str, bytes]
+def definition_of(
+    key: Key, content: JsonObject, registry: Registry, uploads: Mapping[str, bytes]
 ) -> StoredDefinition[Definition]:
-    config = row.json("config") or {}
+    """Return what a row's content says; ValueError where it does not fit."""
+    config = content.get("config") or {}
+    kind = str(content.get("kind", "text"))
     function = None
-    if row.kind == "function":
+    if kind == "function":
         function = registry.functions.get(str(config.get("function")))
     return StoredDefinition(
-        definition=_READERS[type(row)](row, function),
-        kind=row.kind,
+        definition=_READERS[key[0]](content, function),
+        kind=kind,
         config=config,
-        row=f"{row._meta.model_name} {row.pk}",
+        key=key,
         uploads={name: uploads[name] for name in _digests(config) if name in uploads},
     )
 
 
-def _uploads(rows: Iterable[DefinitionRow]) -> Mapping[str, bytes]:
-    digests = {name for row in rows for name in _digests(row.json("config"))}
+def uploads_of(content: JsonObject) -> Mapping[str, bytes]:
+    """Return the uploaded content that a row's content names."""
+    return _uploads([content])
+
+
+def _readable(rows: Iterable[DefinitionRow], registry: Registry) -> Iterator[Stored]:
+    contents = {row: _content(row) for row in rows}
+    uploads = _uploads(contents.values())
+    for row, content in contents.items():
+        if row.from_code:
+            yield StoredOverlay(_key(row), row.identity, row.enabled, content)
+            continue
+        try:
+            yield definition_of(_key(row), content, registry, uploads)
+        except (ValueError, RegistrationError) as error:
+            logger.warning(
+                "The %s %r is left out: %s", row.kind_of_row, row.name, error
+            )
+
+
+def _content(row: DefinitionRow) -> JsonObject:
+    return {} if row.published is None else row.published.read()
+
+
+def _key(row: DefinitionRow) -> Key:
+    return row.kind_of_row, str(row.pk)
+
+
+def _uploads(contents: Iterable[JsonObject]) -> Mapping[str, bytes]:
+    digests = {name for each in contents for name in _digests(each.get("config"))}
     if not digests:
         return {}
     blobs = Blob.objects.in_bulk(list(digests))
@@ -159,7 +232,7 @@ class _Described(TypedDict):
     title: str
     description: str
     icons: tuple[Icon, ...]
-    permission: str
+    permissions: tuple[str, ...]
     timeout: float | None
     tags: frozenset[str]
     position: int
@@ -172,67 +245,86 @@ class _Readable(_Described):
     public: bool
 
 
-def _described(row: DefinitionRow) -> _Described:
+def tags_of(content: JsonObject) -> frozenset[str]:
+    """Return the tags of a definition's content."""
+    return frozenset(words(content.get("tags", "")))
+
+
+def _described(content: JsonObject) -> _Described:
+    permission = content.get("permission")
     return {
-        "name": row.name,
-        "title": row.title,
-        "description": row.description,
-        "icons": icons_from_json(row.json("icons") or []),
-        "permission": row.permission,
-        "timeout": row.timeout,
-        "tags": row.tag_names,
-        "position": row.position,
+        "name": content["name"],
+        "title": content.get("title", ""),
+        "description": content.get("description", ""),
+        "icons": icons_from_json(content.get("icons") or []),
+        "permissions": (permission,) if permission else (),
+        "timeout": content.get("timeout"),
+        "tags": tags_of(content),
+        "position": content.get("position", 0),
     }
 
 
-def _readable_columns(row: ReadableRow) -> _Readable:
-    annotations = row.json("annotations")
+def _readable_columns(content: JsonObject) -> _Readable:
+    annotations = content.get("annotations")
     return {
-        **_described(row),
-        "mime_type": row.mime_type,
+        **_described(content),
+        "mime_type": content.get("mime_type", ""),
         "annotations": annotations_from_json(annotations) if annotations else None,
-        "ttl_ms": row.ttl_ms,
-        "public": row.public,
+        "ttl_ms": content.get("ttl_ms", 0),
+        "public": content.get("public", False),
     }
 
 
-def _tool(row: Tool, function: RegisteredFunction | None) -> ToolDefinition:
-    input_schema, output_schema = row.json("input_schema"), row.json("output_schema")
+def _tool(content: JsonObject, function: RegisteredFunction | None) -> ToolDefinition:
+    input_schema = content.get("input_schema")
+    output_schema = content.get("output_schema")
     if function is not None:
         input_schema = input_schema or function.signature.input_schema
         output_schema = output_schema or function.signature.output_schema
     return ToolDefinition(
-        **_described(row),
+        **_described(content),
         input_schema=input_schema or EMPTY_SCHEMA,
         output_schema=output_schema,
-        hints=ToolHints(
-            read_only=row.read_only,
-            destructive=row.destructive,
-            idempotent=row.idempotent,
-            open_world=row.open_world,
-        ),
+        hints=hints_of(content),
     )
 
 
-def _resource(row: Resource, function: RegisteredFunction | None) -> ResourceDefinition:
-    return ResourceDefinition(**_readable_columns(row), uri=row.uri, size=row.size)
+def hints_of(content: JsonObject, inherited: ToolHints | None = None) -> ToolHints:
+    """Return the hints of a tool's content; what is not said there is inherited."""
+    from_code = inherited or ToolHints()
+    return ToolHints(
+        read_only=content.get("read_only", from_code.read_only),
+        destructive=content.get("destructive", from_code.destructive),
+        idempotent=content.get("idempotent", from_code.idempotent),
+        open_world=content.get("open_world", from_code.open_world),
+    )
+
+
+def _resource(
+    content: JsonObject, function: RegisteredFunction | None
+) -> ResourceDefinition:
+    return ResourceDefinition(
+        **_readable_columns(content), uri=content["uri"], size=content.get("size")
+    )
 
 
 def _template(
-    row: ResourceTemplate, function: RegisteredFunction | None
+    content: JsonObject, function: RegisteredFunction | None
 ) -> ResourceTemplateDefinition:
     return ResourceTemplateDefinition(
-        **_readable_columns(row), uri_template=row.uri_template
+        **_readable_columns(content), uri_template=content["uri_template"]
     )
 
 
-def _prompt(row: Prompt, function: RegisteredFunction | None) -> PromptDefinition:
-    given = row.json("arguments")
+def _prompt(
+    content: JsonObject, function: RegisteredFunction | None
+) -> PromptDefinition:
+    given = content.get("arguments")
     if given is None and function is not None:
         arguments = _signature_arguments(function.signature.input_schema)
     else:
         arguments = arguments_from_json(given or [])
-    return PromptDefinition(**_described(row), arguments=arguments)
+    return PromptDefinition(**_described(content), arguments=arguments)
 
 
 def _signature_arguments(schema: Mapping[str, Any]) -> tuple[PromptArgument, ...]:
@@ -248,35 +340,63 @@ def _signature_arguments(schema: Mapping[str, Any]) -> tuple[PromptArgument, ...
     )
 
 
-_READERS: Mapping[type[DefinitionRow], Callable[..., Definition]] = {
-    Tool: _tool,
-    Resource: _resource,
-    ResourceTemplate: _template,
-    Prompt: _prompt,
+_READERS: Mapping[str, Callable[..., Definition]] = {
+    "tool": _tool,
+    "resource": _resource,
+    "resourcetemplate": _template,
+    "prompt": _prompt,
 }
 
 
-def server_definition(row: Server) -> ServerDefinition:
-    """Return one server's row as a definition."""
+def _served(row: Server) -> ServerDefinition:
+    content = {} if row.published is None else row.published.read()
+    return server_definition(row, content)
+
+
+def server_definition(
+    row: Server, content: JsonObject | None = None
+) -> ServerDefinition:
+    """Return a server with what was published of it; without it, the working copy."""
+    if content is None:
+        content = row.working_content()
     return ServerDefinition(
         slug=row.slug,
-        title=row.title,
-        description=row.description,
-        instructions=row.instructions,
-        version=row.version,
-        website_url=row.website_url,
-        icons=_server_icons(row),
+        title=content.get("title", ""),
+        description=content.get("description", ""),
+        instructions=content.get("instructions", ""),
+        version=content.get("version", ""),
+        website_url=content.get("website_url", ""),
+        icons=_server_icons(row.slug, content),
         access=row.access_names,
         page_size=row.page_size,
         enabled=row.enabled,
-        selection=cast("Selection", row.selection),
-        tags=frozenset(words(row.tags)),
+        selection=cast("Selection", content.get("selection", "all")),
+        tags=frozenset(words(content.get("tags", ""))),
+        chosen=_chosen(content.get("chosen", {})),
     )
 
 
-def _server_icons(row: Server) -> tuple[Icon, ...]:
+LISTS: Mapping[str, str] = {
+    "tools": "tool",
+    "resources": "resource",
+    "templates": "resourcetemplate",
+    "prompts": "prompt",
+}
+"""The lists of a server, and the kind of the rows in each."""
+
+
+def _chosen(chosen: Mapping[str, Iterable[int]]) -> frozenset[Key]:
+    return frozenset(
+        (LISTS[name], str(pk))
+        for name, keys in chosen.items()
+        if name in LISTS
+        for pk in keys
+    )
+
+
+def _server_icons(slug: str, content: JsonObject) -> tuple[Icon, ...]:
     try:
-        return icons_from_json(row.json("icons") or [])
+        return icons_from_json(content.get("icons") or [])
     except ValueError as error:
-        logger.warning("The server %r has no icons: %s", row.slug, error)
+        logger.warning("The server %r has no icons: %s", slug, error)
         return ()

@@ -42,9 +42,9 @@ class ToolHints:
 class Definition:
     """What all four kinds of definition have.
 
-    `permission` is a Django permission ("shop.view_order") or "" for none: without
-    it the definition is neither listed nor usable.  `timeout` is in seconds, None
-    for the site's default.  Lists are ordered by `position`, then by name.
+    `permissions` are Django permissions ("shop.view_order"): without each of them the
+    definition is neither listed nor usable.  `timeout` is in seconds, None for the
+    site's default.  Lists are ordered by `position`, then by name.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Definition:
     description: str = ""
     icons: Sequence[Icon] = ()
     meta: Mapping[str, object] = field(default_factory=dict)
-    permission: str = ""
+    permissions: tuple[str, ...] = ()
     timeout: float | None = None
     tags: frozenset[str] = frozenset()
     position: int = 0

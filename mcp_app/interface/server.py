@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from mcp_app.protocol.content import Icon
 from mcp_app.protocol.jsonrpc import JsonObject
 
-Selection: TypeAlias = Literal["all", "tags"]
+Selection: TypeAlias = Literal["all", "tags", "chosen"]
+Key: TypeAlias = tuple[str, str]
+"""The kind of a row ("tool") and its primary key as text."""
 
 VERSION = "0.1.0"
 """The version of this package."""
@@ -24,7 +26,7 @@ class ServerDefinition:
 
     `access` holds names of `MCP["AUTHENTICATION"]` in their order, or `public`
     alone; nothing lets nobody in.  With the selection "tags" only definitions that
-    share a tag with the server belong to it.
+    share a tag with the server belong to it, with "chosen" only rows that it names.
     """
 
     slug: str
@@ -39,6 +41,7 @@ class ServerDefinition:
     enabled: bool = True
     selection: Selection = "all"
     tags: frozenset[str] = frozenset()
+    chosen: frozenset[Key] = field(default=frozenset(), repr=False)
 
     @property
     def public(self) -> bool:
@@ -57,6 +60,11 @@ class ServerDefinition:
         }
         return {name: value for name, value in shown.items() if value}
 
-    def offers(self, tags: frozenset[str]) -> bool:
-        """Whether a definition with these tags belongs to this server."""
+    def offers(self, tags: frozenset[str], key: Key | None = None) -> bool:
+        """Whether a definition with these tags belongs to this server.
+
+        `key` is that of its row; what code declares may have none yet.
+        """
+        if self.selection == "chosen":
+            return key in self.chosen
         return self.selection == "all" or bool(self.tags & tags)

@@ -15,6 +15,7 @@ from mcp_app.models.once import Once
 from mcp_app.models.server import Server
 from mcp_app.models.sessions import Session, Subscription
 from mcp_app.models.topics import Counter, Topic
+from mcp_app.models.versions import DefinitionVersion, PublishedRow, State
 from mcp_app.models.workers import Worker
 
 __all__ = [
@@ -22,12 +23,15 @@ __all__ = [
     "Change",
     "Counter",
     "DefinitionRow",
+    "DefinitionVersion",
     "Once",
     "Prompt",
+    "PublishedRow",
     "Resource",
     "ResourceTemplate",
     "Server",
     "Session",
+    "State",
     "Subscription",
     "Tool",
     "Topic",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from django.db import connections, models, router, transaction
 from django.db.models.signals import post_delete, post_save
@@ -124,7 +124,7 @@ class RecordedRows(models.QuerySet[Row]):
     def update(self, **values: Any) -> int:
         if values.keys() <= self.PRIVATE:
             return super().update(**values)
-        with transaction.atomic(using=self._write_alias(), savepoint=False):
+        with transaction.atomic(using=self.write_alias(), savepoint=False):
             count = super().update(**values)
             if count:
                 self.record()
@@ -133,7 +133,7 @@ class RecordedRows(models.QuerySet[Row]):
     update.alters_data = True  # type: ignore[attr-defined]
 
     def bulk_create(self, objs: Iterable[Row], *args: Any, **options: Any) -> list[Row]:
-        with transaction.atomic(using=self._write_alias(), savepoint=False):
+        with transaction.atomic(using=self.write_alias(), savepoint=False):
             created = super().bulk_create(objs, *args, **options)
             if created:
                 self.record()
@@ -141,23 +141,36 @@ class RecordedRows(models.QuerySet[Row]):
 
     def record(self, ref: str = ANY) -> None:
         """Say in the caller's transaction that rows changed."""
-        changes = Change.objects.using(self._write_alias())
+        changes = Change.objects.using(self.write_alias())
         changes.record(self.KIND or str(self.model._meta.model_name), ref)
 
-    def _write_alias(self) -> str:
+    def write_alias(self) -> str:
+        """Return the database that these rows are written to."""
         self._for_write = True
         return self.db
 
 
 class WatchedRows(RecordedRows[Row]):
-    """Rows that count their changes."""
+    """Rows that count their changes; only what clients notice is recorded."""
 
     def update(self, **values: Any) -> int:
         self._refuse_sources_of_digests(values)
-        values.setdefault("lock_version", models.F("lock_version") + 1)
-        return super().update(**values)
+        served = self.model.SERVED  # type: ignore[attr-defined]
+        if values.keys() <= self.model.PRIVATE:  # type: ignore[attr-defined]
+            return models.QuerySet.update(self, **values)
+        if not values.keys() <= served:
+            values.setdefault("lock_version", models.F("lock_version") + 1)
+        if values.keys() & served:
+            return super().update(**values)
+        return models.QuerySet.update(self, **values)
 
     update.alters_data = True  # type: ignore[attr-defined]
+
+    def bulk_create(self, objs: Iterable[Row], *args: Any, **options: Any) -> list[Row]:
+        rows = list(objs)
+        if any(row.is_served() for row in rows):  # type: ignore[attr-defined]
+            return super().bulk_create(rows, *args, **options)
+        return models.QuerySet.bulk_create(self, rows, *args, **options)
 
     def _refuse_sources_of_digests(self, values: dict[str, Any]) -> None:
         for field in self.model._meta.concrete_fields:
@@ -170,10 +183,17 @@ class WatchedRows(RecordedRows[Row]):
 
 
 class WatchedRow(models.Model):
-    """A row that clients notice: saving or deleting it records a change.
+    """A row of which clients notice some columns: changing these records a change.
 
-    `lock_version` counts the changes of the row.
+    To save a row writes those columns only where this instance changed them: a
+    working copy that was read before somebody published or stopped undoes neither.
+    `lock_version` counts the changes of the other columns.
     """
+
+    SERVED: ClassVar[frozenset[str]] = frozenset()
+    """Columns that hold from the save on."""
+    PRIVATE: ClassVar[frozenset[str]] = frozenset()
+    """Columns that are reckoned, and belong to nobody's form."""
 
     lock_version = models.PositiveIntegerField(default=0, editable=False)
 
@@ -183,19 +203,80 @@ class WatchedRow(models.Model):
     def save(self, *args: Any, **options: Any) -> None:
         """Save the row and its change in one transaction."""
         if not self._state.adding:
-            self.lock_version += 1
-        if options.get("update_fields") is not None:
-            options["update_fields"] = {*options["update_fields"], "lock_version"}
+            options["update_fields"] = self._columns_to_save(
+                options.get("update_fields")
+            )
         using = options.get("using") or router.db_for_write(type(self), instance=self)
         with transaction.atomic(using=using, savepoint=False):
             super().save(*args, **options)
+        self.note_served()
+
+    @classmethod
+    def from_db(cls, *args: Any, **options: Any) -> Self:
+        row = super().from_db(*args, **options)
+        row.note_served()
+        return row
+
+    def refresh_from_db(self, *args: Any, **options: Any) -> None:
+        super().refresh_from_db(*args, **options)
+        self.note_served()
+
+    def note_served(self) -> None:
+        """Take what the row has now as what is stored."""
+        self._stored = self._served_values()
+
+    def is_served(self) -> bool:
+        """Whether clients may notice that the row is there."""
+        return True
+
+    def _columns_to_save(self, named: Iterable[str] | None) -> set[str]:
+        if named is None:
+            deferred = self.get_deferred_fields()
+            columns = {
+                field.name
+                for field in self._meta.concrete_fields
+                if not field.primary_key and field.attname not in deferred
+            }
+            columns -= self.SERVED - self._changed()
+        else:
+            columns = set(named)
+        if columns - self.SERVED:
+            self.lock_version += 1
+            columns.add("lock_version")
+        return columns
+
+    def _changed(self) -> set[str]:
+        now = self._served_values()
+        stored = getattr(self, "_stored", {})
+        return {name for name in now if name not in stored or now[name] != stored[name]}
+
+    def _served_values(self) -> dict[str, Any]:
+        columns = map(self._meta.get_field, self.SERVED)
+        return {
+            column.name: self.__dict__[column.attname]
+            for column in columns
+            if isinstance(column, models.Field) and column.attname in self.__dict__
+        }
 
 
 def watch(model: type[Row]) -> type[Row]:
-    """Record each save and deletion of rows of a model; a class decorator."""
-    post_save.connect(_record, sender=model, dispatch_uid=f"save {model.__name__}")
+    """Record what clients notice of a model's rows; a class decorator."""
+    post_save.connect(_saved, sender=model, dispatch_uid=f"save {model.__name__}")
     post_delete.connect(_record, sender=model, dispatch_uid=f"delete {model.__name__}")
     return model
+
+
+def _saved(
+    sender: type[models.Model],
+    instance: WatchedRow,
+    created: bool,
+    using: str,
+    update_fields: frozenset[str] | None,
+    **_: object,
+) -> None:
+    columns = instance.SERVED if update_fields is None else update_fields
+    if instance.is_served() if created else columns & instance.SERVED:
+        _record(sender, instance, using)
 
 
 def _record(

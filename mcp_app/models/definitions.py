@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, TypeVar
 
 from django.conf import settings
 from django.core.validators import MaxLengthValidator, MinValueValidator
 from django.db import models
-from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.conf import mcp_settings
@@ -24,10 +23,17 @@ from mcp_app.interface.rules import (
     text_problem,
     uri_problem,
 )
-from mcp_app.models.changes import WatchedRow, WatchedRows, watch
+from mcp_app.models.changes import watch
 from mcp_app.models.checking import CheckedRow
 from mcp_app.models.fields import DigestField, ExactCharField, JSONTextField, digest
-from mcp_app.models.listings import tag_problems, words
+from mcp_app.models.listings import tag_problems
+from mcp_app.models.versions import (
+    DefinitionVersion,
+    PublishedRow,
+    PublishedRows,
+    State,
+    publishable,
+)
 from mcp_app.protocol import headers, jsonrpc, schemas
 from mcp_app.protocol.uri_templates import UriTemplate
 
@@ -36,10 +42,31 @@ MAX_URI = 8000
 Row = TypeVar("Row", bound="DefinitionRow")
 
 
-class DefinitionRows(WatchedRows[Row]):
-    def switch(self, on: bool, user_id: object) -> int:
-        """Switch all these rows on or off; return how many."""
-        return self.update(enabled=on, updated_by_id=user_id, updated=timezone.now())
+class DefinitionRows(PublishedRows[Row]):
+    def _states(self) -> Iterator[models.When]:
+        untouched = models.Q(source=Source.CODE, published=None)
+        as_in_code = models.Value(State.PUBLISHED)
+        stopped, broken, *others = super()._states()
+        yield stopped
+        yield broken
+        yield models.When(untouched, content_hash=NOTHING, then=as_in_code)
+        yield models.When(untouched, then=models.Value(State.CHANGED))
+        yield from others
+
+    def switch(self, on: bool) -> int:
+        """Switch all these rows on or off at once; return how many."""
+        return self.update(enabled=on)
+
+
+class Source(models.TextChoices):
+    """Where a definition comes from; a row of what code declares is its overlay."""
+
+    HERE = "here", _("made here")
+    CODE = "code", _("from code")
+
+
+NOTHING = digest(b"{}")
+"""The hash of an overlay that changes nothing."""
 
 
 def kind_choices() -> list[tuple[str, Any]]:
@@ -50,10 +77,27 @@ def kind_choices() -> list[tuple[str, Any]]:
     ]
 
 
-class DefinitionRow(WatchedRow, CheckedRow):
-    """What all definitions have; `config` is what their kind makes of it."""
+class DefinitionRow(PublishedRow, CheckedRow):
+    """What all definitions have; `config` is what their kind makes of it.
+
+    A row whose `source` is code is an overlay: what is empty there is as in code.
+    """
 
     ONE_LINE = ("name", "title")
+    SERVED = frozenset({"enabled", "published"})
+    PRIVATE = frozenset({"broken", "tokens", "to_fix", "advices"})
+    POINTERS = ("published", "published_identity")
+    IDENTITY: ClassVar[str] = "name"
+    """The column that names a definition on a server."""
+    OVERLAY: ClassVar[tuple[str, ...]] = (
+        "title",
+        "description",
+        "permission",
+        "timeout",
+        "tags",
+        "position",
+    )
+    CONTENT = ("name", *OVERLAY, "kind", "config", "icons")
 
     name = ExactCharField(max_length=128)
     title = models.CharField(max_length=255, blank=True)
@@ -67,7 +111,16 @@ class DefinitionRow(WatchedRow, CheckedRow):
     )
     tags = models.CharField(max_length=500, blank=True)
     position = models.IntegerField(default=0)
-    enabled = models.BooleanField(default=True)
+    source = models.CharField(
+        max_length=4, choices=Source.choices, default=Source.HERE, editable=False
+    )
+    published_identity = models.CharField(  # noqa: DJ001 - nothing is not unique
+        max_length=64, null=True, unique=True, editable=False
+    )
+    """Of what names it on a server, as published: no two rows have the same."""
+    tokens = models.PositiveIntegerField(default=0, editable=False)
+    to_fix = models.PositiveIntegerField(default=0, editable=False)
+    advices = models.PositiveIntegerField(default=0, editable=False)
     created = models.DateTimeField(auto_now_add=True, editable=False)
     updated = models.DateTimeField(auto_now=True, editable=False)
     updated_by = models.ForeignKey(
@@ -86,8 +139,29 @@ class DefinitionRow(WatchedRow, CheckedRow):
         return self.title or self.name
 
     @property
-    def tag_names(self) -> frozenset[str]:
-        return frozenset(words(self.tags))
+    def identity(self) -> str:
+        """What names the working copy on a server: its name or URI."""
+        return str(getattr(self, self.IDENTITY))
+
+    @property
+    def from_code(self) -> bool:
+        return self.source == Source.CODE
+
+    def content_columns(self) -> tuple[str, ...]:
+        return self.OVERLAY if self.from_code else self.CONTENT
+
+    def served_hash(self) -> str:
+        served = super().served_hash()
+        return served or (NOTHING if self.from_code else "")
+
+    def set_published(
+        self, version: DefinitionVersion | None, content: Mapping[str, Any]
+    ) -> None:
+        super().set_published(version, content)
+        identity = content.get(self.IDENTITY)
+        self.published_identity = (
+            None if version is None or identity is None else digest(identity.encode())
+        )
 
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
@@ -97,9 +171,14 @@ class DefinitionRow(WatchedRow, CheckedRow):
             yield "permission", problem
 
 
+@publishable
 @watch
 class Tool(DefinitionRow):
     """Something that a model may do; the schemas are stored as they were given."""
+
+    HINTS = ("read_only", "destructive", "idempotent", "open_world")
+    OVERLAY = (*DefinitionRow.OVERLAY, *HINTS)
+    CONTENT = (*DefinitionRow.CONTENT, "input_schema", "output_schema", *HINTS)
 
     input_schema = JSONTextField(blank=True)
     output_schema = JSONTextField(blank=True)
@@ -156,6 +235,14 @@ def _check_input_schema(schema: jsonrpc.JsonObject) -> None:
 class ReadableRow(DefinitionRow):
     """What resources and templates have in common."""
 
+    CONTENT = (
+        *DefinitionRow.CONTENT,
+        "mime_type",
+        "annotations",
+        "ttl_ms",
+        "public",
+    )
+
     mime_type = models.CharField(max_length=255, blank=True)
     annotations = JSONTextField(blank=True)
     ttl_ms = models.PositiveIntegerField(default=0)
@@ -177,9 +264,13 @@ class ReadableRow(DefinitionRow):
         return others.filter(**named).exists()
 
 
+@publishable
 @watch
 class Resource(ReadableRow):
     """Something to read at a fixed URI; `size` is in bytes."""
+
+    IDENTITY = "uri"
+    CONTENT = (*ReadableRow.CONTENT, "uri", "size")
 
     uri = models.TextField(validators=[MaxLengthValidator(MAX_URI)])
     uri_digest = DigestField(of="uri")
@@ -204,9 +295,13 @@ class Resource(ReadableRow):
             yield "uri", f"Another resource has the address {self.uri}."
 
 
+@publishable
 @watch
 class ResourceTemplate(ReadableRow):
     """Resources whose URIs match a template of RFC 6570."""
+
+    IDENTITY = "uri_template"
+    CONTENT = (*ReadableRow.CONTENT, "uri_template")
 
     uri_template = models.TextField(validators=[MaxLengthValidator(MAX_URI)])
     uri_template_digest = DigestField(of="uri_template")
@@ -250,9 +345,12 @@ def _template_problem(text: str) -> str | None:
     return uri_problem(template.expand(dict.fromkeys(template.variables, "x")))
 
 
+@publishable
 @watch
 class Prompt(DefinitionRow):
     """A ready-made request that people pick from a menu in their client."""
+
+    CONTENT = (*DefinitionRow.CONTENT, "arguments")
 
     arguments = JSONTextField(shape="array", blank=True)
 

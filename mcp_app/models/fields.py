@@ -64,11 +64,11 @@ class DigestField(Characters):
             options["of"] = self.of
         return name, path, list(positional), options
 
-    def pre_save(self, model_instance: models.Model, add: bool) -> str:
+    def pre_save(self, model_instance: models.Model, add: bool) -> Any:
         if self.of:
             text = getattr(model_instance, self.of)
             setattr(model_instance, self.attname, digest(text.encode()))
-        return str(super().pre_save(model_instance, add))
+        return super().pre_save(model_instance, add)
 
 
 class JSONTextField(Text):

@@ -7,32 +7,55 @@ from collections.abc import Iterator
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.db.models.signals import m2m_changed
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.decorations import icons_from_json
 from mcp_app.interface.rules import uri_problem, visible
 from mcp_app.interface.server import PUBLIC, RESERVED_SLUGS
-from mcp_app.models.changes import WatchedRow, WatchedRows, watch
+from mcp_app.models.changes import watch
 from mcp_app.models.checking import CheckedRow
+from mcp_app.models.definitions import Prompt, Resource, ResourceTemplate, Tool
 from mcp_app.models.fields import ExactCharField, JSONTextField
 from mcp_app.models.listings import tag_problems, words
+from mcp_app.models.versions import PublishedRow, PublishedRows, publishable
+from mcp_app.protocol.jsonrpc import JsonObject
 
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _WEB = ("https://", "http://")
 
 
-class ServerRows(WatchedRows["Server"]):
+class ServerRows(PublishedRows["Server"]):
     """Servers, whose bulk changes are recorded, too."""
 
 
+@publishable
 @watch
-class Server(WatchedRow, CheckedRow):
-    """An MCP endpoint: `/mcp` for the slug `default`, `/mcp/<slug>` for others."""
+class Server(PublishedRow, CheckedRow):
+    """An MCP endpoint: `/mcp` for the slug `default`, `/mcp/<slug>` for others.
+
+    What it says and offers is published; the other columns hold from the save on.
+    """
 
     class Selection(models.TextChoices):
-        ALL = "all", _("Everything that is switched on")
-        TAGS = "tags", _("Only what has one of these tags")
+        ALL = "all", _("Everything published")
+        TAGS = "tags", _("Everything with these tags")
+        CHOSEN = "chosen", _("Only the ones chosen here")
+
+    SERVED = frozenset({"slug", "access", "page_size", "enabled", "published"})
+    PRIVATE = frozenset({"broken"})
+    CONTENT = (
+        "title",
+        "description",
+        "instructions",
+        "version",
+        "website_url",
+        "icons",
+        "selection",
+        "tags",
+    )
+    CHOICES = ("tools", "resources", "templates", "prompts")
 
     ONE_LINE = ("title", "version")
     MANY_LINES = ("description", "instructions")
@@ -48,11 +71,17 @@ class Server(WatchedRow, CheckedRow):
     page_size = models.PositiveIntegerField(
         default=100, validators=[MinValueValidator(1), MaxValueValidator(1000)]
     )
-    enabled = models.BooleanField(default=True)
     selection = models.CharField(
         max_length=8, choices=Selection.choices, default=Selection.ALL
     )
     tags = models.CharField(max_length=500, blank=True)
+
+    tools = models.ManyToManyField(Tool, blank=True, related_name="servers")
+    resources = models.ManyToManyField(Resource, blank=True, related_name="servers")
+    templates = models.ManyToManyField(
+        ResourceTemplate, blank=True, related_name="servers"
+    )
+    prompts = models.ManyToManyField(Prompt, blank=True, related_name="servers")
 
     objects = ServerRows.as_manager()
 
@@ -69,6 +98,17 @@ class Server(WatchedRow, CheckedRow):
     def access_names(self) -> tuple[str, ...]:
         """The names of authentication methods in their order, or `public` alone."""
         return words(self.access)
+
+    def working_content(self) -> JsonObject:
+        """Return what would be published; `chosen` has primary keys by list."""
+        content = super().working_content()
+        if self.selection == self.Selection.CHOSEN and self.pk is not None:
+            content["chosen"] = {name: self._chosen(name) for name in self.CHOICES}
+        return content
+
+    def _chosen(self, name: str) -> list[int]:
+        rows = getattr(self, name).order_by("pk")
+        return list(rows.values_list("pk", flat=True))
 
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
@@ -113,3 +153,22 @@ class Server(WatchedRow, CheckedRow):
                     f"The settings have no authentication method “{name}”. "
                     f"There is: {there}.",
                 )
+
+
+def _rechosen(
+    instance: models.Model, action: str, reverse: bool, using: str, **_: object
+) -> None:
+    """Reckon anew what would be published: no column of the server has changed."""
+    if not action.startswith("post_"):
+        return
+    servers = Server.objects.using(using)
+    named = {"selection": Server.Selection.CHOSEN} if reverse else {"pk": instance.pk}
+    for server in servers.filter(**named):
+        server.content_hash = server.working_hash()
+        # Nobody's form is out of date, and no client notices.
+        rows = models.QuerySet[Server](Server, using=using).filter(pk=server.pk)
+        rows.update(content_hash=server.content_hash)
+
+
+for _name in Server.CHOICES:
+    m2m_changed.connect(_rechosen, sender=getattr(Server, _name).through)

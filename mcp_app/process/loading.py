@@ -1,17 +1,23 @@
-"""Building catalogs: what code declares and what rows store, made runnable."""
+"""Catalogs of what code declares and staff published, brought up to date by news.
+
+What a change names is loaded; every other entry stays the same object, with the
+validators and encodings that were made for it.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from mcp_app.catalog import snapshot, stored
+from mcp_app.catalog.overlays import overlaid
 from mcp_app.catalog.registered import RegisteredFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import Catalog, Entry
-from mcp_app.catalog.stored import StoredDefinition
+from mcp_app.catalog.stored import ServedVersion, StoredDefinition, StoredOverlay
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -20,12 +26,15 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.results import Completion
-from mcp_app.interface.server import ServerDefinition
-from mcp_app.kinds import Kind, KindError, kinds_of
+from mcp_app.interface.server import Key, ServerDefinition
+from mcp_app.kinds import KindError, kinds_of
+from mcp_app.wakeup.news import News
 
 logger = logging.getLogger("mcp_app.catalog")
 
 Make = Callable[[Any, Runnable[Any]], Entry[Any, Any]]
+Place: TypeAlias = tuple[str, str]
+"""A list ("tools") and the identity of an entry there."""
 
 _LISTS: Mapping[type[Definition], tuple[str, Make]] = {
     ToolDefinition: ("tools", snapshot.tool_entry),
@@ -33,88 +42,195 @@ _LISTS: Mapping[type[Definition], tuple[str, Make]] = {
     ResourceTemplateDefinition: ("templates", snapshot.template_entry),
     PromptDefinition: ("prompts", snapshot.prompt_entry),
 }
+_LIST_OF_KIND = {kind: name for name, kind in stored.LISTS.items()}
 
 
-def load_catalogs(registry: Registry) -> dict[str, Catalog]:
-    """Return the catalog of each server that is switched on; blocks."""
-    return {
-        slug: _catalog(server, registry)
-        for slug, server in stored.load_servers().items()
-        if server.enabled
-    }
+@dataclass(frozen=True, slots=True, eq=False)
+class _Offer:
+    """An entry that servers may offer; None where it cannot be served or is stopped."""
+
+    place: Place
+    entry: Entry[Any, Any] | None
+    key: Key | None = None
+    version: ServedVersion = (None, True)
+    overlay: bool = False
+
+    def on(self, server: ServerDefinition) -> Entry[Any, Any] | None:
+        """Return the entry where the server offers it."""
+        if self.entry is None:
+            return None
+        offered = server.offers(self.entry.definition.tags, self.key)
+        return self.entry if offered else None
 
 
-def _catalog(server: ServerDefinition, registry: Registry) -> Catalog:
-    lists: dict[str, dict[str, Entry[Any, Any]]] = {
-        name: {} for name, _ in _LISTS.values()
-    }
-    for each in stored.load(server.slug, registry):
-        _add(lists, each.definition, _stored_runnable(each, registry))
-    # What code declares comes last: a row of the same name never hides it.
-    for definition, run in _declared(server, registry):
-        _add(lists, definition, run)
-    return Catalog(
-        server,
-        tools=lists["tools"].values(),  # type: ignore[arg-type]
-        resources=lists["resources"].values(),
-        templates=lists["templates"].values(),
-        prompts=lists["prompts"].values(),
-        completers=_completers(registry),
-    )
+class Catalogs:
+    """The catalogs of all servers; `load` blocks, and is called by one at a time.
+
+    Where loading fails, everything stays as it was.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._kinds = kinds_of(registry)
+        self._completers = _completers(registry)
+        self._declared = {
+            offer.place: offer for offer in map(_declared, _declarations(registry))
+        }
+        self._rows: Mapping[Key, _Offer] = {}
+        self._here: Mapping[Place, _Offer] = {}
+        """What staff made, by its place."""
+        self._overlays: Mapping[Place, _Offer] = {}
+        self._servers: Mapping[str, ServerDefinition] = {}
+        self.by_slug: Mapping[str, Catalog] = {}
+        """The catalogs of the servers that are switched on."""
+
+    def load(self, news: News) -> None:
+        """Bring everything up to date that the news name."""
+        servers = self._servers
+        if news.everything or news.refs("server"):
+            servers = stored.load_servers()
+        refs = {
+            kind: {"*"} if news.everything else news.refs(kind)
+            for kind in stored.MODELS
+        }
+        # From here on nothing is read any more that could fail.
+        touched = self._load_rows({kind: each for kind, each in refs.items() if each})
+        self.by_slug = {
+            slug: self._catalog(server, touched)
+            for slug, server in servers.items()
+            if server.enabled
+        }
+        self._servers = servers
+
+    def missing_overlays(self) -> list[Place]:
+        """Return what code declares without a row for what staff may change."""
+        return [place for place in self._declared if place not in self._overlays]
+
+    # -- rows -------------------------------------------------------------------
+
+    def _load_rows(self, refs: Mapping[str, Iterable[str]]) -> set[Place]:
+        """Load what changed, and return the places where something may be new."""
+        rows = dict(self._rows)
+        changed = dict(self._changed(refs))
+        gone = [rows.pop(key) for key in changed if key in rows]
+        loaded = {
+            each.key: self._offer(each, changed[each.key])
+            for each in stored.load(
+                self._registry, [key for key, now in changed.items() if now]
+            )
+        }
+        if not gone and not loaded:
+            return set()
+        rows.update(loaded)
+        here, overlays = dict(self._here), dict(self._overlays)
+        for offer in gone:
+            (overlays if offer.overlay else here).pop(offer.place, None)
+        for offer in loaded.values():
+            (overlays if offer.overlay else here)[offer.place] = offer
+        self._rows, self._here, self._overlays = rows, here, overlays
+        return {offer.place for offer in (*gone, *loaded.values())}
+
+    def _changed(
+        self, refs: Mapping[str, Iterable[str]]
+    ) -> Iterator[tuple[Key, ServedVersion | None]]:
+        """Yield the rows that are served in another version now, or no more."""
+        for kind, names in refs.items():
+            now = stored.served_versions(kind, names)
+            known = _named(self._rows, kind, names)
+            for key in (*known, *(key for key in now if key not in known)):
+                before = known[key].version if key in known else None
+                if now.get(key) != before:
+                    yield key, now.get(key)
+
+    def _offer(self, each: stored.Stored, version: ServedVersion | None) -> _Offer:
+        version = version or (None, True)
+        if isinstance(each, StoredOverlay):
+            return self._overlay(each, version)
+        run = self._runnable(each)
+        name, make = _LISTS[type(each.definition)]
+        if run is None:
+            identity = each.key[1]
+            return _Offer((name, f"\n{identity}"), None, each.key, version)
+        entry = make(each.definition, run)
+        return _Offer((name, entry.identity), entry, each.key, version)
+
+    def _overlay(self, each: StoredOverlay, version: ServedVersion) -> _Offer:
+        place = (_LIST_OF_KIND[each.key[0]], each.identity)
+        declared = self._declared.get(place)
+        entry = None
+        if each.enabled and declared is not None and declared.entry is not None:
+            _, make = _LISTS[type(declared.entry.definition)]
+            definition = overlaid(declared.entry.definition, each.content)
+            entry = make(definition, declared.entry.runnable)
+        return _Offer(place, entry, each.key, version, overlay=True)
+
+    def _runnable(self, each: StoredDefinition[Definition]) -> Runnable[Any] | None:
+        """Return what runs behind a row; None where it cannot be served here."""
+        kind = self._kinds.get(each.kind)
+        if kind is None:
+            logger.warning("%s is left out: there is no kind %r.", each.row, each.kind)
+            return None
+        try:
+            return kind.runnable(each.definition, each.config, each.uploads)
+        except KindError as error:
+            logger.warning("%s is left out: %s", each.row, error.message)
+            return None
+
+    # -- servers ----------------------------------------------------------------
+
+    def _catalog(self, server: ServerDefinition, touched: set[Place]) -> Catalog:
+        known = self.by_slug.get(server.slug)
+        if known is None or known.server != server:
+            return self._new(server)
+        changes: dict[str, dict[str, Entry[Any, Any] | None]] = {}
+        for name, identity in touched:
+            offer = self._at((name, identity))
+            entry = None if offer is None else offer.on(server)
+            changes.setdefault(name, {})[identity] = entry
+        return known.changed(changes)
+
+    def _new(self, server: ServerDefinition) -> Catalog:
+        lists: dict[str, list[Any]] = {name: [] for name in snapshot.LISTS}
+        for place in {**self._here, **self._declared}:
+            offer = self._at(place)
+            entry = None if offer is None else offer.on(server)
+            if entry is not None:
+                lists[place[0]].append(entry)
+        return Catalog(server, completers=self._completers, **lists)
+
+    def _at(self, place: Place) -> _Offer | None:
+        """Return what has a name: a row never hides what code declares."""
+        if place in self._declared:
+            return self._overlays.get(place) or self._declared[place]
+        return self._here.get(place)
 
 
-def _add(
-    lists: dict[str, dict[str, Entry[Any, Any]]],
-    definition: Definition,
-    run: Runnable[Any] | None,
-) -> None:
-    if run is not None:
-        name, make = _LISTS[type(definition)]
-        entry = make(definition, run)
-        lists[name][entry.identity] = entry
+def _named(
+    rows: Mapping[Key, _Offer], kind: str, refs: Iterable[str]
+) -> Mapping[Key, _Offer]:
+    if "*" in refs:
+        return {key: offer for key, offer in rows.items() if key[0] == kind}
+    keys = [(kind, ref) for ref in refs]
+    return {key: rows[key] for key in keys if key in rows}
 
 
-def _stored_runnable(
-    each: StoredDefinition[Definition], registry: Registry
-) -> Runnable[Any] | None:
-    """Return what runs behind a row; None where it cannot be served here."""
-    kind = kinds_of(registry).get(each.kind)
-    if kind is None:
-        logger.warning("%s is left out: there is no kind %r.", each.row, each.kind)
-        return None
-    try:
-        return _makers(kind)[type(each.definition)](
-            each.definition, each.config, each.uploads
-        )
-    except KindError as error:
-        logger.warning("%s is left out: %s", each.row, error.message)
-        return None
-
-
-def _makers(kind: Kind) -> Mapping[type[Definition], Callable[..., Runnable[Any]]]:
-    return {
-        ToolDefinition: kind.tool,
-        ResourceDefinition: kind.resource,
-        ResourceTemplateDefinition: kind.template,
-        PromptDefinition: kind.prompt,
-    }
-
-
-def _declared(
-    server: ServerDefinition, registry: Registry
-) -> list[tuple[Definition, Runnable[Any]]]:
+def _declarations(registry: Registry) -> Iterator[tuple[Definition, Runnable[Any]]]:
     makers: list[tuple[Mapping[str, Any], Callable[[RegisteredFunction], Any]]] = [
         (registry.tools, RegisteredFunction.tool_runnable),
         (registry.resources, RegisteredFunction.resource_runnable),
         (registry.templates, RegisteredFunction.resource_runnable),
         (registry.prompts, RegisteredFunction.prompt_runnable),
     ]
-    return [
-        (declared.definition, make(declared.function))
-        for declarations, make in makers
-        for declared in declarations.values()
-        if server.offers(declared.definition.tags)
-    ]
+    for declarations, make in makers:
+        for declared in declarations.values():
+            yield declared.definition, make(declared.function)
+
+
+def _declared(declaration: tuple[Definition, Runnable[Any]]) -> _Offer:
+    definition, run = declaration
+    name, make = _LISTS[type(definition)]
+    entry = make(definition, run)
+    return _Offer((name, entry.identity), entry)
 
 
 def _completers(registry: Registry) -> dict[tuple[str, str], Runnable[Completion]]:

@@ -8,7 +8,7 @@ import logging
 import os
 import random
 import threading
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -26,7 +26,7 @@ from mcp_app.process.freshness import Gate
 from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.process.janitor import Janitor
 from mcp_app.process.lifecycle import install_drain
-from mcp_app.process.loading import load_catalogs
+from mcp_app.process.loading import Catalogs
 from mcp_app.process.running import RunningCalls
 from mcp_app.process.uploads import Uploads
 from mcp_app.protocol.errors import Refused, Unavailable
@@ -68,7 +68,7 @@ class Process:
         self.threads = UserThreads(mcp_settings.threads)
         self.running = RunningCalls(self.loop)
         self.uploads = Uploads(self.loop)
-        self._catalogs: Mapping[str, Catalog] = {}
+        self._catalogs = Catalogs(registry)
         self._row = WorkerRow()
         self._announcements = Announcements(
             self.listeners, self._looked, self._row, registry.bindings
@@ -111,7 +111,7 @@ class Process:
 
     def catalog(self, slug: str) -> Catalog:
         """Return a server's catalog; 404 where there is no such server."""
-        found = self._catalogs.get(slug)
+        found = self._catalogs.by_slug.get(slug)
         if found is None:
             raise Refused(404, f"There is no MCP server {slug!r} here.")
         return found
@@ -129,7 +129,7 @@ class Process:
     async def _load(self, news: News) -> None:
         """Bring the caches up to date."""
         if news.definitions_changed:
-            self._catalogs = await reader.run(load_catalogs, self.registry)
+            await reader.run(self._catalogs.load, news)
         if news.definitions_changed or news.rights_changed:
             self.permissions.forget()
         closed = news.refs(changes.SESSION)

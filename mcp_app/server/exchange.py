@@ -175,9 +175,9 @@ class Exchange:
         """The host that the client named, "" where its transport has none."""
         return (self.headers.get(b"host") or "") if self.headers is not None else ""
 
-    def may_see(self, permission: str) -> bool:
-        """Whether a definition with this permission exists for the principal."""
-        return not permission or permission in self.permissions
+    def may_see(self, permissions: tuple[str, ...]) -> bool:
+        """Whether a definition with these permissions exists for the principal."""
+        return not permissions or all(each in self.permissions for each in permissions)
 
     def stop(self, end: End) -> None:
         """End the call without its answer; the first end counts."""

@@ -107,7 +107,7 @@ def test_a_tool_with_all_options() -> None:
         description="Described.",
         icons=(ICON,),
         meta={"a": 1},
-        permission="shop.view_order",
+        permissions=("shop.view_order",),
         timeout=2.5,
         tags=frozenset({"shop"}),
         position=3,

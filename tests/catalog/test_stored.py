@@ -2,15 +2,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.stored import (
+    MODELS,
     StoredDefinition,
+    StoredOverlay,
     load,
     load_servers,
+    served_versions,
     stored_definition,
 )
 from mcp_app.interface.definitions import (
@@ -26,6 +29,7 @@ from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import (
     Blob,
     Prompt,
+    PublishedRow,
     Resource,
     ResourceTemplate,
     Server,
@@ -33,8 +37,11 @@ from mcp_app.models import (
 )
 from mcp_app.models.fields import digest
 from mcp_app.protocol.content import Annotations, Icon
+from tests.published import published
 
 pytestmark = pytest.mark.django_db
+
+Row = TypeVar("Row", bound=PublishedRow)
 
 ICONS = '[{"src": "https://example.org/i.png"}]'
 
@@ -55,8 +62,25 @@ def registry() -> Registry:
     return registry
 
 
-def definitions(registry: Registry, slug: str = "default") -> list[Definition]:
-    return [stored.definition for stored in load(slug, registry)]
+def make(model: type[Row], **columns: Any) -> Row:
+    """Publish a row."""
+    return published(model(**columns))
+
+
+def loaded(registry: Registry) -> list[StoredDefinition[Definition]]:
+    """Return all that is served and not declared in code, in the order of lists."""
+    found: list[StoredDefinition[Definition]] = []
+    for kind in MODELS:
+        stored = load(registry, served_versions(kind))
+        made_here = [each for each in stored if isinstance(each, StoredDefinition)]
+        found += sorted(
+            made_here, key=lambda each: (each.definition.position, each.definition.name)
+        )
+    return found
+
+
+def definitions(registry: Registry) -> list[Definition]:
+    return [stored.definition for stored in loaded(registry)]
 
 
 def test_every_column_arrives(registry: Registry) -> None:
@@ -64,19 +88,20 @@ def test_every_column_arrives(registry: Registry) -> None:
         "title": "Title",
         "description": "Text.",
         "icons": ICONS,
-        "permission": "shop.view_order",
         "timeout": 2.5,
         "tags": "b, a",
         "position": 3,
     }
     expected: dict[str, Any] = {
         **shared,
+        "permissions": ("shop.view_order",),
         "icons": (Icon(src="https://example.org/i.png"),),
         "tags": frozenset("ab"),
     }
     readable: dict[str, Any] = {"mime_type": "text/plain", "ttl_ms": 5, "public": True}
     audience = Annotations(audience=["user"])
-    Tool.objects.create(
+    make(
+        Tool,
         name="tool",
         input_schema='{"type": "object", "properties": {"z": {}, "a": {}}}',
         output_schema='{"type": "object"}',
@@ -84,25 +109,34 @@ def test_every_column_arrives(registry: Registry) -> None:
         destructive=False,
         idempotent=None,
         open_world=True,
+        permission="shop.view_order",
         **shared,
     )
-    Resource.objects.create(
+    make(
+        Resource,
         name="resource",
         uri="x:a",
         size=7,
         annotations='{"audience": ["user"]}',
         **readable,
+        permission="shop.view_order",
         **shared,
     )
-    ResourceTemplate.objects.create(
+    make(
+        ResourceTemplate,
         name="template",
         uri_template="x:{a}",
         annotations='{"audience": ["user"]}',
         **readable,
+        permission="shop.view_order",
         **shared,
     )
-    Prompt.objects.create(
-        name="prompt", arguments='[{"name": "order", "required": true}]', **shared
+    make(
+        Prompt,
+        name="prompt",
+        arguments='[{"name": "order", "required": true}]',
+        permission="shop.view_order",
+        **shared,
     )
     assert definitions(registry) == [
         ToolDefinition(
@@ -137,15 +171,15 @@ def test_every_column_arrives(registry: Registry) -> None:
 
 def test_the_order_of_keys_is_kept(registry: Registry) -> None:
     schema = '{"type":"object","properties":{"zebra":{},"apple":{},"mango":{}}}'
-    Tool.objects.create(name="a", input_schema=schema)
+    make(Tool, name="a", input_schema=schema)
     [tool] = definitions(registry)
     assert isinstance(tool, ToolDefinition)
     assert list(tool.input_schema["properties"]) == ["zebra", "apple", "mango"]  # type: ignore[call-overload]
 
 
 def test_kind_config_and_row_come_along(registry: Registry) -> None:
-    row = Tool.objects.create(name="a", config='{"content": []}')
-    [stored] = load("default", registry)
+    row = make(Tool, name="a", config='{"content": []}')
+    [stored] = loaded(registry)
     assert (stored.kind, stored.config) == ("text", {"content": []})
     assert stored.row == f"tool {row.pk}"
 
@@ -153,11 +187,13 @@ def test_kind_config_and_row_come_along(registry: Registry) -> None:
 def test_uploaded_content_comes_along(registry: Registry) -> None:
     Blob.objects.keep(b"\xff")
     name = digest(b"\xff")
-    Resource.objects.create(name="a", uri="x:a", config=f'{{"upload": "{name}"}}')
-    Tool.objects.create(
-        name="b", config=f'{{"content": [{{"upload": "{name}"}}, {{"upload": "x"}}]}}'
+    make(Resource, name="a", uri="x:a", config=f'{{"upload": "{name}"}}')
+    make(
+        Tool,
+        name="b",
+        config=f'{{"content": [{{"upload": "{name}"}}, {{"upload": "x"}}]}}',
     )
-    assert [dict(each.uploads) for each in load("default", registry)] == [
+    assert [dict(each.uploads) for each in loaded(registry)] == [
         {name: b"\xff"},
         {name: b"\xff"},
     ]
@@ -165,8 +201,8 @@ def test_uploaded_content_comes_along(registry: Registry) -> None:
 
 def test_a_functions_signature_is_the_default(registry: Registry) -> None:
     config = '{"function": "shop.find"}'
-    Tool.objects.create(name="a", kind="function", config=config)
-    Prompt.objects.create(name="b", kind="function", config=config)
+    make(Tool, name="a", kind="function", config=config)
+    make(Prompt, name="b", kind="function", config=config)
     tool, prompt = definitions(registry)
     signature = registry.functions["shop.find"].signature
     assert isinstance(tool, ToolDefinition)
@@ -183,8 +219,8 @@ def test_a_functions_signature_is_the_default(registry: Registry) -> None:
 def test_a_row_says_more_than_the_signature(registry: Registry) -> None:
     config = '{"function": "shop.find"}'
     schema = '{"type": "object", "properties": {"customer": {"maxLength": 5}}}'
-    Tool.objects.create(name="a", kind="function", config=config, input_schema=schema)
-    Prompt.objects.create(name="b", kind="function", config=config, arguments="[]")
+    make(Tool, name="a", kind="function", config=config, input_schema=schema)
+    make(Prompt, name="b", kind="function", config=config, arguments="[]")
     tool, prompt = definitions(registry)
     assert isinstance(tool, ToolDefinition)
     assert tool.input_schema["properties"] == {"customer": {"maxLength": 5}}
@@ -193,42 +229,60 @@ def test_a_row_says_more_than_the_signature(registry: Registry) -> None:
 
 
 def test_a_function_that_code_lacks_still_loads(registry: Registry) -> None:
-    Tool.objects.create(name="a", kind="function", config='{"function": "gone"}')
+    make(Tool, name="a", kind="function", config='{"function": "gone"}')
     [tool] = definitions(registry)
     assert tool.name == "a"
 
 
 def test_what_is_switched_off_is_not_there(registry: Registry) -> None:
-    Tool.objects.create(name="a", enabled=False)
-    assert load("default", registry) == []
+    make(Tool, name="a", enabled=False)
+    assert loaded(registry) == []
 
 
-def test_an_unknown_server_has_nothing(registry: Registry) -> None:
+def test_what_is_not_published_is_not_there(registry: Registry) -> None:
     Tool.objects.create(name="a")
-    assert load("nobody", registry) == []
+    assert loaded(registry) == []
 
 
-def test_a_server_offers_all_or_what_has_its_tags(registry: Registry) -> None:
-    Server.objects.create(slug="some", selection="tags", tags="a, b")
-    Tool.objects.create(name="1", tags="b c")
-    Tool.objects.create(name="2", tags="c")
-    Prompt.objects.create(name="3", tags="a")
-    Prompt.objects.create(name="4")
-    assert [each.name for each in definitions(registry, "some")] == ["1", "3"]
-    assert [each.name for each in definitions(registry)] == ["1", "2", "3", "4"]
+def test_what_is_served_is_what_was_published(registry: Registry) -> None:
+    row = make(Tool, name="a", title="Then")
+    row.title, row.name = "Now", "b"
+    row.save()
+    [tool] = definitions(registry)
+    assert (tool.name, tool.title) == ("a", "Then")
+
+
+def test_only_some_rows(registry: Registry) -> None:
+    rows = [make(Tool, name=name) for name in "abc"]
+    keys = served_versions("tool", [str(rows[1].pk), "99", "no key"])
+    assert keys == {("tool", str(rows[1].pk)): (rows[1].published_id, True)}
+    [one] = load(registry, keys)
+    assert isinstance(one, StoredDefinition)
+    assert one.definition.name == "b"
+
+
+def test_an_overlay_has_only_what_staff_published(registry: Registry) -> None:
+    row = Tool.objects.create(name="declared", source="code", title="Better")
+    key = ("tool", str(row.pk))
+    assert load(registry, [key]) == [StoredOverlay(key, "declared", True, {})]
+    row.enabled = False
+    row.save()
+    published(row)
+    [overlay] = load(registry, served_versions("tool"))
+    assert overlay == StoredOverlay(key, "declared", False, {"title": "Better"})
 
 
 def test_lists_are_ordered_by_position_then_name(registry: Registry) -> None:
     for name, position in (("b", 0), ("a", 0), ("0", 5), ("z", -1)):
-        Tool.objects.create(name=name, position=position)
+        make(Tool, name=name, position=position)
     assert [each.name for each in definitions(registry)] == ["z", "a", "b", "0"]
 
 
 def test_a_row_that_cannot_be_read_takes_no_others_along(
     registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
-    Tool.objects.create(name="bad", icons='[{"src": "ftp://x"}]')
-    Tool.objects.create(name="good")
+    make(Tool, name="bad", icons='[{"src": "ftp://x"}]')
+    make(Tool, name="good")
     assert [each.name for each in definitions(registry)] == ["good"]
     assert "'bad' is left out: The src of an icon" in caplog.text
 
@@ -240,13 +294,11 @@ def test_the_number_of_statements_does_not_grow(
     Blob.objects.keep(b"a")
     Blob.objects.keep(b"b")
     for number in range(20):
-        Tool.objects.create(name=f"t{number}")
+        make(Tool, name=f"t{number}")
         name = digest(b"ab"[number % 2 : number % 2 + 1])
-        Resource.objects.create(
-            name="r", uri=f"x:{number}", config=f'{{"upload": "{name}"}}'
-        )
-    with django_assert_num_queries(6):
-        assert len(load("default", registry)) == 40
+        make(Resource, name="r", uri=f"x:{number}", config=f'{{"upload": "{name}"}}')
+    with django_assert_num_queries(4 + 2 + 1):
+        assert len(loaded(registry)) == 40
 
 
 def test_one_row_as_the_admin_asks_for_it(registry: Registry) -> None:
@@ -258,7 +310,8 @@ def test_servers(
     django_assert_num_queries: Callable[[int], AbstractContextManager[object]],
 ) -> None:
     Server.objects.filter(slug="default").update(access="public")
-    Server.objects.create(
+    make(
+        Server,
         slug="shop",
         title="Shop",
         description="Sells.",
@@ -297,5 +350,6 @@ def test_a_server_with_odd_icons_is_still_there(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     Server.objects.filter(slug="default").update(icons="[7]")
+    published(Server.objects.get())
     assert load_servers()["default"].icons == ()
     assert "'default' has no icons" in caplog.text

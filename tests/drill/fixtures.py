@@ -13,6 +13,9 @@ from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Tool
 from mcp_app.models.definitions import DefinitionRow
 from tests.drill.rows import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Row, plain_tool
 
+AT_ONCE = 500
+"""Names that one statement has."""
+
 
 def write_fixtures(plain_tools: int = 0) -> None:
     """Write what is missing or different, and so many plain tools after it.
@@ -36,6 +39,7 @@ def _open_server() -> None:
         server.title = "Drill"
         server.full_clean()
         server.save()
+    Server.objects.publish([server])
 
 
 def _write(model: type[DefinitionRow], identity: str, fixtures: Sequence[Row]) -> None:
@@ -43,8 +47,9 @@ def _write(model: type[DefinitionRow], identity: str, fixtures: Sequence[Row]) -
     there = model._default_manager.filter(**{f"{identity}__in": identities})
     rows = {getattr(row, identity): row for row in there}
     for position, fixture in enumerate(fixtures):
-        row = rows.get(fixture[identity]) or model()
+        row = rows.setdefault(fixture[identity], model())
         _save_if_different(row, {"position": position, **fixture})
+    model._default_manager.publish([rows[each] for each in identities])
 
 
 def _save_if_different(row: DefinitionRow, columns: Row) -> None:
@@ -71,6 +76,10 @@ def _add_plain_tools(count: int) -> None:
     there = set(
         Tool.objects.filter(name__startswith="plain_").values_list("name", flat=True)
     )
+    names = [columns["name"] for columns in wanted if columns["name"] not in there]
     Tool.objects.bulk_create(
-        Tool(**columns) for columns in wanted if columns["name"] not in there
+        Tool(**columns) for columns in wanted if columns["name"] in names
     )
+    for start in range(0, len(names), AT_ONCE):
+        some = names[start : start + AT_ONCE]
+        Tool.objects.publish(Tool.objects.filter(name__in=some))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Tool
-from mcp_app.process.loading import load_catalogs
+from mcp_app.process.loading import Catalogs
+from mcp_app.wakeup.news import News
+from tests.published import published
 
 pytestmark = pytest.mark.django_db
 
@@ -48,28 +53,41 @@ def registry() -> Registry:
 @pytest.fixture(autouse=True)
 def _servers() -> None:
     Server.objects.all().delete()
-    Server(slug="default", access="public").save()
-    Server(slug="shop", access="public", selection="tags", tags="shop").save()
-    Server(slug="off", enabled=False).save()
+    published(Server(slug="default", access="public"))
+    published(Server(slug="shop", access="public", selection="tags", tags="shop"))
+    published(Server(slug="off", enabled=False))
 
 
 def rows() -> None:
-    Tool(name="stored_tool", kind="text", config=CONTENT, tags="shop").save()
-    Tool(name="stored_elsewhere", kind="text", config=CONTENT).save()
-    Tool(name="switched_off", kind="text", config=CONTENT, enabled=False).save()
-    Resource(name="r", uri="shop://stored", kind="text", config='{"text": "r"}').save()
-    ResourceTemplate(
-        name="t",
-        uri_template="shop://stored/{id}",
-        kind="text",
-        config='{"text": "{{id}}"}',
-    ).save()
-    Prompt(
-        name="stored_prompt",
-        kind="text",
-        config='{"messages": [{"role": "user", "content": {"type": "text",'
-        ' "text": "p"}}]}',
-    ).save()
+    for row in (
+        Tool(name="stored_tool", kind="text", config=CONTENT, tags="shop"),
+        Tool(name="stored_elsewhere", kind="text", config=CONTENT),
+        Tool(name="switched_off", kind="text", config=CONTENT, enabled=False),
+        Resource(name="r", uri="shop://stored", kind="text", config='{"text": "r"}'),
+        ResourceTemplate(
+            name="t",
+            uri_template="shop://stored/{id}",
+            kind="text",
+            config='{"text": "{{id}}"}',
+        ),
+        Prompt(
+            name="stored_prompt",
+            kind="text",
+            config='{"messages": [{"role": "user", "content": {"type": "text",'
+            ' "text": "p"}}]}',
+        ),
+    ):
+        published(row)
+    Tool.objects.create(name="unpublished", kind="text", config=CONTENT)
+
+
+EVERYTHING = News(everything=True)
+
+
+def load_catalogs(registry: Registry) -> Mapping[str, Catalog]:
+    catalogs = Catalogs(registry)
+    catalogs.load(EVERYTHING)
+    return catalogs.by_slug
 
 
 def identities(catalog: Catalog) -> dict[str, set[str]]:
@@ -100,9 +118,7 @@ def test_code_and_rows_side_by_side(registry: Registry) -> None:
 
 
 def test_a_row_never_hides_what_code_declares(registry: Registry) -> None:
-    Tool.objects.bulk_create(
-        [Tool(name="declared_tool", kind="text", config=CONTENT, tags="shop")]
-    )
+    published(Tool(name="declared_tool", kind="text", config=CONTENT, tags="shop"))
     tools = load_catalogs(registry)["default"].tools
     assert tools["declared_tool"].runnable.style == "async"
 
@@ -123,10 +139,223 @@ def test_a_row_that_cannot_be_served_here(
     said: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    Tool.objects.bulk_create([Tool(name="strange", **columns)])
+    published(Tool(name="strange", **columns))
     with caplog.at_level(logging.WARNING, "mcp_app.catalog"):
         catalogs = load_catalogs(registry)
     assert "strange" not in catalogs["default"].tools
     assert "declared_tool" in catalogs["default"].tools
     assert "is left out: " in caplog.text
     assert said in caplog.text
+
+
+# -- what a change loads ------------------------------------------------------------
+
+
+class Loading:
+    """Catalogs of a registry; `after` is what they are after some rows changed."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.catalogs = Catalogs(registry)
+        self.catalogs.load(EVERYTHING)
+
+    def after(self, *rows: Tool | Server) -> Mapping[str, Catalog]:
+        named = tuple((row.kind_of_row, str(row.pk)) for row in rows)
+        self.catalogs.load(News(rows=named))
+        return self.catalogs.by_slug
+
+
+@pytest.fixture
+def loading(registry: Registry) -> Loading:
+    rows()
+    return Loading(registry)
+
+
+def stored_tool() -> Tool:
+    return Tool.objects.get(name="stored_tool")
+
+
+def test_a_change_replaces_one_entry_and_keeps_the_others(loading: Loading) -> None:
+    before = loading.catalogs.by_slug
+    row = stored_tool()
+    row.description = "Better."
+    row.save()
+    assert loading.after(row) == before
+    published(row)
+    after = loading.after(row)
+    for slug in ("default", "shop"):
+        old, new = before[slug], after[slug]
+        assert new.tools["stored_tool"].definition.description == "Better."
+        assert old.tools["stored_tool"].definition.description == ""
+        assert new.tools["declared_tool"] is old.tools["declared_tool"]
+        assert new.listings["prompts"] is old.listings["prompts"]
+        assert [each.identity for each in new.listings["tools"]] == [
+            each.identity for each in old.listings["tools"]
+        ]
+
+
+def test_a_server_that_does_not_offer_it_stays_as_it_is(loading: Loading) -> None:
+    before = loading.catalogs.by_slug
+    row = Tool.objects.get(name="stored_elsewhere")
+    row.description = "Better."
+    row.save()
+    after = loading.after(published(row))
+    assert after["shop"] is before["shop"]
+    assert after["default"] is not before["default"]
+
+
+def test_a_new_name_takes_the_place_of_the_old_one(loading: Loading) -> None:
+    row = stored_tool()
+    row.name = "renamed"
+    row.save()
+    tools = loading.after(published(row))["shop"].tools
+    assert set(tools) == {"declared_tool", "renamed"}
+
+
+def test_what_was_stopped_unpublished_or_deleted_is_gone(loading: Loading) -> None:
+    row = stored_tool()
+    for make, unmake in (
+        (lambda: Tool.objects.filter(pk=row.pk).update(enabled=False), None),
+        (lambda: Tool.objects.filter(pk=row.pk).update(enabled=True), True),
+        (lambda: Tool.objects.unpublish([row]), None),
+        (lambda: Tool.objects.publish([row]), True),
+        (lambda: Tool.objects.filter(pk=row.pk).delete(), None),
+    ):
+        make()
+        there = "stored_tool" in loading.after(row)["default"].tools
+        assert there is bool(unmake)
+
+
+def test_a_change_that_names_nobody_loads_only_what_differs(
+    loading: Loading,
+    django_assert_num_queries: Callable[[int], AbstractContextManager[object]],
+) -> None:
+    with django_assert_num_queries(1):
+        loading.catalogs.load(News(rows=(("tool", "*"),)))
+    row = stored_tool()
+    row.description = "Better."
+    row.save()
+    published(row)
+    with django_assert_num_queries(2):
+        loading.catalogs.load(News(rows=(("tool", "*"),)))
+    tools = loading.catalogs.by_slug["default"].tools
+    assert tools["stored_tool"].definition.description == "Better."
+
+
+def test_a_server_is_made_anew_where_it_offers_something_else(loading: Loading) -> None:
+    before = loading.catalogs.by_slug
+    server = Server.objects.get(slug="shop")
+    server.tags = "nothing"
+    server.save()
+    assert loading.after(server)["shop"] is before["shop"]
+    after = loading.after(published(server))
+    assert identities(after["shop"])["tools"] == set()
+    assert after["default"] is before["default"]
+    Server.objects.filter(pk=server.pk).update(enabled=False)
+    assert set(loading.after(server)) == {"default"}
+
+
+def test_a_server_of_chosen_definitions(loading: Loading) -> None:
+    server = Server.objects.get(slug="shop")
+    server.selection = "chosen"
+    server.save()
+    server.tools.add(Tool.objects.get(name="stored_elsewhere"))
+    server.refresh_from_db()
+    assert server.state == "changed"
+    tools = identities(loading.after(published(server))["shop"])["tools"]
+    assert tools == {"stored_elsewhere"}
+
+
+@pytest.mark.parametrize("failing", ["load_servers", "served_versions", "load"])
+def test_loading_that_fails_changes_nothing(
+    loading: Loading, failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = loading.catalogs.by_slug
+    row = stored_tool()
+    row.description = "Better."
+    row.save()
+    published(row)
+
+    def fail(*_: object) -> None:
+        raise OperationalError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"mcp_app.catalog.stored.{failing}", fail)
+        with pytest.raises(OperationalError):
+            loading.catalogs.load(EVERYTHING)
+    assert loading.catalogs.by_slug is before
+    assert loading.after(row)["shop"].tools["stored_tool"].definition.description
+
+
+# -- overlays -----------------------------------------------------------------------
+
+
+def overlay(**columns: Any) -> Tool:
+    return Tool.objects.create(name="declared_tool", source="code", **columns)
+
+
+def test_an_empty_overlay_changes_nothing(loading: Loading) -> None:
+    before = loading.catalogs.by_slug["shop"].tools["declared_tool"]
+    after = loading.after(overlay())["shop"].tools["declared_tool"]
+    assert after.definition == before.definition
+
+
+def test_an_overlay_is_laid_over_the_code_where_it_is_published(
+    loading: Loading,
+) -> None:
+    row = overlay(title="Better", tags="other", permission="mcp_app.view_tool")
+    assert not loading.after(row)["default"].tools["declared_tool"].definition.title
+    after = loading.after(published(row))
+    definition = after["default"].tools["declared_tool"].definition
+    assert definition.title == "Better"
+    assert definition.permissions == ("mcp_app.view_tool",)
+    assert "declared_tool" not in after["shop"].tools
+
+
+def test_an_overlay_switches_off_at_once(loading: Loading) -> None:
+    row = overlay(enabled=False)
+    assert "declared_tool" not in loading.after(row)["default"].tools
+    row.enabled = True
+    row.save()
+    assert "declared_tool" in loading.after(row)["default"].tools
+
+
+def test_an_overlay_of_what_code_has_no_more_is_kept_and_not_served(
+    loading: Loading,
+) -> None:
+    row = Tool.objects.create(name="vanished", source="code", title="T")
+    assert "vanished" not in loading.after(published(row))["default"].tools
+
+
+def test_two_releases_of_the_code_serve_their_own_schemas() -> None:
+    """In a rolling deploy each process serves what its own code takes."""
+    old, new = Registry(), Registry()
+
+    @old.function("find")
+    async def find_old(customer: str) -> str:
+        return customer
+
+    @new.function("find")
+    async def find_new(customer: str, limit: int) -> str:
+        return customer * limit
+
+    config = '{"function": "find"}'
+    published(Tool(name="follows", kind="function", config=config))
+    given = (
+        '{"type": "object", "properties": {"customer": {"type": "string"}}, '
+        '"required": ["customer"]}'
+    )
+    published(Tool(name="fixed", kind="function", config=config, input_schema=given))
+    tools = {
+        name: load_catalogs(registry)["default"].tools
+        for name, registry in (("old", old), ("new", new))
+    }
+    assert set(tools["old"]) == {"follows", "fixed"}
+    assert set(tools["new"]) == {"follows"}
+    schema = tools["new"]["follows"].definition.input_schema
+    assert schema["required"] == ["customer", "limit"]
+
+
+def test_what_has_no_overlay_yet(loading: Loading) -> None:
+    assert ("tools", "declared_tool") in loading.catalogs.missing_overlays()
+    loading.after(overlay())
+    assert ("tools", "declared_tool") not in loading.catalogs.missing_overlays()

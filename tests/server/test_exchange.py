@@ -61,9 +61,10 @@ async def test_a_method_that_needs_a_session(exchange: Exchange) -> None:
 
 
 async def test_rights(exchange: Exchange) -> None:
-    assert exchange.may_see("")
-    assert exchange.may_see("shop.view_order")
-    assert not exchange.may_see("shop.add_order")
+    assert exchange.may_see(())
+    assert exchange.may_see(("shop.view_order",))
+    assert not exchange.may_see(("shop.add_order",))
+    assert not exchange.may_see(("shop.view_order", "shop.add_order"))
 
 
 async def test_the_host(exchange: Exchange) -> None:

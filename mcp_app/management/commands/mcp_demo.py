@@ -46,6 +46,7 @@ class Command(BaseCommand):
         for row in _rows():
             row.full_clean()
             row.save()
+            type(row)._default_manager.publish([row], note="The demo.")
         return True
 
     def _open_default_server(self) -> bool:
@@ -59,6 +60,7 @@ class Command(BaseCommand):
         )
         server.access = PUBLIC
         server.save()
+        Server.objects.publish([server], note="The demo.")
         return True
 
 

@@ -50,7 +50,7 @@ def _referenced(exchange: Exchange, reference: JsonObject) -> Entry[Any, Any]:
         raise InvalidParams(
             f"params.ref.type is {kind!r}: it must be ref/prompt or ref/resource."
         )
-    if entry is None or not exchange.may_see(entry.definition.permission):
+    if entry is None or not exchange.may_see(entry.definition.permissions):
         raise InvalidParams(f"Nothing to complete is named {named!r:.200}.")
     return entry
 

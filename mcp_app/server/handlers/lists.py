@@ -50,7 +50,7 @@ def _page(exchange: Exchange, listing: str, member: str) -> bytes:
     entries = exchange.catalog.listings[listing]
 
     def visible(entry: Entry[Any, Any]) -> bool:
-        return exchange.may_see(entry.definition.permission)
+        return exchange.may_see(entry.definition.permissions)
 
     page = entries.page(exchange.revision, _place(exchange, listing), visible)
     if page.result is None:

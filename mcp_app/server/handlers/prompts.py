@@ -21,7 +21,7 @@ async def get(exchange: Exchange) -> JsonObject:
     """Fill a prompt with its arguments."""
     name = parameters.string(exchange.params, "name")
     entry = exchange.catalog.prompts.get(name)
-    if entry is None or not exchange.may_see(entry.definition.permission):
+    if entry is None or not exchange.may_see(entry.definition.permissions):
         raise InvalidParams(f"Unknown prompt: {name:.200}")
     arguments = parameters.strings(exchange.params, "arguments")
     check_arguments(entry, arguments)

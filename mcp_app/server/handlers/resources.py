@@ -30,7 +30,7 @@ def visible(exchange: Exchange, uri: str) -> Matched | None:
     repeats it.
     """
     found = exchange.catalog.match(uri) if rules.URI.fullmatch(uri) else None
-    if found is None or not exchange.may_see(found.entry.definition.permission):
+    if found is None or not exchange.may_see(found.entry.definition.permissions):
         return None
     return found
 
@@ -68,7 +68,7 @@ def _hint(exchange: Exchange, matched: Matched) -> results.CacheHint:
     public = (
         definition.public
         and exchange.catalog.server.public
-        and not definition.permission
+        and not definition.permissions
     )
     return results.CacheHint(definition.ttl_ms, public)
 

@@ -62,7 +62,7 @@ def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
 def _visible_entry(exchange: Exchange) -> ToolEntry:
     name = parameters.string(exchange.params, "name")
     entry = exchange.catalog.tools.get(name)
-    if entry is None or not exchange.may_see(entry.definition.permission):
+    if entry is None or not exchange.may_see(entry.definition.permissions):
         raise InvalidParams(f"Unknown tool: {name:.200}")
     return entry
 

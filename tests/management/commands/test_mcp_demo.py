@@ -8,7 +8,12 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 
 from mcp_app.catalog.registry import mcp
-from mcp_app.catalog.stored import load
+from mcp_app.catalog.stored import (
+    MODELS,
+    StoredDefinition,
+    load,
+    served_versions,
+)
 from mcp_app.kinds import problems
 from mcp_app.models import Prompt, Server
 
@@ -24,7 +29,8 @@ def demo() -> str:
 def test_the_first_run_makes_content_that_can_be_served() -> None:
     said = demo()
     assert "The server “default” is public." in said
-    stored = load("default", mcp)
+    keys = [key for kind in MODELS for key in served_versions(kind)]
+    stored = [each for each in load(mcp, keys) if isinstance(each, StoredDefinition)]
     assert [each.definition.name for each in stored] == [
         "returns",
         "greeting",

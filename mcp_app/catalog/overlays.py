@@ -1,0 +1,32 @@
+"""What code declares, with what staff changed about it laid over it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from mcp_app.catalog.stored import hints_of, tags_of
+from mcp_app.interface.definitions import Definition, ToolDefinition
+from mcp_app.protocol.jsonrpc import JsonObject
+
+Defined = TypeVar("Defined", bound=Definition)
+
+_REPLACED = ("title", "description", "timeout", "position")
+
+
+def overlaid(definition: Defined, content: JsonObject) -> Defined:
+    """Return a definition from code with the published content of its overlay.
+
+    What the content does not name is as in code; a permission is demanded in addition.
+    """
+    changes: dict[str, Any] = {
+        name: content[name] for name in _REPLACED if name in content
+    }
+    if "tags" in content:
+        changes["tags"] = tags_of(content)
+    if "permission" in content:
+        both = (*definition.permissions, content["permission"])
+        changes["permissions"] = tuple(dict.fromkeys(both))
+    if isinstance(definition, ToolDefinition):
+        changes["hints"] = hints_of(content, definition.hints)
+    return replace(definition, **changes)

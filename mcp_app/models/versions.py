@@ -1,0 +1,370 @@
+"""Published versions: what clients see, as it was when somebody published it.
+
+A row is a working copy; its version is a snapshot that nothing changes any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
+
+from django.conf import settings
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db import models, transaction
+from django.db.models.signals import post_delete
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.models.changes import Change, WatchedRow, WatchedRows
+from mcp_app.models.content import content_of, put_content
+from mcp_app.models.fields import DigestField, ExactCharField, digest, parsed
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.jsonrpc import JsonObject
+
+AT_ONCE = 500
+"""Rows that one statement publishes."""
+
+Row = TypeVar("Row", bound="PublishedRow")
+
+
+class VersionRows(models.QuerySet["DefinitionVersion"]):
+    """Versions are made, and never changed."""
+
+    def of(self, row: PublishedRow) -> VersionRows:
+        """Return the versions of a row, the newest first."""
+        return self.filter(kind=row.kind_of_row, ref=str(row.pk)).order_by("-number")
+
+    def update(self, **values: Any) -> NoReturn:
+        raise TypeError("A version never changes; publish another one.")
+
+
+class DefinitionVersion(models.Model):
+    """`kind` and `ref` name the row as a `Change` does; numbers only go up.
+
+    `content` is JSON, `hash` its SHA-256.  `restored` is the number of the version
+    that a roll back published again.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    kind = ExactCharField(max_length=32)
+    ref = ExactCharField(max_length=64)
+    number = models.PositiveIntegerField()
+    content = models.TextField()
+    hash = DigestField(of="content")
+    restored = models.PositiveIntegerField(null=True)
+    note = models.TextField(blank=True)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+    )
+    author_name = models.CharField(max_length=255, blank=True)
+    created = models.DateTimeField()
+
+    objects = VersionRows.as_manager()
+
+    class Meta:
+        app_label = "mcp_app"
+        default_permissions = ()
+        permissions = [
+            ("publish", _("Can publish and roll back")),
+            ("behind", _("Can change what stands behind a definition")),
+            ("stop", _("Can stop and start")),
+            ("grant", _("Can change who may use it")),
+            ("bundle", _("Can import and export bundles")),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["kind", "ref", "number"], name="mcp_version_number"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.ref}, version {self.number}"
+
+    def save(self, *args: Any, **options: Any) -> None:
+        """Store a new version; a stored one stays as it is."""
+        if not self._state.adding:
+            raise TypeError("A version never changes; publish another one.")
+        super().save(*args, **options)
+
+    @property
+    def fingerprint(self) -> str:
+        """The first characters of the hash, for people."""
+        return self.hash[:8]
+
+    def read(self) -> JsonObject:
+        """Return the content as JSON."""
+        value: JsonObject = parsed(self.content)
+        return value
+
+
+class ContentHashField(DigestField):
+    """The hash of what would be published now."""
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> str:
+        value = cast("PublishedRow", model_instance).working_hash()
+        setattr(model_instance, self.attname, value)
+        return value
+
+
+class State(models.TextChoices):
+    """What people call the state of a definition or a server."""
+
+    UNPUBLISHED = "unpublished", _("Not published")
+    PUBLISHED = "published", _("Published")
+    CHANGED = "changed", _("Changed")
+    STOPPED = "stopped", _("Stopped")
+    BROKEN = "broken", _("Broken")
+
+
+class PublishedRows(WatchedRows[Row]):
+    """Working copies with their states."""
+
+    def update(self, **values: Any) -> int:
+        if values.keys().isdisjoint(self.model.CONTENT):
+            return super().update(**values)
+        with transaction.atomic(using=self.write_alias(), savepoint=False):
+            keys = list(self.values_list("pk", flat=True))
+            count = super().update(**values)
+            self._hash_again(keys)
+        return count
+
+    update.alters_data = True  # type: ignore[attr-defined]
+
+    def _hash_again(self, keys: Sequence[Any]) -> None:
+        for some in _batches(keys):
+            for row in self.model._default_manager.using(self.db).filter(pk__in=some):
+                plain = models.QuerySet[Row](self.model, using=self.db)
+                plain.filter(pk=row.pk).update(content_hash=row.working_hash())
+
+    def with_states(self) -> Self:
+        """Add `reckoned_state`, by which rows can be filtered and sorted."""
+        return self.annotate(reckoned_state=models.Case(*self._states()))
+
+    def _states(self) -> Iterator[models.When]:
+        same = models.Q(published__hash=models.F("content_hash"))
+        yield models.When(enabled=False, then=models.Value(State.STOPPED))
+        yield models.When(~models.Q(broken=""), then=models.Value(State.BROKEN))
+        yield models.When(same, then=models.Value(State.PUBLISHED))
+        unpublished = models.Value(State.UNPUBLISHED)
+        yield models.When(published=None, then=unpublished)
+        yield models.When(~same, then=models.Value(State.CHANGED))
+
+    def publish(
+        self,
+        rows: Sequence[Row],
+        *,
+        author: AbstractBaseUser | None = None,
+        note: str = "",
+    ) -> list[DefinitionVersion]:
+        """Publish working copies as they are in memory; return their versions.
+
+        All or none.  A row that clients see already as it is keeps its version.
+        """
+        contents = {row: row.working_content() for row in rows}
+        return self.publish_contents(contents, author=author, note=note)
+
+    def publish_contents(
+        self,
+        contents: Mapping[Row, JsonObject],
+        *,
+        author: AbstractBaseUser | None = None,
+        note: str = "",
+        restored: int | None = None,
+    ) -> list[DefinitionVersion]:
+        """Publish these contents, whatever the working copies say."""
+        with transaction.atomic(using=self.write_alias()):
+            served = self._served(contents)
+            texts = {row: jsonrpc.write(content) for row, content in contents.items()}
+            fresh = [
+                row
+                for row, text in texts.items()
+                if row.pk not in served or served[row.pk].hash != digest(text)
+            ]
+            made = self._versions(fresh, texts, _Signed(author, note, restored))
+            versions = {**served, **made}
+            for row, content in contents.items():
+                row.set_published(versions[row.pk], content)
+            self._point(fresh)
+        return [versions[row.pk] for row in contents]
+
+    def unpublish(self, rows: Sequence[Row]) -> None:
+        """Take rows off the lists; their versions stay."""
+        with transaction.atomic(using=self.write_alias()):
+            for row in rows:
+                row.set_published(None, {})
+            self._point(rows)
+
+    def _served(self, rows: Iterable[Row]) -> dict[Any, DefinitionVersion]:
+        """Lock the rows and return what clients see of them."""
+        pointers: dict[Any, int | None] = {}
+        for some in _batches(sorted(row.pk for row in rows)):
+            locked = models.QuerySet[Row](self.model, using=self.db).filter(pk__in=some)
+            stored = locked.select_for_update().order_by("pk")
+            pointers.update(stored.values_list("pk", "published_id"))
+            if gone := set(some) - pointers.keys():
+                raise self.model.DoesNotExist(
+                    f"{self.model._meta.verbose_name} {min(gone)} does not exist any "
+                    "more."
+                )
+        keys = [key for key in pointers.values() if key is not None]
+        versions: dict[int, DefinitionVersion] = {}
+        for batch in _batches(keys):
+            versions |= DefinitionVersion.objects.using(self.db).in_bulk(batch)
+        return {pk: versions[key] for pk, key in pointers.items() if key is not None}
+
+    def _versions(
+        self, rows: Sequence[Row], texts: Mapping[Row, bytes], signed: _Signed
+    ) -> dict[Any, DefinitionVersion]:
+        versions = DefinitionVersion.objects.using(self.db)
+        made: dict[Any, DefinitionVersion] = {}
+        for some in _batches(rows):
+            own = versions.filter(
+                kind=some[0].kind_of_row, ref__in=[str(row.pk) for row in some]
+            )
+            last = dict(own.values_list("ref").annotate(models.Max("number")))
+            new = [
+                signed.version(row, last.get(str(row.pk), 0) + 1, texts[row])
+                for row in some
+            ]
+            numbers = {version.ref: version.number for version in new}
+            versions.bulk_create(new)
+            # Not every database says which keys it has given.
+            stored = own.filter(number__in=set(numbers.values()))
+            by_ref = {
+                each.ref: each for each in stored if each.number == numbers[each.ref]
+            }
+            made.update((row.pk, by_ref[str(row.pk)]) for row in some)
+        return made
+
+    def _point(self, rows: Sequence[Row]) -> None:
+        """Store which versions are served, and say so."""
+        plain = models.QuerySet[Row](self.model, using=self.db)
+        for row in rows:
+            values = {name: getattr(row, name) for name in row.POINTERS}
+            plain.filter(pk=row.pk).update(**values)
+            Change.objects.using(self.db).record(row.kind_of_row, str(row.pk))
+            row.note_served()
+
+
+class _Signed:
+    """Who publishes, and why."""
+
+    def __init__(
+        self, author: AbstractBaseUser | None, note: str, restored: int | None
+    ) -> None:
+        self._author = author
+        self._note = note
+        self._restored = restored
+        self._now = timezone.now()
+
+    def version(
+        self, row: PublishedRow, number: int, content: bytes
+    ) -> DefinitionVersion:
+        return DefinitionVersion(
+            kind=row.kind_of_row,
+            ref=str(row.pk),
+            number=number,
+            content=content.decode(),
+            restored=self._restored,
+            note=self._note,
+            author_id=None if self._author is None else self._author.pk,
+            author_name="" if self._author is None else self._author.get_username(),
+            created=self._now,
+        )
+
+
+class PublishedRow(WatchedRow):
+    """A working copy, and the version of it that clients see.
+
+    `CONTENT` are the columns that are published together.
+    """
+
+    CONTENT: ClassVar[tuple[str, ...]] = ()
+    POINTERS: ClassVar[tuple[str, ...]] = ("published",)
+
+    published = models.ForeignKey(
+        DefinitionVersion,
+        on_delete=models.PROTECT,
+        null=True,
+        editable=False,
+        related_name="+",
+    )
+    content_hash = ContentHashField(editable=False, default="")
+    enabled = models.BooleanField(default=True)
+    broken = models.TextField(blank=True, editable=False)
+    """Why it cannot be served as it was published; "" where it can."""
+
+    class Meta:
+        abstract = True
+
+    @property
+    def kind_of_row(self) -> str:
+        """The model's name, as changes and versions have it."""
+        return str(self._meta.model_name)
+
+    @property
+    def state(self) -> State:
+        """The row's state, as `with_states()` reckons it in the database."""
+        if not self.enabled:
+            return State.STOPPED
+        if self.broken:
+            return State.BROKEN
+        served = self.served_hash()
+        if not served:
+            return State.UNPUBLISHED
+        return State.PUBLISHED if served == self.content_hash else State.CHANGED
+
+    def served_hash(self) -> str:
+        """Return the hash of what clients see, "" for nothing."""
+        return "" if self.published is None else self.published.hash
+
+    def content_columns(self) -> tuple[str, ...]:
+        """Return the columns that are published together."""
+        return self.CONTENT
+
+    def working_content(self) -> JsonObject:
+        """Return what would be published now."""
+        return content_of(self, self.content_columns())
+
+    def working_hash(self) -> str:
+        """Return the hash that a version of the working copy would have."""
+        return digest(jsonrpc.write(self.working_content()))
+
+    def put_content(self, content: Mapping[str, Any]) -> None:
+        """Make the working copy what a version says; nothing is saved."""
+        put_content(self, self.content_columns(), content)
+
+    def is_served(self) -> bool:
+        return self.published_id is not None
+
+    def set_published(
+        self, version: DefinitionVersion | None, content: Mapping[str, Any]
+    ) -> None:
+        """Point to the version that is served from now on; nothing is saved."""
+        self.published = version
+
+
+def forget_versions(
+    sender: type[models.Model], instance: models.Model, using: str, **_: object
+) -> None:
+    """Delete the versions of a row that was deleted."""
+    row = cast("PublishedRow", instance)
+    DefinitionVersion.objects.using(using).of(row).delete()
+
+
+def publishable(model: type[Row]) -> type[Row]:
+    """Let the versions of a model go with their rows; a class decorator."""
+    name = f"versions {model.__name__}"
+    post_delete.connect(forget_versions, sender=model, dispatch_uid=name)
+    return model
+
+
+Item = TypeVar("Item")
+
+
+def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), AT_ONCE):
+        yield items[start : start + AT_ONCE]

@@ -1,0 +1,17 @@
+"""Rows that clients see."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from mcp_app.models import PublishedRow
+
+Row = TypeVar("Row", bound=PublishedRow)
+
+
+def published(row: Row) -> Row:
+    """Save a row where that was not done, and publish it."""
+    if row.pk is None:
+        row.save()
+    type(row)._default_manager.publish([row])
+    return row
