@@ -13,5 +13,5 @@ def published(row: Row) -> Row:
     """Save a row where that was not done, and publish it."""
     if row.pk is None:
         row.save()
-    type(row)._default_manager.publish([row])
+    row.rows().publish([row])
     return row

@@ -205,7 +205,7 @@ def _warm(current: Process) -> None:
 
     It looks for changes as always, and loads all anew where there were any.
     """
-    current._catalogs = _warmth.get("catalogs", {})
+    current._catalogs = _warmth.get("catalogs") or current._catalogs
     if "news" in _warmth:
         current._announcements._reader.seen(_warmth["news"])
 

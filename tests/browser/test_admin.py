@@ -49,11 +49,20 @@ def inspector(served: Serving, tmp_path: Path) -> Inspectors:
     return lambda era: Inspector(f"{served.url}/mcp", era, tmp_path)
 
 
+def opened(page: Page) -> None:
+    """Wait for a form, until the admin's script has put the focus where it wants it.
+
+    Before that it could take the focus away from a field that is being filled.
+    """
+    page.get_by_role("button", name="Save", exact=True).wait_for()
+    page.wait_for_load_state("load")
+
+
 def add(page: Page, model: str) -> None:
     """Go from the index to the form for a new row."""
     page.goto("/admin/")
     page.locator(f"tr.model-{model}").get_by_role("link", name="Add").click()
-    page.get_by_role("button", name="Save", exact=True).wait_for()
+    opened(page)
 
 
 def change(page: Page, model: str, name: str) -> None:
@@ -61,7 +70,7 @@ def change(page: Page, model: str, name: str) -> None:
     page.goto("/admin/")
     page.locator(f"tr.model-{model}").get_by_role("link", name="Change").click()
     page.get_by_role("link", name=name, exact=True).click()
-    page.get_by_role("button", name="Save", exact=True).wait_for()
+    opened(page)
 
 
 def save(page: Page) -> None:

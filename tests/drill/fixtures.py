@@ -49,7 +49,7 @@ def _write(model: type[DefinitionRow], identity: str, fixtures: Sequence[Row]) -
     for position, fixture in enumerate(fixtures):
         row = rows.setdefault(fixture[identity], model())
         _save_if_different(row, {"position": position, **fixture})
-    model._default_manager.publish([rows[each] for each in identities])
+    model.rows().publish([rows[each] for each in identities])
 
 
 def _save_if_different(row: DefinitionRow, columns: Row) -> None:

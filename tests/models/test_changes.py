@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core import serializers
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import F
 
 from mcp_app.models import (
     Change,
     Prompt,
+    PublishedRow,
     Resource,
     ResourceTemplate,
     Server,
@@ -23,54 +24,88 @@ from mcp_app.models import changes as module
 from mcp_app.models.sessions import Subscription
 from tests.models.recording import as_committed
 from tests.models.recording import recorded as changes
+from tests.published import published
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def tool() -> Tool:
-    tool = Tool.objects.create(name="a")
+    tool = published(Tool(name="a"))
     as_committed()
     return tool
 
 
+def switched(tool: Tool) -> None:
+    """Change what clients notice at once."""
+    tool.enabled = not tool.enabled
+    tool.save()
+
+
 @pytest.mark.parametrize(
-    ("make", "kind"),
+    ("row", "kind"),
     [
-        (lambda: Tool.objects.create(name="a"), "tool"),
-        (lambda: Resource.objects.create(name="a", uri="x:a"), "resource"),
-        (
-            lambda: ResourceTemplate.objects.create(name="a", uri_template="x:{a}"),
-            "resourcetemplate",
-        ),
-        (lambda: Prompt.objects.create(name="a"), "prompt"),
-        (lambda: Server.objects.create(slug="a"), "server"),
+        (Tool(name="a"), "tool"),
+        (Resource(name="a", uri="x:a"), "resource"),
+        (ResourceTemplate(name="a", uri_template="x:{a}"), "resourcetemplate"),
+        (Prompt(name="a"), "prompt"),
+        (Server(slug="a"), "server"),
     ],
 )
-def test_a_new_row_of_each_kind_is_a_change(
-    make: Callable[[], Tool], kind: str
+def test_a_row_of_each_kind_changes_when_it_is_published(
+    row: PublishedRow, kind: str
 ) -> None:
-    row = make()
+    row.pk = None
+    row.save(force_insert=True)
+    row.save()
+    assert changes() == []
+    published(row)
     assert changes() == [(kind, str(row.pk))]
 
 
-def test_saving_and_deleting_are_changes(tool: Tool) -> None:
-    ref = str(tool.pk)
+def test_saving_a_working_copy_is_no_change(tool: Tool) -> None:
+    tool.title = "New"
     tool.save()
+    Tool.objects.update(description="x")
+    Tool.objects.bulk_create([Tool(name="b")])
+    assert changes() == []
+
+
+def test_stopping_and_deleting_are_changes(tool: Tool) -> None:
+    ref = str(tool.pk)
+    switched(tool)
+    assert changes() == [("tool", ref)]
     as_committed()
     tool.delete()
     assert changes() == [("tool", ref)]
 
 
-def test_bulk_operations_are_changes(tool: Tool) -> None:
-    def edit() -> None:
-        tool.title = "y"
-        Tool.objects.bulk_update([tool], ["title"])
+@pytest.mark.parametrize(
+    "values", [{"slug": "b"}, {"access": "public"}, {"page_size": 5}]
+)
+def test_what_holds_from_the_save_on_is_a_change(values: dict[str, Any]) -> None:
+    server = Server.objects.create(slug="a")
+    for name, value in values.items():
+        setattr(server, name, value)
+    server.save()
+    assert changes() == [("server", str(server.pk))]
+    as_committed()
+    Server.objects.update(page_size=6)
+    assert changes() == [("server", "*")]
 
+
+def test_bulk_operations_are_changes(tool: Tool) -> None:
+    def switch() -> None:
+        tool.enabled = False
+        Tool.objects.bulk_update([tool], ["enabled"])
+
+    version = tool.published
     for operation in (
-        lambda: Tool.objects.bulk_create([Tool(name="b"), Tool(name="c")]),
-        lambda: Tool.objects.update(title="x"),
-        edit,
+        lambda: Tool.objects.bulk_create(
+            [Tool(name="b", published=version), Tool(name="c")]
+        ),
+        lambda: Tool.objects.update(enabled=True),
+        switch,
     ):
         operation()
         assert changes() == [("tool", "*")]
@@ -80,16 +115,42 @@ def test_bulk_operations_are_changes(tool: Tool) -> None:
 
 
 def test_what_changes_nothing_is_no_change(tool: Tool) -> None:
-    Tool.objects.filter(name="nobody").update(title="x")
+    Tool.objects.filter(name="nobody").update(enabled=False)
     Tool.objects.filter(name="nobody").delete()
     Tool.objects.bulk_create([])
+    tool.save(update_fields=["title"])
     assert changes() == []
 
 
-def test_get_or_create_is_a_change_once(tool: Tool) -> None:
-    for _ in range(2):
-        Tool.objects.get_or_create(name="b")
-    assert len(changes()) == 1
+def test_an_old_instance_undoes_nothing(tool: Tool) -> None:
+    """Somebody publishes and stops while another person edits the working copy."""
+    old = Tool.objects.get()
+    tool.title = "New"
+    tool.save()
+    published(tool)
+    switched(tool)
+    old.description = "Edited."
+    old.save()
+    now = Tool.objects.get()
+    assert (now.enabled, now.published) == (False, tool.published)
+    assert now.description == "Edited."
+
+
+def test_a_row_that_was_deleted_meanwhile_does_not_come_back(tool: Tool) -> None:
+    old = Tool.objects.get()
+    tool.delete()
+    with pytest.raises(DatabaseError), transaction.atomic():
+        old.save()
+    assert not Tool.objects.exists()
+
+
+def test_columns_that_were_not_loaded_stay(tool: Tool) -> None:
+    partly = Tool.objects.only("title").get()
+    partly.title = "New"
+    partly.save()
+    now = Tool.objects.get()
+    assert (now.title, now.published) == ("New", tool.published)
+    assert changes() == []
 
 
 def test_loaded_fixtures_are_changes(tool: Tool) -> None:
@@ -101,20 +162,19 @@ def test_loaded_fixtures_are_changes(tool: Tool) -> None:
 
 def test_a_change_goes_with_its_transaction(tool: Tool) -> None:
     with suppress(RuntimeError), transaction.atomic():
-        tool.title = "x"
-        tool.save()
+        switched(tool)
         raise RuntimeError
     tool.refresh_from_db()
-    assert tool.title == ""
+    assert tool.enabled
     assert changes() == []
 
 
 @pytest.mark.parametrize(
     "write",
     [
-        lambda tool: tool.save(),
-        lambda tool: Tool.objects.update(title="x"),
-        lambda tool: Tool.objects.bulk_create([Tool(name="z")]),
+        switched,
+        lambda tool: Tool.objects.update(enabled=False),
+        lambda tool: Tool.objects.bulk_create([Tool(name="z", published_id=1)]),
     ],
 )
 def test_a_change_that_cannot_be_written_takes_its_row_along(
@@ -126,12 +186,13 @@ def test_a_change_that_cannot_be_written_takes_its_row_along(
     monkeypatch.setattr("mcp_app.models.changes.ChangeQuerySet.record", fail)
     with pytest.raises(RuntimeError, match="no room"), transaction.atomic():
         write(tool)
-    assert list(Tool.objects.values_list("name", "title", "lock_version")) == [
-        ("a", "", 0)
-    ]
+    assert list(Tool.objects.values_list("name", "enabled")) == [("a", True)]
 
 
-def test_the_lock_version_counts(tool: Tool) -> None:
+def test_the_lock_version_counts_edits_of_the_working_copy(tool: Tool) -> None:
+    Tool.objects.update(enabled=False)
+    tool.save(update_fields=["enabled"])
+    published(tool)
     tool.save()
     tool.save(update_fields=["title"])
     Tool.objects.update(title="x")
@@ -155,35 +216,34 @@ def test_update_does_not_leave_a_stale_digest() -> None:
 
 
 def test_a_transaction_says_it_once(tool: Tool) -> None:
-    for title in "bcd":
-        tool.title = title
-        tool.save()
+    for _ in range(3):
+        switched(tool)
     with transaction.atomic():
-        tool.save()
+        switched(tool)
     assert changes() == [("tool", str(tool.pk))]
 
 
 def test_what_stands_for_all_says_it_for_each(tool: Tool) -> None:
-    Tool.objects.update(title="x")
-    tool.save()
+    Tool.objects.update(enabled=False)
+    switched(tool)
     assert changes() == [("tool", "*")]
 
 
 def test_a_savepoint_that_is_rolled_back_has_said_nothing(tool: Tool) -> None:
     with transaction.atomic():
         with suppress(RuntimeError), transaction.atomic():
-            tool.save()
+            switched(tool)
             raise RuntimeError
         assert changes() == []
-        tool.save()
+        switched(tool)
     assert changes() == [("tool", str(tool.pk))]
 
 
 def test_a_savepoint_that_is_released_has_said_it(tool: Tool) -> None:
     with transaction.atomic():
-        tool.save()
+        switched(tool)
     with transaction.atomic():
-        tool.save()
+        switched(tool)
     assert changes() == [("tool", str(tool.pk))]
 
 
@@ -192,24 +252,24 @@ def test_beyond_many_rows_one_change_stands_for_them_all(
 ) -> None:
     monkeypatch.setattr(module, "MOST_REFS", 3)
     for number in range(6):
-        Tool.objects.create(name=f"t{number}")
+        published(Tool(name=f"t{number}"))
     assert [ref == "*" for _, ref in changes()] == [False] * 3 + [True]
 
 
 def test_a_savepoint_of_the_sites_own_that_is_rolled_back(tool: Tool) -> None:
     """Django's transactions do not know of it."""
     savepoint = transaction.savepoint()
-    tool.save()
+    switched(tool)
     transaction.savepoint_rollback(savepoint)
     assert changes() == []
-    tool.save()
+    switched(tool)
     assert changes() == [("tool", str(tool.pk))]
 
 
 def test_what_was_taken_away_is_said_again(tool: Tool) -> None:
-    tool.save()
+    switched(tool)
     Change.objects.all().delete()
-    tool.save()
+    switched(tool)
     assert changes() == [("tool", str(tool.pk))]
 
 
@@ -228,7 +288,7 @@ def test_many_savepoints_cost_no_more_than_they_are(
 def test_a_site_that_commits_by_hand() -> None:
     transaction.set_autocommit(False)
     try:
-        tool = Tool.objects.create(name="a")
+        tool = published(Tool(name="a"))
         Change.objects.create(id=7_000, kind="tool", ref="1", created_ms=1)
         transaction.commit()
     finally:
@@ -238,10 +298,9 @@ def test_a_site_that_commits_by_hand() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_each_transaction_says_it() -> None:
-    tool = Tool.objects.create(name="a")
-    for title in "bc":
-        tool.title = title
-        tool.save()
+    tool = published(Tool(name="a"))
+    for _ in range(2):
+        switched(tool)
     assert changes() == [("tool", str(tool.pk))] * 3
 
 

@@ -46,7 +46,7 @@ class Command(BaseCommand):
         for row in _rows():
             row.full_clean()
             row.save()
-            type(row)._default_manager.publish([row], note="The demo.")
+            row.rows().publish([row], note="The demo.")
         return True
 
     def _open_default_server(self) -> bool:

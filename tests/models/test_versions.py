@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from itertools import product
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+
+from mcp_app.models import (
+    DefinitionVersion,
+    Prompt,
+    PublishedRow,
+    Resource,
+    ResourceTemplate,
+    Server,
+    State,
+    Tool,
+)
+from mcp_app.models.versions import AT_ONCE
+from tests.published import published
+
+pytestmark = pytest.mark.django_db
+
+
+def edited(row: Tool, title: str) -> Tool:
+    row.title = title
+    row.save()
+    return row
+
+
+def numbers(row: PublishedRow) -> list[int]:
+    own = DefinitionVersion.objects.of(row)
+    return list(own.values_list("number", flat=True))
+
+
+# -- publishing ---------------------------------------------------------------------
+
+
+def test_a_version_is_what_the_working_copy_was() -> None:
+    author = User.objects.create_user("ana")
+    schema = '{"type": "object", "properties": {"z": {}, "a": {}}}'
+    row = Tool.objects.create(name="a", title="T", input_schema=schema, read_only=False)
+    [version] = Tool.objects.publish([row], author=author, note="First.")
+    assert [version] == list(DefinitionVersion.objects.of(row))
+    assert version.content == (
+        '{"name":"a","title":"T","input_schema":{"type":"object","properties":'
+        '{"z":{},"a":{}}},"read_only":false}'
+    )
+    assert (version.number, version.note, version.author) == (1, "First.", author)
+    assert version.hash == row.content_hash
+    author.delete()
+    version = DefinitionVersion.objects.of(row).get()
+    assert (version.author, version.author_name) == (None, "ana")
+
+
+def test_numbers_only_go_up() -> None:
+    row = published(Tool(name="a"))
+    published(edited(row, "2"))
+    Tool.objects.unpublish([row])
+    published(row)
+    published(edited(row, "4"))
+    assert numbers(row) == [4, 3, 2, 1]
+
+
+def test_what_clients_see_already_makes_no_version() -> None:
+    row = published(Tool(name="a"))
+    first = row.published
+    [again] = Tool.objects.publish([row])
+    assert again == first
+    assert numbers(row) == [1]
+
+
+def test_white_space_in_json_is_no_difference() -> None:
+    row = published(Tool(name="a", config='{"content":[]}'))
+    row.config = '{ "content" : [ ] }'
+    row.save()
+    assert row.state == State.PUBLISHED
+
+
+def test_a_version_never_changes() -> None:
+    version = published(Tool(name="a")).published
+    assert version is not None
+    version.note = "Other."
+    with pytest.raises(TypeError, match="never changes"):
+        version.save()
+    with pytest.raises(TypeError, match="never changes"):
+        DefinitionVersion.objects.update(note="Other.")
+
+
+def test_the_versions_go_with_their_row() -> None:
+    row, other = published(Tool(name="a")), published(Prompt(name="a"))
+    published(edited(row, "2"))
+    row.delete()
+    left = DefinitionVersion.objects.exclude(kind="server")
+    assert list(left) == [other.published]
+
+
+def test_a_row_that_is_gone_publishes_nothing() -> None:
+    row, other = published(Tool(name="a")), Tool.objects.create(name="b")
+    Tool.objects.filter(pk=row.pk).delete()
+    with pytest.raises(Tool.DoesNotExist, match="does not exist any more"):
+        Tool.objects.publish([other, row])
+    assert not DefinitionVersion.objects.filter(kind="tool").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "first", "second"),
+    [
+        (Tool, {"name": "a"}, {"name": "b"}),
+        (Prompt, {"name": "a"}, {"name": "b"}),
+        (Resource, {"name": "x", "uri": "x:a"}, {"name": "x", "uri": "x:b"}),
+        (
+            ResourceTemplate,
+            {"name": "x", "uri_template": "x:{a}"},
+            {"name": "x", "uri_template": "x:{b}"},
+        ),
+    ],
+)
+def test_two_rows_are_never_served_under_one_name(
+    model: type[Any], first: dict[str, str], second: dict[str, str]
+) -> None:
+    """A working copy may have the name that another row had when it was published."""
+    one = published(model(**first))
+    for name, value in second.items():
+        setattr(one, name, value)
+    one.save()
+    other = model.objects.create(**first)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        model.objects.publish([other])
+    model.objects.publish([one])
+    model.objects.publish([other])
+    model.objects.unpublish([one])
+    assert model.objects.filter(published__isnull=False).get() == other
+
+
+def test_many_rows_cost_few_statements(
+    django_assert_max_num_queries: Callable[[int], AbstractContextManager[object]],
+) -> None:
+    rows = Tool.objects.bulk_create([Tool(name=f"t{n}") for n in range(AT_ONCE + 1)])
+    rows = list(Tool.objects.all())
+    # For each 500: to lock, to number, to insert, to read back; for each row two.
+    with django_assert_max_num_queries(2 * len(rows) + 20):
+        versions = Tool.objects.publish(rows)
+    assert [version.ref for version in versions] == [str(row.pk) for row in rows]
+    assert Tool.objects.filter(published__number=1).count() == AT_ONCE + 1
+
+
+# -- contents -----------------------------------------------------------------------
+
+
+def test_a_row_can_be_put_back_to_a_version() -> None:
+    row = published(Tool(name="a", title="Then", output_schema='{"type":"object"}'))
+    version = row.published
+    assert version is not None
+    row.title, row.output_schema, row.position = "Now", "", 7
+    row.save()
+    row.put_content(version.read())
+    row.save()
+    assert (row.title, row.output_schema, row.position) == (
+        "Then",
+        '{"type":"object"}',
+        0,
+    )
+    assert row.state == State.PUBLISHED
+
+
+def test_an_overlay_has_only_what_may_be_changed() -> None:
+    row = Tool.objects.create(name="a", source="code", title="T", config='{"x": 1}')
+    assert row.working_content() == {"title": "T"}
+    assert published(row).published_identity is None
+
+
+def test_updates_of_many_rows_keep_the_hash_right() -> None:
+    row = published(Tool(name="a"))
+    Tool.objects.update(title="New")
+    assert Tool.objects.get().state == State.CHANGED
+    row.refresh_from_db()
+    row.title = ""
+    Tool.objects.bulk_update([row], ["title"])
+    assert Tool.objects.get().state == State.PUBLISHED
+
+
+def test_a_servers_choice_belongs_to_its_content() -> None:
+    tool, server = Tool.objects.create(name="a"), Server.objects.create(slug="a")
+    server.selection = "chosen"
+    server.save()
+    published(server)
+    server.tools.add(tool)
+    assert Server.objects.get(pk=server.pk).state == State.CHANGED
+    server.refresh_from_db()
+    assert server.working_content()["chosen"]["tools"] == [tool.pk]
+    published(server)
+    tool.servers.clear()
+    assert Server.objects.get(pk=server.pk).state == State.CHANGED
+
+
+# -- states -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [Tool, Server])
+def test_python_and_the_database_agree_on_states(model: type[Any]) -> None:
+    name = "slug" if model is Server else "name"
+    sources = ["here"] if model is Server else ["here", "code"]
+    cases = product((True, False), ("", "gone"), (None, "same", "other"), sources)
+    for number, (enabled, broken, version, source) in enumerate(cases):
+        row = model(enabled=enabled, broken=broken, **{name: f"t{number}"})
+        if model is Tool:
+            row.source = source
+        row.save()
+        if version:
+            published(row)
+        if version == "other":
+            row.title = "Other"
+            row.save()
+    overlay = {} if model is Server else {"source": "code"}
+    model.objects.create(**{name: "touched"}, title="T", **overlay)
+    rows = list(model.objects.with_states())
+    assert {row.reckoned_state for row in rows} == set(State)
+    for row in rows:
+        assert row.reckoned_state == row.state, row
+    reckoned = model.objects.with_states().filter(reckoned_state=State.CHANGED)
+    assert {row.state for row in reckoned} == {State.CHANGED}
+
+
+def test_the_default_server_is_published() -> None:
+    server = Server.objects.get(slug="default")
+    assert (server.state, server.published_id is None) == (State.PUBLISHED, False)
