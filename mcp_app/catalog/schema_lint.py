@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -12,8 +16,8 @@ from django.utils.translation import ngettext
 from mcp_app.catalog.findings import Finding, advice, must_fix
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
+from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.headers import mirrored_parameters
-from mcp_app.protocol.jsonrpc import place
 from mcp_app.protocol.patterns import takes_forever
 from mcp_app.protocol.schema_graph import Schema, Subschema, every_subschema
 from mcp_app.protocol.schemas import SchemaLimits, check_schema
@@ -41,22 +45,53 @@ _NAMES = """
 """
 _KEYWORDS = frozenset(_NAMES.split())
 _ALIKE = 0.8
-_LOOKED_UP = 20
+_LOOKED_UP = 50
 """Unknown keywords of one schema that are compared with the known ones."""
 
 
 def schema_findings(field: str, schema: Schema) -> Iterator[Finding]:
     """Yield what holds for any schema; one that is refused says nothing else."""
-    problem = _problem(field, schema)
-    if problem:
-        yield must_fix("schema-refused", field, problem)
+    limits = mcp_settings.limits
+    sizes = SchemaLimits(limits.schema, limits.schema_depth, limits.subschemas)
+    try:
+        facts = _facts(jsonrpc.write(schema), field == "input_schema", sizes)
+    except ValueError as error:
+        yield must_fix("schema-refused", field, str(error))
         return
-    subschemas = list(every_subschema(schema))
-    for pattern in filter(takes_forever, _patterns(subschemas)):
+    for pattern in facts.slow:
         message = _("The pattern %(pattern)s could take forever. Simplify it.")
         shown = {"pattern": visible(pattern)}
         yield must_fix("pattern-slow", field, message % shown)
-    yield from _misspelt(field, subschemas)
+    for keyword, where, close in facts.misspelt:
+        message = _(
+            "“%(keyword)s” at %(place)s is not a schema keyword. Did you mean "
+            "“%(close)s”?"
+        )
+        shown = {"keyword": visible(keyword), "place": where, "close": close}
+        yield advice("keyword-misspelt", field, message % shown)
+
+
+class _Facts(NamedTuple):
+    """What there is to say, in no language yet."""
+
+    slow: tuple[str, ...]
+    misspelt: tuple[tuple[str, str, str], ...]
+    """Keyword, place, and the one that was meant."""
+
+
+# Many tools share a schema: those of one function, or those without parameters.
+@lru_cache(maxsize=64)
+def _facts(text: bytes, is_input: bool, sizes: SchemaLimits) -> _Facts:
+    """Look at a schema; ValueError says why saving refuses it, by the same rules."""
+    schema = json.loads(text)
+    if schema.get("type") != "object":
+        raise ValueError('The schema needs "type": "object" at its top.')
+    check_schema(schema, sizes)
+    if is_input:
+        mirrored_parameters(schema)
+    subschemas = list(every_subschema(schema))
+    slow = filter(takes_forever, _patterns(subschemas))
+    return _Facts(tuple(slow), tuple(islice(_misspelt(subschemas), NAMED)))
 
 
 def parameter_findings(schema: Schema) -> Iterator[Finding]:
@@ -90,21 +125,6 @@ def named(names: Iterable[str]) -> str:
     return listed if len(shown) <= NAMED else f"{listed}, …"
 
 
-def _problem(field: str, schema: Schema) -> str | None:
-    """Say why saving refuses a schema; the same rules hold there."""
-    if schema.get("type") != "object":
-        return _('The schema needs "type": "object" at its top.')
-    limits = mcp_settings.limits
-    sizes = SchemaLimits(limits.schema, limits.schema_depth, limits.subschemas)
-    try:
-        check_schema(schema, sizes)
-        if field == "input_schema":
-            mirrored_parameters(schema)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
 def _patterns(subschemas: Iterable[Subschema]) -> Iterator[str]:
     for each in subschemas:
         pattern = each.schema.get("pattern")
@@ -115,20 +135,16 @@ def _patterns(subschemas: Iterable[Subschema]) -> Iterator[str]:
             yield from members
 
 
-def _misspelt(field: str, subschemas: Iterable[Subschema]) -> Iterator[Finding]:
-    looked_up = 0
-    for each in subschemas:
-        for keyword in each.schema.keys() - _KEYWORDS:
-            looked_up += 1
-            close = _close(keyword) if looked_up <= _LOOKED_UP else None
-            if close:
-                message = _(
-                    "“%(keyword)s” at %(place)s is not a schema keyword. Did you mean "
-                    "“%(close)s”?"
-                )
-                where = place(each.path)
-                shown = {"keyword": visible(keyword), "place": where, "close": close}
-                yield advice("keyword-misspelt", field, message % shown)
+def _misspelt(subschemas: Iterable[Subschema]) -> Iterator[tuple[str, str, str]]:
+    unknown = (
+        (keyword, each.path)
+        for each in subschemas
+        for keyword in each.schema
+        if keyword not in _KEYWORDS
+    )
+    for keyword, path in islice(unknown, _LOOKED_UP):
+        if close := _close(keyword):
+            yield keyword, jsonrpc.place(path), close
 
 
 def _close(keyword: str) -> str | None:
