@@ -40,7 +40,12 @@ def roll_dice(
     count: Annotated[int, Field(ge=1, le=100)] = 1,
     sides: Annotated[int, Field(ge=2, le=1000)] = 6,
 ) -> Roll:
-    """Roll some dice and add them up."""
+    """Roll some dice and add them up.
+
+    Args:
+        count: How many dice are thrown.
+        sides: How many sides each of them has.
+    """
     dice = [secrets.randbelow(sides) + 1 for _ in range(count)]
     return Roll(dice, sum(dice))
 
@@ -53,9 +58,13 @@ class Guest:
     people: int = 2
 
 
-@mcp.tool(title="Book a table")
+@mcp.tool(title="Book a table", read_only=False, destructive=False)
 async def book_table(ctx: Context, day: str) -> str:
-    """Book a table for a day; asks who is coming. It is a demo: nothing is kept."""
+    """Book a table for a day; asks who is coming. It is a demo: nothing is kept.
+
+    Args:
+        day: The day of the visit, for example Friday or 24 December.
+    """
     answer = await ctx.elicit(f"Who is coming on {day}?", Guest)
     if not isinstance(answer, Accepted):
         return "No table was booked."

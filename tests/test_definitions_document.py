@@ -1,17 +1,23 @@
-"""The example of docs/definitions.md can be declared as it stands."""
+"""The example of docs/definitions.md can be declared, and its tables are true."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import defaultdict
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 import mcp_app
+from mcp_app.catalog import lint
+from mcp_app.catalog.lint import RULES, Finding, Level
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.context import SyncContext
+from mcp_app.kinds import findings
+from tests.catalog.lint_cases import FOUND, FOUND_OF_KINDS, FOUND_OF_SERVERS
 from tests.drill.models import Ledger
 from tests.drill.running import ROOT
 
@@ -62,10 +68,39 @@ def annotated(kind: type) -> dict[str, object]:
 
 
 def test_the_members_of_the_context() -> None:
-    section = DOCUMENT.partition("## The context")[2]
+    section = DOCUMENT.partition("## The context")[2].partition("## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if "| `" in line]
     named = {name for row in rows for name in re.findall(r"`(\w+)", row)}
     kinds = SyncContext.__mro__
     known = {*dir(SyncContext), *(n for each in kinds for n in annotated(each))}
     members = {name for name in known if not name.startswith("_")}
     assert named == members
+
+
+def test_the_table_of_lint() -> None:
+    section = DOCUMENT.partition("## Lint")[2]
+    rows = [line.split(" | ") for line in section.splitlines() if "| `" in line]
+    documented = {rule.strip("|` "): (int(n), level) for rule, n, level, _ in rows}
+    levels: defaultdict[str, set[Level]] = defaultdict(set)
+    for finding in all_findings():
+        levels[finding.rule].add(finding.level)
+    assert documented == {
+        rule: (number, WORDS[frozenset(levels[rule])]) for rule, number in RULES.items()
+    }
+
+
+def all_findings() -> Iterator[Finding]:
+    """What lint says of all the cases of its tests."""
+    for definition, _rules in FOUND:
+        yield from lint.findings(definition)
+    for server, definitions, _rules in FOUND_OF_SERVERS:
+        yield from lint.server_findings(server, definitions)
+    for definition, kind, config, _rules in FOUND_OF_KINDS:
+        yield from findings(definition, kind, config)
+
+
+WORDS = {
+    frozenset({Level.MUST_FIX}): "must",
+    frozenset({Level.ADVICE}): "advice",
+    frozenset(Level): "must, advice",
+}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from mcp_app.catalog import lint
+from mcp_app.catalog.findings import Finding, must_fix, ordered
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.interface.definitions import (
     Definition,
@@ -18,7 +20,7 @@ from mcp_app.kinds.kind import NO_UPLOADS, Kind, KindError, Problem, Uploads
 from mcp_app.kinds.text import TextKind
 from mcp_app.protocol.jsonrpc import JsonObject
 
-__all__ = ["KINDS", "Kind", "KindError", "Problem", "kinds_of", "problems"]
+__all__ = ["KINDS", "Kind", "KindError", "Problem", "findings", "kinds_of", "problems"]
 
 
 def kinds_of(registry: Registry) -> Mapping[str, Kind]:
@@ -42,6 +44,38 @@ def problems(
         return [Problem("kind", f"There is no kind “{kind}”.")]
     taken = _taken(definition, registry)
     return [*taken, *made.problems(definition, config, uploads)]
+
+
+def findings(
+    definition: Definition,
+    kind: str = "function",
+    config: JsonObject | None = None,
+    uploads: Uploads = NO_UPLOADS,
+    registry: Registry = mcp,
+) -> list[Finding]:
+    """Return all that lint says of a definition and what stands behind it.
+
+    Without a config it is one that code declares: its function fits by itself, and
+    nothing of it waits to be published, so all that there is to say is advice.
+    """
+    found = lint.findings(definition)
+    if config is None:
+        return [each.as_advice() for each in found]
+    if any(each.rule in _UNREADABLE for each in found):
+        return found
+    blocking = problems(definition, kind, config, uploads, registry)
+    made = kinds_of(registry).get(kind)
+    return ordered(
+        [
+            *(must_fix("kind", each.field, each.message) for each in blocking),
+            *found,
+            *(made.findings(definition, config) if made else ()),
+        ]
+    )
+
+
+_UNREADABLE = frozenset({"schema-refused", "uri-not-allowed"})
+"""Rules without which a kind cannot read a definition."""
 
 
 def _taken(definition: Definition, registry: Registry) -> list[Problem]:

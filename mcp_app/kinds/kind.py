@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from mcp_app.catalog.findings import Finding
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.interface.definitions import (
     Definition,
@@ -104,6 +105,10 @@ class Kind(ABC):
             self.runnable(definition, config, uploads)
         except KindError as error:
             return [Problem(error.field, error.message)]
+        return []
+
+    def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
+        """Return what lint says of this kind's configs, beside `problems`."""
         return []
 
 

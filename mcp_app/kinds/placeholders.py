@@ -42,6 +42,11 @@ def check(value: object, names: Collection[str], noun: str) -> bool:
     return found
 
 
+def names_in(value: object) -> set[str]:
+    """Return the names that the strings of a JSON value have as placeholders."""
+    return {name for text in _strings(value) for name in _PLACEHOLDER.findall(text)}
+
+
 def fill(value: Any, values: Mapping[str, object]) -> Any:
     """Return a JSON value with its placeholders replaced; a missing value is "".
 

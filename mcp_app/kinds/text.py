@@ -14,18 +14,23 @@ Blocks are those of `mcp_app.kinds.blocks`; placeholders may stand in each strin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
+from django.utils.translation import gettext as _
+
+from mcp_app.catalog.findings import Finding, advice, must_fix
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.interface.definitions import (
+    Definition,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
     ToolDefinition,
 )
 from mcp_app.interface.results import PromptMessage, PromptOutput, ToolOutput
+from mcp_app.interface.rules import visible
 from mcp_app.kinds import placeholders
 from mcp_app.kinds.blocks import (
     block_from_json,
@@ -45,6 +50,7 @@ Values = Mapping[str, object]
 
 # It passes as a part of a URI and as a whole one.
 _SAMPLE = "a:a"
+_UNUSED = "parameter-unused"
 _ROLES = ("user", "assistant")
 
 
@@ -126,6 +132,28 @@ class TextKind(Kind):
 
         return _runnable(run)
 
+    def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
+        """Tell names that no placeholder uses: what callers give them goes nowhere."""
+        used = placeholders.names_in(config)
+        if isinstance(definition, ToolDefinition):
+            message = _(
+                "The parameter %(name)s is not used anywhere. Choose where it goes, or "
+                "remove it."
+            )
+            tell = partial(must_fix, _UNUSED, "input_schema")
+            return _unused(_properties(definition), used, tell, message)
+        if isinstance(definition, PromptDefinition):
+            arguments = [argument.name for argument in definition.arguments]
+            tell = partial(advice, _UNUSED, "arguments")
+            message = _("The argument %(name)s is never used.")
+            return _unused(arguments, used, tell, message)
+        if isinstance(definition, ResourceTemplateDefinition):
+            variables = UriTemplate.parse(definition.uri_template).variables
+            tell = partial(advice, _UNUSED, "uri_template")
+            message = _("The variable %(name)s is never used.")
+            return _unused(variables, used, tell, message)
+        return []
+
 
 class _Names:
     """The names that may be filled in, and what they are called."""
@@ -166,6 +194,16 @@ def _runnable(run: Callable[[Values], Output]) -> Runnable[Output]:
         bind=lambda arguments: {"values": arguments},
         convert=lambda output: cast("Output", output),
     )
+
+
+def _unused(
+    names: Iterable[str],
+    used: Collection[str],
+    tell: Callable[[str], Finding],
+    message: str,
+) -> list[Finding]:
+    unused = (name for name in names if name not in used)
+    return [tell(message % {"name": visible(name)}) for name in unused]
 
 
 def _properties(definition: ToolDefinition) -> Collection[str]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from mcp_app.catalog.findings import Level, advice, must_fix
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.definitions import (
     Definition,
@@ -10,7 +11,16 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.kinds import KINDS, Problem, kinds_of, problems
+from mcp_app.kinds import KINDS, Problem, findings, kinds_of, problems
+from mcp_app.protocol.jsonrpc import JsonObject
+from tests.catalog.lint_cases import (
+    FOUND_OF_KINDS,
+    TONE,
+    prompting,
+    saying,
+    taking,
+    tool,
+)
 
 
 @pytest.fixture
@@ -72,3 +82,53 @@ def test_an_unknown_kind_is_told(registry: Registry) -> None:
 
 def test_the_kinds_of_rows() -> None:
     assert set(KINDS) == {"function", "text"} == set(kinds_of(Registry()))
+
+
+@pytest.mark.parametrize(("definition", "kind", "config", "rules"), FOUND_OF_KINDS)
+def test_lint_looks_behind_a_definition(
+    definition: Definition, kind: str, config: JsonObject, rules: list[str]
+) -> None:
+    assert [each.rule for each in findings(definition, kind, config)] == rules
+
+
+def test_what_cannot_be_served_must_be_fixed(registry: Registry) -> None:
+    [found] = findings(tool(name="find"), "text", saying("a"), registry=registry)
+    assert found == must_fix(
+        "kind", "name", "“find” is declared in code already; choose another one."
+    )
+
+
+def test_uploads_come_along() -> None:
+    image = {"type": "image", "upload": "d", "mimeType": "image/png"}
+    config = {"content": [image]}
+    assert findings(tool(), "text", config, {"d": b"a"}) == []
+    assert [each.rule for each in findings(tool(), "text", config)] == ["kind"]
+
+
+def test_names_that_no_text_uses() -> None:
+    assert findings(taking(), "text", saying("Rain.")) == [
+        must_fix(
+            "parameter-unused",
+            "input_schema",
+            "The parameter city is not used anywhere. Choose where it goes, or remove "
+            "it.",
+        )
+    ]
+    assert findings(TONE, "text", prompting("Be kind.")) == [
+        advice("parameter-unused", "arguments", "The argument tone is never used.")
+    ]
+
+
+def test_all_that_is_said_of_code_is_advice() -> None:
+    found = findings(ToolDefinition(name="find", input_schema={"type": "array"}))
+    assert {each.rule for each in found} == {
+        "description-missing",
+        "changes-unsaid",
+        "schema-refused",
+    }
+    assert {each.level for each in found} == {Level.ADVICE}
+
+
+def test_what_must_be_fixed_comes_first() -> None:
+    found = findings(tool(name="a.b"), "text", {})
+    assert [each.level for each in found] == [Level.MUST_FIX, Level.ADVICE]

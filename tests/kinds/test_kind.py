@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from mcp_app.catalog.registry import Registry
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -9,6 +10,7 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
+from mcp_app.kinds.function import FunctionKind
 from mcp_app.kinds.kind import KindError, Problem, only
 from mcp_app.kinds.text import TextKind
 from mcp_app.protocol.jsonrpc import JsonObject
@@ -45,3 +47,8 @@ def test_only_names_the_members_that_mean_something() -> None:
 
 def test_problems_compare_by_value() -> None:
     assert Problem("a", "b") == Problem("a", "b")
+
+
+def test_a_kind_has_nothing_to_add_by_itself() -> None:
+    definition = ToolDefinition(name="t")
+    assert FunctionKind(Registry()).findings(definition, {}) == []

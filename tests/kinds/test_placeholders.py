@@ -6,7 +6,7 @@ import pytest
 from django.test import override_settings
 
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.placeholders import as_text, check, fill
+from mcp_app.kinds.placeholders import as_text, check, fill, names_in
 from mcp_app.protocol.errors import InvalidParams
 
 NAMES = ("order", "tone", "a-b")
@@ -95,3 +95,15 @@ def test_the_limit_holds_before_anything_is_built() -> None:
 )
 def test_values_as_text(value: object, text: str) -> None:
     assert as_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        ("plain {order}", set()),
+        ("{{order}} and {{ tone }}", {"order", "tone"}),
+        ([{"a": "{{a-b}}", "{{key}}": 7}], {"a-b"}),
+    ],
+)
+def test_names_that_a_value_uses(value: object, names: set[str]) -> None:
+    assert names_in(value) == names

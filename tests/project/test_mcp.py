@@ -5,6 +5,7 @@ import re
 import pytest
 
 from mcp_app import ToolError, mcp
+from mcp_app.kinds import findings
 from mcp_project.mcp import current_time, roll_dice
 
 
@@ -13,6 +14,11 @@ def test_the_demo_declares_its_tools() -> None:
     assert titles == DEMO
     for name in DEMO:
         assert mcp.tools[name].definition.description
+
+
+def test_the_demo_leaves_lint_nothing_to_say() -> None:
+    definitions = [mcp.tools[name].definition for name in DEMO]
+    assert [found for each in definitions for found in findings(each)] == []
 
 
 DEMO = {

@@ -84,7 +84,12 @@ def _rows() -> list[DefinitionRow]:
             description="Writes a kind answer to a complaint.",
             arguments=_text(
                 [
-                    {"name": "complaint", "title": "Complaint", "required": True},
+                    {
+                        "name": "complaint",
+                        "title": "Complaint",
+                        "description": "What the customer wrote.",
+                        "required": True,
+                    },
                     {"name": "tone", "description": "For example friendly or formal."},
                 ]
             ),

@@ -14,7 +14,7 @@ from mcp_app.catalog.stored import (
     load,
     served_versions,
 )
-from mcp_app.kinds import problems
+from mcp_app.kinds import findings
 from mcp_app.models import Prompt, Server
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +37,7 @@ def test_the_first_run_makes_content_that_can_be_served() -> None:
         "answer_a_complaint",
     ]
     for each in stored:
-        assert problems(each.definition, each.kind, each.config) == []
+        assert findings(each.definition, each.kind, each.config) == []
     assert Server.objects.get().access_names == ("public",)
 
 

@@ -1,0 +1,232 @@
+"""What lint says of a tool's schemas: limits, patterns, parameters."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from mcp_app.catalog.findings import Finding, advice, must_fix
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.rules import visible
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.headers import mirrored_parameters
+from mcp_app.protocol.patterns import takes_forever
+from mcp_app.protocol.schema_graph import Schema, Subschema, every_subschema
+from mcp_app.protocol.schemas import SchemaLimits, check_schema
+
+NAMED = 10
+"""Names in one message."""
+
+_PARAMETER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_CHOICES = ("oneOf", "anyOf", "allOf")
+_REFERENCE = re.compile(r"#/(\$defs|definitions)/([^/~%]+)")
+_ELSEWHERE = {"$ref", "$dynamicRef", "patternProperties", *_CHOICES, "if"}
+_TYPED = {"type", "enum", "const", "not", "properties", "items", *_ELSEWHERE}
+# Those of drafts 4 to 2020-12, and what OpenAPI adds.
+_NAMES = """
+    $anchor $comment $defs $dynamicAnchor $dynamicRef $id $recursiveAnchor
+    $recursiveRef $ref $schema $vocabulary additionalItems additionalProperties allOf
+    anyOf const contains contentEncoding contentMediaType contentSchema default
+    definitions dependencies dependentRequired dependentSchemas deprecated description
+    discriminator else enum example examples exclusiveMaximum exclusiveMinimum
+    externalDocs format id if items maxContains maxItems maxLength maxProperties
+    maximum minContains minItems minLength minProperties minimum multipleOf not
+    nullable oneOf pattern patternProperties prefixItems properties propertyNames
+    readOnly required then title type unevaluatedItems unevaluatedProperties
+    uniqueItems writeOnly xml
+"""
+_KEYWORDS = frozenset(_NAMES.split())
+_ALIKE = 0.8
+_LOOKED_UP = 50
+"""Unknown keywords of one schema that are compared with the known ones."""
+
+
+def schema_findings(field: str, schema: Schema) -> Iterator[Finding]:
+    """Yield what holds for any schema; one that is refused says nothing else."""
+    limits = mcp_settings.limits
+    sizes = SchemaLimits(limits.schema, limits.schema_depth, limits.subschemas)
+    try:
+        facts = _facts(jsonrpc.write(schema), field == "input_schema", sizes)
+    except ValueError as error:
+        yield must_fix("schema-refused", field, str(error))
+        return
+    for pattern in facts.slow:
+        message = _("The pattern %(pattern)s could take forever. Simplify it.")
+        shown = {"pattern": visible(pattern)}
+        yield must_fix("pattern-slow", field, message % shown)
+    for keyword, where, close in facts.misspelt:
+        message = _(
+            "“%(keyword)s” at %(place)s is not a schema keyword. Did you mean "
+            "“%(close)s”?"
+        )
+        shown = {"keyword": visible(keyword), "place": where, "close": close}
+        yield advice("keyword-misspelt", field, message % shown)
+
+
+class _Facts(NamedTuple):
+    """What there is to say, in no language yet."""
+
+    slow: tuple[str, ...]
+    misspelt: tuple[tuple[str, str, str], ...]
+    """Keyword, place, and the one that was meant."""
+
+
+# Many tools share a schema: those of one function, or those without parameters.
+@lru_cache(maxsize=64)
+def _facts(text: bytes, is_input: bool, sizes: SchemaLimits) -> _Facts:
+    """Look at a schema; ValueError says why saving refuses it, by the same rules."""
+    schema = json.loads(text)
+    if schema.get("type") != "object":
+        raise ValueError('The schema needs "type": "object" at its top.')
+    check_schema(schema, sizes)
+    if is_input:
+        mirrored_parameters(schema)
+    subschemas = list(every_subschema(schema))
+    slow = filter(takes_forever, _patterns(subschemas))
+    return _Facts(tuple(slow), tuple(islice(_misspelt(subschemas), NAMED)))
+
+
+def parameter_findings(schema: Schema) -> Iterator[Finding]:
+    """Yield what holds for the parameters of an input schema that can be read."""
+    for keyword in _CHOICES:
+        if keyword in schema:
+            message = _(
+                "“%(keyword)s” stands at the top of the schema. Claude refuses such a "
+                "tool; put it inside a parameter."
+            )
+            shown = {"keyword": keyword}
+            yield advice("schema-choice-at-top", "input_schema", message % shown)
+    members = parameters(schema)
+    for rule, told, sentence in _PARAMETER_RULES:
+        names = [name for name, member in members.items() if told(name, member, schema)]
+        if names:
+            message = sentence(len(names)) % {"names": named(names)}
+            yield advice(rule, "input_schema", message)
+
+
+def parameters(schema: Schema) -> Mapping[str, object]:
+    """Return the parameters of an input schema, by name."""
+    members = schema.get("properties")
+    return members if isinstance(members, Mapping) else {}
+
+
+def named(names: Iterable[str]) -> str:
+    """Return names for a message, the first ones of many."""
+    shown = [visible(name) for name in names]
+    listed = ", ".join(shown[:NAMED])
+    return listed if len(shown) <= NAMED else f"{listed}, …"
+
+
+def _patterns(subschemas: Iterable[Subschema]) -> Iterator[str]:
+    for each in subschemas:
+        pattern = each.schema.get("pattern")
+        if isinstance(pattern, str):
+            yield pattern
+        members = each.schema.get("patternProperties")
+        if isinstance(members, Mapping):
+            yield from members
+
+
+def _misspelt(subschemas: Iterable[Subschema]) -> Iterator[tuple[str, str, str]]:
+    unknown = (
+        (keyword, each.path)
+        for each in subschemas
+        for keyword in each.schema
+        if keyword not in _KEYWORDS
+    )
+    for keyword, path in islice(unknown, _LOOKED_UP):
+        if close := _close(keyword):
+            yield keyword, jsonrpc.place(path), close
+
+
+def _close(keyword: str) -> str | None:
+    close = difflib.get_close_matches(keyword[:40], _KEYWORDS, 1, _ALIKE)
+    return close[0] if close else None
+
+
+def _undescribed(name: str, member: object, schema: Schema) -> bool:
+    return member is not False and not _says(member, "description", schema)
+
+
+def _says(member: object, keyword: str, schema: Schema) -> bool:
+    """Whether a parameter, or the definition that it refers to, has a keyword."""
+    if not isinstance(member, Mapping):
+        return False
+    if str(member.get(keyword, "")).strip():
+        return True
+    found = _REFERENCE.fullmatch(str(member.get("$ref", "")))
+    definitions = schema.get(found[1]) if found else None
+    if not found or not isinstance(definitions, Mapping):
+        return False
+    target = definitions.get(found[2])
+    return isinstance(target, Mapping) and bool(target.get(keyword))
+
+
+def _untyped(name: str, member: object, schema: Schema) -> bool:
+    if isinstance(member, bool):
+        return member
+    return isinstance(member, Mapping) and not member.keys() & _TYPED
+
+
+def _refused(name: str, member: object, schema: Schema) -> bool:
+    return _PARAMETER.fullmatch(name) is None
+
+
+def _undescribed_sentence(count: int) -> str:
+    return ngettext(
+        "The parameter %(names)s has no description. Without one models guess; say "
+        "what it means.",
+        "The parameters %(names)s have no description. Without one models guess; say "
+        "what they mean.",
+        count,
+    )
+
+
+def _untyped_sentence(count: int) -> str:
+    return ngettext(
+        "The parameter %(names)s accepts anything. Give it a type, or models guess "
+        "what to send.",
+        "The parameters %(names)s accept anything. Give them types, or models guess "
+        "what to send.",
+        count,
+    )
+
+
+def _refused_sentence(count: int) -> str:
+    return ngettext(
+        "The name of the parameter %(names)s is not taken everywhere: Claude accepts "
+        "only letters, digits and _ . -, at most 64 of them.",
+        "The names of the parameters %(names)s are not taken everywhere: Claude "
+        "accepts only letters, digits and _ . -, at most 64 of them.",
+        count,
+    )
+
+
+_PARAMETER_RULES: tuple[
+    tuple[str, Callable[[str, object, Schema], bool], Callable[[int], str]], ...
+] = (
+    ("parameter-description-missing", _undescribed, _undescribed_sentence),
+    ("parameter-type-missing", _untyped, _untyped_sentence),
+    ("parameter-name-refused", _refused, _refused_sentence),
+)
+
+
+def required_findings(schema: Schema) -> Iterator[Finding]:
+    """Yield the names that a schema requires and describes nowhere."""
+    required = schema.get("required")
+    if not isinstance(required, list) or schema.keys() & _ELSEWHERE:
+        return
+    members = parameters(schema)
+    unknown = [str(name) for name in required if name not in members]
+    if unknown:
+        message = _("The schema requires %(names)s, which it does not describe.")
+        shown = {"names": named(unknown)}
+        yield advice("required-unknown", "input_schema", message % shown)

@@ -1,0 +1,99 @@
+"""Everything that lint says of a site: of its code, its rows and its servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from mcp_app import kinds
+from mcp_app.catalog import stored
+from mcp_app.catalog.lint import Finding, server_findings
+from mcp_app.catalog.overlays import overlaid
+from mcp_app.catalog.registered import Declared
+from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.stored import StoredDefinition, StoredOverlay
+from mcp_app.interface.definitions import Definition
+from mcp_app.interface.server import Key, ServerDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """A finding, and where it is.
+
+    `source` is the name of the function in code, or "tool 12" for a row.
+    """
+
+    about: Definition | ServerDefinition
+    source: str
+    finding: Finding
+    in_code: bool = False
+
+
+def code_findings(registry: Registry) -> Iterator[Surveyed]:
+    """Yield what lint says of the definitions that code declares."""
+    for each in _declared(registry):
+        source = each.function.qualified_name
+        for finding in kinds.findings(each.definition, registry=registry):
+            yield Surveyed(each.definition, source, finding, in_code=True)
+
+
+def row_findings(registry: Registry) -> Iterator[Surveyed]:
+    """Yield what lint says of servers, and of what staff published; blocks."""
+    rows: list[StoredDefinition[Definition]] = []
+    overlays: dict[tuple[str, str], StoredOverlay] = {}
+    for kind in stored.MODELS:
+        for each in stored.load(registry, stored.served_versions(kind)):
+            if isinstance(each, StoredOverlay):
+                overlays[kind, each.identity] = each
+            else:
+                rows.append(each)
+    offers = [*_code_offers(registry, overlays)]
+    offers.extend((row.definition, row.key) for row in rows)
+    for server in stored.load_servers().values():
+        offered = [
+            definition
+            for definition, key in offers
+            if server.offers(definition.tags, key)
+        ]
+        for finding in server_findings(server, offered):
+            yield Surveyed(server, f"server {server.slug}", finding)
+    for row in rows:
+        yield from _row_findings(row, registry)
+
+
+def _code_offers(
+    registry: Registry, overlays: Mapping[tuple[str, str], StoredOverlay]
+) -> Iterator[tuple[Definition, Key | None]]:
+    """Yield what code declares as clients see it, without what is stopped."""
+    for kind, declared in declarations(registry).items():
+        for identity, each in declared.items():
+            overlay = overlays.get((kind, identity))
+            if overlay is None:
+                yield each.definition, None
+            elif overlay.enabled:
+                yield overlaid(each.definition, overlay.content), overlay.key
+
+
+def _row_findings(
+    row: StoredDefinition[Definition], registry: Registry
+) -> Iterator[Surveyed]:
+    found = kinds.findings(row.definition, row.kind, row.config, row.uploads, registry)
+    for finding in found:
+        yield Surveyed(row.definition, row.row, finding)
+
+
+def declarations(registry: Registry) -> Mapping[str, Mapping[str, Declared[Any]]]:
+    """Return what code declares, by the kind of its row and its name or URI."""
+    return {
+        "tool": registry.tools,
+        "resource": registry.resources,
+        "resourcetemplate": registry.templates,
+        "prompt": registry.prompts,
+    }
+
+
+def _declared(registry: Registry) -> Iterator[Declared[Any]]:
+    lists = declarations(registry).values()
+    return chain.from_iterable(declared.values() for declared in lists)

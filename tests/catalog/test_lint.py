@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from django.test import override_settings
+
+from mcp_app.catalog.lint import (
+    RULES,
+    Finding,
+    Level,
+    findings,
+)
+from mcp_app.interface.definitions import Definition, PromptArgument
+from tests.catalog.lint_cases import (
+    CITY,
+    CLEAN,
+    FOUND,
+    FOUND_OF_KINDS,
+    FOUND_OF_SERVERS,
+    PROMPT,
+    TOOL,
+    asking,
+    hinted,
+    taking,
+    tool,
+)
+
+
+@pytest.mark.parametrize("definition", CLEAN)
+def test_what_is_well_made_is_left_alone(definition: Definition) -> None:
+    assert findings(definition) == []
+
+
+@pytest.mark.parametrize(("definition", "rules"), FOUND)
+def test_rules(definition: Definition, rules: list[str]) -> None:
+    assert sorted(each.rule for each in findings(definition)) == sorted(rules)
+
+
+def test_every_rule_has_a_case() -> None:
+    tables = (FOUND, FOUND_OF_SERVERS, FOUND_OF_KINDS)
+    assert {rule for table in tables for case in table for rule in case[-1]} == set(
+        RULES
+    )
+    assert len(set(RULES.values())) == len(RULES)
+
+
+MESSAGES: list[tuple[Definition, Finding]] = [
+    (
+        tool(description=""),
+        Finding(
+            Level.MUST_FIX,
+            "description-missing",
+            "description",
+            "The description is missing. The model reads it to decide when to use the "
+            "tool: say what it does, when to use it, and what comes back.",
+        ),
+    ),
+    (
+        hinted(),
+        Finding(
+            Level.MUST_FIX,
+            "changes-unsaid",
+            "read_only",
+            "Say whether this tool changes anything.",
+        ),
+    ),
+    (
+        replace(PROMPT, description=""),
+        Finding(
+            Level.ADVICE,
+            "description-missing",
+            "description",
+            "The description is missing. People read it in their client's menu: one "
+            "sentence says what this is.",
+        ),
+    ),
+    (
+        tool(name="shop.find"),
+        Finding(
+            Level.ADVICE,
+            "name-refused",
+            "name",
+            "“shop.find” is not taken everywhere: Claude and ChatGPT accept only "
+            "letters, digits, _ and - in a name.",
+        ),
+    ),
+    (
+        tool(name="a" * 65),
+        Finding(
+            Level.ADVICE,
+            "name-refused",
+            "name",
+            f"“{'a' * 65}” has 65 characters; Claude and ChatGPT accept at most 64 in "
+            "a name.",
+        ),
+    ),
+    (
+        taking({**CITY, "enum": ["a\u202e"]}),
+        Finding(
+            Level.MUST_FIX,
+            "hidden-character",
+            "input_schema",
+            "$.properties.city.enum[0]: There is a hidden character U+202E "
+            "(RIGHT-TO-LEFT OVERRIDE) at position 2. Such characters can carry hidden "
+            "orders; remove it.",
+        ),
+    ),
+    (
+        taking({**CITY, "pattern": "^(a+)+$"}),
+        Finding(
+            Level.MUST_FIX,
+            "pattern-slow",
+            "input_schema",
+            "The pattern ^(a+)+$ could take forever. Simplify it.",
+        ),
+    ),
+    (
+        taking(require=["city"]),
+        Finding(
+            Level.ADVICE,
+            "keyword-misspelt",
+            "input_schema",
+            "“require” at $ is not a schema keyword. Did you mean “required”?",
+        ),
+    ),
+    (
+        taking({"type": "string"}),
+        Finding(
+            Level.ADVICE,
+            "parameter-description-missing",
+            "input_schema",
+            "The parameter city has no description. Without one models guess; say what "
+            "it means.",
+        ),
+    ),
+    (
+        tool(description="a " * 600),
+        Finding(
+            Level.ADVICE,
+            "description-long",
+            "description",
+            "The description has 1,200 characters (≈ 300 tokens); some clients refuse "
+            "or cut more than 1,024. Two to four sentences are enough.",
+        ),
+    ),
+    (
+        asking(PromptArgument(name="tone"), PromptArgument(name="order")),
+        Finding(
+            Level.ADVICE,
+            "argument-description-missing",
+            "arguments",
+            "The arguments tone, order have no description. People read it where they "
+            "fill them in.",
+        ),
+    ),
+    (
+        taking(required=["town"]),
+        Finding(
+            Level.ADVICE,
+            "required-unknown",
+            "input_schema",
+            "The schema requires town, which it does not describe.",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("definition", "finding"), MESSAGES)
+def test_sentences(definition: Definition, finding: Finding) -> None:
+    assert findings(definition) == [finding]
+
+
+def test_a_tool_of_many_tokens() -> None:
+    [found] = findings(taking({**CITY, "enum": ["a" * 4_800]}))
+    assert found.message == (
+        "This tool takes ≈ 1,250 tokens of the model's memory on every request; more "
+        "than 1,000 is much. Shorten the description or the parameters."
+    )
+    assert found.field == ""
+
+
+def test_many_names_are_cut_short() -> None:
+    members = {f"p{number}": {"type": "string"} for number in range(12)}
+    [found] = findings(tool(input_schema={"type": "object", "properties": members}))
+    assert "parameters p0, p1, p2, p3, p4, p5, p6, p7, p8, p9, … have" in found.message
+
+
+def test_of_many_misspelt_keywords_some_are_told() -> None:
+    members = {f"p{number}": {**CITY, "minlength": 1} for number in range(12)}
+    found = findings(tool(input_schema={"type": "object", "properties": members}))
+    assert [each.rule for each in found] == ["keyword-misspelt"] * 10
+
+
+def test_what_must_be_fixed_comes_first() -> None:
+    levels = [each.level for each in findings(tool(name="a.b", description=""))]
+    assert levels == [Level.MUST_FIX, Level.ADVICE]
+
+
+def test_each_column_tells_its_first_hidden_character() -> None:
+    hidden = tool(
+        title="\u200b\u200b", input_schema={"type": "object", "\u200b": "\u200b"}
+    )
+    fields = [each.field for each in findings(hidden)]
+    assert fields == ["title", "input_schema"]
+
+
+def test_the_site_s_limits_hold() -> None:
+    with override_settings(MCP={"LIMITS": {"SUBSCHEMAS": 1}}):
+        assert findings(TOOL) == findings(taking()) == []
+        [found] = findings(taking({**CITY, "not": {}}))
+    assert found.message == "The schema has more than 1 subschemas."
