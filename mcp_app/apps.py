@@ -23,11 +23,13 @@ class McpConfig(AppConfig):
         from mcp_app.auth import rights  # noqa: PLC0415
         from mcp_app.catalog import bindings  # noqa: PLC0415
         from mcp_app.catalog.registry import mcp  # noqa: PLC0415
+        from mcp_app.publishing import overlays  # noqa: PLC0415
         from mcp_app.wakeup import folding, workers  # noqa: PLC0415
 
         rights.connect()
         folding.connect()
         workers.connect()
+        overlays.connect(self)
 
         try:
             name = str(mcp_settings.autodiscover)

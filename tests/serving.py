@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker, Settings
 
     from mcp_app.interface.principal import AuthenticationRequest, Principal
+    from mcp_app.models import Server
     from mcp_app.process.runtime import Process
     from tests.asgi_client import Client
     from tests.behaviours import Stage
@@ -123,20 +124,22 @@ def _without_waiting_for_the_disk(connection: Any, **_: object) -> None:
             cursor.execute("PRAGMA synchronous=OFF")
 
 
-def _write_rows() -> list[Model]:
+def _write_rows() -> list[Server]:
     """Write the rows; return the servers that there were."""
     from mcp_app.models import Server  # noqa: PLC0415
     from tests.drill.fixtures import write_fixtures  # noqa: PLC0415
+    from tests.published import published  # noqa: PLC0415
 
     before = list(Server.objects.all())
     write_fixtures()
     for columns in SERVERS:
-        Server(**columns).save()
+        published(Server(**columns))
     return list(before)
 
 
-def _erase_rows(servers: list[Model]) -> None:
+def _erase_rows(servers: list[Server]) -> None:
     from mcp_app import models  # noqa: PLC0415
+    from tests.published import published  # noqa: PLC0415
 
     written: list[type[Model]] = [
         models.Tool,
@@ -150,7 +153,9 @@ def _erase_rows(servers: list[Model]) -> None:
     for model in _traces() + written:
         model._default_manager.all().delete()
     for server in servers:
+        server.published = None
         server.save(force_insert=True)
+        published(server)
 
 
 def _traces() -> list[type[Model]]:

@@ -24,6 +24,7 @@ from mcp_app.checks import (
     check_settings,
 )
 from mcp_app.models import Server, Tool
+from tests.published import published
 
 
 def ids(given: Any) -> list[str | None]:
@@ -253,8 +254,10 @@ def test_without_its_option_no_statement_is_made() -> None:
 @pytest.mark.django_db
 @pytest.mark.usefixtures("registry")
 def test_what_lint_says_of_rows() -> None:
-    row = Tool.objects.create(name="weather", description="Tells the weather.")
+    row = published(Tool(name="weather", description="Tells the weather."))
+    Tool.objects.create(name="not_published")
     Server.objects.update(instructions="word " * 501)
+    published(Server.objects.get())
     instructions, kind, changes = sorted(
         check_definitions(None, databases=["default"]), key=lambda each: each.id or ""
     )
@@ -268,7 +271,7 @@ def test_what_lint_says_of_rows() -> None:
 @pytest.mark.django_db
 @pytest.mark.usefixtures("registry")
 def test_the_command_looks_at_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    Tool.objects.create(name="weather")
+    published(Tool(name="weather"))
     call_command("check", tags=[TAG])
     assert "weather" not in capsys.readouterr().err
     call_command("check", tags=[TAG], databases=["default"])

@@ -143,6 +143,11 @@ class DefinitionRow(PublishedRow, CheckedRow):
         """What names the working copy on a server: its name or URI."""
         return str(getattr(self, self.IDENTITY))
 
+    @staticmethod
+    def identity_hash(identity: str) -> str:
+        """Return what `published_identity` is for a name or URI."""
+        return digest(identity.encode())
+
     @property
     def from_code(self) -> bool:
         return self.source == Source.CODE
@@ -158,9 +163,9 @@ class DefinitionRow(PublishedRow, CheckedRow):
         self, version: DefinitionVersion | None, content: Mapping[str, Any]
     ) -> None:
         super().set_published(version, content)
-        identity = content.get(self.IDENTITY)
+        identity = None if version is None else content.get(self.IDENTITY)
         self.published_identity = (
-            None if version is None or identity is None else digest(identity.encode())
+            None if identity is None else self.identity_hash(identity)
         )
 
     def problems(self) -> Iterator[tuple[str, str]]:

@@ -31,6 +31,7 @@ from mcp_app.process.running import RunningCalls
 from mcp_app.process.uploads import Uploads
 from mcp_app.protocol.errors import Refused, Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
+from mcp_app.publishing.overlays import make_overlays
 from mcp_app.server.exchange import Adapters, End
 from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.server.request_state import StateSealer, derived_key
@@ -130,6 +131,8 @@ class Process:
         """Bring the caches up to date."""
         if news.definitions_changed:
             await reader.run(self._catalogs.load, news)
+            if news.first and self._catalogs.missing_overlays():
+                self.spawn(writer.run(make_overlays, self.registry))
         if news.definitions_changed or news.rights_changed:
             self.permissions.forget()
         closed = news.refs(changes.SESSION)
@@ -221,7 +224,7 @@ class Process:
             # The streams stay open: the next look may succeed.
             return
 
-    def spawn(self, work: Awaitable[None]) -> None:
+    def spawn(self, work: Awaitable[object]) -> None:
         """Let something run beside the requests."""
         task = asyncio.ensure_future(work)
         self._announcements.keep(task)

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import pytest
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.kinds.survey import Surveyed, code_findings, row_findings
-from mcp_app.models import Prompt, Server, Tool
+from mcp_app.models import Prompt, PublishedRow, Server, Tool
+from tests.published import published
+
+Row = TypeVar("Row", bound=PublishedRow)
 
 
 @pytest.fixture
@@ -52,12 +57,17 @@ def test_all_that_code_declares_is_looked_at(registry: Registry) -> None:
     assert found[0].source.endswith("undescribed")
 
 
+def make(model: type[Row], **columns: Any) -> Row:
+    return published(model(**columns))
+
+
 @pytest.mark.django_db
 def test_rows_are_looked_at_once(registry: Registry) -> None:
-    Server.objects.create(slug="second", selection="tags", tags="a")
-    row = Tool.objects.create(name="weather", config="{}", tags="a", read_only=True)
-    Tool.objects.create(name="off", enabled=False)
-    Prompt.objects.create(
+    make(Server, slug="second", selection="tags", tags="a")
+    row = make(Tool, name="weather", config="{}", tags="a", read_only=True)
+    make(Tool, name="off", enabled=False)
+    make(
+        Prompt,
         name="sorry",
         description="Says sorry.",
         config='{"messages": [{"content": {"type": "text", "text": "Sorry"}}]}',
@@ -73,9 +83,9 @@ def test_rows_are_looked_at_once(registry: Registry) -> None:
 
 @pytest.mark.django_db
 def test_servers_are_looked_at_with_what_they_offer(registry: Registry) -> None:
-    Server.objects.create(slug="second", selection="tags", tags="a")
-    Tool.objects.create(name="undescribed", tags="a")
-    Prompt.objects.create(name="complaint")
+    make(Server, slug="second", selection="tags", tags="a")
+    make(Tool, name="undescribed", tags="a")
+    make(Prompt, name="complaint")
     twice = {
         (each.about.slug, each.finding.message)
         for each in row_findings(registry)
@@ -96,3 +106,20 @@ def test_servers_are_looked_at_with_what_they_offer(registry: Registry) -> None:
             "Another tool of the server second is called undescribed.",
         ),
     }
+
+
+@pytest.mark.django_db
+def test_a_server_is_judged_by_what_is_laid_over_the_code(registry: Registry) -> None:
+    def said() -> list[str]:
+        return [
+            each.finding.rule
+            for each in row_findings(registry)
+            if isinstance(each.about, ServerDefinition)
+        ]
+
+    overlay = make(Tool, name="undescribed", source="code", description="Says it all.")
+    make(Tool, name="other", description="Says it all.")
+    assert said() == ["description-twice"]
+    overlay.enabled = False
+    overlay.save()
+    assert said() == []

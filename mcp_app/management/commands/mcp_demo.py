@@ -11,6 +11,7 @@ from django.db import transaction
 
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Server
+from mcp_app.models.definitions import Source
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.jsonrpc import JsonObject
 
@@ -41,7 +42,7 @@ class Command(BaseCommand):
             )
 
     def _make_content(self) -> bool:
-        if any(type(row)._default_manager.exists() for row in _rows()):
+        if any(row.rows().filter(source=Source.HERE).exists() for row in _rows()):
             return False
         for row in _rows():
             row.full_clean()

@@ -1,0 +1,1 @@
+"""What staff do with definitions: compare, publish, roll back, carry over."""

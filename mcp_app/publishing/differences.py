@@ -1,0 +1,349 @@
+"""What is different between two contents of a row, field by field, in words.
+
+Parameters of a schema are matched by their names: to move one is no rewrite.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import Enum
+from operator import gt, lt
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.jsonrpc import JsonObject
+
+_WORDS = re.compile(r"\s+|[^\s]+")
+ABSENT = object()
+
+
+class Change(Enum):
+    """What happened to a piece of a text."""
+
+    SAME = "same"
+    REMOVED = "removed"
+    ADDED = "added"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    change: Change
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`field` is a column, `part` what of it; None stands for "not there".
+
+    `breaks` says why calls that were right before are wrong now, "" where they are not.
+    """
+
+    field: str
+    part: str
+    before: str | None
+    after: str | None
+    breaks: str = ""
+
+    def pieces_before(self) -> list[Piece]:
+        """Return the old text with what was taken away marked."""
+        return self._pieces(Change.REMOVED)
+
+    def pieces_after(self) -> list[Piece]:
+        """Return the new text with what was added marked."""
+        return self._pieces(Change.ADDED)
+
+    def _pieces(self, side: Change) -> list[Piece]:
+        before, after = (_WORDS.findall(text or "") for text in self._sides())
+        matcher = SequenceMatcher(None, before, after, autojunk=False)
+        pieces = []
+        for operation, start, end, new_start, new_end in matcher.get_opcodes():
+            words = before[start:end]
+            if side is Change.ADDED:
+                words = after[new_start:new_end]
+            if words:
+                change = Change.SAME if operation == "equal" else side
+                pieces.append(Piece(change, "".join(words)))
+        return pieces
+
+    def _sides(self) -> tuple[str | None, str | None]:
+        # A comparison word by word costs their product.
+        if max(len(self.before or ""), len(self.after or "")) > LONGEST_COMPARED:
+            return (self.before, None) if self.before else (None, self.after)
+        return self.before, self.after
+
+
+LONGEST_COMPARED = 20_000
+"""Characters; longer texts are shown as they are."""
+
+
+def differences(before: JsonObject, after: JsonObject) -> list[Difference]:
+    """Return what differs between two contents of a row, in the order of columns."""
+    found: list[Difference] = []
+    for field in dict.fromkeys((*before, *after)):
+        old, new = before.get(field), after.get(field)
+        if old != new or _ordered(old) != _ordered(new):
+            found.extend(_COMPARERS.get(field, _values)(field, old, new))
+    return found
+
+
+def breaking(found: Sequence[Difference]) -> list[str]:
+    """Return why old calls break, each reason once."""
+    return list(dict.fromkeys(each.breaks for each in found if each.breaks))
+
+
+def _ordered(value: object) -> object:
+    """Return what also tells dicts apart whose keys stand in another order."""
+    if isinstance(value, dict | list):
+        return jsonrpc.write(value)
+    return value
+
+
+def _values(field: str, old: object, new: object) -> Iterator[Difference]:
+    yield Difference(field, "", _shown(old), _shown(new))
+
+
+def _names(field: str, old: object, new: object) -> Iterator[Difference]:
+    breaks = ""
+    if old is not None:
+        breaks = _("It is called %(new)s now: calls to %(old)s fail.") % {
+            "new": new,
+            "old": old,
+        }
+    yield Difference(field, "", _shown(old), _shown(new), breaks)
+
+
+def _shown(value: object) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False, indent=2)
+    return str(value)
+
+
+# -- JSON Schema --------------------------------------------------------------------
+
+
+def _schemas(field: str, old: Any, new: Any) -> Iterator[Difference]:
+    before, after = old or {}, new or {}
+    yield from _parameters(field, before, after)
+    rest = [
+        {name: value for name, value in schema.items() if name not in _BY_PARAMETER}
+        for schema in (before, after)
+    ]
+    if rest[0] != rest[1]:
+        yield Difference(
+            field, _("the rest"), _shown(rest[0] or None), _shown(rest[1] or None)
+        )
+
+
+_BY_PARAMETER = frozenset({"properties", "required"})
+
+
+def _parameters(
+    field: str, before: JsonObject, after: JsonObject
+) -> Iterator[Difference]:
+    old, new = _properties(before), _properties(after)
+    required = [set(schema.get("required", ())) for schema in (before, after)]
+    for name in dict.fromkeys((*old, *new)):
+        part = _("parameter %(name)s") % {"name": name}
+        if name not in new:
+            breaks = _("The parameter %(name)s is gone.") % {"name": name}
+            yield Difference(field, part, _shown(old[name]), None, breaks)
+        elif name not in old:
+            breaks = ""
+            if name in required[1]:
+                breaks = _("The parameter %(name)s is new and required.") % {
+                    "name": name
+                }
+            yield Difference(field, part, None, _shown(new[name]), breaks)
+        else:
+            yield from _parameter(field, name, old[name], new[name])
+            yield from _requirement(field, name, required)
+    yield from _moves(field, list(old), list(new))
+
+
+def _properties(schema: JsonObject) -> Mapping[str, Any]:
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def _requirement(
+    field: str, name: str, required: Sequence[set[str]]
+) -> Iterator[Difference]:
+    was, now = (name in names for names in required)
+    if was == now:
+        return
+    part = _("parameter %(name)s, required") % {"name": name}
+    breaks = ""
+    if now:
+        breaks = _("The parameter %(name)s is required now.") % {"name": name}
+    yield Difference(field, part, _shown(was), _shown(now), breaks)
+
+
+def _parameter(field: str, name: str, old: Any, new: Any) -> Iterator[Difference]:
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        old, new = {"schema": old}, {"schema": new}
+    for keyword in dict.fromkeys((*old, *new)):
+        was, now = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
+        if was == now:
+            continue
+        part = _("parameter %(name)s, %(what)s") % {
+            "name": name,
+            "what": _keyword(keyword),
+        }
+        breaks = ""
+        if _narrows(keyword, was, now):
+            breaks = _("The parameter %(name)s takes less than before: %(what)s.") % {
+                "name": name,
+                "what": _keyword(keyword),
+            }
+        yield Difference(field, part, _known(was), _known(now), breaks)
+
+
+def _known(value: object) -> str | None:
+    return None if value is ABSENT else _shown(value)
+
+
+def _keyword(keyword: str) -> str:
+    words = {
+        "type": _("type"),
+        "description": _("description"),
+        "title": _("title"),
+        "default": _("value if left out"),
+        "enum": _("choices"),
+        "minimum": _("smallest value"),
+        "maximum": _("largest value"),
+        "minLength": _("shortest text"),
+        "maxLength": _("longest text"),
+        "minItems": _("fewest entries"),
+        "maxItems": _("most entries"),
+        "pattern": _("pattern"),
+        "format": _("format"),
+    }
+    return words.get(keyword, keyword)
+
+
+_TELLING = frozenset(
+    {"description", "title", "default", "examples", "x-mcp-header", "deprecated"}
+)
+
+
+def _narrows(keyword: str, was: Any, now: Any) -> bool:
+    """Whether values that were allowed before may be refused now."""
+    if keyword in _TELLING or now is ABSENT:
+        return False
+    narrower = _NARROWER.get(keyword)
+    return was is ABSENT or narrower is None or narrower(was, now)
+
+
+def _types(value: object) -> frozenset[str]:
+    named = frozenset(value if isinstance(value, list) else [str(value)])
+    return named | {"integer"} if "number" in named else named
+
+
+def _fewer_choices(was: Any, now: Any) -> bool:
+    return not all(each in now for each in was)
+
+
+def _fewer_types(was: Any, now: Any) -> bool:
+    return not _types(was) <= _types(now)
+
+
+_NARROWER: Mapping[str, Callable[[Any, Any], bool]] = {
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems"), lt),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems"), gt),
+    "enum": _fewer_choices,
+    "type": _fewer_types,
+}
+"""By keyword whether (old value, new value) takes less; others may, if they differ."""
+
+
+def _moves(field: str, old: list[str], new: list[str]) -> Iterator[Difference]:
+    kept = [name for name in old if name in new]
+    after = [name for name in new if name in old]
+    for name in _moved(kept, after):
+        part = _("parameter %(name)s, place") % {"name": name}
+        places = [str(names.index(name) + 1) for names in (kept, after)]
+        yield Difference(field, part, places[0], places[1])
+
+
+def _moved(old: list[str], new: list[str]) -> list[str]:
+    """Return the names that left the order of the others."""
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    still = {
+        name
+        for block in matcher.get_matching_blocks()
+        for name in old[block.a : block.a + block.size]
+    }
+    return [name for name in new if name not in still]
+
+
+# -- a prompt's arguments, and configs ----------------------------------------------
+
+
+def _arguments(field: str, old: Any, new: Any) -> Iterator[Difference]:
+    before = {each["name"]: each for each in old or ()}
+    after = {each["name"]: each for each in new or ()}
+    for name in dict.fromkeys((*before, *after)):
+        part = _("argument %(name)s") % {"name": name}
+        was, now = before.get(name), after.get(name)
+        breaks = ""
+        if now is None:
+            breaks = _("The argument %(name)s is gone.") % {"name": name}
+        elif now.get("required") and not (was or {}).get("required"):
+            breaks = _("The argument %(name)s is required now.") % {"name": name}
+        if was != now:
+            yield Difference(field, part, _argument(was), _argument(now), breaks)
+    yield from _moves(field, list(before), list(after))
+
+
+def _argument(value: Mapping[str, Any] | None) -> str | None:
+    if value is None:
+        return None
+    said = [str(value.get("title") or value["name"])]
+    if value.get("required"):
+        said.append(_("(required)"))
+    if value.get("description"):
+        said.append(str(value["description"]))
+    return " ".join(said)
+
+
+def _configs(field: str, old: Any, new: Any) -> Iterator[Difference]:
+    texts = [_only_text(value) for value in (old, new)]
+    if None not in texts or (old is None and texts[1] is not None):
+        yield Difference(field, _("text"), texts[0], texts[1])
+    else:
+        yield Difference(field, "", _shown(old), _shown(new))
+
+
+def _only_text(config: object) -> str | None:
+    """Return the text of a config that is nothing but one text."""
+    while isinstance(config, dict | list) and len(config) == 1:
+        (config,) = config.values() if isinstance(config, dict) else config
+    if isinstance(config, str):
+        return config
+    if isinstance(config, dict) and config.keys() == {"type", "text"}:
+        text = config["text"]
+        return text if isinstance(text, str) else None
+    return None
+
+
+_COMPARERS = {
+    "name": _names,
+    "uri": _names,
+    "uri_template": _names,
+    "input_schema": _schemas,
+    "output_schema": _values,
+    "arguments": _arguments,
+    "config": _configs,
+}

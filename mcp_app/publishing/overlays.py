@@ -1,0 +1,101 @@
+"""Rows for what code declares, and what is reckoned about all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.apps import AppConfig
+from django.db import connections, models, router
+from django.db.models.signals import post_migrate
+
+from mcp_app.catalog.registered import Declared
+from mcp_app.catalog.registry import Registry, mcp
+from mcp_app.catalog.stored import MODELS
+from mcp_app.interface.definitions import Definition
+from mcp_app.kinds.survey import declarations
+from mcp_app.models import DefinitionRow, DefinitionVersion
+from mcp_app.models.definitions import Source
+from mcp_app.publishing.publication import UNSERVABLE, Judged, judge
+
+
+def connect(app: AppConfig) -> None:
+    """Let a migration make the rows of what code declares."""
+    post_migrate.connect(_migrated, sender=app, dispatch_uid="mcp_app overlays")
+
+
+def _migrated(using: str, **_: object) -> None:
+    # Other databases, and states between two migrations, have no such table.
+    if using == router.db_for_write(DefinitionVersion):
+        names = connections[using].introspection.table_names()
+        if DefinitionVersion._meta.db_table in names:
+            make_overlays(mcp)
+
+
+def make_overlays(registry: Registry) -> int:
+    """Make an empty row for each definition of code that has none; return how many.
+
+    Such a row changes nothing of what is served, so nobody is told.  Where staff made
+    a definition of that name, it keeps its row, and is reported.
+    """
+    made = 0
+    for kind, declared in declarations(registry).items():
+        model = MODELS[kind]
+        missing = list(_missing(model, declared))
+        # Several processes start at once: the database keeps the first of each.
+        model.rows().bulk_create(
+            [_overlay(model, each.definition) for each in missing],
+            ignore_conflicts=True,
+        )
+        made += len(missing)
+    return made
+
+
+def _missing(
+    model: type[DefinitionRow], declared: Mapping[str, Declared[Any]]
+) -> Iterator[Declared[Any]]:
+    known = set(model.rows().values_list(model.IDENTITY, flat=True))
+    for identity, each in declared.items():
+        if identity not in known:
+            yield each
+
+
+def _overlay(model: type[DefinitionRow], definition: Definition) -> DefinitionRow:
+    identity = getattr(definition, model.IDENTITY)
+    columns = {"name": definition.name, model.IDENTITY: identity}
+    return model(source=Source.CODE, kind="function", **columns)
+
+
+def reckon(row: DefinitionRow, registry: Registry) -> Judged:
+    """Store what lint says of the working copy, and why what is served is broken."""
+    judged = judge(row, row.working_content(), registry)
+    row.to_fix, row.advices = len(judged.to_fix), len(judged.advices)
+    row.tokens = judged.tokens
+    row.broken = broken(row, registry, judged)
+    columns = ("to_fix", "advices", "tokens", "broken")
+    rows = row.rows().filter(pk=row.pk)
+    rows.update(**{name: getattr(row, name) for name in columns})
+    return judged
+
+
+def broken(row: DefinitionRow, registry: Registry, working: Judged) -> str:
+    """Return why a row cannot be served as it was published, "" where it can."""
+    judged = working
+    if not row.from_code:
+        if row.published is None:
+            return ""
+        if row.published.hash != row.content_hash:
+            judged = judge(row, row.published.read(), registry)
+    unservable = [each.message for each in judged.to_fix if each.rule in UNSERVABLE]
+    return " ".join(unservable)
+
+
+def reckon_all(registry: Registry) -> int:
+    """Do so for every row, and return how many are broken; blocks for a while."""
+    count = 0
+    for model in MODELS.values():
+        rows: models.QuerySet[Any] = model.rows().select_related("published")
+        for row in rows.order_by("pk").iterator(chunk_size=500):
+            reckon(row, registry)
+            count += bool(row.broken)
+    return count

@@ -1,0 +1,296 @@
+"""Publishing with a look before: what would change, what must be fixed, and for whom.
+
+Whoever publishes says what they have looked at; where that is not what there is any
+more, nothing is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
+
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.findings import Finding, Level, must_fix
+from mcp_app.catalog.overlays import overlaid
+from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.server_lint import server_findings
+from mcp_app.catalog.shown import tokens
+from mcp_app.catalog.stored import definition_of, server_definition, uploads_of
+from mcp_app.interface.definitions import Definition
+from mcp_app.kinds import findings
+from mcp_app.kinds.survey import declarations
+from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Server
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.publishing.differences import Difference, breaking, differences
+
+Row = TypeVar("Row", bound=PublishedRow)
+
+
+class PublicationRefused(Exception):
+    """Nothing was published; the message says why, for the person at the page."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class OutOfDate(PublicationRefused):
+    """Somebody else saved or published since the page was looked at."""
+
+
+class NotReady(PublicationRefused):
+    """Something must be fixed first."""
+
+    def __init__(self, found: Sequence[Finding]) -> None:
+        super().__init__(" ".join(each.message for each in found))
+        self.findings = found
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What lint says of a content, and what it costs a model; 0 where unknown."""
+
+    findings: Sequence[Finding]
+    tokens: int = 0
+
+    @property
+    def to_fix(self) -> list[Finding]:
+        return [each for each in self.findings if each.level is Level.MUST_FIX]
+
+    @property
+    def advices(self) -> list[Finding]:
+        return [each for each in self.findings if each.level is Level.ADVICE]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal(Generic[Row]):
+    """What would be published of a row, beside what clients see now."""
+
+    row: Row
+    served: DefinitionVersion | None
+    content: JsonObject
+    content_hash: str
+    judged: Judged
+    differences: Sequence[Difference]
+
+    @property
+    def number(self) -> int:
+        """The number of the version that is served, 0 for none."""
+        return 0 if self.served is None else self.served.number
+
+    @property
+    def breaks(self) -> list[str]:
+        """Why old calls break; nothing breaks where nobody sees it yet."""
+        return [] if self.served is None else breaking(self.differences)
+
+    @property
+    def is_served_already(self) -> bool:
+        return self.row.served_hash() == self.content_hash
+
+
+def propose(row: Row, registry: Registry) -> Proposal[Row]:
+    """Return what publishing the working copy would do."""
+    content = row.working_content()
+    return Proposal(
+        row,
+        row.published,
+        content,
+        row.working_hash(),
+        judge(row, content, registry),
+        differences(_served(row), content),
+    )
+
+
+def propose_version(
+    row: Row, version: DefinitionVersion, registry: Registry
+) -> Proposal[Row]:
+    """Return what rolling back to a version would do.
+
+    What was once published may be again, as long as it can be served.
+    """
+    content = version.read()
+    judged = judge(row, content, registry)
+    blocking = [
+        each if each.rule in UNSERVABLE else each.as_advice()
+        for each in judged.findings
+    ]
+    return Proposal(
+        row,
+        row.published,
+        content,
+        version.hash,
+        Judged(blocking, judged.tokens),
+        differences(_served(row), content),
+    )
+
+
+UNSERVABLE = frozenset(
+    {"kind", "taken", "schema-refused", "uri-not-allowed", "hidden-character"}
+)
+"""Rules without which a version cannot be served, whenever it was published."""
+
+
+def _served(row: PublishedRow) -> JsonObject:
+    return {} if row.published is None else row.published.read()
+
+
+# -- judging ------------------------------------------------------------------------
+
+
+def judge(row: PublishedRow, content: JsonObject, registry: Registry) -> Judged:
+    """Return what lint says of a row with this content."""
+    if isinstance(row, Server):
+        return Judged(server_findings(server_definition(row, content), []))
+    if not isinstance(row, DefinitionRow):
+        raise TypeError(f"{type(row).__name__} cannot be judged.")
+    if row.from_code:
+        return _judged_overlay(row, content, registry)
+    key = row.kind_of_row, str(row.pk)
+    try:
+        stored = definition_of(key, content, registry, uploads_of(content))
+    except (ValueError, RegistrationError) as error:
+        return Judged([must_fix("kind", "", str(error))])
+    found = findings(
+        stored.definition, stored.kind, stored.config, stored.uploads, registry
+    )
+    return Judged([*_taken(row, content), *found], tokens(stored.definition))
+
+
+def _judged_overlay(
+    row: DefinitionRow, content: JsonObject, registry: Registry
+) -> Judged:
+    declared = declarations(registry)[row.kind_of_row].get(row.identity)
+    if declared is None:
+        return Judged([must_fix("kind", "", vanished(row))])
+    definition: Definition = overlaid(declared.definition, content)
+    return Judged(findings(definition, registry=registry), tokens(definition))
+
+
+def vanished(row: DefinitionRow) -> str:
+    """Return the sentence for what code declares no more."""
+    return _(
+        "%(name)s is no longer in the code. Clients do not see it. Bring it back, or "
+        "delete this page's row."
+    ) % {"name": row.identity}
+
+
+def _taken(row: DefinitionRow, content: JsonObject) -> Iterable[Finding]:
+    identity = str(content.get(row.IDENTITY, ""))
+    others = row.rows().exclude(pk=row.pk)
+    for other in others.filter(published_identity=row.identity_hash(identity))[:1]:
+        yield must_fix(
+            "taken",
+            row.IDENTITY,
+            _("“%(name)s” is published as %(identity)s already; choose another one.")
+            % {"name": other, "identity": identity},
+        )
+
+
+# -- publishing ---------------------------------------------------------------------
+
+
+def publish(
+    row: Row,
+    registry: Registry,
+    *,
+    author: AbstractBaseUser | None,
+    note: str = "",
+    looked_at: str,
+    number: int,
+) -> DefinitionVersion:
+    """Publish the working copy; `looked_at` is its hash on the page, `number` the
+    version that clients saw then (0 for none).  Raises `PublicationRefused`.
+    """
+    with transaction.atomic():
+        locked = _locked(row)
+        if locked.content_hash != looked_at:
+            raise OutOfDate(_working_copy_changed(locked))
+        proposal = propose(locked, registry)
+        return _published(proposal, number, author, note)
+
+
+def roll_back(
+    row: Row,
+    version: DefinitionVersion,
+    registry: Registry,
+    *,
+    author: AbstractBaseUser | None,
+    note: str = "",
+    number: int,
+    working_copy: bool = False,
+) -> DefinitionVersion:
+    """Publish an old version again, under the next number.
+
+    `working_copy` puts that back, too.  Raises `PublicationRefused`.
+    """
+    with transaction.atomic():
+        locked = _locked(row)
+        proposal = propose_version(locked, version, registry)
+        made = _published(proposal, number, author, note, version.number)
+        if working_copy:
+            locked.put_content(proposal.content)
+            locked.save()
+        return made
+
+
+def unpublish(row: PublishedRow, *, number: int) -> None:
+    """Take a row off the lists.  Raises `PublicationRefused`."""
+    with transaction.atomic():
+        locked = _locked(row)
+        _check_number(locked, number)
+        locked.rows().unpublish([locked])
+
+
+def _locked(row: Row) -> Row:
+    return row.rows().select_for_update().get(pk=row.pk)
+
+
+def _published(
+    proposal: Proposal[Row],
+    number: int,
+    author: AbstractBaseUser | None,
+    note: str,
+    restored: int | None = None,
+) -> DefinitionVersion:
+    row = proposal.row
+    _check_number(row, number)
+    if proposal.judged.to_fix:
+        raise NotReady(proposal.judged.to_fix)
+    try:
+        with transaction.atomic():
+            [version] = row.rows().publish_contents(
+                {row: proposal.content}, author=author, note=note, restored=restored
+            )
+    except IntegrityError as error:
+        raise PublicationRefused(
+            _("Another one was published under this name a moment ago. Look again.")
+        ) from error
+    return version
+
+
+def _check_number(row: PublishedRow, number: int) -> None:
+    served = row.published
+    now = 0 if served is None else served.number
+    if now == number:
+        return
+    if served is None:
+        raise OutOfDate(
+            _("Version %(number)d was taken off the lists while you looked.")
+            % {"number": number}
+        )
+    raise OutOfDate(
+        _("Version %(number)d was published by %(author)s while you looked.")
+        % {"number": now, "author": served.author_name or _("a command")}
+    )
+
+
+def _working_copy_changed(row: PublishedRow) -> str:
+    by = getattr(row, "updated_by", None)
+    return _(
+        "The working copy changed while you looked (%(by)s). Look again, then publish."
+    ) % {"by": by or _("by a command")}
