@@ -202,7 +202,7 @@ class WatchedRow(models.Model):
 
     def save(self, *args: Any, **options: Any) -> None:
         """Save the row and its change in one transaction."""
-        if not self._state.adding:
+        if not self._state.adding and not options.get("force_insert"):
             options["update_fields"] = self._columns_to_save(
                 options.get("update_fields")
             )

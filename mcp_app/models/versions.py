@@ -190,12 +190,13 @@ class PublishedRows(WatchedRows[Row]):
             self._point(fresh)
         return [versions[row.pk] for row in contents]
 
-    def unpublish(self, rows: Sequence[Row]) -> None:
+    def unpublish(self, rows: Iterable[Row]) -> None:
         """Take rows off the lists; their versions stay."""
         with transaction.atomic(using=self.write_alias()):
-            for row in rows:
+            unpublished = list(rows)
+            for row in unpublished:
                 row.set_published(None, {})
-            self._point(rows)
+            self._point(unpublished)
 
     def _served(self, rows: Iterable[Row]) -> dict[Any, DefinitionVersion]:
         """Lock the rows and return what clients see of them."""

@@ -24,9 +24,10 @@ def connect(app: AppConfig) -> None:
     post_migrate.connect(_migrated, sender=app, dispatch_uid="mcp_app overlays")
 
 
-def _migrated(using: str, **_: object) -> None:
-    # Other databases, and states between two migrations, have no such table.
-    if using == router.db_for_write(DefinitionVersion):
+def _migrated(using: str, **details: object) -> None:
+    # `flush` sends the signal, too, and is to leave nothing.  Other databases, and
+    # states between two migrations, have no such table.
+    if "plan" in details and using == router.db_for_write(DefinitionVersion):
         names = connections[using].introspection.table_names()
         if DefinitionVersion._meta.db_table in names:
             make_overlays(mcp)

@@ -35,15 +35,18 @@ django.setup()
 from django.contrib.auth.models import Permission, User
 from mcp_app.models import Server, Tool
 from tests.drill.preparing import prepare
+from tests.published import published
 prepare()
 User.objects.create_superuser("admin", password="admin")
 ana = User.objects.create_user("ana")
 ana.user_permissions.add(Permission.objects.get(codename="view_tool"))
-Server.objects.create(slug="private", access="name", selection="tags", tags="private")
-Tool.objects.create(
+published(
+    Server(slug="private", access="name", selection="tags", tags="private")
+)
+published(Tool(
     name="secret", permission="mcp_app.view_tool", tags="private",
     config='{"content": [{"type": "text", "text": "psst"}]}',
-)
+))
 """
 
 

@@ -24,12 +24,14 @@ from mcp_app.models import Change, Tool
 from mcp_app.pools.database import reader, writer
 from mcp_app.process import freshness, runtime
 from mcp_app.process.runtime import Process
+from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.wakeup import news
 from mcp_app.wakeup.folding import fold
 from mcp_app.wakeup.workers import FRESHNESS
 from tests.asgi_client import Client, Visit
 from tests.drill.running import OWN, ROOT
+from tests.published import published
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
 from tests.statements import counted, failing
@@ -115,16 +117,23 @@ async def test_a_check_that_finds_nothing_is_one_statement(
 
 @pytest.mark.databases
 @pytest.mark.usefixtures("quickly")
-async def test_a_saved_row_is_live_after_a_moment(connect: Connect, tool: str) -> None:
+async def test_a_published_row_is_live_after_a_moment(
+    connect: Connect, tool: str
+) -> None:
     client = await connect(STATELESS)
     rows = Tool.objects.filter(name=tool)
     changes: list[tuple[Callable[[], object], str | None]] = [
-        (row(tool, "one").save, "one"),
-        (lambda: _edit(tool, "two"), "two"),
-        (lambda: rows.update(config=row(tool, "three").config), "three"),
+        (row(tool, "one").save, None),
+        (lambda: published(rows.get()), "one"),
+        (lambda: _edit(tool, "two"), "one"),
+        (lambda: published(rows.get()), "two"),
+        (lambda: rows.update(config=row(tool, "three").config), "two"),
+        (lambda: Tool.objects.publish(rows), "three"),
         (lambda: rows.update(enabled=False), None),
+        (lambda: rows.update(enabled=True), "three"),
+        (lambda: Tool.objects.unpublish(rows), None),
         (rows.delete, None),
-        (lambda: Tool.objects.bulk_create([row(tool, "four")]), "four"),
+        (lambda: published(row(tool, "four")), "four"),
     ]
     assert await said(client, tool) is None
     for change, text in changes:
@@ -141,7 +150,7 @@ def _edit(name: str, text: str) -> None:
 
 def _write(name: str, text: str) -> None:
     Tool.objects.filter(name=name).delete()
-    row(name, text).save()
+    published(row(name, text))
 
 
 @pytest.mark.usefixtures("quickly")
@@ -152,7 +161,7 @@ async def test_a_change_in_a_transaction_is_live_with_its_commit(
 
     def rolled_back() -> None:
         with transaction.atomic():
-            row(tool, "never").save()
+            published(row(tool, "never"))
             transaction.set_rollback(True)
 
     await writer.run(rolled_back)
@@ -166,7 +175,7 @@ async def test_a_row_that_cannot_be_served_is_left_out_and_logged(
     connect: Connect, tool: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = await connect(STATELESS)
-    await writer.run(row(tool, "well").save)
+    await writer.run(_write, tool, "well")
     await a_moment()
     assert await said(client, tool) == "well"
     for column, value in (
@@ -186,13 +195,11 @@ async def test_a_row_that_cannot_be_served_is_left_out_and_logged(
 
 
 def _spoil(rows: Any, column: str, value: str) -> None:
-    """Write what no form would let through."""
-    table = connection.ops.quote_name(rows.model._meta.db_table)
-    name = rows.get().name
-    with connection.cursor() as cursor:
-        statement = f"UPDATE {table} SET {column} = %s WHERE name = %s"  # noqa: S608
-        cursor.execute(statement, [value, name])
-    Change.objects.record("tool")
+    """Publish what no form would let through."""
+    spoiled = rows.get()
+    content = spoiled.working_content()
+    content[column] = value if column == "kind" else jsonrpc.read(value.encode())
+    Tool.objects.publish_contents({spoiled: content})
 
 
 # -- outages ------------------------------------------------------------------------
@@ -202,7 +209,7 @@ def _spoil(rows: Any, column: str, value: str) -> None:
 @pytest.mark.usefixtures("quickly")
 async def test_a_load_that_fails_loses_no_change(connect: Connect, tool: str) -> None:
     client = await connect(STATELESS)
-    await writer.run(row(tool, "here").save)
+    await writer.run(_write, tool, "here")
     await a_moment()
     async with failing("mcp_app_tool") as failed:
         refused = await client.call(tool)

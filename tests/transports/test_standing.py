@@ -15,6 +15,7 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.wakeup import news
 from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
+from tests.published import published
 from tests.serving import Connect, counted
 from tests.wire.middleware import WireCheck
 
@@ -129,11 +130,13 @@ async def test_servers_have_lists_of_their_own(
         await stream.leave()
 
 
-async def test_a_saved_row_is_a_change(connect: Connect, process: Process) -> None:
+async def test_a_published_row_is_a_change(connect: Connect, process: Process) -> None:
     client = await connect("2025-11-25")
     stream = await client.standing()
     row = Tool(name="brand_new", config='{"content": [{"type": "text", "text": "!"}]}')
     await writer.run(row.save)
+    await process._looked()
+    await writer.run(published, row)
     await process._looked()
     message = await stream.message()
     assert message == {"jsonrpc": "2.0", "method": list_changed("tools")}

@@ -16,6 +16,7 @@ from mcp_app.protocol.cursors import Cursor
 from mcp_app.protocol.revisions import REVISIONS
 from tests.asgi_client import Client, JsonObject
 from tests.behaviours import SECRET
+from tests.published import published
 from tests.serving import Connect
 
 NEWEST: Final = "2026-07-28"
@@ -81,7 +82,7 @@ async def test_long_uris_have_a_place(connect: Connect) -> None:
         for uri in uris
     ]
     for row in rows:
-        await writer.run(row.save)
+        await writer.run(published, row)
     client = await connect(NEWEST, path="/mcp/pages")
     found = await pages(client, "resources/list")
     for row in rows:

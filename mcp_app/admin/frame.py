@@ -1,0 +1,152 @@
+"""What stands above every page of one row: its state, in words, and the tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib.auth.models import AbstractUser, AnonymousUser
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.admin.wording import Said
+from mcp_app.models import DefinitionRow, PublishedRow, State
+
+if TYPE_CHECKING:
+    from django.contrib.admin import ModelAdmin
+
+LOOKS: Final[Mapping[State, str]] = {
+    State.UNPUBLISHED: "",
+    State.PUBLISHED: "good",
+    State.CHANGED: "warn",
+    State.STOPPED: "stopped",
+    State.BROKEN: "bad",
+}
+"""The class of a state's mark: shape and tint; the word stands beside it."""
+
+MEANS: Final[Mapping[State, Said]] = {
+    State.UNPUBLISHED: gettext_lazy("Clients do not see it."),
+    State.PUBLISHED: gettext_lazy("Clients see exactly this."),
+    State.CHANGED: gettext_lazy("The working copy differs from what clients see."),
+    State.STOPPED: gettext_lazy("Switched off by a person, at once."),
+    State.BROKEN: gettext_lazy("Not served: what stands behind it is missing."),
+}
+RIGHTS: Final[Mapping[str, Said]] = {
+    "publish": gettext_lazy("Can publish and roll back"),
+    "stop": gettext_lazy("Can stop and start"),
+    "behind": gettext_lazy("Can change what stands behind a definition"),
+    "grant": gettext_lazy("Can change who may use it"),
+    "bundle": gettext_lazy("Can import and export bundles"),
+}
+
+
+def may(request: HttpRequest, right: str) -> bool:
+    """Whether the person has one of the product's own rights."""
+    user: AbstractUser | AnonymousUser = request.user
+    return user.has_perm(f"mcp_app.{right}")
+
+
+def lacking(right: str) -> str:
+    """Return the sentence for someone who lacks a right."""
+    return _("This needs the right “%(right)s”.") % {"right": RIGHTS[right]}
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    label: Said
+    url: str
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """`look` is the class of the state's mark; the counts are of the working copy."""
+
+    state: State
+    look: str
+    sentence: str
+    tokens: int
+    to_fix: int
+    advices: int
+    stop_url: str
+    start_url: str
+    stop_reason: str
+    """Why the person may neither stop nor start it, "" where they may."""
+
+    @property
+    def stopped(self) -> bool:
+        return self.state == State.STOPPED
+
+
+def page_url(row: PublishedRow, page: str, *more: object) -> str:
+    """Return the address of one of a row's own pages."""
+    return reverse(f"admin:mcp_app_{row.kind_of_row}_{page}", args=[row.pk, *more])
+
+
+def strip(request: HttpRequest, row: PublishedRow) -> Strip:
+    """Return what the strip says of a row."""
+    definition = row if isinstance(row, DefinitionRow) else None
+    return Strip(
+        state=row.state,
+        look=LOOKS[row.state],
+        sentence=_sentence(row),
+        tokens=definition.tokens if definition else 0,
+        to_fix=definition.to_fix if definition else 0,
+        advices=definition.advices if definition else 0,
+        stop_url=page_url(row, "stop"),
+        start_url=page_url(row, "start"),
+        stop_reason="" if may(request, "stop") else lacking("stop"),
+    )
+
+
+def _sentence(row: PublishedRow) -> str:
+    """Say what clients see now."""
+    if row.broken:
+        return row.broken
+    if not row.enabled:
+        return _("Clients do not see it: it was stopped. Nothing was lost.")
+    if row.published is None:
+        if isinstance(row, DefinitionRow) and row.from_code:
+            return _("Clients see what the code says.")
+        return str(MEANS[State.UNPUBLISHED])
+    version = row.published
+    return _("Clients see version %(number)d, published by %(author)s on %(at)s.") % {
+        "number": version.number,
+        "author": version.author_name or _("a command"),
+        "at": date_format(localtime(version.created), "SHORT_DATETIME_FORMAT"),
+    }
+
+
+def tabs(row: PublishedRow, current: str) -> list[Tab]:
+    """Return the pages of a row."""
+    pages = {
+        "change": gettext_lazy("Edit"),
+        "publish": gettext_lazy("Publish"),
+        "history": gettext_lazy("History"),
+    }
+    return [
+        Tab(label, page_url(row, page), page == current)
+        for page, label in pages.items()
+    ]
+
+
+def frame(
+    admin: ModelAdmin[Any], request: HttpRequest, row: PublishedRow, page: str
+) -> dict[str, object]:
+    """Return the context that the templates of a row's pages share."""
+    opts = admin.opts
+    return {
+        **admin.admin_site.each_context(request),
+        "opts": opts,
+        "original": row,
+        "row": row,
+        "strip": strip(request, row),
+        "tabs": tabs(row, page),
+        "media": admin.media,
+        "subtitle": str(row),
+    }

@@ -1,0 +1,320 @@
+"""Pages on which a row is compared, published, rolled back, stopped and started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.contrib import messages
+from django.contrib.admin.options import IS_POPUP_VAR
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+
+from mcp_app.admin import comparison, timeline
+from mcp_app.admin.frame import frame, lacking, may, page_url
+from mcp_app.admin.locking import LockingAdmin
+from mcp_app.catalog.registry import mcp
+from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow
+from mcp_app.publishing import publication
+from mcp_app.publishing.overlays import reckon
+from mcp_app.publishing.publication import PublicationRefused
+
+if TYPE_CHECKING:
+    pass
+
+Row = TypeVar("Row", bound=PublishedRow)
+
+
+class PublishedAdmin(LockingAdmin[Row]):
+    """What the pages of everything that is published share."""
+
+    change_form_template = "admin/mcp_app/change_form.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        pages: Sequence[tuple[str, str, Callable[..., HttpResponse]]] = (
+            ("publish", "", self.publish_view),
+            ("unpublish", "", self.unpublish_view),
+            ("rollback", "<int:number>/", self.rollback_view),
+            ("version", "<int:number>/", self.version_view),
+            ("stop", "", self.stop_view),
+            ("start", "", self.start_view),
+        )
+        own = [
+            path(
+                f"<path:object_id>/{name}/{more}",
+                self.admin_site.admin_view(view),
+                name=f"mcp_app_{self.opts.model_name}_{name}",
+            )
+            for name, more, view in pages
+        ]
+        return [*own, *super().get_urls()]
+
+    # -- the form ---------------------------------------------------------------
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        *positional: Any,
+        **named: Any,
+    ) -> HttpResponse:
+        row = named.get("obj")
+        if row is not None and row.pk is not None and IS_POPUP_VAR not in request.GET:
+            own = frame(self, request, row, "change")
+            context.update({name: own[name] for name in ("strip", "tabs", "row")})
+        context["may_publish"] = may(request, "publish")
+        return super().render_change_form(request, context, *positional, **named)
+
+    def save_related(
+        self,
+        request: HttpRequest,
+        form: ModelForm[Row],
+        formsets: Any,
+        change: bool,
+    ) -> None:
+        super().save_related(request, form, formsets, change)
+        if isinstance(form.instance, DefinitionRow):
+            reckon(form.instance, mcp)
+
+    def response_add(
+        self, request: HttpRequest, obj: Row, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        if "_publish" in request.POST:
+            return HttpResponseRedirect(page_url(obj, "publish"))
+        return super().response_add(request, obj, post_url_continue)
+
+    def response_change(self, request: HttpRequest, obj: Row) -> HttpResponse:
+        if "_publish" in request.POST:
+            return HttpResponseRedirect(page_url(obj, "publish"))
+        return super().response_change(request, obj)
+
+    # -- comparing and publishing -------------------------------------------------
+
+    def publish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show what publishing would do; a POST publishes."""
+        row = self._row(request, object_id)
+        if request.method == "POST":
+            self._demand(request, "publish")
+            return self._publish(request, row)
+        context = comparison.context(request, row, mcp)
+        context["button"] = self._button(context)
+        return self._page(request, row, "publish", _("Publish"), context)
+
+    def _button(self, context: Mapping[str, Any]) -> str:
+        number = {"number": context["next_number"]}
+        if context["breaks"]:
+            return _("Publish version %(number)d although old calls break") % number
+        return _("Publish version %(number)d") % number
+
+    def _publish(self, request: HttpRequest, row: Row) -> HttpResponse:
+        note = request.POST.get("note", "")
+        return self._committed(
+            request,
+            row,
+            lambda: publication.publish(
+                row,
+                mcp,
+                author=_author(request),
+                note=note,
+                looked_at=request.POST.get("looked_at", ""),
+                number=_number(request),
+            ),
+            _("Published version %(number)d."),
+            note,
+        )
+
+    def rollback_view(
+        self, request: HttpRequest, object_id: str, number: int
+    ) -> HttpResponse:
+        """Show what an old version would change; a POST publishes it again."""
+        row = self._row(request, object_id)
+        version = self._version(row, number)
+        if request.method != "POST":
+            context = comparison.restoring(request, row, version, mcp)
+            context["button"] = _(
+                "Publish version %(old)d again as version %(number)d"
+            ) % {"old": number, "number": context["next_number"]}
+            title = _("Roll back to version %(number)d") % {"number": number}
+            return self._page(request, row, "publish", title, context)
+        self._demand(request, "publish")
+        note = request.POST.get("note", "")
+        said = _("Published version {old} again as version %(number)d.")
+        return self._committed(
+            request,
+            row,
+            lambda: publication.roll_back(
+                row,
+                version,
+                mcp,
+                author=_author(request),
+                note=note,
+                number=_number(request),
+                working_copy="working_copy" in request.POST,
+            ),
+            said.format(old=number),
+            note,
+        )
+
+    def _committed(
+        self,
+        request: HttpRequest,
+        row: Row,
+        act: Callable[[], DefinitionVersion],
+        said: str,
+        note: str,
+    ) -> HttpResponse:
+        """Do it, hold until every process knows, and say what was done."""
+        try:
+            with transaction.atomic():
+                version = act()
+                sentence = said % {"number": version.number}
+                self.log_change(request, row, f"{sentence} {note}".strip())
+                fresh = self.model._default_manager.get(pk=row.pk)
+                if isinstance(fresh, DefinitionRow):
+                    reckon(fresh, mcp)
+                self._hold()
+        except PublicationRefused as refused:
+            self.message_user(request, refused.message, messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
+        self.message_user(
+            request,
+            _("Version %(number)d is published: every worker serves it.")
+            % {"number": version.number},
+            messages.SUCCESS,
+        )
+        return HttpResponseRedirect(page_url(row, "publish"))
+
+    def unpublish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask, then take the row off the lists."""
+        row = self._row(request, object_id)
+        self._demand(request, "publish")
+        if request.method != "POST":
+            context = {
+                "sentences": comparison.unpublishing(row),
+                "button": _("Take it off the list"),
+                "number": 0 if row.published is None else row.published.number,
+            }
+            return self._page(
+                request, row, "publish", _("Unpublish"), context, "confirm"
+            )
+        try:
+            with transaction.atomic():
+                publication.unpublish(row, number=_number(request))
+                self.log_change(request, row, _("Taken off the lists."))
+                self._hold()
+        except PublicationRefused as refused:
+            self.message_user(request, refused.message, messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
+        said = _("Clients do not see it any more. Its versions are kept.")
+        self.message_user(request, said, messages.SUCCESS)
+        return HttpResponseRedirect(page_url(row, "publish"))
+
+    # -- looking back -------------------------------------------------------------
+
+    def history_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        extra_context: Mapping[str, Any] | None = None,
+    ) -> HttpResponse:
+        row = self._row(request, object_id)
+        context = timeline.context(row, may_restore=may(request, "publish"))
+        return self._page(request, row, "history", _("History"), context, "history")
+
+    def version_view(
+        self, request: HttpRequest, object_id: str, number: int
+    ) -> HttpResponse:
+        """Show one version as a whole."""
+        row = self._row(request, object_id)
+        context = comparison.looking(self._version(row, number))
+        title = _("Version %(number)d") % {"number": number}
+        return self._page(request, row, "history", title, context, "version")
+
+    # -- stopping and starting ----------------------------------------------------
+
+    def stop_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Stop at once, without a question; a GET asks, for those without a form."""
+        return self._switched(request, object_id, on=False)
+
+    def start_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Say what comes back, and ask once."""
+        return self._switched(request, object_id, on=True)
+
+    def _switched(
+        self, request: HttpRequest, object_id: str, *, on: bool
+    ) -> HttpResponse:
+        row = self._row(request, object_id)
+        self._demand(request, "stop")
+        if request.method != "POST":
+            context = comparison.switching(row, on=on)
+            return self._page(
+                request, row, "change", str(context["title"]), context, "confirm"
+            )
+        with transaction.atomic():
+            row.rows().filter(pk=row.pk).update(enabled=on)
+            self.log_change(request, row, _("Started.") if on else _("Stopped."))
+            self._hold()
+        said = _("Started: every worker serves it.")
+        if not on:
+            said = _("Stopped: no worker serves it any more.")
+        self.message_user(request, said, messages.SUCCESS)
+        return HttpResponseRedirect(page_url(row, "change"))
+
+    # -- helpers --------------------------------------------------------------------
+
+    def _row(self, request: HttpRequest, object_id: str) -> Row:
+        """Return the row; 403 where the person may not see it, 404 where it is not."""
+        rows = self.get_queryset(request).select_related("published")
+        found: Row | None = None
+        # Django's own pages take any text as a key, too.
+        with suppress(ValidationError):
+            found = rows.filter(pk=self.opts.pk.to_python(object_id)).first()
+        if not self.has_view_permission(request, found):
+            raise PermissionDenied
+        if found is None:
+            raise comparison.gone(self.opts.verbose_name)
+        return found
+
+    def _version(self, row: Row, number: int) -> DefinitionVersion:
+        versions = DefinitionVersion.objects.of(row)
+        found = versions.filter(number=number).first()
+        if found is None:
+            raise comparison.gone(_("version"))
+        return found
+
+    def _demand(self, request: HttpRequest, right: str) -> None:
+        if not may(request, right):
+            raise PermissionDenied(lacking(right))
+
+    def _page(
+        self,
+        request: HttpRequest,
+        row: Row,
+        page: str,
+        title: str,
+        context: Mapping[str, Any],
+        template: str = "publish",
+    ) -> HttpResponse:
+        vars(request)["current_app"] = self.admin_site.name
+        both = {**frame(self, request, row, page), "title": title, **context}
+        return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
+
+
+def _author(request: HttpRequest) -> AbstractBaseUser:
+    user = request.user
+    if not isinstance(user, AbstractBaseUser):
+        raise PermissionDenied
+    return user
+
+
+def _number(request: HttpRequest) -> int:
+    """Return the version that the page showed as the one that clients see."""
+    text = request.POST.get("number", "")
+    return int(text) if text.isascii() and text.isdigit() else -1
