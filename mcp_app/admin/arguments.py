@@ -1,74 +1,128 @@
-"""A prompt's arguments as lines that people write: `name* (Title): description`."""
+"""The arguments of a prompt as rows of forms."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
+from mcp_app.admin import json_texts
+from mcp_app.admin.parameters import Beyond
+from mcp_app.admin.rows import MOST_ROWS, LinesField, RowForm, rows_of
+from mcp_app.admin.sheets import Initial, Sheet
 from mcp_app.interface.decorations import arguments_from_json
-from mcp_app.protocol import jsonrpc
+from mcp_app.interface.rules import argument_problem, text_problem
+from mcp_app.protocol.jsonrpc import JsonObject
 
-_LINE = re.compile(
-    r"(?P<name>[^\s*:()]+)(?P<required>\*?)"
-    r"(?:\s*\((?P<title>[^()]*)\))?"
-    r"(?:\s*:\s*(?P<description>.*))?"
-)
+_TEXTS = ("name", "title", "description")
 
 
-class ArgumentsField(forms.CharField):
-    """Lines in the form, a JSON list of arguments as the cleaned value."""
+class ArgumentForm(RowForm):
+    """What a person fills in before the prompt is used."""
 
-    widget = forms.Textarea({"rows": 4, "class": "vLargeTextField"})
+    name = forms.CharField(
+        label=_("Name"),
+        required=False,
+        help_text=_("Stands in the messages as {{name}}."),
+    )
+    title = forms.CharField(label=_("Title"), required=False)
+    required = forms.BooleanField(label=_("Required"), required=False)
+    description = LinesField(label=_("Description"), rows=1)
 
-    def prepare_value(self, value: Any) -> str:
-        return lines_from_arguments(value) if isinstance(value, list) else value or ""
+    def legend(self) -> str:
+        return str(self["name"].value() or "")
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        shown = self.prepare_value(initial)
-        return shown.splitlines() != str(data or "").splitlines()
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"])
+        if not name:
+            raise ValidationError(_("An argument needs a name."))
+        if problem := argument_problem(name):
+            raise ValidationError(problem)
+        return name
 
-    def to_python(self, value: Any) -> str:
-        lines = str(super().to_python(value) or "")
-        arguments = [
-            _argument(line) for line in map(str.strip, lines.splitlines()) if line
-        ]
+    def clean_title(self) -> str:
+        return _visible(self.cleaned_data["title"], lines=False)
+
+    def clean_description(self) -> str:
+        return _visible(self.cleaned_data["description"], lines=True)
+
+    def argument(self) -> JsonObject:
+        """Return the JSON of the row."""
+        given = self.cleaned_data
+        argument: JsonObject = {name: given[name] for name in _TEXTS if given[name]}
+        return {**argument, "required": True} if given["required"] else argument
+
+
+def _visible(text: str, *, lines: bool) -> str:
+    if problem := text_problem(text, lines=lines):
+        raise ValidationError(problem)
+    return text
+
+
+class ArgumentSheet(Sheet):
+    """A list of arguments; `own` are those of the function behind the prompt."""
+
+    formset = rows_of(ArgumentForm)
+    row_template = "mcp_app/widgets/argument.html"
+    words = {
+        "as_table": _("Edit one by one"),
+        "as_json": _("Edit as JSON"),
+        "own": _("The function's own"),
+        "own_help": _("As they are in the code; they follow it."),
+        "json": _("The same as JSON"),
+        "json_label": _("JSON"),
+        "add": _("Add an argument"),
+        "new": _("New argument"),
+        "remove": _("Remove"),
+        "beyond": _(
+            "These arguments say more than can be shown here (%(reason)s). They are "
+            "kept exactly as they are; edit them as JSON."
+        ),
+        "both": _("You changed the arguments and the JSON."),
+        "keep_table": _("Keep the arguments"),
+        "keep_json": _("Keep the JSON"),
+        "empty": _("Nothing is filled in: the prompt is always the same."),
+        "twice": _("The argument %(name)s is there more than once."),
+    }
+
+    def initial(self, value: Any) -> Initial:
+        given = value or []
         try:
-            arguments_from_json(arguments)
+            arguments_from_json(given)
         except ValueError as error:
-            raise ValidationError(str(error)) from None
-        return jsonrpc.write(arguments).decode() if arguments else ""
+            raise Beyond(str(error)) from None
+        if len(given) > MOST_ROWS:
+            raise Beyond(f"{len(given)} arguments")
+        return [{**_initial(argument), "was": argument["name"]} for argument in given]
+
+    def value(self, rows: Iterable[RowForm], base: Any) -> Any:
+        known = {argument["name"]: argument for argument in base or []}
+        return [_kept(form, known) for form in rows if isinstance(form, ArgumentForm)]
+
+    def checked(self, text: str) -> Any:
+        arguments = json_texts.read(text)
+        arguments_from_json(arguments)
+        return arguments
 
 
-def lines_from_arguments(arguments: Iterable[Mapping[str, Any]]) -> str:
-    """Return the lines that stand for a list of arguments."""
-    return "\n".join(map(_line, arguments))
+def _initial(argument: JsonObject) -> JsonObject:
+    texts = {name: argument.get(name, "") for name in _TEXTS}
+    for name, text in texts.items():
+        if (
+            text != text.strip()
+            or "\r" in text
+            or (name != "description" and "\n" in text)
+        ):
+            raise Beyond(f"{name} of {argument['name']}")
+    return {**texts, "required": argument.get("required", False)}
 
 
-def _line(argument: Mapping[str, Any]) -> str:
-    line = str(argument["name"]) + ("*" if argument.get("required") else "")
-    if title := argument.get("title"):
-        line += f" ({title})"
-    if description := argument.get("description"):
-        line += ": " + " ".join(description.splitlines())
-    return line
-
-
-def _argument(line: str) -> dict[str, object]:
-    found = _LINE.fullmatch(line)
-    if found is None:
-        raise ValidationError(
-            _("“%(line)s” is not understood. Write: name* (Title): description"),
-            params={"line": line},
-        )
-    argument: dict[str, object] = {"name": found["name"]}
-    for member in ("title", "description"):
-        if text := (found[member] or "").strip():
-            argument[member] = text
-    if found["required"]:
-        argument["required"] = True
-    return argument
+def _kept(form: ArgumentForm, known: JsonObject) -> JsonObject:
+    """Return the JSON of a row, as it was where nothing of it was changed."""
+    argument = form.argument()
+    before = known.get(form.cleaned_data["was"])
+    unchanged = before is not None and _initial(before) == _initial(argument)
+    return before if unchanged and before is not None else argument

@@ -21,12 +21,13 @@ PROGRAM_NAME = _("What programs call it: letters, digits and _ - .")
 EVERY: Words = {
     "title": (_("Title"), _("What people see. A few words.")),
     "name": (_("Name"), _("What programs call it.")),
-    "kind": (_("How it answers"), ""),
+    "kind": (_("What stands behind it"), ""),
     "function": (
         _("Function"),
-        _("For “Run a prepared function”: what developers registered."),
+        _("What developers registered, with the first line of what it says."),
     ),
-    "text": (_("Text"), _("For “Answer with a text”.")),
+    "from_code": (_("From code"), _("It is read from the code and cannot be edited.")),
+    "text": (_("Text"), ""),
     "config": (
         _("Content as JSON"),
         _("For contents that are more than one text, in place of the text above."),
@@ -116,26 +117,25 @@ TOOL: Words = {
     ),
     "input_schema": (
         _("Parameters"),
-        _(
-            'JSON Schema, for example {"type": "object", "properties": {"name": '
-            '{"type": "string"}}, "required": ["name"]}. Empty: the function\'s own, '
-            "or none for a text."
-        ),
+        _("What a client can fill in. The model reads the names and descriptions."),
     ),
     "output_schema": (
         _("The answer's shape"),
         _("JSON Schema. Empty: what the function declares, or none."),
     ),
-    "read_only": (_("Only reads"), _("It changes nothing.")),
-    "destructive": (_("Destructive"), _("It may delete or overwrite.")),
-    "idempotent": (
-        _("Repeatable"),
-        _("Calling it twice does the same as calling it once."),
+    "changes": (
+        _("What it changes"),
+        _("Before a tool is offered, say whether it changes anything."),
     ),
-    "open_world": (_("Reaches outside"), _("It deals with more than this site.")),
+}
+
+READABLE: Words = {
+    "audience": (_("For"), _("Whom the contents are meant for.")),
+    "importance": (_("Importance"), _("How much is lost where it is left out.")),
 }
 
 RESOURCE: Words = {
+    **READABLE,
     "uri": (
         _("Address"),
         _(
@@ -147,9 +147,11 @@ RESOURCE: Words = {
         _("File"),
         _("In place of a text: an image, a PDF and so on."),
     ),
+    "now": (_("What clients read now"), _("As it is saved.")),
 }
 
 RESOURCE_TEMPLATE: Words = {
+    **READABLE,
     "uri_template": (_("Address pattern"), _("For example shop://orders/{number}.")),
 }
 
@@ -161,10 +163,11 @@ PROMPT: Words = {
     ),
     "arguments": (
         _("Arguments"),
-        _(
-            "What the person fills in, one line for each, with * where it must be "
-            "filled in: “order* (Order number): The number on the bill”. A name is "
-            "enough: “tone”."
-        ),
+        _("What the person fills in; it stands in the messages as {{name}}."),
+    ),
+    "config": (_("Messages"), ""),
+    "preview": (
+        _("Preview"),
+        _("What the client gets with these values. Nothing is saved."),
     ),
 }

@@ -1,8 +1,9 @@
-"""Filling in the pages of the admin like a person with a browser."""
+"""Filling in the pages of the admin like a person with a browser without scripts."""
 
 from __future__ import annotations
 
 from html import unescape
+from html.parser import HTMLParser
 from typing import Any, cast
 
 from django.forms import BaseForm
@@ -10,9 +11,18 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 
+from mcp_app.admin.sheets import SheetWidget
+
+Attributes = list[tuple[str, str | None]]
+
 
 def page(model: str, what: str = "changelist", *args: object) -> str:
     return reverse(f"admin:mcp_app_{model}_{what}", args=args)
+
+
+def form_page(model: str, kind: str = "text") -> str:
+    """Return the page on which a definition of a kind is added."""
+    return f"{page(model, 'add')}?kind={kind}"
 
 
 def form_of(response: Any) -> BaseForm:
@@ -20,33 +30,99 @@ def form_of(response: Any) -> BaseForm:
     return form
 
 
-def shown_values(form: BaseForm) -> dict[str, Any]:
+class Fields(HTMLParser):
+    """The fields of the form of a page, and what they would send."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: dict[str, str] = {}
+        self._area: str | None = None
+        self._select: str | None = None
+        self._in_template = 0
+        self._is_logout = False
+
+    def handle_starttag(self, tag: str, attrs: Attributes) -> None:
+        about = dict(attrs)
+        if tag == "template":
+            self._in_template += 1
+        name = about.get("name")
+        if self._in_template or ("disabled" in about):
+            return
+        if tag == "input" and name:
+            self._input(name, about)
+        elif tag == "textarea" and name:
+            self._area = name
+            self.values[name] = ""
+        elif tag == "select" and name:
+            self._select = name
+        elif tag == "option" and self._select:
+            value = about.get("value") or ""
+            if "selected" in about or self._select not in self.values:
+                self.values[self._select] = value
+
+    def _input(self, name: str, about: dict[str, str | None]) -> None:
+        kind = about.get("type") or "text"
+        if kind in ("submit", "file", "search"):
+            return
+        if kind in ("checkbox", "radio") and "checked" not in about:
+            return
+        default = "on" if kind in ("checkbox", "radio") else ""
+        self.values[name] = about.get("value") or default
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "template":
+            self._in_template -= 1
+        elif tag == "textarea" and self._area:
+            # A browser takes the first line break away, and sends CR LF.
+            text = self.values[self._area].removeprefix("\n")
+            self.values[self._area] = text.replace("\n", "\r\n")
+            self._area = None
+        elif tag == "select":
+            self._select = None
+
+    def handle_data(self, data: str) -> None:
+        if self._area is not None:
+            self.values[self._area] += data
+
+
+def shown_values(response: Any) -> dict[str, str]:
     """Return what a browser would send back if nothing were typed."""
-    shown = {field.html_name: field.value() for field in form if field.name != "upload"}
-    return {
-        name: str(value) if not isinstance(value, bool) else "on"
-        for name, value in shown.items()
-        if value is not None and value is not False
-    }
+    fields = Fields()
+    fields.feed(response.content.decode())
+    return fields.values
 
 
 def fill_in(client: Client, url: str, **typed: Any) -> HttpResponse:
     """Open a form, type into it and press *Save*; None clears a field."""
-    form = form_of(client.get(url))
-    sent = {**shown_values(form), **typed}
+    return fill_in_again(client, url, client.get(url), **typed)
+
+
+def fill_in_again(client: Client, url: str, opened: Any, **typed: Any) -> HttpResponse:
+    """Type into a form that was opened before, and press *Save*."""
+    sent = {**shown_values(opened), **typed}
     sent = {name: value for name, value in sent.items() if value is not None}
     return cast("HttpResponse", client.post(url, sent))
 
 
 def errors(response: Any) -> dict[str, str]:
-    """Return what stands beside each field, as a person reads it."""
+    """Return what stands beside each field, as a person reads it.
+
+    Errors of rows stand under the field with the rows.
+    """
     assert response.status_code == 200
-    found = form_of(response).errors
+    form = form_of(response)
     text = unescape(response.content.decode())
-    for sentences in found.values():
+    for sentences in form.errors.values():
         for sentence in sentences:
             assert unescape(str(sentence)) in text
-    return {field: " ".join(map(str, said)) for field, said in found.items()}
+    found = {field: " ".join(map(str, said)) for field, said in form.errors.items()}
+    for field in found.keys() & form.fields.keys():
+        bound = form[field]
+        if isinstance(bound.field.widget, SheetWidget):
+            for id_, _label, sentence in bound.field.widget.places(bound.data):
+                assert f'id="{id_}"' in text
+                found[field] += f" {sentence}"
+    return found
 
 
 def saved(response: Any) -> bool:

@@ -4,72 +4,112 @@ import json
 from typing import Any
 
 import pytest
-from django.core.exceptions import ValidationError
+from django.http import QueryDict
 
-from mcp_app.admin.arguments import ArgumentsField, lines_from_arguments
+from mcp_app.admin.arguments import ArgumentSheet
+from mcp_app.admin.parameters import Beyond
+from mcp_app.admin.sheets import SheetField
+from tests.admin.sheet_pages import given
 
-LINES: list[tuple[str, list[dict[str, Any]]]] = [
-    ("tone", [{"name": "tone"}]),
-    ("order*", [{"name": "order", "required": True}]),
-    (
-        "order* (Order number): The number on the bill: top right",
-        [
-            {
-                "name": "order",
-                "title": "Order number",
-                "description": "The number on the bill: top right",
-                "required": True,
-            }
-        ],
-    ),
-    ("a: x\nb (B)", [{"name": "a", "description": "x"}, {"name": "b", "title": "B"}]),
+WHOLE: dict[str, Any] = {
+    "name": "order",
+    "title": "Order number",
+    "description": "On the bill:\ntop right",
+    "required": True,
+}
+LISTS: list[list[dict[str, Any]]] = [
+    [],
+    [{"name": "tone"}],
+    [WHOLE],
+    [{"required": False, "name": "a"}, WHOLE, {"description": "", "name": "b"}],
 ]
 
 
-@pytest.mark.parametrize(("lines", "arguments"), LINES)
-def test_lines_and_arguments_say_the_same(
-    lines: str, arguments: list[dict[str, Any]]
+@pytest.mark.parametrize("arguments", LISTS)
+def test_arguments_that_nobody_edited_keep_their_bytes(
+    arguments: list[dict[str, Any]],
 ) -> None:
-    field = ArgumentsField(required=False)
-    assert json.loads(field.clean(lines)) == arguments
-    assert lines_from_arguments(arguments) == lines
-    assert field.prepare_value(arguments) == lines
+    stored = json.dumps(arguments) if arguments else ""
+    result = given(ArgumentSheet(), stored).result
+    assert (result.text, result.problem) == (stored, "")
 
 
-@pytest.mark.parametrize("lines", ["", "  \r\n  \r\n"])
-def test_no_lines_are_no_arguments(lines: str) -> None:
-    assert ArgumentsField(required=False).clean(lines) == ""
-
-
-@pytest.mark.parametrize("lines", ["a\r\n\r\n b *:x "])
-def test_blanks_do_not_matter(lines: str) -> None:
-    with pytest.raises(ValidationError, match="is not understood"):
-        ArgumentsField(required=False).clean(lines)
-    assert json.loads(ArgumentsField().clean("a\r\n\r\n  b* : x ")) == [
-        {"name": "a"},
-        {"name": "b", "description": "x", "required": True},
+def test_only_the_edited_argument_is_written_anew() -> None:
+    stored = json.dumps(LISTS[-1])
+    result = given(ArgumentSheet(), stored, **{"arguments-2-title": "B"}).result
+    assert json.loads(result.text) == [
+        {"required": False, "name": "a"},
+        WHOLE,
+        {"name": "b", "title": "B"},
     ]
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("typed", "field", "said"),
     [
-        ("two words", "“two words” is not understood"),
-        ("(Title)", "is not understood"),
-        ("a\na", "The argument a is there more than once."),
-        ("x.y", "“x.y” cannot name an argument"),
-        ("a: \u202e", "U+202E"),
+        ({"arguments-0-title": "T"}, "name", "An argument needs a name."),
+        ({"arguments-0-name": "x.y"}, "name", "“x.y” cannot name an argument"),
+        ({"arguments-0-name": "a b"}, "name", "“a b” cannot name an argument"),
+        (
+            {"arguments-0-name": "a", "arguments-0-description": "\u202e"},
+            "description",
+            "U+202E",
+        ),
+        ({"arguments-0-name": "a", "arguments-0-title": "\u202e"}, "title", "U+202E"),
     ],
 )
-def test_lines_that_make_no_arguments(lines: str, said: str) -> None:
-    with pytest.raises(ValidationError) as caught:
-        ArgumentsField().clean(lines)
-    assert said in caught.value.messages[0]
+def test_what_makes_no_argument_is_told_at_its_field(
+    typed: dict[str, str], field: str, said: str
+) -> None:
+    sent = given(ArgumentSheet(), "", **typed)
+    assert sent.result.problem == "1 entry below has an error."
+    assert sent.formset is not None
+    assert said in sent.formset.forms[0].errors[field][0]
 
 
-def test_what_was_typed_is_shown_again() -> None:
-    assert ArgumentsField().prepare_value("two words") == "two words"
+def test_a_name_is_there_once() -> None:
+    typed = {"arguments-0-name": "a", "arguments-1-name": "a"}
+    sent = given(ArgumentSheet(), "", **typed)
+    assert sent.formset is not None
+    [sentence] = sent.formset.forms[1].errors["name"]
+    assert sentence == "The argument a is there more than once."
 
 
-def test_a_description_of_many_lines_is_shown_in_one() -> None:
-    assert lines_from_arguments([{"name": "a", "description": "x\ny"}]) == "a: x y"
+def test_a_row_that_goes_need_not_be_right() -> None:
+    stored = '[{"name":"a"},{"name":"b"}]'
+    typed = {"arguments-0-name": "x y", "arguments-0-DELETE": "on"}
+    sent = given(ArgumentSheet(), stored, **typed)
+    assert sent.result.text == '[{"name":"b"}]'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": 1},
+        [{"name": 1}],
+        [{"name": "a", "x": 1}],
+        [{"name": "a", "title": " T"}],
+        [{"name": "a", "title": ""}, {"name": "a"}],
+        [{"name": "a", "description": "x\ry"}],
+        [{"name": f"a{n}"} for n in range(41)],
+    ],
+)
+def test_what_rows_cannot_show(value: Any) -> None:
+    with pytest.raises(Beyond):
+        ArgumentSheet().initial(value)
+
+
+def test_json_is_checked_by_the_rules_of_arguments() -> None:
+    typed = {"arguments-json": '[{"name": "a", "x": 1}]'}
+    assert (
+        "An argument has no member “x”"
+        in given(ArgumentSheet(), "", **typed).result.problem
+    )
+
+
+def test_what_was_sent_for_no_sheet_changes_nothing() -> None:
+    field = SheetField(ArgumentSheet())
+    field.shows('[{"name": "a"}]')
+    sent = field.widget.value_from_datadict(QueryDict(), None, "arguments")
+    assert field.clean(sent) == '[{"name": "a"}]'
+    assert not field.has_changed(None, sent)

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from mcp_app.models import Change, Prompt, Resource, ResourceTemplate, Tool
-from tests.admin.pages import fill_in, page, saved
+from tests.admin.pages import fill_in, form_page, page, saved
 from tests.models.recording import as_committed
 
 pytestmark = pytest.mark.django_db
@@ -103,14 +103,14 @@ def test_many_are_switched_at_once(
 
 
 def test_the_form_keeps_who_changed_it(admin_client: Client, admin_user: User) -> None:
-    assert saved(fill_in(admin_client, page("tool", "add"), name="a", text="a"))
+    assert saved(fill_in(admin_client, form_page("tool"), name="a", text="a"))
     tool = Tool.objects.get()
     assert tool.updated_by == admin_user
     assert Change.objects.filter(kind="tool", ref=str(tool.pk)).count() == 1
 
 
 def test_a_copy_is_saved_as_new(admin_client: Client) -> None:
-    assert saved(fill_in(admin_client, page("tool", "add"), name="a", text="a"))
+    assert saved(fill_in(admin_client, form_page("tool"), name="a", text="a"))
     tool = Tool.objects.get()
     url = page("tool", "change", tool.pk)
     sent = {"name": "b", "_saveasnew": "Save as new"}

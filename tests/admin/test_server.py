@@ -48,7 +48,7 @@ def test_two_people_at_one_server(admin_client: Client) -> None:
     server.title = "Theirs"
     server.save()
     found = errors(fill_in(admin_client, url, title="Mine", opened_version=0))
-    assert "Someone saved this at" in found["__all__"]
+    assert "Someone saved this server at" in found["__all__"]
 
 
 def test_the_list(admin_client: Client) -> None:

@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.test import RequestFactory
 
 from mcp_app.admin import wording
+from mcp_app.admin.kinds import KINDS
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Tool
 
 MODELS: dict[type[Any], wording.Words] = {
@@ -16,17 +17,29 @@ MODELS: dict[type[Any], wording.Words] = {
     ResourceTemplate: wording.RESOURCE_TEMPLATE,
     Prompt: wording.PROMPT,
 }
-SEEN_WITHOUT_HELP = {"description", "opened_version", "title", "icons"}
+PAGES = [
+    *((model, kind) for model in MODELS if model is not Server for kind in KINDS),
+    (Server, ""),
+]
+SEEN_WITHOUT_HELP = {
+    "description",
+    "icons",
+    "kind",
+    "opened_columns",
+    "opened_version",
+    "title",
+}
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("model", MODELS)
-def test_every_field_has_its_words(model: type[Tool], admin_user: object) -> None:
-    request = RequestFactory().get("/")
+@pytest.mark.parametrize(("model", "kind"), PAGES)
+def test_every_field_has_its_words(
+    model: type[Tool], kind: str, admin_user: object
+) -> None:
+    request = RequestFactory().get("/", {"kind": kind})
     request.user = admin_user  # type: ignore[assignment]
     form = admin.site.get_model_admin(model).get_form(request)()
     words = {**wording.EVERY, **MODELS[model]}
-    assert MODELS[model].keys() <= form.fields.keys()
     assert form.fields.keys() - words.keys() <= SEEN_WITHOUT_HELP
     for name in form.fields.keys() & words.keys():
         assert (form.fields[name].label, form.fields[name].help_text) == words[name]
@@ -38,10 +51,13 @@ def test_no_help_is_taken_for_markup(words: wording.Words) -> None:
         assert not {"<", ">"} & set(str(said))
 
 
-def test_no_word_is_left_over() -> None:
-    request = RequestFactory().get("/")
+@pytest.mark.parametrize("model", MODELS)
+def test_no_word_is_left_over(model: type[Any]) -> None:
     shown: set[str] = set()
-    for model in MODELS:
+    for kind in KINDS:
+        request = RequestFactory().get("/", {"kind": kind})
         for _, options in admin.site.get_model_admin(model).get_fieldsets(request):
             shown.update(map(str, options["fields"]))
-    assert wording.EVERY.keys() <= shown
+    assert MODELS[model].keys() <= shown
+    if model is Resource:
+        assert wording.EVERY.keys() <= shown

@@ -1,0 +1,147 @@
+"""Which fields the form of a definition has, kind by kind, and under which heading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.wording import Said
+from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
+
+if TYPE_CHECKING:
+    from django.contrib.admin.options import _FieldOpts
+
+Fieldset: TypeAlias = "tuple[Said | None, _FieldOpts]"
+
+WHO: Fieldset = (_("Who may use it"), {"fields": ["permission"]})
+CHANGES: Fieldset = (
+    _("What it changes"),
+    {
+        "fields": ["changes"],
+        "description": _("Clients show this to people before they agree to a call."),
+    },
+)
+FOR_WHOM: Fieldset = (
+    _("For whom it is"),
+    {
+        "fields": ["audience", "importance"],
+        "description": _("Clients may use this to choose what a model gets."),
+    },
+)
+ADVICE: Mapping[type[DefinitionRow], Said] = {
+    Tool: _("Put a parameter in double braces: Good morning, {{name}}."),
+    Prompt: _(
+        "Most prompts are one User message. Put what people fill in into the text in "
+        "double braces: Write an answer to order {{order}}."
+    ),
+    Resource: _("Clients read it as it is."),
+    ResourceTemplate: _(
+        "Put a name of the address pattern in double braces: Order {{number}}."
+    ),
+}
+ANSWERS: Mapping[str, Said] = {
+    "text": _("What it does: answer with a text"),
+    "function": _("What it does: run a prepared function"),
+}
+FUNCTION: Said = _(
+    "To change what stands behind it, make a new one and switch this one off."
+)
+
+
+def _texts(*fields: str) -> Fieldset:
+    return _("What clients see"), {"fields": [*fields, "description"]}
+
+
+def _behind(model: type[DefinitionRow], kind: str, *fields: str) -> Fieldset:
+    """Return the heading that says what stands behind it, and what that needs."""
+    if kind == "function":
+        return ANSWERS[kind], {
+            "fields": ["function", "from_code", *fields],
+            "description": FUNCTION,
+        }
+    return ANSWERS[kind], {"fields": fields, "description": ADVICE[model]}
+
+
+def _where(*fields: str) -> Fieldset:
+    names = ("enabled", "tags", "position", "timeout", *fields)
+    return _("Where and how"), {
+        "fields": (*names, "opened_version", "opened_columns", "kind")
+    }
+
+
+def _more(*fields: str) -> Fieldset:
+    return (
+        _("More: JSON, icons, history"),
+        {
+            "classes": ["collapse"],
+            "fields": [*fields, "icons", "created", "updated", "updated_by"],
+        },
+    )
+
+
+def _as_json(kind: str) -> Sequence[str]:
+    return ("config",) if kind == "text" else ()
+
+
+def _tool(kind: str) -> list[Fieldset]:
+    fields = ("text",) if kind == "text" else ()
+    return [
+        _texts("title", "name"),
+        (_("Parameters"), {"fields": ["input_schema"]}),
+        _behind(Tool, kind, *fields),
+        CHANGES,
+        WHO,
+        _where(),
+        _more(*_as_json(kind), "output_schema"),
+    ]
+
+
+def _resource(kind: str) -> list[Fieldset]:
+    fields = ("text", "upload", "mime_type", "now")
+    return [
+        _texts("title", "name", "uri"),
+        _behind(Resource, kind, *(fields if kind == "text" else ("mime_type",))),
+        FOR_WHOM,
+        WHO,
+        _where("ttl_ms", "public"),
+        _more(*_as_json(kind), "annotations"),
+    ]
+
+
+def _template(kind: str) -> list[Fieldset]:
+    fields = ("text", "mime_type") if kind == "text" else ("mime_type",)
+    return [
+        _texts("title", "name", "uri_template"),
+        _behind(ResourceTemplate, kind, *fields),
+        FOR_WHOM,
+        WHO,
+        _where("ttl_ms", "public"),
+        _more(*_as_json(kind), "annotations"),
+    ]
+
+
+def _prompt(kind: str) -> list[Fieldset]:
+    fields = ("config", "preview") if kind == "text" else ()
+    return [
+        _texts("title", "name"),
+        (_("What the person fills in"), {"fields": ["arguments"]}),
+        _behind(Prompt, kind, *fields),
+        WHO,
+        _where(),
+        _more(),
+    ]
+
+
+_FIELDSETS: Mapping[type[DefinitionRow], Callable[[str], list[Fieldset]]] = {
+    Tool: _tool,
+    Resource: _resource,
+    ResourceTemplate: _template,
+    Prompt: _prompt,
+}
+
+
+def fieldsets_of(model: type[DefinitionRow], kind: str) -> list[Fieldset]:
+    """Return the fieldsets of a definition of a kind."""
+    return _FIELDSETS[model](kind)

@@ -1,0 +1,250 @@
+"""What the forms of all definitions share, and what their kinds ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar, cast
+
+from django import forms
+from django.contrib.auth.models import Permission
+from django.core.exceptions import NON_FIELD_ERRORS
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.content import config_of_text, text_of_config
+from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
+from mcp_app.admin.forms.watched import WatchedForm
+from mcp_app.admin.from_code import described
+from mcp_app.admin.uploads import Upload
+from mcp_app.admin.wording import Said
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.registry import mcp
+from mcp_app.catalog.stored import StoredDefinition, stored_definition
+from mcp_app.interface.definitions import Definition
+from mcp_app.kinds import problems
+from mcp_app.models import DefinitionRow
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.jsonrpc import JsonObject
+
+Defined = TypeVar("Defined", bound=DefinitionRow)
+
+SHORT = {"rows": 3, "class": "vLargeTextField", "data-mcp-count": "tokens"}
+LONG = {"rows": 10, "class": "vLargeTextField mcp-text", "data-mcp-count": "tokens"}
+READ_BY_KINDS = {
+    "annotations",
+    "arguments",
+    "config",
+    "function",
+    "icons",
+    "input_schema",
+    "kind",
+    "output_schema",
+    "text",
+    "upload",
+    "uri",
+    "uri_template",
+}
+"""Fields whose own errors come before those of the kind."""
+WIDGETS: Mapping[str, forms.Widget] = {
+    "description": forms.Textarea(SHORT),
+    "uri": forms.TextInput({"class": "vLargeTextField"}),
+    "uri_template": forms.TextInput({"class": "vLargeTextField"}),
+}
+
+
+class DefinitionForm(WatchedForm[Defined]):
+    """A form of one kind; the kind never changes."""
+
+    KIND: ClassVar[str]
+
+    kind = forms.CharField(required=False, widget=forms.HiddenInput)
+    icons = JsonField()
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.initial["kind"] = self.KIND
+
+    def clean_kind(self) -> str:
+        return self.KIND
+
+    def clean_permission(self) -> str:
+        permission = str(self.cleaned_data["permission"])
+        app_label, _dot, codename = permission.partition(".")
+        if codename and not Permission.objects.filter(
+            content_type__app_label=app_label, codename=codename
+        ):
+            raise forms.ValidationError(
+                _("There is no permission “%(permission)s”."),
+                params={"permission": permission},
+            )
+        return permission
+
+    def columns(self) -> Mapping[str, object]:
+        """Return what other fields than their own say about columns."""
+        return {}
+
+    def uploads(self) -> list[Upload]:
+        """Return the files that came with this form."""
+        return []
+
+    def keep_uploads(self) -> None:
+        """Store the files that came, so that the row's config finds them."""
+        for upload in self.uploads():
+            upload.keep()
+
+    def stored(self) -> StoredDefinition[Definition]:
+        """Return what the row says now; ValueError or RegistrationError."""
+        stored = stored_definition(self.instance, mcp)
+        new = {upload.digest: upload.content for upload in self.uploads()}
+        return StoredDefinition(
+            definition=stored.definition,
+            kind=stored.kind,
+            config=stored.config,
+            row=stored.row,
+            uploads={**stored.uploads, **new},
+        )
+
+    def _post_clean(self) -> None:
+        self.instance.kind = self.KIND
+        for column, value in self.columns().items():
+            setattr(self.instance, column, value)
+        super()._post_clean()
+        if self.errors.keys() & READ_BY_KINDS:
+            return
+        try:
+            stored = self.stored()
+        except RegistrationError as error:
+            self.add_error(self._shown_at("config"), str(error))
+            return
+        for problem in problems(
+            stored.definition, stored.kind, stored.config, stored.uploads
+        ):
+            self.add_error(self._shown_at(problem.field), problem.message)
+
+    def _update_errors(self, errors: Any) -> None:
+        """Put what is wrong with a column at the field that shows it."""
+        if hasattr(errors, "error_dict"):
+            moved: dict[str, list[Any]] = {}
+            for column, found in errors.error_dict.items():
+                field = self._shown_at(column) or NON_FIELD_ERRORS
+                moved.setdefault(field, []).extend(found)
+            errors = forms.ValidationError(moved)
+        super()._update_errors(errors)  # type: ignore[misc]
+
+    def _shown_at(self, column: str) -> str | None:
+        field = self.shown_by(column)
+        return field if field in self.fields else None
+
+
+class FunctionForm(DefinitionForm[Defined]):
+    """A function stands behind the definition."""
+
+    KIND = "function"
+
+    function = forms.CharField(required=False, widget=forms.Select)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.initial["function"] = self._stored_key()
+        if "function" in self.fields:
+            self.fields["function"].widget.choices = self._choices()
+        if "from_code" in self.fields:
+            panel = cast("PanelField", self.fields["from_code"])
+            panel.shows(**described(self.function_key(), mcp))
+
+    def columns(self) -> Mapping[str, object]:
+        key = self.cleaned_data.get("function", "")
+        if key and key == self._stored_key():
+            return {}
+        return {"config": written({"function": key})}
+
+    def shown_by(self, column: str) -> str:
+        return "function" if column == "config" else column
+
+    def function_key(self) -> str:
+        """Return the function that the page is about."""
+        sent = self.data.get("function") if self.is_bound else None
+        return str(sent) if sent is not None else self._stored_key()
+
+    def _stored_key(self) -> str:
+        config = self.instance.json("config") or {}
+        return str(config.get("function", ""))
+
+    def _choices(self) -> list[tuple[str, Said]]:
+        keys = sorted(mcp.functions)
+        chosen = self.initial["function"]
+        if chosen and chosen not in keys:
+            keys.append(chosen)
+        none: Said = "---------" if keys else _("Developers have registered none")
+        return [("", none), *((key, function_label(key)) for key in keys)]
+
+
+def function_label(key: str) -> str:
+    """Return a function's key with the first line of its docstring."""
+    if key not in mcp.functions:
+        return f"{key} (no longer in the code)"
+    lines = mcp.functions[key].description.strip().splitlines()
+    return f"{key}: {lines[0]}" if lines else key
+
+
+class TextForm(DefinitionForm[Defined]):
+    """A text is the answer; what is more than one text is edited as JSON."""
+
+    KIND = "text"
+
+    text = forms.CharField(
+        required=False, strip=False, widget=PlaceholderTextarea(LONG)
+    )
+    config = JsonField(rows=8)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.initial.update({"config": "", **self._split_config()})
+
+    def clean_text(self) -> str:
+        # Browsers send line breaks as CR LF.
+        return str(self.cleaned_data["text"]).replace("\r\n", "\n")
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        if not self.errors.keys() & {"text", "config", "upload"}:
+            self._clean_content()
+        return cleaned
+
+    def content(self) -> JsonObject | None:
+        """Return the config of the easy fields; None where they are empty."""
+        text = self.cleaned_data.get("text")
+        return config_of_text(self._meta.model, text) if text else None
+
+    def shown_by(self, column: str) -> str:
+        if column == "config" and self.cleaned_data.get("text"):
+            return "text"
+        return column
+
+    def _clean_content(self) -> None:
+        content = self.content()
+        if content is None and not self.cleaned_data.get("config"):
+            self.add_error("text", _("Write the text of the answer."))
+        elif content is not None and self.cleaned_data.get("config"):
+            self.add_error("config", _("Fill in the text or this, not both."))
+        elif content is not None:
+            self.cleaned_data["config"] = self._as_it_was(content)
+
+    def _as_it_was(self, content: JsonObject) -> str:
+        """Return the JSON of the row where it says the same already."""
+        same = self.instance.json("config") == content
+        return self.instance.config if same else written(content)
+
+    def _split_config(self) -> dict[str, str]:
+        """Return the stored config as the fields of the form show it."""
+        config = self.instance.json("config")
+        if not config:
+            return {}
+        text = text_of_config(self._meta.model, config)
+        if text is None:
+            return {"config": self.instance.config}
+        return {"text": text}
+
+
+def written(value: object) -> str:
+    """Return a value as the JSON that is stored."""
+    return jsonrpc.write(value).decode()

@@ -1,0 +1,97 @@
+"""Fields and widgets of their own that the forms of definitions use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from mcp_app.admin import json_texts
+from mcp_app.admin.json_texts import lines_from_browser
+
+ATTRIBUTES = {"class": "vLargeTextField mcp-json", "spellcheck": "false"}
+
+
+class JsonField(forms.CharField):
+    """JSON as a text, kept byte for byte where nobody changed it."""
+
+    def __init__(self, *, rows: int = 5, is_schema: bool = False) -> None:
+        widget = forms.Textarea({**ATTRIBUTES, "rows": rows})
+        super().__init__(required=False, strip=False, widget=widget)
+        self._is_schema = is_schema
+        self.stored = ""
+
+    def prepare_value(self, value: Any) -> Any:
+        return json_texts.shown(value) if isinstance(value, str) else value
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        shown = json_texts.shown(str(initial or ""))
+        return lines_from_browser(data).strip() != shown.strip()
+
+    def clean(self, value: Any) -> str:
+        text = lines_from_browser(value)
+        if not self.has_changed(self.stored, text):
+            return self.stored
+        if not text.strip():
+            return ""
+        read = json_texts.check_schema_text if self._is_schema else json_texts.read
+        try:
+            read(text)
+        except ValueError as error:
+            raise ValidationError(str(error)) from None
+        return text.strip()
+
+
+class PlaceholderTextarea(forms.Textarea):
+    """A text area with the names that may stand in it as `{{name}}`."""
+
+    template_name = "mcp_app/widgets/placeholders.html"
+
+    def __init__(self, attrs: Mapping[str, Any] | None = None) -> None:
+        super().__init__(dict(attrs or {}))
+        self.names: Iterable[str] = ()
+        self.source = ""
+        """The sheet from whose rows scripts read the names."""
+
+    def get_context(
+        self, name: str, value: Any, attrs: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        context = super().get_context(name, value, attrs)
+        return {**context, "names": list(self.names), "source": self.source}
+
+
+class Panel(forms.Widget):
+    """Something to read in the midst of a form; it sends nothing."""
+
+    def __init__(self, template_name: str) -> None:
+        super().__init__()
+        self.template_name = template_name
+        self.shown: Mapping[str, Any] = {}
+
+    def get_context(
+        self, name: str, value: Any, attrs: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        return {**super().get_context(name, value, attrs), **self.shown}
+
+    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+        return False
+
+    def id_for_label(self, id_: str | None) -> str:
+        return ""
+
+
+class PanelField(forms.Field):
+    """The place of a panel among the fields."""
+
+    def __init__(self, template_name: str) -> None:
+        super().__init__(required=False, widget=Panel(template_name))
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return False
+
+    def shows(self, **shown: Any) -> None:
+        """Give the panel what its template shows."""
+        if isinstance(self.widget, Panel):
+            self.widget.shown = shown

@@ -1,0 +1,183 @@
+"""The forms of prompts, and the preview of what they become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin import from_code
+from mcp_app.admin.arguments import ArgumentSheet
+from mcp_app.admin.forms.definition import WIDGETS, DefinitionForm, FunctionForm
+from mcp_app.admin.forms.fields import PanelField
+from mcp_app.admin.looks import Look, look_of_block
+from mcp_app.admin.message_forms import MessageForm, MessageSheet
+from mcp_app.admin.sheets import Given, SheetField
+from mcp_app.admin.uploads import Upload
+from mcp_app.admin.wording import PROMPT
+from mcp_app.catalog.registry import mcp
+from mcp_app.interface.definitions import PromptArgument, PromptDefinition
+from mcp_app.kinds import KINDS, KindError, problems
+from mcp_app.models import Prompt
+from mcp_app.protocol.errors import ProtocolError
+
+PREVIEW: Final = "_preview"
+_VALUE: Final = "preview-"
+
+
+class PromptForm(DefinitionForm[Prompt]):
+    """What all prompts are asked."""
+
+    WORDS = PROMPT
+
+    arguments = SheetField(ArgumentSheet())
+
+    class Meta:
+        model = Prompt
+        fields = ()
+        widgets = WIDGETS
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "arguments" in self.fields:
+            field = cast("SheetField", self.fields["arguments"])
+            field.shows(self.instance.arguments, self.own_arguments())
+
+    def own_arguments(self) -> str | None:
+        """Return the arguments that an empty column stands for; None for none."""
+        return None
+
+
+class FunctionPromptForm(FunctionForm[Prompt], PromptForm):
+    """A prompt that a function makes."""
+
+    from_code = PanelField("mcp_app/widgets/from_code.html")
+
+    def own_arguments(self) -> str:
+        return from_code.own_arguments(self.function_key(), mcp)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message of the preview."""
+
+    role: str
+    look: Look
+
+
+class TextPromptForm(PromptForm):
+    """A prompt made of messages."""
+
+    KIND = "text"
+
+    config = SheetField(MessageSheet())
+    preview = PanelField("mcp_app/widgets/preview.html")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "config" in self.fields:
+            is_new = self.instance.json("config") in (None, {})
+            field = cast("SheetField", self.fields["config"])
+            field.shows("" if is_new else self.instance.config)
+        if not self.is_bound:
+            self._show_preview()
+
+    def clean_config(self) -> str:
+        config = str(self.cleaned_data["config"])
+        if config in ("", '{"messages":[]}'):
+            raise ValidationError(_("Write at least one message."))
+        return config
+
+    def uploads(self) -> list[Upload]:
+        if "config" not in self.fields or not self.is_bound:
+            return []
+        given: Given = self["config"].data
+        forms = given.formset.forms if given.formset is not None else []
+        files = [form.new_file for form in forms if isinstance(form, MessageForm)]
+        return [file for file in files if file is not None]
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        if self.is_bound:
+            self._show_preview()
+        if self.is_bound and PREVIEW in self.data:
+            self.show_again(self.fields)
+
+    def _post_clean(self) -> None:
+        super()._post_clean()
+        if self.has_error("config"):
+            self._blame_messages()
+
+    def _blame_messages(self) -> None:
+        """Put what is wrong with one message beside it."""
+        given: Given = self["config"].data
+        if given.formset is None or not given.formset.is_valid():
+            return
+        stored = self.stored()
+        for form in given.formset.ordered_forms:
+            if not isinstance(form, MessageForm):
+                continue
+            alone = MessageSheet().value([form], None)
+            for problem in problems(
+                stored.definition, stored.kind, alone, stored.uploads
+            ):
+                if problem.field == "config":
+                    form.add_error(_field_of(form), problem.message)
+
+    def _show_preview(self) -> None:
+        if "preview" in self.fields:
+            field = cast("PanelField", self.fields["preview"])
+            field.shows(**self._previewed())
+
+    def _previewed(self) -> Mapping[str, Any]:
+        """Return what the preview shows, by the code that answers `prompts/get`."""
+        if self.is_bound and self.errors.keys() & {"config", "arguments"}:
+            return {"problem": _("Correct the arguments and the messages first.")}
+        try:
+            stored = self.stored()
+            definition = cast("PromptDefinition", stored.definition)
+            values = self._values(definition)
+            run = KINDS[self.KIND].prompt(definition, stored.config, stored.uploads)
+            output = run.convert(run.run(**run.bind(_given(values))))
+        except (KindError, ValueError):
+            return {"is_empty": True}
+        except ProtocolError as error:
+            return {"values": values, "problem": error.message}
+        said = [
+            Said(each.role, look_of_block(each.content)) for each in output.messages
+        ]
+        return {
+            "values": values,
+            "said": said,
+            "tokens": sum(each.look.tokens for each in said),
+            "left_out": sum(1 for each in values if not each[1]),
+            "unused": _unused(definition, self.instance.config),
+        }
+
+    def _values(self, definition: PromptDefinition) -> list[tuple[PromptArgument, str]]:
+        data = self.data if self.is_bound else {}
+        return [
+            (argument, str(data.get(f"{_VALUE}{argument.name}", "")))
+            for argument in definition.arguments
+        ]
+
+
+def _given(values: list[tuple[PromptArgument, str]]) -> dict[str, Any]:
+    return {argument.name: value for argument, value in values if value}
+
+
+def _field_of(form: MessageForm) -> str:
+    return "text" if form.cleaned_data.get("text") else "uri"
+
+
+def _unused(definition: PromptDefinition, config: str) -> list[str]:
+    """Return the arguments that stand in no message."""
+    squeezed = config.replace(" ", "")
+    return [
+        argument.name
+        for argument in definition.arguments
+        if f"{{{{{argument.name}}}}}" not in squeezed
+    ]

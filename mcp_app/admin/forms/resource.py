@@ -1,0 +1,245 @@
+"""The forms of resources and of resource templates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+from django import forms
+from django.core.files.uploadedfile import UploadedFile
+from django.template.defaultfilters import filesizeformat
+from django.utils.html import format_html
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin import reading
+from mcp_app.admin.forms.definition import (
+    WIDGETS,
+    DefinitionForm,
+    FunctionForm,
+    TextForm,
+    written,
+)
+from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
+from mcp_app.admin.looks import look_of
+from mcp_app.admin.uploads import Upload, upload_of
+from mcp_app.admin.wording import RESOURCE, RESOURCE_TEMPLATE
+from mcp_app.kinds import KINDS, KindError
+from mcp_app.models import Resource, ResourceTemplate
+from mcp_app.models.definitions import ReadableRow
+from mcp_app.models.fields import parsed
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.uri_templates import UriTemplate
+
+Readable = TypeVar("Readable", bound=ReadableRow)
+
+
+class ReadableForm(DefinitionForm[Readable]):
+    """What is asked about everything that clients read."""
+
+    audience = forms.ChoiceField(
+        choices=tuple(reading.AUDIENCES.items()), required=False
+    )
+    importance = forms.ChoiceField(required=False)
+    annotations = JsonField()
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        annotations = self._annotations(self.instance.annotations)
+        importance = reading.importance_of(annotations)
+        self.initial["audience"] = reading.audience_of(annotations)
+        self.initial["importance"] = importance
+        if "importance" in self.fields:
+            choices = {**reading.IMPORTANCES, importance: importance}
+            choices.update(reading.IMPORTANCES)
+            field = cast("forms.ChoiceField", self.fields["importance"])
+            field.choices = tuple(choices.items())
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        chosen = {"audience", "importance"}
+        if not self.errors.keys() & {*chosen, "annotations"}:
+            self._clean_annotations(changed=bool(chosen & set(self.changed_data)))
+        return cleaned
+
+    def _clean_annotations(self, *, changed: bool) -> None:
+        if not changed:
+            return
+        if "annotations" in self.changed_data:
+            self.add_error(
+                "annotations",
+                _("You changed this and a choice above; change only one of them."),
+            )
+            return
+        before = self._annotations(self.instance.annotations)
+        given = self.cleaned_data
+        after = reading.merged(before, given["audience"], given["importance"])
+        self.cleaned_data["annotations"] = written(after) if after else ""
+
+    def _annotations(self, text: str) -> JsonObject:
+        value = self.instance.json("annotations") if text else None
+        return value if isinstance(value, dict) else {}
+
+
+class ResourceForm(ReadableForm[Resource]):
+    """What all resources are asked."""
+
+    WORDS = RESOURCE
+
+    class Meta:
+        model = Resource
+        fields = ()
+        widgets = WIDGETS
+
+
+class FunctionResourceForm(FunctionForm[Resource], ResourceForm):
+    """A resource that a function gives."""
+
+    from_code = PanelField("mcp_app/widgets/from_code.html")
+
+    def columns(self) -> Mapping[str, object]:
+        return {**super().columns(), "size": None}
+
+
+class TextResourceForm(TextForm[Resource], ResourceForm):
+    """A text or a file; what was uploaded before stays until it is replaced."""
+
+    upload = forms.FileField(required=False)
+    now = PanelField("mcp_app/widgets/now.html")
+
+    _uploaded: Upload | None = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "now" in self.fields:
+            cast("PanelField", self.fields["now"]).shows(**self._read_now())
+        kept = self._kept_upload()
+        if kept is not None and "upload" in self.fields:
+            # The digest says nothing to anybody; the file stays where nothing is given.
+            self.initial["config"] = ""
+            # The admin takes a help text for markup.
+            self.fields["upload"].help_text = format_html(
+                gettext(
+                    "There is a file now: {size}, {type}. Another file, or a text, "
+                    "takes its place."
+                ),
+                size=filesizeformat(self.instance.size or 0),
+                type=self.instance.mime_type,
+            )
+
+    def _read_now(self) -> Mapping[str, Any]:
+        """Return what clients read of the saved row, by the code that answers them."""
+        if self.instance._state.adding:
+            return {}
+        try:
+            stored = self.stored()
+            run = KINDS[self.KIND].runnable(
+                stored.definition, stored.config, stored.uploads
+            )
+        except (KindError, ValueError) as error:
+            return {"problem": str(error)}
+        content = run.convert(run.run(**run.bind({})))
+        media_type = self.instance.mime_type or "application/octet-stream"
+        size = len(content if isinstance(content, bytes) else content.encode())
+        return {"look": look_of(content, media_type), "size": size}
+
+    def _kept_upload(self) -> str | None:
+        """Return the digest of the file that the row has."""
+        config = self.instance.json("config") or {}
+        upload = config.get("upload") if config.keys() == {"upload"} else None
+        return upload if isinstance(upload, str) else None
+
+    def clean_upload(self) -> UploadedFile[Any] | None:
+        file: UploadedFile[Any] | None = self.cleaned_data.get("upload")
+        self._uploaded = upload_of(file)
+        return file
+
+    def content(self) -> JsonObject | None:
+        if self._uploaded is None:
+            return super().content()
+        if self.cleaned_data.get("text"):
+            self.add_error("upload", _("Give a text or a file, not both."))
+        # The file takes the place of the content that the form showed.
+        self.cleaned_data["config"] = ""
+        return {"upload": self._uploaded.digest}
+
+    def _clean_content(self) -> None:
+        kept = self._kept_upload()
+        given = [self.cleaned_data.get(name) for name in ("text", "config", "upload")]
+        if kept is not None and not any(given):
+            self.cleaned_data["config"] = self.instance.config
+        else:
+            super()._clean_content()
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        given = self.cleaned_data.get("mime_type")
+        if not given or (self._is_replaced() and "mime_type" not in self.changed_data):
+            self.cleaned_data["mime_type"] = self._media_type() or given
+        return cleaned
+
+    def _is_replaced(self) -> bool:
+        """Whether a file takes the place of a text, or another way round."""
+        text = bool(self.cleaned_data.get("text"))
+        return self._uploaded is not None or (text and self._kept_upload() is not None)
+
+    def uploads(self) -> list[Upload]:
+        return [] if self._uploaded is None else [self._uploaded]
+
+    def keep_uploads(self) -> None:
+        for upload in self.uploads():
+            upload.keep(self.instance.mime_type)
+
+    def _post_clean(self) -> None:
+        super()._post_clean()
+        if not self.errors:
+            self.instance.size = self._size()
+
+    def _size(self) -> int | None:
+        """Return the bytes of a text or of a new file; a kept file keeps its size."""
+        if self._uploaded is not None:
+            return len(self._uploaded.content)
+        config = parsed(self.instance.config)
+        if isinstance(config.get("text"), str):
+            return len(config["text"].encode())
+        return self.instance.size if "upload" in config else None
+
+    def _media_type(self) -> str:
+        if self._uploaded is not None:
+            return self._uploaded.media_type
+        return "text/plain" if self.cleaned_data.get("text") else ""
+
+
+class ResourceTemplateForm(ReadableForm[ResourceTemplate]):
+    """What all resource templates are asked."""
+
+    WORDS = RESOURCE_TEMPLATE
+
+    class Meta:
+        model = ResourceTemplate
+        fields = ()
+        widgets = WIDGETS
+
+
+class FunctionTemplateForm(FunctionForm[ResourceTemplate], ResourceTemplateForm):
+    """A template whose resources a function gives."""
+
+    from_code = PanelField("mcp_app/widgets/from_code.html")
+
+
+class TextTemplateForm(TextForm[ResourceTemplate], ResourceTemplateForm):
+    """A template whose resources are one text with names filled in."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "text" in self.fields:
+            widget = cast("PlaceholderTextarea", self.fields["text"].widget)
+            widget.names = _variables(self.instance.uri_template)
+            widget.source = "uri_template"
+
+
+def _variables(uri_template: str) -> tuple[str, ...]:
+    try:
+        return tuple(UriTemplate.parse(uri_template).variables)
+    except ValueError:
+        return ()

@@ -1,0 +1,84 @@
+"""The forms of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from mcp_app.admin import from_code
+from mcp_app.admin.forms.definition import (
+    WIDGETS,
+    DefinitionForm,
+    FunctionForm,
+    TextForm,
+)
+from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
+from mcp_app.admin.hints import Answer, Hints, HintsField, answer_of, hints_of
+from mcp_app.admin.parameter_forms import ParameterSheet
+from mcp_app.admin.sheets import SheetField
+from mcp_app.admin.wording import TOOL
+from mcp_app.catalog.registry import mcp
+from mcp_app.models import Tool
+
+HINTS = ("read_only", "destructive", "idempotent", "open_world")
+
+
+class ToolForm(DefinitionForm[Tool]):
+    """What all tools are asked."""
+
+    WORDS = TOOL
+
+    input_schema = SheetField(ParameterSheet())
+    output_schema = JsonField(is_schema=True)
+    changes = HintsField()
+
+    class Meta:
+        model = Tool
+        fields = ()
+        widgets = WIDGETS
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._hints = Hints(*(getattr(self.instance, name) for name in HINTS))
+        self.initial["changes"] = answer_of(self._hints)
+        if "input_schema" in self.fields:
+            field = cast("SheetField", self.fields["input_schema"])
+            field.shows(self.instance.input_schema, self.own_schema())
+
+    def own_schema(self) -> str | None:
+        """Return the schema that an empty column stands for; None where it is none."""
+        return None
+
+    def columns(self) -> Mapping[str, object]:
+        answer = self.cleaned_data.get("changes")
+        if not isinstance(answer, Answer) or "changes-asked" not in self.data:
+            return super().columns()
+        hints = hints_of(answer, self._hints)
+        return {
+            **super().columns(),
+            **{name: getattr(hints, name) for name in HINTS},
+        }
+
+    def shown_by(self, column: str) -> str:
+        return "changes" if column in HINTS else super().shown_by(column)
+
+
+class TextToolForm(TextForm[Tool], ToolForm):
+    """A tool that answers with a text."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "text" in self.fields:
+            schema = self.instance.json("input_schema") or {}
+            widget = cast("PlaceholderTextarea", self.fields["text"].widget)
+            widget.names = tuple(schema.get("properties") or ())
+            widget.source = "input_schema"
+
+
+class FunctionToolForm(FunctionForm[Tool], ToolForm):
+    """A tool that runs a function."""
+
+    from_code = PanelField("mcp_app/widgets/from_code.html")
+
+    def own_schema(self) -> str:
+        return from_code.own_schema(self.function_key(), mcp)

@@ -1,0 +1,233 @@
+"""A form that loses nothing: not what two people typed, not what is asked again.
+
+The page carries the number of the row's version and a digest of each column, so that
+the second person to save is told, and sees which fields differ and whose they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
+
+from django import forms
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.forms.utils import ErrorDict
+from django.forms.widgets import Script
+from django.utils import formats, timezone
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.forms.fields import JsonField
+from mcp_app.admin.json_texts import shown
+from mcp_app.admin.sheets import SheetWidget
+from mcp_app.admin.wording import EVERY, Words
+from mcp_app.models.changes import WatchedRow
+from mcp_app.models.fields import JSONTextField, digest
+
+if TYPE_CHECKING:
+    from django.db.models import Field
+
+Row = TypeVar("Row", bound=WatchedRow)
+
+if TYPE_CHECKING:
+
+    class TypedForm(forms.ModelForm[Row]): ...
+
+else:
+    # Django's class takes no type arguments when it runs.
+    class TypedForm(forms.ModelForm, Generic[Row]): ...
+
+
+MINE: Final = "_mine"
+"""The button that puts what I typed on top of what someone else saved."""
+_NEVER_COMPARED: Final = {"id", "lock_version", "created", "updated", "updated_by"}
+_DIGITS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an error is: the id and the name of its field, and what it says."""
+
+    id: str
+    label: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A column in which two people differ, in the words of a page."""
+
+    label: str
+    hers: str
+    mine: str
+
+
+class WatchedForm(TypedForm[Row]):
+    """Refuses to overwrite what someone else saved after the form was opened."""
+
+    WORDS: ClassVar[Words] = {}
+
+    opened_version = forms.IntegerField(required=False, widget=forms.HiddenInput)
+    opened_columns = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    differences: tuple[Difference, ...] = ()
+    """What differs from what someone else saved meanwhile."""
+    note: str = ""
+    """What is said above a form that was not saved, and has no errors."""
+
+    class Media:
+        css = {"all": ["mcp_app/admin.css"]}
+        js = [Script("mcp_app/admin.js", defer=True)]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        words = {**EVERY, **self.WORDS}
+        for name in self.fields.keys() & words.keys():
+            self.fields[name].label, self.fields[name].help_text = words[name]
+        self._saved = _columns(self.instance)
+        self.initial["opened_version"] = self.instance.lock_version
+        self.initial["opened_columns"] = _digests(self._saved)
+
+    @property
+    def is_changed_by_another(self) -> bool:
+        """Whether the row was saved after this form was opened."""
+        opened = self.cleaned_data.get("opened_version")
+        return bool(self.instance.pk) and opened != self.instance.lock_version
+
+    def is_valid(self) -> bool:
+        # Cleaning may have turned it into a form that is shown again.
+        return super().is_valid() and self.is_bound
+
+    def _clean_fields(self) -> None:
+        for name, field in self.fields.items():
+            if isinstance(field, JsonField):
+                field.stored = str(self.get_initial_for_field(field, name) or "")
+        super()._clean_fields()  # type: ignore[misc]
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        if self.is_bound and self.differences and MINE in self.data:
+            self._put_mine_on_top()
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        if self.is_changed_by_another:
+            self.add_error(None, ValidationError(self._conflict(), code="conflict"))
+        return cleaned
+
+    def _post_clean(self) -> None:
+        conflict = self.has_error(NON_FIELD_ERRORS, "conflict")
+        super()._post_clean()  # type: ignore[misc]
+        if conflict:
+            self.differences = tuple(self._differences())
+
+    def _conflict(self) -> str:
+        by = getattr(self.instance, "updated_by", None) or _("Someone")
+        at = getattr(self.instance, "updated", None) or timezone.now()
+        return _(
+            "%(by)s saved this %(what)s at %(at)s, after you opened it. Nothing was "
+            "overwritten; your text is still in the form below."
+        ) % {
+            "by": by,
+            "what": self.instance._meta.verbose_name,
+            "at": formats.time_format(timezone.localtime(at)),
+        }
+
+    def _differences(self) -> Iterator[Difference]:
+        mine = _columns(self.instance)
+        for name, hers in self._saved.items():
+            if mine[name] != hers:
+                field = self.instance._meta.get_field(name)
+                yield Difference(
+                    label=self._label_of(name),
+                    hers=_said(cast("Field[Any, Any]", field), hers),
+                    mine=_said(cast("Field[Any, Any]", field), mine[name]),
+                )
+
+    def _label_of(self, column: str) -> str:
+        shown_by = self.shown_by(column)
+        if shown_by in self.fields:
+            return str(self.fields[shown_by].label)
+        return str(self.instance._meta.get_field(column).verbose_name).capitalize()  # type: ignore[union-attr]
+
+    def shown_by(self, column: str) -> str:
+        """Return the field of the form in which people edit a column."""
+        return column
+
+    def _touched(self) -> set[str]:
+        """Return the fields that differ from what the page showed when it opened."""
+        opened = _read_digests(str(self.cleaned_data.get("opened_columns") or ""))
+        mine = _columns(self.instance)
+        changed = {
+            self.shown_by(name)
+            for name, value in mine.items()
+            if opened.get(name) != _digest(value)
+        }
+        return {*changed, *self.errors} - {NON_FIELD_ERRORS}
+
+    def _put_mine_on_top(self) -> None:
+        """Show what I touched as I left it, and the rest as it is saved now."""
+        touched = self._touched()
+        self.show_again(touched)
+        self.initial["opened_version"] = self.instance.lock_version
+        self.initial["opened_columns"] = _digests(self._saved)
+        self.note = _(
+            "What you changed stands on top of what is saved now. Nothing is saved "
+            "yet: look at it, then press Save."
+        )
+
+    def show_again(self, typed: Iterable[str]) -> None:
+        """Show the form once more, without errors: these fields as they were sent."""
+        for name in self.fields.keys() & set(typed):
+            self.initial[name] = self[name].data
+        self.is_bound = False
+        self._errors = ErrorDict()
+        self._bound_fields_cache: dict[str, forms.BoundField] = {}
+
+    def places(self) -> list[Place]:
+        """Return where each error is, for the summary at the top."""
+        names = [name for name in self.errors if name != NON_FIELD_ERRORS]
+        return [place for name in names for place in self._places_of(name)]
+
+    def _places_of(self, name: str) -> list[Place]:
+        bound = self[name]
+        widget = bound.field.widget
+        if isinstance(widget, SheetWidget):
+            inner = [Place(*place) for place in widget.places(bound.data)]
+            if inner:
+                return inner
+        place = bound.id_for_label or bound.auto_id
+        return [Place(place, str(bound.label), " ".join(map(str, bound.errors)))]
+
+
+def _columns(row: WatchedRow) -> dict[str, Any]:
+    return {
+        field.name: getattr(row, field.attname)
+        for field in row._meta.concrete_fields
+        if field.name not in _NEVER_COMPARED and field.editable
+    }
+
+
+def _digest(value: object) -> str:
+    return digest(repr(value).encode())[:_DIGITS]
+
+
+def _digests(columns: Mapping[str, object]) -> str:
+    return json.dumps({name: _digest(value) for name, value in columns.items()})
+
+
+def _read_digests(text: str) -> Mapping[str, object]:
+    try:
+        read = json.loads(text)
+    except ValueError:
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def _said(field: Field[Any, Any], value: Any) -> str:
+    if value in (None, ""):
+        return _("(empty)")
+    if isinstance(field, JSONTextField):
+        return shown(value)
+    return str(value)

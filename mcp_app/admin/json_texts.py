@@ -1,0 +1,207 @@
+"""JSON as people type it: what is wrong in which line, and how it is shown."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from django.utils.translation import gettext as _
+
+from mcp_app.conf import mcp_settings
+from mcp_app.models.fields import parsed
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.jsonrpc import Path
+from mcp_app.protocol.schema_graph import SchemaError, every_subschema
+from mcp_app.protocol.schemas import SchemaLimits, check_schema
+
+_KEYWORDS: Final = """
+    $anchor $comment $defs $dynamicAnchor $dynamicRef $id $recursiveAnchor
+    $recursiveRef $ref $schema $vocabulary additionalItems additionalProperties allOf
+    anyOf const contains contentEncoding contentMediaType contentSchema default
+    definitions dependencies dependentRequired dependentSchemas deprecated description
+    else enum enumNames examples exclusiveMaximum exclusiveMinimum format id if items
+    maxContains maxItems maxLength maxProperties maximum minContains minItems minLength
+    minProperties minimum multipleOf not oneOf pattern patternProperties prefixItems
+    properties propertyNames readOnly required then title type unevaluatedItems
+    unevaluatedProperties uniqueItems writeOnly
+"""
+KEYWORDS: Final = frozenset(_KEYWORDS.split())
+"""Those of JSON Schema, from draft 4 to 2020-12."""
+
+_ALIKE: Final = 0.8
+_PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],]')
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+def lines_from_browser(text: object) -> str:
+    """Return a text as it was before a browser sent its line breaks as CR LF."""
+    return str(text or "").replace("\r\n", "\n")
+
+
+def shown(text: str) -> str:
+    """Return JSON as people read it; what has lines of its own stays as it is."""
+    if "\n" in text.strip():
+        return lines_from_browser(text)
+    try:
+        return json.dumps(parsed(text), ensure_ascii=False, indent=2)
+    except ValueError:
+        return text
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two texts are the same JSON, in the same order."""
+    try:
+        return jsonrpc.write(parsed(one)) == jsonrpc.write(parsed(other))
+    except ValueError:
+        return one == other
+
+
+def read(text: str) -> Any:
+    """Read strict JSON; ValueError names the line where it stops being JSON."""
+    try:
+        return parsed(text)
+    except ValueError as error:
+        raise ValueError(_syntax(text) or str(error)) from None
+
+
+def _syntax(text: str) -> str:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return _("Line %(line)d: This is not JSON. %(reason)s") % {
+            "line": error.lineno,
+            "reason": _reason(error.msg),
+        }
+    except RecursionError:
+        pass
+    return ""
+
+
+def _reason(said: str) -> str:
+    """Say what Python's reader found, without its words."""
+    reasons = {
+        "Expecting property name": _("A name in double quotes is missing."),
+        "Expecting ':'": _("A colon is missing."),
+        "Expecting ','": _("A comma or a closing bracket is missing."),
+        "Expecting value": _("A value is missing."),
+        "Extra data": _("Something stands after the end."),
+        "Illegal trailing comma": _("A comma stands before the closing bracket."),
+        "Unterminated string": _("A text has no closing quote."),
+        "Invalid control": _("A text has a line break or a tab; write \\n or \\t."),
+        "Invalid \\": _("A backslash is followed by something unknown."),
+    }
+    return next((ours for start, ours in reasons.items() if said.startswith(start)), "")
+
+
+def check_schema_text(text: str) -> Any:
+    """Read a schema that was typed; ValueError says what is wrong in which line."""
+    schema = read(text)
+    if not isinstance(schema, dict):
+        raise ValueError(_("This must be a JSON object."))
+    lines = _Lines(text)
+    problem = next(_schema_problems(schema, lines), None)
+    if problem:
+        raise ValueError(problem)
+    limits = mcp_settings.limits
+    try:
+        check_schema(
+            schema, SchemaLimits(limits.schema, limits.schema_depth, limits.subschemas)
+        )
+    except SchemaError as error:
+        raise ValueError(lines.located(str(error))) from None
+    return schema
+
+
+def _schema_problems(schema: Mapping[str, Any], lines: _Lines) -> Iterator[str]:
+    deepest, allowed = 0, mcp_settings.limits.schema_depth
+    for path, depth, inner in every_subschema(schema):
+        deepest = max(deepest, depth)
+        yield from _unknown_keywords(path, inner, lines)
+        yield from _foreign_references(path, inner, lines)
+    if deepest > allowed:
+        yield _("This schema is too deep (%(levels)d levels, %(allowed)d allowed).") % {
+            "levels": deepest,
+            "allowed": allowed,
+        }
+
+
+def _unknown_keywords(
+    path: Path, schema: Mapping[str, object], lines: _Lines
+) -> Iterator[str]:
+    for name in schema.keys() - KEYWORDS:
+        close = difflib.get_close_matches(name, KEYWORDS, 1, _ALIKE)
+        if close:
+            yield _(
+                "Line %(line)d: “%(name)s” is not a schema keyword. Did you mean "
+                "“%(other)s”?"
+            ) % {"line": lines.of((*path, name)), "name": name, "other": close[0]}
+
+
+def _foreign_references(
+    path: Path, schema: Mapping[str, object], lines: _Lines
+) -> Iterator[str]:
+    for name in _REFERENCES:
+        reference = schema.get(name)
+        if isinstance(reference, str) and not reference.startswith("#"):
+            yield _(
+                "Line %(line)d: Only references inside the schema (#/…) are allowed, "
+                "not %(reference)s."
+            ) % {"line": lines.of((*path, name)), "reference": reference[:80]}
+
+
+class _Lines:
+    """In which line each member of valid JSON begins."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = dict(_members(text))
+
+    def of(self, path: Path) -> int:
+        """Return the line of a path, or of what is around it."""
+        while path and path not in self._lines:
+            path = path[:-1]
+        return self._lines.get(path, 1)
+
+    def located(self, message: str) -> str:
+        """Return a message that names a place with the line of that place."""
+        named = [
+            (len(place), line)
+            for path, line in self._lines.items()
+            if re.search(
+                re.escape(place := jsonrpc.place(path)) + r"(?![\w.])", message
+            )
+        ]
+        if not named:
+            return message
+        return _("Line %(line)d: %(message)s") % {
+            "line": max(named)[1],
+            "message": message,
+        }
+
+
+def _members(text: str) -> Iterator[tuple[Path, int]]:
+    """Yield the path of each member of each object, and its line."""
+    path: list[str | int] = []
+    objects: list[bool] = []
+    key_is_next, line, seen = False, 1, 0
+    for found in _PIECE.finditer(text):
+        piece = found.group()
+        line, seen = line + text.count("\n", seen, found.start()), found.start()
+        if piece in "{[":
+            objects.append(piece == "{")
+            path.append("" if piece == "{" else 0)
+            key_is_next = piece == "{"
+        elif piece in "}]":
+            objects.pop()
+            path.pop()
+            key_is_next = False
+        elif piece == ",":
+            key_is_next = objects[-1]
+            if not objects[-1]:
+                path[-1] = int(path[-1]) + 1
+        elif key_is_next:
+            path[-1] = json.loads(piece)
+            yield tuple(path), line
+            key_is_next = False

@@ -1,0 +1,183 @@
+"""Forms kind by kind: what stands behind it is asked first, and never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from django.core.exceptions import PermissionDenied
+from django.forms import ModelForm
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.admin.fieldsets import Fieldset, fieldsets_of
+from mcp_app.admin.forms import FORMS
+from mcp_app.admin.locking import LockingAdmin
+from mcp_app.admin.wording import Said
+from mcp_app.catalog.registry import mcp
+from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
+
+Row = TypeVar("Row", bound=DefinitionRow)
+
+KINDS: Final = ("text", "function")
+PARTS: Final = ("arguments", "config", "from_code", "input_schema", "now", "preview")
+"""The fields that a page may ask for again while a form is filled in."""
+
+NAMES: Final[Mapping[str, Said]] = {
+    "text": gettext_lazy("Answer with a text"),
+    "function": gettext_lazy("Run a prepared function"),
+}
+EXAMPLES: Final[Mapping[type[DefinitionRow], Mapping[str, Said]]] = {
+    Tool: {
+        "text": gettext_lazy(
+            "The same sentence each time, perhaps with what was asked in it: “Our "
+            "opening hours”."
+        ),
+        "function": gettext_lazy(
+            "A developer wrote what happens: “Orders of a customer”."
+        ),
+    },
+    Resource: {
+        "text": gettext_lazy("A text or a file: “Our returns policy”, a price list."),
+        "function": gettext_lazy(
+            "A developer wrote what is read: “What is in stock right now”."
+        ),
+    },
+    ResourceTemplate: {
+        "text": gettext_lazy("One text for many addresses: “Order {{number}}”."),
+        "function": gettext_lazy("A developer wrote what is read: “One order”."),
+    },
+    Prompt: {
+        "text": gettext_lazy("Messages with gaps to fill in: “Answer a complaint”."),
+        "function": gettext_lazy(
+            "A developer wrote how the messages are made: “Sum up an order”."
+        ),
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One way to make a definition; `reason` says why it cannot be taken."""
+
+    url: str
+    name: Said
+    example: Said
+    reason: str = ""
+    line: str = ""
+    """What to send to a developer."""
+
+
+class KindAdmin(LockingAdmin[Row]):
+    """Chooses the form and its fields by the kind of the row."""
+
+    kind_template = "admin/mcp_app/choose_kind.html"
+
+    def kind_of(self, request: HttpRequest, obj: Row | None) -> str:
+        """Return the kind that a form is about; the first where nobody said."""
+        if obj is not None:
+            return obj.kind if obj.kind in KINDS else KINDS[0]
+        asked = request.GET.get("kind") or request.POST.get("kind")
+        return asked if asked in KINDS else KINDS[0]
+
+    def get_fieldsets(
+        self, request: HttpRequest, obj: Row | None = None
+    ) -> list[Fieldset]:
+        return fieldsets_of(self.model, self.kind_of(request, obj))
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Row | None = None,
+        change: bool = False,
+        **options: Any,
+    ) -> type[ModelForm[Row]]:
+        form = FORMS[self.model][self.kind_of(request, obj)]
+        fixed = self.get_readonly_fields(request, obj)
+        hidden = {name: None for name in fixed if name in form.declared_fields}
+        options["form"] = type(form.__name__, (form,), hidden)
+        return super().get_form(request, obj, change, **options)
+
+    def add_view(
+        self,
+        request: HttpRequest,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        is_asked = request.method == "GET" and request.GET.get("kind") not in KINDS
+        if is_asked and self.has_add_permission(request):
+            return self._choice(request, extra_context or {})
+        return super().add_view(request, form_url, extra_context)
+
+    def _choice(self, request: HttpRequest, extra: dict[str, Any]) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": _("Add %(what)s") % {"what": self.opts.verbose_name},
+            "offers": [self._offer(request, kind) for kind in KINDS],
+            "media": self.media,
+            **extra,
+        }
+        return TemplateResponse(request, self.kind_template, context)
+
+    def _offer(self, request: HttpRequest, kind: str) -> Offer:
+        query = request.GET.copy()
+        query["kind"] = kind
+        missing = kind == "function" and not mcp.functions
+        return Offer(
+            url=f"?{query.urlencode()}",
+            name=NAMES[kind],
+            example=EXAMPLES[self.model][kind],
+            reason=_("No function is registered.") if missing else "",
+            line='@mcp.function("shop.find_orders")' if missing else "",
+        )
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        initial = super().get_changeform_initial_data(request)
+        initial.pop("kind", None)
+        return initial
+
+    def save_model(
+        self, request: HttpRequest, obj: Row, form: Any, change: bool
+    ) -> None:
+        if hasattr(form, "keep_uploads"):
+            form.keep_uploads()
+        super().save_model(request, obj, form, change)
+
+    def get_urls(self) -> list[URLPattern]:
+        name = f"{self.opts.app_label}_{self.opts.model_name}_preview"
+        view = self.admin_site.admin_view(self.preview_view)
+        return [
+            path("preview/", view, name=name),
+            path("<path:object_id>/preview/", view, name=name),
+            *super().get_urls(),
+        ]
+
+    def preview_view(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> HttpResponse:
+        """Answer a part of the form as it would be with what was sent; saves nothing.
+
+        `part` names the field.  It needs the right to save the form.
+        """
+        obj = None if object_id is None else self.get_object(request, object_id)
+        if object_id is not None and obj is None:
+            raise Http404
+        may = (
+            self.has_add_permission(request)
+            if obj is None
+            else self.has_change_permission(request, obj)
+        )
+        if not may or request.method != "POST":
+            raise PermissionDenied
+        form_class = self.get_form(request, obj, change=obj is not None)
+        form = form_class(request.POST, request.FILES, instance=obj)
+        form.full_clean()
+        part = request.GET.get("part", "")
+        if part not in PARTS or part not in form.fields:
+            raise Http404
+        return HttpResponse(str(form[part]))

@@ -1,0 +1,94 @@
+"""What a client gets, as something that a page can show: text, a picture, or a note.
+
+Nothing here is markup: templates escape all of it (SECURITY.md, stored XSS).
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import Final
+
+from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
+
+from mcp_app.interface.rules import visible
+from mcp_app.protocol.content import (
+    Audio,
+    Block,
+    EmbeddedResource,
+    Image,
+    ResourceLink,
+    Text,
+)
+
+SHOWN_CHARACTERS: Final = 64 * 1024
+SHOWN_PICTURE: Final = 2 * 1024 * 1024
+LETTERS_OF_A_TOKEN: Final = 4
+PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
+"""Types that no browser runs scripts in; SVG is shown as text."""
+_TEXTS: Final = ("application/json", "application/xml", "image/svg+xml")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is shown of one content; `picture` is a data URI."""
+
+    text: str = ""
+    picture: str = ""
+    note: str = ""
+    tokens: int = 0
+    is_cut: bool = False
+
+
+def tokens_of(text: str) -> int:
+    """Estimate what a text takes from a model's memory: about 4 letters each."""
+    return -(-len(text) // LETTERS_OF_A_TOKEN)
+
+
+def look_of(content: str | bytes, media_type: str) -> Look:
+    """Show the contents of a resource."""
+    if isinstance(content, str):
+        return _text(content)
+    if _is_text(media_type):
+        return _text(content.decode(errors="replace"))
+    size = _("%(type)s, %(size)s") % {
+        "type": media_type,
+        "size": filesizeformat(len(content)),
+    }
+    if media_type in PICTURES and len(content) <= SHOWN_PICTURE:
+        encoded = b64encode(content).decode()
+        return Look(picture=f"data:{media_type};base64,{encoded}", note=size)
+    return Look(note=size)
+
+
+def look_of_block(block: Block) -> Look:
+    """Show one block of a message or an answer."""
+    if isinstance(block, Text):
+        return _text(block.text)
+    if isinstance(block, Image | Audio):
+        return look_of(block.data, block.mime_type)
+    if isinstance(block, EmbeddedResource):
+        inner = block.resource
+        content = inner.blob if inner.text is None else inner.text
+        look = look_of(content or "", inner.mime_type or "application/octet-stream")
+        note = _("Contents of %(uri)s") % {"uri": inner.uri}
+        joined = ", ".join(filter(None, (note, look.note)))
+        return Look(look.text, look.picture, joined, look.tokens, look.is_cut)
+    if isinstance(block, ResourceLink):
+        note = _("Link to %(uri)s") % {"uri": block.uri}
+        return Look(text=visible(block.as_text()), note=note)
+    return _text(block.as_text())
+
+
+def _text(text: str) -> Look:
+    return Look(
+        text=text[:SHOWN_CHARACTERS],
+        tokens=tokens_of(text),
+        is_cut=len(text) > SHOWN_CHARACTERS,
+    )
+
+
+def _is_text(media_type: str) -> bool:
+    bare = media_type.partition(";")[0].strip()
+    return bare.startswith("text/") or bare in _TEXTS

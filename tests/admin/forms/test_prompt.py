@@ -1,0 +1,352 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from mcp_app.models import Blob, Prompt
+from mcp_app.models.fields import digest
+from tests.admin.pages import (
+    errors,
+    fill_in,
+    fill_in_again,
+    form_of,
+    form_page,
+    page,
+    saved,
+    shown_values,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
+
+PNG = b"\x89PNG\r\n\x1a\n"
+EVIL = "</textarea><script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+
+
+def test_a_text_prompt_needs_no_json(admin_client: Client) -> None:
+    typed = {
+        "name": "answer",
+        "title": "Answer a complaint",
+        "config-0-text": "Order {{order}}.\r\nTone: {{tone}}",
+        "config-1-role": "assistant",
+        "config-1-text": "I will keep it short.",
+        "arguments-0-name": "order",
+        "arguments-0-title": "Order number",
+        "arguments-0-description": "On the bill",
+        "arguments-0-required": "on",
+        "arguments-1-name": "tone",
+    }
+    assert saved(fill_in(admin_client, form_page("prompt"), **typed))
+    prompt = Prompt.objects.get()
+    assert json.loads(prompt.config) == {
+        "messages": [
+            {
+                "role": "user",
+                "content": {"type": "text", "text": "Order {{order}}.\nTone: {{tone}}"},
+            },
+            {
+                "role": "assistant",
+                "content": {"type": "text", "text": "I will keep it short."},
+            },
+        ]
+    }
+    assert prompt.json("arguments") == [
+        {
+            "name": "order",
+            "title": "Order number",
+            "description": "On the bill",
+            "required": True,
+        },
+        {"name": "tone"},
+    ]
+    shown = shown_values(admin_client.get(page("prompt", "change", prompt.pk)))
+    assert shown["config-0-text"] == "Order {{order}}.\r\nTone: {{tone}}"
+    assert shown["arguments-0-title"] == "Order number"
+
+
+RICH = (
+    '{"messages": [{"role": "user", "content": {"type": "text", "text": "a",'
+    ' "annotations": {"priority": 1}}}]}'
+)
+
+
+def test_richer_contents_are_edited_as_json(admin_client: Client) -> None:
+    prompt = Prompt.objects.create(name="a", config=RICH)
+    url = page("prompt", "change", prompt.pk)
+    response = admin_client.get(url)
+    assert "(annotations in message 1)" in response.content.decode()
+    assert json.loads(shown_values(response)["config-json"]) == json.loads(RICH)
+    assert saved(fill_in(admin_client, url, title="A"))
+    prompt.refresh_from_db()
+    assert (prompt.title, prompt.config) == ("A", RICH)
+
+
+def test_arguments_keep_their_json_where_nobody_edited_them(
+    admin_client: Client,
+) -> None:
+    arguments = '[{"required": false, "name": "a", "description": "x\\ny"}]'
+    prompt = Prompt.objects.create(name="a", arguments=arguments)
+    url = page("prompt", "change", prompt.pk)
+    assert saved(fill_in(admin_client, url, **{"config-0-text": "{{a}}"}))
+    prompt.refresh_from_db()
+    assert prompt.arguments == arguments
+
+
+def test_a_wrong_message_is_told_beside_it(admin_client: Client) -> None:
+    typed = {
+        "name": "a",
+        "arguments-0-name": "order",
+        "config-0-text": "{{order}}",
+        "config-1-text": "{{ordr}}",
+    }
+    response = fill_in(admin_client, form_page("prompt"), **typed)
+    given = form_of(response)["config"].data
+    assert [bool(form.errors) for form in given.formset.forms] == [False, True]
+    said = "{{ordr}} is not an argument. Did you mean {{order}}?"
+    assert said in given.formset.forms[1].errors["text"][0]
+    assert 'href="#id_config-1-text"' in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({}, "Write at least one message."),
+        ({"config-json": '{"messages":[]}'}, "Write at least one message."),
+        ({"config-0-role": "assistant"}, "Write the text of the message."),
+        ({"config-0-text": "\u202e"}, "U+202E"),
+        ({"config-0-kind": "file"}, "Choose a file."),
+        ({"config-0-kind": "link"}, "Say the address of the resource."),
+        ({"config-0-kind": "link"}, "Say what the link is called."),
+        ({"config-0-kind": "contents"}, "Say the address of the resource."),
+        (
+            {"config-0-kind": "contents", "config-0-uri": "a", "config-0-text": "b"},
+            "no absolute URI",
+        ),
+        (
+            {"config-0-kind": "file", "config-0-upload": "../etc/passwd"},
+            "This names no file.",
+        ),
+        (
+            {
+                "config-0-kind": "file",
+                "config-0-upload": "0" * 64,
+                "config-0-mime_type": "image/png",
+            },
+            "No uploaded file has the digest",
+        ),
+    ],
+)
+def test_what_makes_no_message(
+    admin_client: Client, typed: dict[str, str], said: str
+) -> None:
+    found = errors(fill_in(admin_client, form_page("prompt"), name="a", **typed))
+    assert set(found) == {"config"}
+    assert said in found["config"]
+
+
+def test_every_kind_of_message(admin_client: Client) -> None:
+    typed = {
+        "name": "a",
+        "config-TOTAL_FORMS": "4",
+        "config-0-kind": "file",
+        "config-0-file": SimpleUploadedFile("a.png", PNG, "image/png"),
+        "config-1-kind": "contents",
+        "config-1-uri": "shop://policy",
+        "config-1-text": "30 days",
+        "config-1-mime_type": "text/markdown",
+        "config-2-kind": "contents",
+        "config-2-uri": "shop://logo",
+        "config-2-file": SimpleUploadedFile("a.pdf", b"%PDF", "application/pdf"),
+        "config-3-kind": "link",
+        "config-3-uri": "shop://terms",
+        "config-3-name": "terms",
+        "config-3-title": "Terms",
+    }
+    assert saved(fill_in(admin_client, form_page("prompt"), **typed))
+    prompt = Prompt.objects.get()
+    contents = [each["content"] for each in prompt.json("config")["messages"]]
+    assert contents == [
+        {"type": "image", "upload": digest(PNG), "mimeType": "image/png"},
+        {
+            "type": "resource",
+            "resource": {
+                "uri": "shop://policy",
+                "mimeType": "text/markdown",
+                "text": "30 days",
+            },
+        },
+        {
+            "type": "resource",
+            "resource": {
+                "uri": "shop://logo",
+                "mimeType": "application/pdf",
+                "upload": digest(b"%PDF"),
+            },
+        },
+        {
+            "type": "resource_link",
+            "uri": "shop://terms",
+            "name": "terms",
+            "title": "Terms",
+        },
+    ]
+    assert {bytes(blob.content) for blob in Blob.objects.all()} == {PNG, b"%PDF"}
+
+    # The files stay, and a text can take the place of one.
+    url = page("prompt", "change", prompt.pk)
+    before = prompt.config
+    assert saved(fill_in(admin_client, url, title="A"))
+    prompt.refresh_from_db()
+    assert prompt.config == before
+    assert saved(
+        fill_in(admin_client, url, **{"config-2-text": "b", "config-2-mime_type": ""})
+    )
+    prompt.refresh_from_db()
+    assert prompt.json("config")["messages"][2]["content"]["resource"] == {
+        "uri": "shop://logo",
+        "text": "b",
+    }
+
+
+def test_a_message_is_an_image_or_audio(admin_client: Client) -> None:
+    typed = {
+        "name": "a",
+        "config-0-kind": "file",
+        "config-0-file": SimpleUploadedFile("a.pdf", b"%PDF", "application/pdf"),
+        "config-1-kind": "contents",
+        "config-1-uri": "x:a",
+        "config-1-text": "a",
+        "config-1-file": SimpleUploadedFile("b.pdf", b"%PDF", "application/pdf"),
+    }
+    found = errors(fill_in(admin_client, form_page("prompt"), **typed))
+    assert "The file is application/pdf. Only images and audio" in found["config"]
+    assert "Give a text or a file, not both." in found["config"]
+    assert not Blob.objects.exists()
+
+
+PREVIEW = {
+    "name": "a",
+    "config-0-text": "Order {{order}}, {{tone}}.",
+    "arguments-0-name": "order",
+    "arguments-1-name": "tone",
+    "_preview": "Refresh the preview",
+}
+
+
+def test_the_preview_needs_no_scripts_and_saves_nothing(admin_client: Client) -> None:
+    url = form_page("prompt")
+    response = fill_in(admin_client, url, **PREVIEW)
+    assert errors(response) == {}
+    text = response.content.decode()
+    assert "Order , ." in text
+    assert "2 values are empty" in text
+    assert not Prompt.objects.exists()
+    again = fill_in_again(
+        admin_client,
+        url,
+        response,
+        **{"preview-order": "{{tone}} 1", "_preview": "Refresh"},
+    )
+    # What a value contains is never looked at again.
+    assert "Order {{tone}} 1, ." in again.content.decode()
+    assert shown_values(again)["preview-order"] == "{{tone}} 1"
+    assert saved(fill_in_again(admin_client, url, again))
+
+
+def test_the_preview_says_what_is_wrong(admin_client: Client) -> None:
+    url = form_page("prompt")
+    wrong = {**PREVIEW, "config-0-text": "{{ordr}}"}
+    text = fill_in(admin_client, url, **wrong).content.decode()
+    assert "Correct the arguments and the messages first." in text
+    unused = {**PREVIEW, "config-0-text": "{{ order }}"}
+    text = fill_in(admin_client, url, **unused).content.decode()
+    assert "The argument tone is never used." in text
+    assert "The argument order is never used." not in text
+
+
+def test_a_preview_that_grows_too_long_is_told(admin_client: Client) -> None:
+    many = "{{order}}" * 2000
+    typed = {**PREVIEW, "config-0-text": many, "preview-order": "x" * 1000}
+    text = fill_in(admin_client, form_page("prompt"), **typed).content.decode()
+    assert "With these values the text is longer than" in text
+
+
+def test_the_preview_of_a_saved_prompt_is_there_at_once(admin_client: Client) -> None:
+    prompt = Prompt.objects.create(
+        name="a",
+        arguments='[{"name": "a"}]',
+        config='{"messages": [{"content": {"type": "text", "text": "x{{a}}y"}}]}',
+    )
+    text = admin_client.get(page("prompt", "change", prompt.pk)).content.decode()
+    assert ">xy</pre>" in text
+
+
+def test_scripts_get_the_preview_alone(admin_client: Client) -> None:
+    url = form_page("prompt")
+    sent = {**shown_values(admin_client.get(url)), **PREVIEW, "preview-order": EVIL}
+    response = admin_client.post(f"{page('prompt', 'preview')}?part=preview", sent)
+    text = response.content.decode()
+    assert response.status_code == 200
+    assert "Order &lt;/textarea&gt;&lt;script&gt;" in text
+    assert "<script>" not in text
+    assert "<html" not in text
+
+
+def test_markup_stays_text(admin_client: Client) -> None:
+    prompt = Prompt.objects.create(
+        name="a",
+        title=EVIL,
+        arguments=json.dumps([{"name": "a", "title": EVIL, "description": EVIL}]),
+        config=json.dumps(
+            {
+                "messages": [
+                    {"content": {"type": "text", "text": EVIL}},
+                    {
+                        "content": {
+                            "type": "resource_link",
+                            "uri": "x:a",
+                            "name": EVIL,
+                            "title": EVIL,
+                        }
+                    },
+                    {
+                        "content": {
+                            "type": "resource",
+                            "resource": {"uri": "x:a", "text": EVIL},
+                        }
+                    },
+                ]
+            }
+        ),
+    )
+    url = page("prompt", "change", prompt.pk)
+    for response in (
+        admin_client.get(url),
+        fill_in(admin_client, url, _preview="Refresh"),
+        fill_in(admin_client, url, **{"arguments-0-name": EVIL}),
+    ):
+        text = response.content.decode()
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+
+
+def test_the_arguments_of_a_function_are_its_own(admin_client: Client) -> None:
+    prompt = Prompt.objects.create(
+        name="a", kind="function", config='{"function": "shop.find"}'
+    )
+    url = page("prompt", "change", prompt.pk)
+    shown = shown_values(admin_client.get(url))
+    assert shown["arguments-as"] == "own"
+    assert [shown["arguments-0-name"], shown["arguments-1-name"]] == [
+        "customer",
+        "limit",
+    ]
+    assert saved(fill_in(admin_client, url, **{"arguments-0-title": "Customer"}))
+    prompt.refresh_from_db()
+    assert prompt.json("arguments")[0] == {
+        "name": "customer",
+        "title": "Customer",
+        "required": True,
+    }

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client, override_settings
+
+from mcp_app.models import Blob, Resource, ResourceTemplate
+from mcp_app.models.fields import digest
+from tests.admin.pages import errors, fill_in, form_page, page, saved, shown_values
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_a_text_resource_needs_no_json(admin_client: Client) -> None:
+    typed = {"name": "Returns", "uri": "shop://returns", "text": "30 dáys"}
+    assert saved(fill_in(admin_client, form_page("resource"), **typed))
+    resource = Resource.objects.get()
+    assert json.loads(resource.config) == {"text": "30 dáys"}
+    assert (resource.mime_type, resource.size) == ("text/plain", 8)
+
+
+def test_a_template_needs_no_json(admin_client: Client) -> None:
+    typed = {"name": "Order", "uri_template": "shop://o/{n}", "text": "Order {{n}}"}
+    assert saved(fill_in(admin_client, form_page("resourcetemplate"), **typed))
+    row = ResourceTemplate.objects.get()
+    assert row.json("config") == {"text": "Order {{n}}"}
+    text = admin_client.get(page("resourcetemplate", "change", row.pk))
+    assert "{{n}}</code>" in text.content.decode()
+
+
+def test_a_template_without_names_offers_none(admin_client: Client) -> None:
+    row = ResourceTemplate.objects.create(name="a", uri_template="x:{")
+    url = page("resourcetemplate", "change", row.pk)
+    assert admin_client.get(url).status_code == 200
+
+
+def test_a_file_is_uploaded_kept_and_replaced(admin_client: Client) -> None:
+    file = SimpleUploadedFile("logo.png", PNG, "image/png")
+    url = form_page("resource")
+    typed = {"name": "Logo", "uri": "shop://logo", "upload": file}
+    assert saved(fill_in(admin_client, url, **typed))
+    resource = Resource.objects.get()
+    assert resource.json("config") == {"upload": digest(PNG)}
+    assert (resource.mime_type, resource.size) == ("image/png", len(PNG))
+    assert bytes(Blob.objects.get().content) == PNG
+
+    url = page("resource", "change", resource.pk)
+    assert saved(fill_in(admin_client, url, title="Our logo"))
+    resource.refresh_from_db()
+    assert resource.json("config") == {"upload": digest(PNG)}
+    assert (resource.title, resource.size) == ("Our logo", len(PNG))
+
+    other = SimpleUploadedFile("logo.png", PNG + b"2", "image/png")
+    assert saved(fill_in(admin_client, url, upload=other))
+    resource.refresh_from_db()
+    assert resource.json("config") == {"upload": digest(PNG + b"2")}
+    assert resource.size == len(PNG) + 1
+
+
+def test_a_file_and_a_text_take_each_others_place(admin_client: Client) -> None:
+    file = SimpleUploadedFile("logo.png", PNG, "image/png")
+    typed = {"name": "Logo", "uri": "shop://logo", "upload": file}
+    assert saved(fill_in(admin_client, form_page("resource"), **typed))
+    resource = Resource.objects.get()
+    url = page("resource", "change", resource.pk)
+
+    shown = admin_client.get(url).content.decode()
+    assert "There is a file now: " in shown
+    assert digest(PNG) not in shown
+
+    assert saved(fill_in(admin_client, url, text="a text"))
+    resource.refresh_from_db()
+    assert resource.json("config") == {"text": "a text"}
+    assert (resource.mime_type, resource.size) == ("text/plain", 6)
+
+    again = SimpleUploadedFile("logo.png", PNG, "image/png")
+    assert saved(fill_in(admin_client, url, text="", upload=again))
+    resource.refresh_from_db()
+    assert resource.json("config") == {"upload": digest(PNG)}
+    assert resource.mime_type == "image/png"
+
+    own = SimpleUploadedFile("logo.bin", b"123", "application/octet-stream")
+    assert saved(fill_in(admin_client, url, upload=own, mime_type="image/x-own"))
+    resource.refresh_from_db()
+    assert resource.mime_type == "image/x-own"
+
+
+def test_a_text_and_a_file_do_not_go_together(admin_client: Client) -> None:
+    file = SimpleUploadedFile("a.txt", b"a", "text/plain")
+    typed = {"name": "a", "uri": "x:a", "upload": file, "text": "b"}
+    found = errors(fill_in(admin_client, form_page("resource"), **typed))
+    assert found == {"upload": "Give a text or a file, not both."}
+    assert not Blob.objects.exists()
+
+
+@override_settings(MCP={"LIMITS": {"body": 10}})
+def test_a_file_has_a_limit(admin_client: Client) -> None:
+    file = SimpleUploadedFile("a.bin", b"x" * 11)
+    typed = {"name": "a", "uri": "x:a", "upload": file}
+    found = errors(fill_in(admin_client, form_page("resource"), **typed))
+    assert "The file is 11" in found["upload"]
+    assert not Blob.objects.exists()
+
+
+def resource(**columns: Any) -> Resource:
+    return Resource.objects.create(name="a", uri="x:a", **columns)
+
+
+def test_what_clients_read_now_is_shown(admin_client: Client) -> None:
+    row = resource(config='{"text": "<b>30 days</b>"}', mime_type="text/plain")
+    text = admin_client.get(page("resource", "change", row.pk)).content.decode()
+    assert "&lt;b&gt;30 days&lt;/b&gt;</pre>" in text
+    assert "≈ 4 tokens" in text
+
+    Blob.objects.keep(PNG, "image/png")
+    row.config, row.mime_type = f'{{"upload": "{digest(PNG)}"}}', "image/png"
+    row.save()
+    text = admin_client.get(page("resource", "change", row.pk)).content.decode()
+    assert 'src="data:image/png;base64,iVBORw0KGgo="' in text
+
+
+def test_a_file_that_is_gone_is_told(admin_client: Client) -> None:
+    row = resource(config=f'{{"upload": "{digest(PNG)}"}}')
+    text = admin_client.get(page("resource", "change", row.pk)).content.decode()
+    assert "No uploaded file has the digest" in text
+
+
+def test_a_new_resource_reads_nothing_yet(admin_client: Client) -> None:
+    text = admin_client.get(form_page("resource")).content.decode()
+    assert "Nothing yet: it is not saved." in text
+
+
+def test_for_whom_and_how_important_need_no_json(admin_client: Client) -> None:
+    row = resource(
+        config='{"text": "a"}',
+        annotations='{"lastModified": "2026-01-31T12:00:00Z", "priority": 0.8}',
+    )
+    url = page("resource", "change", row.pk)
+    assert shown_values(admin_client.get(url))["importance"] == "0.8"
+    kept = row.annotations
+    assert saved(fill_in(admin_client, url, title="A"))
+    row.refresh_from_db()
+    assert row.annotations == kept
+    assert saved(fill_in(admin_client, url, audience="assistant", importance="1"))
+    row.refresh_from_db()
+    assert row.json("annotations") == {
+        "lastModified": "2026-01-31T12:00:00Z",
+        "priority": 1,
+        "audience": ["assistant"],
+    }
+    assert saved(fill_in(admin_client, url, annotations=""))
+    row.refresh_from_db()
+    assert row.annotations == ""
+
+
+def test_the_choice_and_the_json_are_not_changed_at_once(admin_client: Client) -> None:
+    row = resource(config='{"text": "a"}')
+    url = page("resource", "change", row.pk)
+    typed = {"audience": "user", "annotations": '{"priority": 1}'}
+    found = errors(fill_in(admin_client, url, **typed))
+    assert found == {
+        "annotations": "You changed this and a choice above; change only one of them."
+    }
+
+
+def test_a_media_type_is_no_markup(admin_client: Client) -> None:
+    Blob.objects.keep(PNG, "image/png")
+    row = resource(
+        config=f'{{"upload": "{digest(PNG)}"}}',
+        mime_type='text/plain; a="<img src=x onerror=alert(1)>"',
+        size=8,
+    )
+    text = admin_client.get(page("resource", "change", row.pk)).content.decode()
+    assert "<img src=x" not in text
+
+
+def test_a_function_resource_asks_only_for_a_function(admin_client: Client) -> None:
+    url = form_page("resource", "function")
+    assert "upload" not in admin_client.get(url).content.decode()
+    typed = {"name": "a", "uri": "x:a", "function": "shop.policy"}
+    assert saved(fill_in(admin_client, url, **typed))
+    row = Resource.objects.get()
+    assert (row.json("config"), row.size) == ({"function": "shop.policy"}, None)

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from mcp_app.models import Tool
+from tests.admin.pages import (
+    errors,
+    fill_in,
+    fill_in_again,
+    form_page,
+    page,
+    saved,
+    shown_values,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
+
+CONFIG = '{"content": [{"type": "text", "text": "a"}]}'
+SCHEMA = '{ "type": "object", "properties": {"z": {}, "a": {"type":"string"}} }'
+BEYOND = '{ "type": "object", "properties": {"payment": {"oneOf": [{}]}} }'
+
+
+def test_a_table_of_parameters_needs_no_json(admin_client: Client) -> None:
+    typed = {
+        "name": "weather",
+        "text": "{{city}}, {{days}} days",
+        "input_schema-0-name": "city",
+        "input_schema-0-required": "on",
+        "input_schema-0-most": "80",
+        "input_schema-0-description": "City name in English",
+        "input_schema-0-example": "Lisbon",
+        "input_schema-1-name": "days",
+        "input_schema-1-type": "integer",
+        "input_schema-1-least": "1",
+        "input_schema-1-most": "14",
+        "input_schema-1-default": "3",
+    }
+    assert saved(fill_in(admin_client, form_page("tool"), **typed))
+    tool = Tool.objects.get()
+    assert tool.json("input_schema") == {
+        "type": "object",
+        "properties": {
+            "city": {
+                "type": "string",
+                "description": "City name in English",
+                "maxLength": 80,
+                "examples": ["Lisbon"],
+            },
+            "days": {"type": "integer", "minimum": 1, "maximum": 14, "default": 3},
+        },
+        "required": ["city"],
+    }
+    shown = admin_client.get(page("tool", "change", tool.pk)).content.decode()
+    assert "Limits: at most 80 characters" in shown
+    assert "Limits: 1 to 14" in shown
+    assert "{{city}}</code>" in shown
+
+
+def test_save_and_add_more_brings_two_more_rows(admin_client: Client) -> None:
+    typed = {
+        "name": "a",
+        "text": "a",
+        "input_schema-0-name": "one",
+        "input_schema-1-name": "two",
+        "_continue": "Save and add more",
+    }
+    response = fill_in(admin_client, form_page("tool"), **typed)
+    assert saved(response)
+    shown = shown_values(admin_client.get(response.headers["Location"]))
+    assert shown["input_schema-TOTAL_FORMS"] == "4"
+    assert [shown[f"input_schema-{n}-name"] for n in range(4)] == [
+        "one",
+        "two",
+        "",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, BEYOND])
+def test_a_schema_that_nobody_edited_keeps_its_bytes(
+    admin_client: Client, schema: str
+) -> None:
+    tool = Tool.objects.create(name="a", config=CONFIG, input_schema=schema)
+    url = page("tool", "change", tool.pk)
+    assert saved(fill_in(admin_client, url, title="A"))
+    tool.refresh_from_db()
+    assert (tool.title, tool.input_schema) == ("A", schema)
+
+
+def test_a_schema_beyond_the_table_is_summed_up(admin_client: Client) -> None:
+    tool = Tool.objects.create(name="a", config=CONFIG, input_schema=BEYOND)
+    text = admin_client.get(page("tool", "change", tool.pk)).content.decode()
+    assert (
+        "This schema says more than the table can show (oneOf in payment). It is kept "
+        "exactly as it is; edit it as JSON."
+    ) in text
+    assert '<th scope="row">payment</th>' in text
+
+
+PARAMETER = "input_schema-0-"
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"default": "x"}, "A parameter needs a name."),
+    ({"name": "a b"}, "“a b” cannot name a parameter: only letters, digits and"),
+    ({"name": "\u202ea"}, "U+202E"),
+    ({"name": "a", "description": "\u202e"}, "U+202E"),
+    (
+        {"name": "a", "type": "integer", "most": "14", "default": "30"},
+        "The value 30 is above the largest, 14.",
+    ),
+    ({"name": "a", "type": "integer", "default": "x"}, "“x” is not a whole number."),
+    ({"name": "a", "type": "integer", "most": "x"}, "“x” is not a number."),
+    ({"name": "a", "type": "integer", "most": "x", "least": "y"}, "“y” is not a"),
+    ({"name": "a", "type": "choice"}, "Write the choices, one in each line."),
+    ({"name": "a", "type": "nothing"}, "Select a valid choice."),
+]
+
+
+@pytest.mark.parametrize(("typed", "said"), WRONG)
+def test_what_is_wrong_with_a_parameter_is_told_in_its_row(
+    admin_client: Client, typed: dict[str, str], said: str
+) -> None:
+    sent = {f"{PARAMETER}{name}": value for name, value in typed.items()}
+    response = fill_in(admin_client, form_page("tool"), name="a", text="a", **sent)
+    found = errors(response)
+    assert set(found) == {"input_schema"}
+    assert said in found["input_schema"]
+    # Nothing is lost.
+    assert shown_values(response)[f"{PARAMETER}{next(iter(typed))}"] in typed.values()
+
+
+def test_json_errors_name_their_line(admin_client: Client) -> None:
+    typed = {
+        "name": "a",
+        "text": "a",
+        "output_schema": '{\n"type": "object",\n"require"',
+    }
+    found = errors(fill_in(admin_client, form_page("tool"), **typed))
+    assert "Line 3: This is not JSON. A colon is missing." in found["output_schema"]
+    typed["output_schema"] = '{"type": "object",\r\n"require": []}'
+    found = errors(fill_in(admin_client, form_page("tool"), **typed))
+    assert "Line 2: “require” is not" in found["output_schema"]
+
+
+def test_both_changed_is_asked_and_answered(admin_client: Client) -> None:
+    tool = Tool.objects.create(name="a", config=CONFIG, input_schema=SCHEMA)
+    url = page("tool", "change", tool.pk)
+    typed = {
+        "input_schema-0-name": "y",
+        "input_schema-json": '{"type": "object", "properties": {"x": {}}}',
+    }
+    response = fill_in(admin_client, url, **typed)
+    assert errors(response) == {"input_schema": "You changed the table and the JSON."}
+    keep = {"input_schema-keep": "table"}
+    assert saved(fill_in_again(admin_client, url, response, **keep))
+    tool.refresh_from_db()
+    assert list(tool.json("input_schema")["properties"]) == ["y", "a"]
+
+
+def test_a_schema_and_hints_come_back(admin_client: Client) -> None:
+    typed = {
+        "name": "greet",
+        "text": "Hello, {{who}}!",
+        "input_schema-json": '{"type": "object", "properties": {"who": {}}}',
+        "changes": "reads",
+    }
+    assert saved(fill_in(admin_client, form_page("tool"), **typed))
+    row = Tool.objects.get()
+    assert row.input_schema == typed["input_schema-json"]
+    assert (row.read_only, row.destructive, row.open_world) == (True, None, False)
+    url = page("tool", "change", row.pk)
+    shown = shown_values(admin_client.get(url))
+    assert shown["changes"] == "reads"
+    assert saved(fill_in(admin_client, url, **{"changes-open_world": "on"}))
+    row.refresh_from_db()
+    assert (row.read_only, row.open_world) == (True, True)
+
+
+def test_no_choice_of_what_it_changes_can_be_saved(admin_client: Client) -> None:
+    assert saved(fill_in(admin_client, form_page("tool"), name="a", text="a"))
+    row = Tool.objects.get()
+    hints = (row.read_only, row.destructive, row.idempotent, row.open_world)
+    assert hints == (None, None, None, None)
+
+
+def test_hints_that_no_choice_shows_are_kept(admin_client: Client) -> None:
+    tool = Tool.objects.create(
+        name="a", config=CONFIG, read_only=True, destructive=True, idempotent=False
+    )
+    assert saved(fill_in(admin_client, page("tool", "change", tool.pk), title="A"))
+    tool.refresh_from_db()
+    hints = (tool.read_only, tool.destructive, tool.idempotent, tool.open_world)
+    assert hints == (True, True, False, None)
+
+
+def test_a_fourth_choice_is_refused(admin_client: Client) -> None:
+    typed = {"name": "a", "text": "a", "changes": "x"}
+    found = errors(fill_in(admin_client, form_page("tool"), **typed))
+    assert found == {"changes": "Choose one of the three."}
+
+
+def test_the_parameters_of_a_function_are_its_own(admin_client: Client) -> None:
+    tool = Tool.objects.create(
+        name="a", kind="function", config='{"function": "shop.find"}'
+    )
+    url = page("tool", "change", tool.pk)
+    response = admin_client.get(url)
+    shown, text = shown_values(response), response.content.decode()
+    assert shown["input_schema-as"] == "own"
+    assert shown["input_schema-0-name"] == "customer"
+    assert "tests.admin.conftest.functions" in text
+    assert "conftest.py:" in text
+    assert saved(fill_in(admin_client, url, title="A"))
+    tool.refresh_from_db()
+    assert tool.input_schema == ""
+
+    typed = {"input_schema-0-description": "Whose orders"}
+    assert saved(fill_in(admin_client, url, **typed))
+    tool.refresh_from_db()
+    properties = tool.json("input_schema")["properties"]
+    assert properties["customer"]["description"] == "Whose orders"
+
+    own = {"input_schema-as": "own"}
+    assert saved(fill_in(admin_client, url, **own))
+    tool.refresh_from_db()
+    assert tool.input_schema == ""
+
+
+def test_a_copy_keeps_what_nobody_edited(admin_client: Client) -> None:
+    tool = Tool.objects.create(
+        name="a", config=CONFIG, input_schema=json.dumps(json.loads(BEYOND))
+    )
+    url = page("tool", "change", tool.pk)
+    assert saved(fill_in(admin_client, url, name="b", _saveasnew="Save as new"))
+    copy = Tool.objects.get(name="b")
+    assert copy.json("input_schema") == json.loads(BEYOND)
+
+
+EVIL = "</textarea></script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+
+
+def test_markup_stays_text(admin_client: Client) -> None:
+    tool = Tool.objects.create(
+        name="a",
+        title=EVIL,
+        description=EVIL,
+        config=json.dumps({"content": [{"type": "text", "text": EVIL}]}),
+        input_schema=json.dumps(
+            {"type": "object", "properties": {EVIL: {"description": EVIL}}}
+        ),
+    )
+    url = page("tool", "change", tool.pk)
+    for response in (
+        admin_client.get(url),
+        fill_in(admin_client, url, name="a b"),
+        fill_in(admin_client, url, name="a", opened_version="7", tags=EVIL),
+        fill_in(admin_client, url, **{"input_schema-0-name": EVIL + "2"}),
+    ):
+        text = response.content.decode()
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+        assert "&lt;img src=x onerror" in text

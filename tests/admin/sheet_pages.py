@@ -1,0 +1,45 @@
+"""Sheets as a page shows them and as a browser without scripts sends them back."""
+
+from __future__ import annotations
+
+from django.http import QueryDict
+
+from mcp_app.admin.arguments import ArgumentSheet
+from mcp_app.admin.sheets import Given, Sheet, SheetField
+from tests.admin.pages import Fields
+
+
+def html_of(sheet: Sheet, stored: str, own: str | None = None) -> str:
+    """Return what a page shows of a column."""
+    field = SheetField(sheet)
+    field.shows(stored, own)
+    name = name_of(sheet)
+    return str(field.widget.render(name, stored, {"id": f"id_{name}"}))
+
+
+def name_of(sheet: Sheet) -> str:
+    """Return the name of the field in these tests."""
+    return "arguments" if isinstance(sheet, ArgumentSheet) else "sheet"
+
+
+def given(
+    sheet: Sheet, stored: str, own: str | None = None, **typed: str | None
+) -> Given:
+    """Open a page, type into it and send it; None clears a field."""
+    return given_again(sheet, html_of(sheet, stored, own), stored, own, **typed)
+
+
+def given_again(
+    sheet: Sheet, shown: str, stored: str, own: str | None = None, **typed: str | None
+) -> Given:
+    """Type into a page that was shown before."""
+    fields = Fields()
+    fields.feed(shown)
+    data = QueryDict(mutable=True)
+    for name, value in {**fields.values, **typed}.items():
+        if value is not None:
+            data[name] = value
+    field = SheetField(sheet)
+    field.shows(stored, own)
+    sent: Given = field.widget.value_from_datadict(data, None, name_of(sheet))
+    return sent
