@@ -268,6 +268,11 @@ def _served_number(row: PublishedRow) -> int:
     return NOTHING if row.published is None else row.published.number
 
 
+def served_label(row: PublishedRow) -> str:
+    """Return the heading of what clients see now."""
+    return _version_label(_served_number(row))
+
+
 def _asked(request: HttpRequest, name: str, default: int) -> int:
     text = request.GET.get(name, "")
     return int(text) if text.isascii() and text.isdigit() else default

@@ -2,40 +2,174 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import Any, TypeVar
 
 from django.contrib import admin, messages
-from django.contrib.admin.models import CHANGE, LogEntry
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
-from django.forms import ModelForm
-from django.http import HttpRequest
-from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
+from django.forms import ModelForm, modelform_factory
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
+from mcp_app.admin.actions import ListActions
+from mcp_app.admin.fieldsets import Fieldset
+from mcp_app.admin.forms.overlay import OverlayForm, declared, put_back
+from mcp_app.admin.frame import page_url
 from mcp_app.admin.kinds import KindAdmin
-from mcp_app.admin.switched import SwitchedOn, switched_on
+from mcp_app.admin.lists import (
+    ChangesFilter,
+    ServerFilter,
+    StateFilter,
+    named,
+    problems,
+    state,
+    tokens,
+)
+from mcp_app.admin.rights import GuardedAdmin
+from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
-
-if TYPE_CHECKING:
-    from mcp_app.models.definitions import DefinitionRows
+from mcp_app.publishing.overlays import reckon
 
 Row = TypeVar("Row", bound=DefinitionRow)
 
 
-class DefinitionAdmin(KindAdmin[Row]):
+class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
     """What the pages of all definitions share."""
 
-    list_display = ["name", "title", "kind", "tags", switched_on, "updated"]
-    list_filter = [("enabled", SwitchedOn), "kind"]
+    GUARDED = {"permission": "grant"}
+    list_display = [named, state, problems, tokens]
+    list_filter = [StateFilter, "kind", "source", ServerFilter]
     prepopulated_fields = {"name": ["title"]}
     search_fields = ["name", "title", "description", "tags"]
-    search_help_text = _("Searches names, titles, descriptions and tags.")
+    search_help_text = gettext_lazy("Searches names, titles, descriptions and tags.")
     show_full_result_count = False
     save_as = True
     readonly_fields = ["created", "updated", "updated_by"]
-    list_select_related = False
-    actions = ["switch_on", "switch_off"]
+    list_select_related = ["published"]
+    sortable_by = ["named", "problems", "tokens"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Row]:
+        return super().get_queryset(request).defer("published__content")
+
+    # -- what code declares -------------------------------------------------------
+
+    def get_fieldsets(
+        self, request: HttpRequest, obj: Row | None = None
+    ) -> list[Fieldset]:
+        if obj is None or not obj.from_code:
+            return super().get_fieldsets(request, obj)
+        limits = ["permission", "timeout", "tags", "position"]
+        hints = list(Tool.HINTS) if isinstance(obj, Tool) else []
+        return [
+            (_("From code"), {"fields": ["code"]}),
+            (_("What clients see"), {"fields": ["title", "description"]}),
+            *([(_("What it changes"), {"fields": hints})] if hints else []),
+            (
+                _("Who may use it, where and how"),
+                {"fields": [*limits, "opened_version", "opened_columns"]},
+            ),
+        ]
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Row | None = None,
+        change: bool = False,
+        **options: Any,
+    ) -> type[ModelForm[Row]]:
+        if obj is None or not obj.from_code:
+            return super().get_form(request, obj, change, **options)
+        fixed = self.get_readonly_fields(request, obj)
+        columns = [name for name in obj.content_columns() if name not in fixed]
+        return modelform_factory(
+            self.model,
+            form=OverlayForm,
+            fields=columns,
+            formfield_callback=lambda field, **more: self.formfield_for_dbfield(
+                field, request, **more
+            ),
+        )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Row | None = None) -> Any:
+        fields = super().get_readonly_fields(request, obj)
+        return [*fields, "code"] if obj is not None and obj.from_code else fields
+
+    def get_prepopulated_fields(
+        self, request: HttpRequest, obj: Row | None = None
+    ) -> dict[str, Any]:
+        if obj is not None and obj.from_code:
+            return {}
+        return dict(super().get_prepopulated_fields(request, obj))
+
+    @admin.display(description=gettext_lazy("Declared"))
+    def code(self, row: Row) -> SafeString:
+        """Say what code declares under this name, and where."""
+        definition = declared(row)
+        if definition is None:
+            return format_html("{}", row.broken or _("It is no longer in the code."))
+        described = definition.description or _("(nothing)")
+        return format_html(
+            "<code>{}</code><br><span>{}</span>", row.identity, described
+        )
+
+    def reset_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Put columns of an overlay back to what the code says: one, or all."""
+        row = self._row(request, object_id)
+        if request.method != "POST" or not row.from_code:
+            raise PermissionDenied
+        if not self.has_change_permission(request, row):
+            raise PermissionDenied
+        asked = request.GET.get("field", "")
+        names = [
+            name
+            for name in row.content_columns()
+            if asked in {"", name} and name not in self.guarded(request, row)
+        ]
+        with transaction.atomic():
+            locked = self.model.rows().select_for_update().get(pk=row.pk)
+            put_back(locked, names)
+            locked.updated_by_id = request.user.pk
+            locked.save()
+            reckon(locked, mcp)
+            self.log_change(request, locked, _("Put back to what the code says."))
+        said = _(
+            "The working copy is as in the code. Publish it to let clients see it."
+        )
+        self.message_user(request, said, messages.SUCCESS)
+        return HttpResponseRedirect(page_url(row, "change"))
+
+    def get_urls(self) -> list[URLPattern]:
+        name = f"mcp_app_{self.opts.model_name}_reset"
+        view = self.admin_site.admin_view(self.reset_view)
+        return [path("<path:object_id>/reset/", view, name=name), *super().get_urls()]
+
+    # -- rights and saving --------------------------------------------------------
+
+    def guarded(self, request: HttpRequest, obj: Row | None) -> dict[str, str]:
+        guarded = super().guarded(request, obj)
+        if not request.user.has_perm("mcp_app.behind"):
+            guarded["function"] = "behind"
+        return guarded
+
+    @admin.display(description=gettext_lazy("Function"))
+    def function(self, row: Row) -> str:
+        """Show the function to those who may not choose another one."""
+        config = row.json("config") or {}
+        return str(config.get("function", "")) if row.kind == "function" else "—"
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Row | None = None
+    ) -> bool:
+        may = super().has_delete_permission(request, obj)
+        if obj is None or not obj.from_code:
+            return may
+        # What code declares would come back at once; what vanished may go.
+        return may and declared(obj) is None
 
     def save_model(
         self, request: HttpRequest, obj: Row, form: ModelForm[Row], change: bool
@@ -43,33 +177,10 @@ class DefinitionAdmin(KindAdmin[Row]):
         obj.updated_by_id = request.user.pk
         super().save_model(request, obj, form, change)
 
-    @admin.action(description=_("Switch on"), permissions=["change"])
-    def switch_on(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
-        self._switch(request, queryset, on=True)
-
-    @admin.action(description=_("Switch off"), permissions=["change"])
-    def switch_off(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
-        self._switch(request, queryset, on=False)
-
-    def _switch(
-        self, request: HttpRequest, queryset: QuerySet[Row], *, on: bool
-    ) -> None:
-        said = _("Switched on.") if on else _("Switched off.")
-        with transaction.atomic():
-            # The admin's own queryset may be joined, ordered or sliced.
-            rows = self.model._default_manager.filter(pk__in=queryset.values("pk"))
-            chosen = cast("DefinitionRows[Row]", rows)
-            LogEntry.objects.log_actions(
-                str(request.user.pk), chosen, CHANGE, change_message=str(said)
-            )
-            count = chosen.switch(on)
-        message = ngettext("%d was changed.", "%d were changed.", count) % count
-        self.message_user(request, f"{said} {message}", messages.SUCCESS)
-
 
 @admin.register(Tool)
 class ToolAdmin(DefinitionAdmin[Tool]):
-    """Tools."""
+    list_filter = [StateFilter, "kind", ChangesFilter, "source", ServerFilter]
 
 
 @admin.register(Resource)

@@ -121,10 +121,10 @@ class PublishedAdmin(LockingAdmin[Row]):
             lambda: publication.publish(
                 row,
                 mcp,
-                author=_author(request),
+                author=author_of(request),
                 note=note,
                 looked_at=request.POST.get("looked_at", ""),
-                number=_number(request),
+                number=number_of(request),
             ),
             _("Published version %(number)d."),
             note,
@@ -153,9 +153,9 @@ class PublishedAdmin(LockingAdmin[Row]):
                 row,
                 version,
                 mcp,
-                author=_author(request),
+                author=author_of(request),
                 note=note,
-                number=_number(request),
+                number=number_of(request),
                 working_copy="working_copy" in request.POST,
             ),
             said.format(old=number),
@@ -206,7 +206,7 @@ class PublishedAdmin(LockingAdmin[Row]):
             )
         try:
             with transaction.atomic():
-                publication.unpublish(row, number=_number(request))
+                publication.unpublish(row, number=number_of(request))
                 self.log_change(request, row, _("Taken off the lists."))
                 self._hold()
         except PublicationRefused as refused:
@@ -307,14 +307,15 @@ class PublishedAdmin(LockingAdmin[Row]):
         return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
 
 
-def _author(request: HttpRequest) -> AbstractBaseUser:
+def author_of(request: HttpRequest) -> AbstractBaseUser:
+    """Return who is doing it."""
     user = request.user
     if not isinstance(user, AbstractBaseUser):
         raise PermissionDenied
     return user
 
 
-def _number(request: HttpRequest) -> int:
+def number_of(request: HttpRequest, name: str = "number") -> int:
     """Return the version that the page showed as the one that clients see."""
-    text = request.POST.get("number", "")
+    text = request.POST.get(name, "")
     return int(text) if text.isascii() and text.isdigit() else -1

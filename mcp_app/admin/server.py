@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from django.contrib import admin
-from django.utils.translation import gettext_lazy as _
+from typing import Any
 
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.admin.actions import ListActions
 from mcp_app.admin.forms import ServerForm
-from mcp_app.admin.locking import LockingAdmin
-from mcp_app.admin.switched import SwitchedOn, switched_on
+from mcp_app.admin.frame import page_url
+from mcp_app.admin.lists import StateFilter, state
+from mcp_app.admin.rights import GuardedAdmin
+from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import Server
 
 
 @admin.register(Server)
-class ServerAdmin(LockingAdmin[Server]):
+class ServerAdmin(ListActions[Server], GuardedAdmin[Server]):
+    GUARDED = {"access": "grant"}
     form = ServerForm
-    list_display = ["address", "title", "who_may_come_in", "offers", switched_on]
-    list_filter = [("enabled", SwitchedOn)]
+    list_display = ["address", "title", state, "who_may_come_in", "offers"]
+    list_filter = [StateFilter]
+    list_select_related = ["published"]
     search_fields = ["slug", "title", "description", "tags"]
-    save_as = True
+    autocomplete_fields = ["tools", "resources", "templates", "prompts"]
+    actions = [*ListActions.actions, "copy_chosen"]
     fieldsets = [
         (
-            _("What clients see"),
+            gettext_lazy("What clients see"),
             {
                 "fields": [
-                    "slug",
                     "title",
+                    "slug",
                     "description",
                     "instructions",
                     "version",
@@ -32,24 +44,89 @@ class ServerAdmin(LockingAdmin[Server]):
                 ]
             },
         ),
-        (_("What it offers"), {"fields": ["selection", "tags", "page_size"]}),
         (
-            _("Who may come in"),
-            {"fields": ["access", "enabled", "opened_version"]},
+            gettext_lazy("What it offers"),
+            {
+                "fields": [
+                    "selection",
+                    "tags",
+                    "tools",
+                    "resources",
+                    "templates",
+                    "prompts",
+                ],
+                "description": gettext_lazy("Published with the texts above."),
+            },
         ),
-        (_("More"), {"classes": ["collapse"], "fields": ["icons"]}),
+        (
+            gettext_lazy("Who may come in, and limits"),
+            {
+                "fields": ["access", "page_size", "opened_version", "opened_columns"],
+                "description": gettext_lazy("Holds from the save on."),
+            },
+        ),
+        (gettext_lazy("More"), {"classes": ["collapse"], "fields": ["icons"]}),
     ]
 
-    @admin.display(description=_("address"), ordering="slug")
-    def address(self, server: Server) -> str:
-        return server.slug
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Server]:
+        return super().get_queryset(request).defer("published__content")
 
-    @admin.display(description=_("who may come in"), ordering="access")
+    @admin.display(description=gettext_lazy("address"), ordering="slug")
+    def address(self, server: Server) -> str:
+        return "/mcp" if server.slug == DEFAULT_SLUG else f"/mcp/{server.slug}"
+
+    @admin.display(description=gettext_lazy("who may come in"), ordering="access")
     def who_may_come_in(self, server: Server) -> str:
         return server.access or str(_("nobody"))
 
-    @admin.display(description=_("what it offers"))
+    @admin.display(description=gettext_lazy("what it offers"))
     def offers(self, server: Server) -> str:
         if server.selection == Server.Selection.TAGS:
             return server.tags
         return str(server.get_selection_display())
+
+    @admin.action(description=gettext_lazy("Copy this server"), permissions=["add"])
+    def copy_chosen(
+        self, request: HttpRequest, queryset: QuerySet[Server]
+    ) -> HttpResponse | None:
+        """Make a copy with a new address, stopped and not published."""
+        servers = list(self._plain(queryset)[:2])
+        if len(servers) != 1:
+            said = _("Choose one server to copy.")
+            self.message_user(request, said, messages.ERROR)
+            return None
+        with transaction.atomic():
+            copy = copied(servers[0])
+            self.log_addition(
+                request,
+                copy,
+                _("Copied from %(server)s.") % {"server": servers[0]},
+            )
+        said = _("This copy is stopped and not published. Look at it, then publish it.")
+        self.message_user(request, said, messages.SUCCESS)
+        return HttpResponseRedirect(page_url(copy, "change"))
+
+
+def copied(server: Server) -> Server:
+    """Save a copy of a server's working copy: stopped, at an address of its own."""
+    chosen: dict[str, list[Any]] = {
+        name: list(getattr(server, name).all()) for name in Server.CHOICES
+    }
+    copy = Server(
+        slug=_free_slug(server.slug),
+        access=server.access,
+        page_size=server.page_size,
+        enabled=False,
+    )
+    copy.put_content(server.working_content())
+    copy.save()
+    for name, rows in chosen.items():
+        getattr(copy, name).set(rows)
+    return copy
+
+
+def _free_slug(slug: str) -> str:
+    taken = set(Server.objects.values_list("slug", flat=True))
+    stem = slug[:56]
+    names = (f"{stem}-copy{number or ''}" for number in range(len(taken) + 1))
+    return next(name for name in names if name not in taken)

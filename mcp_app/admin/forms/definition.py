@@ -99,7 +99,7 @@ class DefinitionForm(WatchedForm[Defined]):
             definition=stored.definition,
             kind=stored.kind,
             config=stored.config,
-            row=stored.row,
+            key=stored.key,
             uploads={**stored.uploads, **new},
         )
 

@@ -1,0 +1,115 @@
+"""The form of what code declares: what staff change, beside what the code says.
+
+An empty field is as in the code; a button beside each changed one puts it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.admin.forms.definition import WIDGETS
+from mcp_app.admin.forms.watched import WatchedForm
+from mcp_app.admin.wording import Words
+from mcp_app.catalog.registry import Registry, mcp
+from mcp_app.interface.definitions import Definition, ToolDefinition
+from mcp_app.kinds.survey import declarations
+from mcp_app.models import DefinitionRow
+from mcp_app.models.definitions import Tool
+
+SHOWN: Final = 300
+"""Characters of a text from code that stand beside its field."""
+
+
+HINTS: Final[Words] = {
+    "read_only": (gettext_lazy("Only reads"), ""),
+    "destructive": (gettext_lazy("May delete or overwrite"), ""),
+    "idempotent": (gettext_lazy("Twice does the same as once"), ""),
+    "open_world": (gettext_lazy("Reaches outside this site"), ""),
+}
+
+
+def declared(row: DefinitionRow, registry: Registry = mcp) -> Definition | None:
+    """Return what code declares under a row's name; None where it does no more."""
+    found = declarations(registry)[row.kind_of_row].get(row.identity)
+    return None if found is None else found.definition
+
+
+def from_code(definition: Definition) -> Mapping[str, str]:
+    """Return what the code says of each column that staff may change."""
+    said = {
+        "title": definition.title,
+        "description": definition.description,
+        "permission": ", ".join(definition.permissions),
+        "timeout": "" if definition.timeout is None else f"{definition.timeout:g}",
+        "tags": " ".join(sorted(definition.tags)),
+        "position": str(definition.position),
+    }
+    if isinstance(definition, ToolDefinition):
+        hints = definition.hints
+        for name in Tool.HINTS:
+            said[name] = {True: _("yes"), False: _("no"), None: ""}[
+                getattr(hints, name)
+            ]
+    return said
+
+
+class OverlayForm(WatchedForm[DefinitionRow]):
+    """Names no row of its own: the admin makes it a form of each model."""
+
+    WORDS = HINTS
+
+    class Meta:
+        model = Tool
+        fields = ()
+        widgets = WIDGETS
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields.pop("name", None)
+        definition = declared(self.instance)
+        said = {} if definition is None else from_code(definition)
+        for name, text in said.items():
+            if name in self.fields:
+                self.fields[name].help_text = self._help(name, text)
+        if "position" in self.fields:
+            self.fields["position"].required = False
+
+    def _help(self, name: str, text: str) -> str:
+        shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+        in_code = _("From code: %(text)s") % {"text": shown or _("(nothing)")}
+        if name == "permission":
+            return _("%(code)s. What is written here is demanded in addition.") % {
+                "code": in_code
+            }
+        if self.is_changed(name):
+            return _("Changed here. %(code)s") % {"code": in_code}
+        return _("%(code)s. Empty: as in the code.") % {"code": in_code}
+
+    def is_changed(self, name: str) -> bool:
+        """Whether the working copy says something else than the code."""
+        column = self.instance._meta.get_field(name)
+        return bool(getattr(self.instance, name) != column.get_default())  # type: ignore[union-attr]
+
+    def clean_position(self) -> int:
+        return self.cleaned_data.get("position") or 0
+
+    @property
+    def changed_here(self) -> list[tuple[str, str]]:
+        """The changed columns and their labels, for the buttons that put them back."""
+        columns = self.instance.content_columns()
+        return [
+            (name, str(self.fields[name].label or name))
+            for name in columns
+            if name in self.fields and self.is_changed(name)
+        ]
+
+
+def put_back(row: DefinitionRow, names: list[str]) -> None:
+    """Make columns what the code says: nothing is saved."""
+    for name in names:
+        column = row._meta.get_field(name)
+        setattr(row, name, column.get_default())  # type: ignore[union-attr]

@@ -1,0 +1,67 @@
+"""The product's own rights, as a form keeps them: what one may not change is text.
+
+A field that is not offered and comes all the same is refused, not dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from django.contrib.admin.options import ModelAdmin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.frame import lacking, may
+from mcp_app.admin.published import PublishedAdmin
+from mcp_app.models import PublishedRow
+
+Row = TypeVar("Row", bound=PublishedRow)
+
+
+class GuardedAdmin(PublishedAdmin[Row]):
+    """`GUARDED` names the fields that need a right of their own."""
+
+    GUARDED: Mapping[str, str] = {}
+
+    def guarded(self, request: HttpRequest, obj: Row | None) -> dict[str, str]:
+        """Return the fields that the person may not change, with the missing right."""
+        return {
+            field: right
+            for field, right in self.GUARDED.items()
+            if not may(request, right)
+        }
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Row | None = None) -> Any:
+        fields = super().get_readonly_fields(request, obj)
+        return [*fields, *self.guarded(request, obj)]
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        guarded = self.guarded(request, None)
+        if request.method == "POST":
+            sent = [name for name in guarded if _is_sent(request, name)]
+            if sent:
+                raise PermissionDenied(lacking(guarded[sent[0]]))
+        extra = {**(extra_context or {}), "lacking": _sentences(guarded)}
+        return ModelAdmin.changeform_view(self, request, object_id, form_url, extra)
+
+
+def _is_sent(request: HttpRequest, name: str) -> bool:
+    """Whether a field came, or a part of one that has several."""
+    sent = (*request.POST, *request.FILES)
+    return any(each == name or each.startswith(f"{name}-") for each in sent)
+
+
+def _sentences(guarded: Mapping[str, str]) -> list[str]:
+    rights = dict.fromkeys(guarded.values())
+    return [
+        _("Some fields cannot be changed here. %(right)s") % {"right": lacking(right)}
+        for right in rights
+    ]
