@@ -23,11 +23,7 @@ _TEXTS = ("name", "title", "description")
 class ArgumentForm(RowForm):
     """What a person fills in before the prompt is used."""
 
-    name = forms.CharField(
-        label=_("Name"),
-        required=False,
-        help_text=_("Stands in the messages as {{name}}."),
-    )
+    name = forms.CharField(label=_("Name"), required=False)
     title = forms.CharField(label=_("Title"), required=False)
     required = forms.BooleanField(label=_("Required"), required=False)
     description = LinesField(label=_("Description"), rows=1)

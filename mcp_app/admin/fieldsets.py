@@ -23,6 +23,22 @@ CHANGES: Fieldset = (
         "description": _("Clients show this to people before they agree to a call."),
     },
 )
+PARAMETERS: Fieldset = (
+    _("Parameters"),
+    {
+        "fields": ["input_schema"],
+        "description": _(
+            "What a client can fill in. The model reads the names and descriptions."
+        ),
+    },
+)
+ARGUMENTS: Fieldset = (
+    _("What the person fills in"),
+    {
+        "fields": ["arguments"],
+        "description": _("Each argument stands in the messages as {{name}}."),
+    },
+)
 FOR_WHOM: Fieldset = (
     _("For whom it is"),
     {
@@ -41,10 +57,13 @@ ADVICE: Mapping[type[DefinitionRow], Said] = {
         "Put a name of the address pattern in double braces: Order {{number}}."
     ),
 }
-ANSWERS: Mapping[str, Said] = {
-    "text": _("What it does: answer with a text"),
-    "function": _("What it does: run a prepared function"),
+TEXTS: Mapping[type[DefinitionRow], Said] = {
+    Tool: _("What it does: answer with a text"),
+    Prompt: _("Messages"),
+    Resource: _("What it is: a text or a file"),
+    ResourceTemplate: _("What it is: a text"),
 }
+RUNS: Said = _("What it does: run a prepared function")
 FUNCTION: Said = _(
     "To change what stands behind it, make a new one and switch this one off."
 )
@@ -57,11 +76,17 @@ def _texts(*fields: str) -> Fieldset:
 def _behind(model: type[DefinitionRow], kind: str, *fields: str) -> Fieldset:
     """Return the heading that says what stands behind it, and what that needs."""
     if kind == "function":
-        return ANSWERS[kind], {
+        return RUNS, {
             "fields": ["function", "from_code", *fields],
             "description": FUNCTION,
         }
-    return ANSWERS[kind], {"fields": fields, "description": ADVICE[model]}
+    # The preview stands beside the messages, where there is room.
+    classes = ["mcp-two"] if model is Prompt else []
+    return TEXTS[model], {
+        "fields": fields,
+        "classes": classes,
+        "description": ADVICE[model],
+    }
 
 
 def _where(*fields: str) -> Fieldset:
@@ -89,7 +114,7 @@ def _tool(kind: str) -> list[Fieldset]:
     fields = ("text",) if kind == "text" else ()
     return [
         _texts("title", "name"),
-        (_("Parameters"), {"fields": ["input_schema"]}),
+        PARAMETERS,
         _behind(Tool, kind, *fields),
         CHANGES,
         WHO,
@@ -126,7 +151,7 @@ def _prompt(kind: str) -> list[Fieldset]:
     fields = ("config", "preview") if kind == "text" else ()
     return [
         _texts("title", "name"),
-        (_("What the person fills in"), {"fields": ["arguments"]}),
+        ARGUMENTS,
         _behind(Prompt, kind, *fields),
         WHO,
         _where(),

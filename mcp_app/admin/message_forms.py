@@ -180,6 +180,8 @@ class MessageSheet(Sheet):
         "keep_table": _("Keep the messages"),
         "keep_json": _("Keep the JSON"),
         "empty": _("No messages yet."),
+        "least": 1,
+        "names_of": "arguments",
     }
 
     def initial(self, value: Any) -> Initial:

@@ -42,7 +42,7 @@ class Sheet(ABC):
     summary_template: ClassVar[str] = ""
     multipart: ClassVar[bool] = False
     words: ClassVar[Mapping[str, Any]] = {}
-    """as_table, as_json, own, add, more, beyond (with %(reason)s), empty, both."""
+    """What the page says, and for scripts: `least` rows, `names_of` another sheet."""
 
     @abstractmethod
     def initial(self, value: Any) -> Initial:
@@ -113,6 +113,12 @@ class Given:
     def shown(self) -> str:
         """What both ways showed when the page was opened."""
         return self._sent("shown")
+
+    @property
+    def show(self) -> Way | None:
+        """The way in which a script wants to see what was sent."""
+        asked = self._sent("show")
+        return cast("Way", asked) if asked in WAYS else None
 
     @property
     def origin(self) -> str:
@@ -290,6 +296,9 @@ def _shown_given(given: Given) -> Shown:
 
 
 def _stays(given: Given, result: Result) -> Way:
+    """Return the way that the page shows: the one that was asked for, if any."""
+    if given.show is not None:
+        return given.show
     return "own" if not result.text and given.own is not None else result.way
 
 

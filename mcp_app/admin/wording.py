@@ -115,18 +115,12 @@ TOOL: Words = {
             "when to use it, and what comes back. Two to four sentences."
         ),
     ),
-    "input_schema": (
-        _("Parameters"),
-        _("What a client can fill in. The model reads the names and descriptions."),
-    ),
+    "input_schema": (_("Parameters"), ""),
     "output_schema": (
         _("The answer's shape"),
         _("JSON Schema. Empty: what the function declares, or none."),
     ),
-    "changes": (
-        _("What it changes"),
-        _("Before a tool is offered, say whether it changes anything."),
-    ),
+    "changes": (_("What it changes"), ""),
 }
 
 READABLE: Words = {
@@ -161,10 +155,7 @@ PROMPT: Words = {
         _("Description"),
         _("Shown in the client's menu. One sentence."),
     ),
-    "arguments": (
-        _("Arguments"),
-        _("What the person fills in; it stands in the messages as {{name}}."),
-    ),
+    "arguments": (_("Arguments"), ""),
     "config": (_("Messages"), ""),
     "preview": (
         _("Preview"),

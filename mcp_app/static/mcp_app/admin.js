@@ -1,0 +1,265 @@
+/* What a page does without this script it does with it, too; the server decides. */
+"use strict";
+(() => {
+    const PAUSE = 400;
+    const LETTERS_OF_A_TOKEN = 4;
+    const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+    const after = (pause, run) => {
+        let timer;
+        return (...given) => {
+            clearTimeout(timer);
+            timer = setTimeout(run, pause, ...given);
+        };
+    };
+
+    /* Rows: add, remove, move */
+    const field = (row, name) => row.querySelector(`[name$="-${name}"]`);
+    const rowsOf = (sheet) =>
+        all("[data-mcp-row]", sheet.querySelector("[data-mcp-rows]")).filter((row) => !row.hidden);
+    const nameOf = (row) => field(row, "name")?.value.trim() || row.querySelector("legend").textContent.trim();
+    const say = (sheet, text) => (sheet.querySelector(".mcp-status").textContent = text);
+    const isBlank = (row) =>
+        !field(row, "was").value &&
+        all("input:not([type=hidden], [type=checkbox], .mcp-place), textarea", row).every((input) => !input.value) &&
+        !row.querySelector(".errorlist");
+
+    function number(sheet) {
+        const rows = rowsOf(sheet);
+        rows.forEach((row, index) => {
+            const legend = row.querySelector("[data-mcp-legend]");
+            row.querySelector("[data-mcp-number]").textContent = index + 1;
+            if (field(row, "name") && !row.classList.contains("mcp-message"))
+                legend.textContent = field(row, "name").value.trim() || legend.dataset.mcpNew;
+            all("[data-mcp-name]", row).forEach((place) => {
+                place.textContent = row.classList.contains("mcp-message") ? index + 1 : legend.textContent;
+            });
+            all("[data-mcp-move]", row).forEach((button) => {
+                button.hidden = !rows[index + Number(button.dataset.mcpMove)];
+            });
+            all("[data-mcp-remove]", row).forEach((button) => (button.hidden = false));
+        });
+        sheet.querySelector(".mcp-empty").hidden = rows.length > 0;
+    }
+
+    function place(sheet) {
+        rowsOf(sheet).forEach((row, index) => {
+            // A place alone would make a row of an empty one.
+            field(row, "ORDER").value = isBlank(row) ? "" : index + 1;
+        });
+    }
+
+    function add(sheet) {
+        const total = sheet.querySelector('[name$="-TOTAL_FORMS"]');
+        const holder = document.createElement("div");
+        holder.append(sheet.querySelector("template").content.cloneNode(true));
+        holder.innerHTML = holder.innerHTML.replaceAll("__prefix__", total.value);
+        total.value = Number(total.value) + 1;
+        const row = holder.firstElementChild;
+        sheet.querySelector("[data-mcp-rows]").append(row);
+        number(sheet);
+        dress(row);
+        return row;
+    }
+
+    function remove(sheet, row) {
+        const rows = rowsOf(sheet);
+        const next = rows[rows.indexOf(row) + 1] || rows[rows.indexOf(row) - 1];
+        say(sheet, sheet.querySelector(".mcp-status").dataset.mcpRemoved.replace("NAME", nameOf(row)));
+        field(row, "DELETE").checked = true;
+        row.hidden = true;
+        number(sheet);
+        (next?.querySelector("[data-mcp-remove]") || sheet.querySelector("[data-mcp-add]")).focus();
+    }
+
+    function move(sheet, button) {
+        const row = button.closest("[data-mcp-row]");
+        const rows = rowsOf(sheet);
+        const step = Number(button.dataset.mcpMove);
+        const other = rows[rows.indexOf(row) + step];
+        if (step < 0) other.before(row);
+        else other.after(row);
+        sheet.dataset.mcpMoved = "";
+        place(sheet);
+        number(sheet);
+        const place_ = rowsOf(sheet).indexOf(row) + 1;
+        say(
+            sheet,
+            sheet.querySelector(".mcp-status").dataset.mcpMoved
+                .replace("NAME", nameOf(row)).replace("PLACE", place_).replace("COUNT", rows.length),
+        );
+        // Focus follows; at an end the button that goes on is the other one.
+        (button.hidden ? row.querySelector("[data-mcp-move]:not([hidden])") : button)?.focus();
+    }
+
+    const wayOf = (sheet) => sheet.querySelector("[name$='-as']:checked")?.value;
+    function start(sheet) {
+        if (!sheet.classList.contains("mcp-both"))
+            sheet.querySelector(".mcp-of-json textarea").readOnly = wayOf(sheet) !== "json";
+        const table = sheet.querySelector("[data-mcp-rows]");
+        if (!table) return;
+        const total = sheet.querySelector('[name$="-TOTAL_FORMS"]');
+        const least = Number(sheet.dataset.mcpLeast || 0);
+        const rows = rowsOf(sheet);
+        while (rows.length > least && isBlank(rows.at(-1))) {
+            rows.pop().remove();
+            total.value = Number(total.value) - 1;
+        }
+        const button = sheet.querySelector("[data-mcp-add]");
+        button.hidden = false;
+        number(sheet);
+    }
+
+    /* Parts of the page that the server draws again */
+    const form = document.querySelector("#content-main form[id$=_form]");
+    const asked = {};
+    async function draw(part, show = "") {
+        const old = document.getElementById(`id_${part}`);
+        const mine = (asked[part] = (asked[part] || 0) + 1);
+        // A file that was chosen cannot be put into a field again.
+        if (!form || !old || all("[type=file]", old).some((input) => input.files.length)) return;
+        const body = new FormData(form);
+        body.set(`${part}-show`, show);
+        try {
+            const response = await fetch(`${address()}?part=${part}`, { method: "POST", body });
+            const text = await response.text();
+            if (response.ok && mine === asked[part]) put(old, text);
+        } catch {
+            // Without the server the page stays as it is.
+        }
+    }
+    function put(old, text) {
+        const holder = document.createElement("div");
+        holder.innerHTML = text;
+        const fresh = holder.firstElementChild;
+        const { id, selectionStart, selectionEnd } = document.activeElement;
+        const isInside = old.contains(document.activeElement);
+        old.replaceWith(fresh);
+        dress(fresh);
+        const again = isInside && id && document.getElementById(id);
+        if (!again) return;
+        again.focus();
+        if (selectionStart != null) again.setSelectionRange(selectionStart, selectionEnd);
+    }
+    function address() {
+        const path = location.pathname.replace(/(add|change)\/$/, "");
+        return `${path}preview/`;
+    }
+    const preview = after(PAUSE, () => draw("preview"));
+
+    /* Names that can be put into a text */
+    let lastText = null;
+    function names(source) {
+        const sheet = document.querySelector(`[data-mcp-sheet="${source}"]`);
+        if (sheet) return rowsOf(sheet).map((row) => field(row, "name").value.trim()).filter(Boolean);
+        const template = document.querySelector(`[name="${source}"]`);
+        return template ? [...template.value.matchAll(/\{[+#./;?&]?([\w,*:]+)\}/g)].map((found) => found[1]) : null;
+    }
+    function chips(line) {
+        const found = names(line.dataset.mcpSource);
+        if (!found) return;
+        all(".mcp-chip", line).forEach((chip) => chip.remove());
+        [...new Set(found)].forEach((name) => {
+            const chip = document.createElement("button");
+            chip.type = "button";
+            chip.className = "mcp-chip";
+            chip.textContent = `{{${name}}}`;
+            line.append(chip, " ");
+        });
+        line.hidden = !found.length;
+    }
+    function insert(chip) {
+        const line = chip.closest("[data-mcp-chips]");
+        const target = document.getElementById(line.dataset.mcpChips) || lastText;
+        if (!target?.isConnected) return;
+        target.setRangeText(chip.textContent, target.selectionStart, target.selectionEnd, "end");
+        target.focus();
+        target.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+
+    /* Counters */
+    function count(area) {
+        const holder = area.closest(".flex-container");
+        if (!holder) return;
+        let line = holder.nextElementSibling;
+        if (!line?.classList.contains("mcp-count")) {
+            line = document.createElement("div");
+            line.className = "help mcp-count";
+            holder.after(line);
+        }
+        const letters = [...area.value].length;
+        const said = form?.querySelector("[data-mcp-counted]")?.dataset.mcpCounted || "";
+        line.textContent = said
+            .replace("CHARACTERS", letters.toLocaleString(document.documentElement.lang))
+            .replace("TOKENS", Math.ceil(letters / LETTERS_OF_A_TOKEN).toLocaleString(document.documentElement.lang));
+    }
+
+    /* Prepare what is in the page, or what comes into it. */
+    function dress(within) {
+        const found = (selector) => [...(within.matches?.(selector) ? [within] : []), ...all(selector, within)];
+        found("[data-mcp-sheet]").forEach(start);
+        found("[data-mcp-count]").forEach(count);
+        found("[data-mcp-chips]").forEach(chips);
+    }
+
+    let dirty = false;
+    function changed(event) {
+        const sheet = event.target.closest("[data-mcp-sheet]");
+        if (!event.target.closest("[data-mcp-not-saved]")) dirty = true;
+        if (event.target.matches("[data-mcp-count]")) count(event.target);
+        if (sheet?.querySelector("[data-mcp-rows]")) {
+            number(sheet);
+            if ("mcpMoved" in sheet.dataset) place(sheet);
+        }
+        all("[data-mcp-chips]").forEach(chips);
+        preview();
+    }
+    function pressed(event) {
+        const button = event.target.closest("button, a");
+        if (!button) return;
+        const sheet = button.closest("[data-mcp-sheet]");
+        if (button.matches("[data-mcp-add]")) {
+            const row = add(sheet);
+            say(sheet, "");
+            (field(row, "name") || row.querySelector("textarea, select, input")).focus();
+        } else if (button.matches("[data-mcp-remove]")) remove(sheet, button.closest("[data-mcp-row]"));
+        else if (button.matches("[data-mcp-move]")) move(sheet, button);
+        else if (button.matches("button.mcp-chip")) return insert(button);
+        else if (button.matches("[data-mcp-leave]")) return (dirty = false);
+        else if (button.name === "_preview") return void (event.preventDefault(), draw("preview"));
+        else return;
+        dirty = true;
+        all("[data-mcp-chips]").forEach(chips);
+        preview();
+    }
+
+    document.documentElement.classList.add("mcp-js");
+    dress(document);
+    document.querySelector("[data-mcp-focus]")?.focus();
+    if (!form) return;
+    form.addEventListener("input", changed);
+    form.addEventListener("change", async (event) => {
+        const way = event.target.closest(".mcp-ways [name$='-as']");
+        if (way) {
+            // The other way is shown as it would be.
+            const name = way.name.replace(/-as$/, "");
+            await draw(name, way.value);
+            const fresh = document.querySelector(`[data-mcp-sheet="${name}"]`);
+            fresh.querySelector(".mcp-of-json").open = wayOf(fresh) === "json";
+            start(fresh);
+            fresh.querySelector("[name$='-as']:checked").focus();
+        }
+        if (event.target.name === "function") {
+            await draw("from_code");
+            await draw("input_schema");
+            await draw("arguments");
+        }
+    });
+    form.addEventListener("click", pressed);
+    form.addEventListener("focusin", (event) => {
+        if (event.target.matches("textarea")) lastText = event.target;
+    });
+    form.addEventListener("submit", () => (dirty = false));
+    addEventListener("beforeunload", (event) => {
+        if (dirty) event.preventDefault();
+    });
+})();
