@@ -40,10 +40,13 @@ class Offered:
     reason: str
 
 
+ACTIONS = ["publish_chosen", "unpublish_chosen", "stop_chosen", "start_chosen"]
+
+
 class ListActions(PublishedAdmin[Row]):
     """Publish, unpublish, stop and start what is chosen."""
 
-    actions = ["publish_chosen", "unpublish_chosen", "stop_chosen", "start_chosen"]
+    actions = ACTIONS
 
     @admin.action(
         description=gettext_lazy("Publish the chosen…"), permissions=["publish"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeVar
 
 from django.contrib import admin, messages
@@ -17,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.actions import ListActions
-from mcp_app.admin.fieldsets import Fieldset
+from mcp_app.admin.fieldsets import Fieldset, overlay_fieldsets
 from mcp_app.admin.forms.overlay import OverlayForm, declared, put_back
 from mcp_app.admin.frame import page_url
 from mcp_app.admin.kinds import KindAdmin
@@ -63,17 +64,7 @@ class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
     ) -> list[Fieldset]:
         if obj is None or not obj.from_code:
             return super().get_fieldsets(request, obj)
-        limits = ["permission", "timeout", "tags", "position"]
-        hints = list(Tool.HINTS) if isinstance(obj, Tool) else []
-        return [
-            (_("From code"), {"fields": ["code"]}),
-            (_("What clients see"), {"fields": ["title", "description"]}),
-            *([(_("What it changes"), {"fields": hints})] if hints else []),
-            (
-                _("Who may use it, where and how"),
-                {"fields": [*limits, "opened_version", "opened_columns"]},
-            ),
-        ]
+        return overlay_fieldsets(isinstance(obj, Tool))
 
     def get_form(
         self,
@@ -86,13 +77,12 @@ class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
             return super().get_form(request, obj, change, **options)
         fixed = self.get_readonly_fields(request, obj)
         columns = [name for name in obj.content_columns() if name not in fixed]
+        form: type[ModelForm[Any]] = OverlayForm
         return modelform_factory(
             self.model,
-            form=OverlayForm,
+            form=form,
             fields=columns,
-            formfield_callback=lambda field, **more: self.formfield_for_dbfield(
-                field, request, **more
-            ),
+            formfield_callback=partial(self.formfield_for_dbfield, request=request),
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Row | None = None) -> Any:

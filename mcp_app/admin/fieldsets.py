@@ -90,7 +90,7 @@ def _behind(model: type[DefinitionRow], kind: str, *fields: str) -> Fieldset:
 
 
 def _where(*fields: str) -> Fieldset:
-    names = ("enabled", "tags", "position", "timeout", *fields)
+    names = ("tags", "position", "timeout", *fields)
     return _("Where and how"), {
         "fields": (*names, "opened_version", "opened_columns", "kind")
     }
@@ -170,3 +170,21 @@ _FIELDSETS: Mapping[type[DefinitionRow], Callable[[str], list[Fieldset]]] = {
 def fieldsets_of(model: type[DefinitionRow], kind: str) -> list[Fieldset]:
     """Return the fieldsets of a definition of a kind."""
     return _FIELDSETS[model](kind)
+
+
+def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:
+    """Return the fieldsets of what code declares."""
+    fieldsets: list[Fieldset] = [
+        (_("From code"), {"fields": ["code"]}),
+        (_("What clients see"), {"fields": ["title", "description"]}),
+    ]
+    if is_tool:
+        fieldsets.append((_("What it changes"), {"fields": Tool.HINTS}))
+    fields = ("permission", "timeout", "tags", "position")
+    fieldsets.append(
+        (
+            _("Who may use it, where and how"),
+            {"fields": (*fields, "opened_version", "opened_columns")},
+        )
+    )
+    return fieldsets

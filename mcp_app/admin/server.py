@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.actions import ListActions
+from mcp_app.admin.actions import ACTIONS, ListActions
 from mcp_app.admin.forms import ServerForm
 from mcp_app.admin.frame import page_url
 from mcp_app.admin.lists import StateFilter, state
@@ -29,7 +29,7 @@ class ServerAdmin(ListActions[Server], GuardedAdmin[Server]):
     list_select_related = ["published"]
     search_fields = ["slug", "title", "description", "tags"]
     autocomplete_fields = ["tools", "resources", "templates", "prompts"]
-    actions = [*ListActions.actions, "copy_chosen"]
+    actions = [*ACTIONS, "copy_chosen"]
     fieldsets = [
         (
             gettext_lazy("What clients see"),

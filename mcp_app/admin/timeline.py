@@ -87,9 +87,13 @@ def _entries(row: PublishedRow) -> Iterator[LogEntry]:
 
 
 def _is_said(entry: LogEntry, versions: list[DefinitionVersion]) -> bool:
-    """Whether a version says it already: both were written by one transaction."""
+    """Whether a version says it already: one transaction wrote both.
+
+    The message is in the language of whoever did it, so that it tells nothing else.
+    """
     return any(
         version.author_id == entry.user_id
+        and str(version.number) in entry.change_message
         and abs(version.created - entry.action_time) < AT_ONCE
         for version in versions
     )

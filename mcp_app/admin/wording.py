@@ -48,7 +48,6 @@ EVERY: Words = {
         _("Position"),
         _("Lists are ordered by this number, then by name."),
     ),
-    "enabled": (_("Switched on"), _("Off: clients do not see it.")),
     "icons": (
         _("Icons"),
         _('JSON, for example [{"src": "https://example.com/icon.png"}].'),
@@ -98,12 +97,15 @@ SERVER: Words = {
         ),
     ),
     "selection": (_("What it offers"), ""),
+    "tools": (_("Tools"), _("For “Only the ones chosen here”.")),
+    "resources": (_("Resources"), _("For “Only the ones chosen here”.")),
+    "templates": (_("Resource templates"), _("For “Only the ones chosen here”.")),
+    "prompts": (_("Prompts"), _("For “Only the ones chosen here”.")),
     "tags": (_("Tags"), _("Separated by spaces or commas.")),
     "page_size": (
         _("Page size"),
         _("How many entries a client gets with one page of a list."),
     ),
-    "enabled": (_("Switched on"), _("Off: clients find nothing at this address.")),
 }
 
 TOOL: Words = {

@@ -253,7 +253,7 @@ def tags_of(content: JsonObject) -> frozenset[str]:
 def _described(content: JsonObject) -> _Described:
     permission = content.get("permission")
     return {
-        "name": content["name"],
+        "name": content.get("name", ""),
         "title": content.get("title", ""),
         "description": content.get("description", ""),
         "icons": icons_from_json(content.get("icons") or []),
@@ -304,7 +304,9 @@ def _resource(
     content: JsonObject, function: RegisteredFunction | None
 ) -> ResourceDefinition:
     return ResourceDefinition(
-        **_readable_columns(content), uri=content["uri"], size=content.get("size")
+        **_readable_columns(content),
+        uri=content.get("uri", ""),
+        size=content.get("size"),
     )
 
 
@@ -312,7 +314,7 @@ def _template(
     content: JsonObject, function: RegisteredFunction | None
 ) -> ResourceTemplateDefinition:
     return ResourceTemplateDefinition(
-        **_readable_columns(content), uri_template=content["uri_template"]
+        **_readable_columns(content), uri_template=content.get("uri_template", "")
     )
 
 

@@ -59,7 +59,12 @@ class Difference:
         return self._pieces(Change.ADDED)
 
     def _pieces(self, side: Change) -> list[Piece]:
-        before, after = (_WORDS.findall(text or "") for text in self._sides())
+        both = self.before or "", self.after or ""
+        if max(map(len, both)) > LONGEST_COMPARED:
+            # A comparison word by word costs their product.
+            own = both[0] if side is Change.REMOVED else both[1]
+            return [Piece(side, own)] if own else []
+        before, after = map(_WORDS.findall, both)
         matcher = SequenceMatcher(None, before, after, autojunk=False)
         pieces = []
         for operation, start, end, new_start, new_end in matcher.get_opcodes():
@@ -70,12 +75,6 @@ class Difference:
                 change = Change.SAME if operation == "equal" else side
                 pieces.append(Piece(change, "".join(words)))
         return pieces
-
-    def _sides(self) -> tuple[str | None, str | None]:
-        # A comparison word by word costs their product.
-        if max(len(self.before or ""), len(self.after or "")) > LONGEST_COMPARED:
-            return (self.before, None) if self.before else (None, self.after)
-        return self.before, self.after
 
 
 LONGEST_COMPARED = 20_000

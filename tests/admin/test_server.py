@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client, override_settings
 
-from mcp_app.models import Server
+from mcp_app.models import Server, Tool
 from tests.admin.pages import errors, fill_in, page, saved
 
 pytestmark = pytest.mark.django_db
@@ -54,7 +54,8 @@ def test_two_people_at_one_server(admin_client: Client) -> None:
 def test_the_list(admin_client: Client) -> None:
     text = admin_client.get(page("server")).content.decode()
     assert "default" in text
-    assert "Everything that is switched on" in text
+    assert "Everything published" in text
+    assert "/mcp" in text
     assert "nobody" in text
 
 
@@ -65,8 +66,50 @@ def test_the_list_says_who_comes_in_and_what_is_there(admin_client: Client) -> N
     assert '<td class="field-offers">sale</td>' in text
 
 
-def test_the_list_is_filtered_by_what_is_switched_on(admin_client: Client) -> None:
+def test_the_list_is_filtered_by_state(admin_client: Client) -> None:
     Server.objects.create(slug="shop", enabled=False)
-    response = admin_client.get(f"{page('server')}?enabled__exact=0")
+    response = admin_client.get(f"{page('server')}?state=stopped")
     assert [row.slug for row in response.context["cl"].result_list] == ["shop"]
-    assert "By switched on" in response.content.decode()
+
+
+def test_a_server_is_copied(admin_client: Client) -> None:
+    tool = Tool.objects.create(name="a")
+    server = Server.objects.create(
+        slug="shop", title="Shop", selection="chosen", access="public", page_size=7
+    )
+    server.tools.add(tool)
+    sent = {"action": "copy_chosen", "_selected_action": [server.pk]}
+    for slug in ("shop-copy", "shop-copy1"):
+        response = admin_client.post(page("server"), sent)
+        copy = Server.objects.get(slug=slug)
+        assert response["Location"] == page("server", "change", copy.pk)
+        assert (copy.title, copy.access, copy.page_size) == ("Shop", "public", 7)
+        assert (copy.state, copy.published) == ("stopped", None)
+        assert list(copy.tools.all()) == [tool]
+
+
+def test_one_server_is_copied_at_a_time(admin_client: Client) -> None:
+    Server.objects.create(slug="shop")
+    sent = {
+        "action": "copy_chosen",
+        "_selected_action": list(Server.objects.values_list("pk", flat=True)),
+    }
+    response = admin_client.post(page("server"), sent, follow=True)
+    assert "Choose one server to copy." in response.content.decode()
+    assert Server.objects.count() == 2
+
+
+def test_what_a_server_offers_is_chosen_in_its_form(admin_client: Client) -> None:
+    tools = [Tool.objects.create(name=name) for name in "ab"]
+    server = Server.objects.create(slug="shop")
+    assert saved(
+        fill_in(
+            admin_client,
+            page("server", "change", server.pk),
+            selection="chosen",
+            tools=[str(tools[1].pk)],
+        )
+    )
+    server.refresh_from_db()
+    assert server.working_content()["chosen"]["tools"] == [tools[1].pk]
+    assert server.content_hash == server.working_hash()

@@ -80,14 +80,18 @@ class OverlayForm(WatchedForm[DefinitionRow]):
 
     def _help(self, name: str, text: str) -> str:
         shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
-        in_code = _("From code: %(text)s") % {"text": shown or _("(nothing)")}
+        in_code = (
+            _("From code: “%(text)s”.") % {"text": shown}
+            if shown
+            else _("Nothing is said in the code.")
+        )
         if name == "permission":
-            return _("%(code)s. What is written here is demanded in addition.") % {
+            return _("%(code)s What is written here is demanded in addition.") % {
                 "code": in_code
             }
         if self.is_changed(name):
             return _("Changed here. %(code)s") % {"code": in_code}
-        return _("%(code)s. Empty: as in the code.") % {"code": in_code}
+        return _("%(code)s Empty: as in the code.") % {"code": in_code}
 
     def is_changed(self, name: str) -> bool:
         """Whether the working copy says something else than the code."""

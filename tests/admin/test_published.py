@@ -1,0 +1,467 @@
+"""Pages of publishing, as a person with rights and one without sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from mcp_app.models import (
+    Change,
+    DefinitionVersion,
+    Prompt,
+    Server,
+    Session,
+    State,
+    Tool,
+)
+from tests.admin.pages import page
+from tests.models.recording import as_committed
+from tests.published import published
+
+pytestmark = pytest.mark.django_db
+
+Queries = Callable[[int], AbstractContextManager[Any]]
+
+CONTENT = '{"content": [{"type": "text", "text": "Nine to five."}]}'
+MARKUP = "<img src=x onerror=alert(1)>"
+
+
+def tool(**columns: Any) -> Tool:
+    """A tool that lint has nothing to say about."""
+    defaults: dict[str, Any] = {
+        "name": "opening_hours",
+        "title": "Opening hours",
+        "description": "Tells when the shop is open. Use it when someone asks for it.",
+        "config": CONTENT,
+        "read_only": True,
+    }
+    return Tool.objects.create(**{**defaults, **columns})
+
+
+def edited(row: Tool, **columns: Any) -> Tool:
+    for name, value in columns.items():
+        setattr(row, name, value)
+    row.save()
+    return row
+
+
+def sent(row: Any, **more: Any) -> dict[str, Any]:
+    """What the page *Publish* of a row sends."""
+    number = 0 if row.published is None else row.published.number
+    return {"looked_at": row.content_hash, "number": number, **more}
+
+
+@pytest.fixture
+def staff(client: Client) -> Callable[..., Client]:
+    """Return a function that logs in someone with these rights only."""
+
+    def login(*codenames: str) -> Client:
+        user = User.objects.create_user("kim", is_staff=True)
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        client.force_login(user)
+        return client
+
+    return login
+
+
+# -- publishing ---------------------------------------------------------------------
+
+
+def test_nothing_is_served_until_it_is_published(
+    admin_client: Client, admin_user: User
+) -> None:
+    row = tool()
+    url = page("tool", "publish", row.pk)
+    text = admin_client.get(url).content.decode()
+    assert "Not published" in text
+    assert "Publish version 1" in text
+    as_committed()
+    done = admin_client.post(url, sent(row, note="First."), follow=True)
+    assert "Version 1 is published: every worker serves it." in done.content.decode()
+    row.refresh_from_db()
+    assert row.state == State.PUBLISHED
+    version = row.published
+    assert version is not None
+    assert (version.author, version.note) == (admin_user, "First.")
+    assert Change.objects.filter(kind="tool", ref=str(row.pk)).count() == 1
+    [entry] = LogEntry.objects.all()
+    assert entry.change_message == "Published version 1. First."
+
+
+def test_the_page_says_what_differs_and_what_happens(admin_client: Client) -> None:
+    row = published(tool())
+    Session.objects.create(
+        digest="d", principal_key="k", server="default", created_ms=1, seen_ms=1
+    )
+    edited(row, description="Tells when the shop is open. Use it for holidays, too.")
+    text = admin_client.get(page("tool", "publish", row.pk)).content.decode()
+    assert "1 difference" in text
+    assert "removed:" in text
+    assert "added:" in text
+    assert "1 session is open" in text
+    assert "Changed" in text
+    assert "Publish version 2" in text
+
+
+def test_no_difference_has_nothing_to_press(admin_client: Client) -> None:
+    row = published(tool())
+    text = admin_client.get(page("tool", "publish", row.pk)).content.decode()
+    assert "Clients already see exactly this." in text
+    assert "Publish version" not in text
+
+
+def test_what_must_be_fixed_is_told_and_holds_it_up(admin_client: Client) -> None:
+    row = tool(description="", read_only=None)
+    url = page("tool", "publish", row.pk)
+    text = admin_client.get(url).content.decode()
+    assert text.count("Must be fixed") >= 2
+    assert f"{page('tool', 'change', row.pk)}#id_description" in text
+    assert "disabled" in text
+    refused = admin_client.post(url, sent(row), follow=True)
+    assert "description" in refused.content.decode()
+    assert not DefinitionVersion.objects.filter(kind="tool").exists()
+
+
+def test_old_calls_that_break_are_on_the_button(admin_client: Client) -> None:
+    row = published(tool())
+    edited(row, name="hours")
+    text = admin_client.get(page("tool", "publish", row.pk)).content.decode()
+    assert "Publish version 2 although old calls break" in text
+    assert "calls to opening_hours fail" in text
+
+
+def test_who_was_quicker_is_told(admin_client: Client) -> None:
+    row = published(tool())
+    edited(row, title="Mine")
+    before = sent(row)
+    edited(row, title="Theirs")
+    url = page("tool", "publish", row.pk)
+    late = admin_client.post(url, before, follow=True)
+    assert "The working copy changed while you looked" in late.content.decode()
+    assert row.published is not None
+    now = sent(row)
+    published(row)
+    late = admin_client.post(url, now, follow=True)
+    assert "Version 2 was published by a command" in late.content.decode()
+    Tool.objects.unpublish([row])
+    late = admin_client.post(url, now, follow=True)
+    assert "was taken off the lists while you looked" in late.content.decode()
+    assert DefinitionVersion.objects.of(row).count() == 2
+
+
+def test_a_name_that_is_published_already(admin_client: Client) -> None:
+    other = published(tool())
+    edited(other, name="renamed")
+    row = tool()
+    url = page("tool", "publish", row.pk)
+    assert "is published as opening_hours already" in (
+        admin_client.get(url).content.decode()
+    )
+    admin_client.post(url, sent(row))
+    row.refresh_from_db()
+    assert row.published is None
+
+
+@pytest.mark.parametrize("number", ["", "x", "-1", "²"])
+def test_a_page_that_was_tampered_with_publishes_nothing(
+    admin_client: Client, number: str
+) -> None:
+    row = tool()
+    admin_client.post(page("tool", "publish", row.pk), sent(row, number=number))
+    row.refresh_from_db()
+    assert row.published is None
+
+
+def test_versions_can_be_compared(admin_client: Client) -> None:
+    row = published(tool(title="One"))
+    published(edited(row, title="Two"))
+    edited(row, title="Three")
+    url = page("tool", "publish", row.pk)
+    text = admin_client.get(f"{url}?before=1&after=2").content.decode()
+    assert "One" in text
+    assert "Two" in text
+    assert "Publish version 3" not in text
+    assert admin_client.get(f"{url}?before=1&after=99").status_code == 404
+
+
+def test_a_server_is_published_too(admin_client: Client) -> None:
+    server = Server.objects.create(slug="shop", instructions="Be kind.")
+    url = page("server", "publish", server.pk)
+    assert "Be kind." in admin_client.get(url).content.decode()
+    admin_client.post(url, sent(server))
+    server.refresh_from_db()
+    assert server.state == State.PUBLISHED
+
+
+def test_unpublishing_asks_first(admin_client: Client) -> None:
+    row = published(tool())
+    url = page("tool", "unpublish", row.pk)
+    assert "Take it off the list" in admin_client.get(url).content.decode()
+    row.refresh_from_db()
+    assert row.published is not None
+    late = admin_client.post(url, {"number": 7}, follow=True)
+    assert "was published by" in late.content.decode()
+    admin_client.post(url, {"number": 1})
+    row.refresh_from_db()
+    assert row.state == State.UNPUBLISHED
+    assert DefinitionVersion.objects.of(row).count() == 1
+
+
+# -- history ------------------------------------------------------------------------
+
+
+def test_the_history_says_who_when_and_why(
+    admin_client: Client, django_assert_max_num_queries: Queries
+) -> None:
+    row = published(tool(title="One"))
+    for title in ("Two", "Three"):
+        edited(row, title=title)
+        url = page("tool", "publish", row.pk)
+        admin_client.post(url, sent(row, note=f"Because {title}."))
+        row.refresh_from_db()
+    admin_client.post(page("tool", "stop", row.pk))
+    with django_assert_max_num_queries(8 + 4):
+        response = admin_client.get(page("tool", "history", row.pk))
+    whats = [event.what for event in response.context["events"]]
+    assert whats == [
+        "Stopped.",
+        "Published version 3",
+        "Published version 2",
+        "Published version 1",
+    ]
+    text = response.content.decode()
+    assert "Because Three." in text
+    assert "admin" in text
+    assert "a command" in text
+    assert DefinitionVersion.objects.of(row)[0].fingerprint in text
+
+
+def test_a_version_can_be_looked_at(admin_client: Client) -> None:
+    row = published(tool(title=MARKUP))
+    text = admin_client.get(page("tool", "version", row.pk, 1)).content.decode()
+    assert "&lt;img src=x" in text
+    assert MARKUP not in text
+    assert admin_client.get(page("tool", "version", row.pk, 2)).status_code == 404
+
+
+@pytest.mark.parametrize("working_copy", [False, True])
+def test_rolling_back_publishes_an_old_version_again(
+    admin_client: Client, working_copy: bool
+) -> None:
+    row = published(tool(title="One"))
+    published(edited(row, title="Two"))
+    edited(row, title="Three")
+    url = page("tool", "rollback", row.pk, 1)
+    assert "Publish version 1 again as version 3" in (
+        admin_client.get(url).content.decode()
+    )
+    more = {"working_copy": "on"} if working_copy else {}
+    admin_client.post(url, sent(row, **more))
+    row.refresh_from_db()
+    version = row.published
+    assert version is not None
+    assert (version.number, version.restored) == (3, 1)
+    assert version.read()["title"] == "One"
+    assert row.title == ("One" if working_copy else "Three")
+    text = admin_client.get(page("tool", "history", row.pk)).content.decode()
+    assert "Published version 1 again as version 3" in text
+
+
+def test_a_version_that_cannot_be_served_any_more(admin_client: Client) -> None:
+    row = tool(kind="function", config='{"function": "gone.away"}')
+    Tool.objects.publish([row])
+    published(edited(row, kind="text", config=CONTENT))
+    url = page("tool", "rollback", row.pk, 1)
+    assert "gone.away" in admin_client.get(url).content.decode()
+    admin_client.post(url, sent(row))
+    row.refresh_from_db()
+    assert row.published is not None
+    assert row.published.number == 2
+
+
+# -- stopping -----------------------------------------------------------------------
+
+
+def test_stopping_needs_no_question_and_starting_one(admin_client: Client) -> None:
+    row = published(tool())
+
+    def state() -> State:
+        return Tool.objects.get(pk=row.pk).state
+
+    stopped = admin_client.post(page("tool", "stop", row.pk), follow=True)
+    assert "no worker serves it any more" in stopped.content.decode()
+    assert state() == State.STOPPED
+    url = page("tool", "start", row.pk)
+    assert "Clients see version 1 again." in admin_client.get(url).content.decode()
+    assert state() == State.STOPPED
+    admin_client.post(url)
+    assert state() == State.PUBLISHED
+
+
+def test_the_form_stops_without_saving(admin_client: Client) -> None:
+    """Its button sends the whole form to the address that stops."""
+    row = published(tool())
+    admin_client.post(page("tool", "stop", row.pk), {"title": "Not saved"})
+    row.refresh_from_db()
+    assert (row.enabled, row.title, row.lock_version) == (False, "Opening hours", 0)
+
+
+# -- many at once -------------------------------------------------------------------
+
+
+def chosen(*rows: Tool, **more: Any) -> dict[str, Any]:
+    keys = [row.pk for row in rows]
+    return {"action": "publish_chosen", "_selected_action": keys, **more}
+
+
+def confirmed(*rows: Tool) -> dict[str, Any]:
+    more: dict[str, Any] = {"confirmed": "yes", "note": "All."}
+    for row in rows:
+        number = 0 if row.published is None else row.published.number
+        more |= {f"looked_at-{row.pk}": row.content_hash, f"number-{row.pk}": number}
+    return chosen(*rows, **more)
+
+
+def test_many_are_published_together_after_a_look(admin_client: Client) -> None:
+    rows = [tool(name=name) for name in ("one", "two")]
+    text = admin_client.post(page("tool"), chosen(*rows)).content.decode()
+    assert text.count('name="looked_at-') == 2
+    assert not DefinitionVersion.objects.filter(kind="tool").exists()
+    done = admin_client.post(page("tool"), confirmed(*rows), follow=True)
+    assert "2 were published." in done.content.decode()
+    for row in rows:
+        row.refresh_from_db()
+        assert row.state == State.PUBLISHED
+
+
+def test_many_are_published_all_or_none(admin_client: Client) -> None:
+    rows = [tool(name="one"), tool(name="two", description="")]
+    text = admin_client.post(page("tool"), chosen(*rows)).content.decode()
+    assert text.count("checked") == 1
+    refused = admin_client.post(page("tool"), confirmed(*rows), follow=True)
+    assert "Nothing was published. Opening hours:" in refused.content.decode()
+    assert not DefinitionVersion.objects.filter(kind="tool").exists()
+
+
+def test_many_are_unpublished(admin_client: Client) -> None:
+    rows = [published(tool(name="one")), tool(name="two")]
+    sent = {**chosen(*rows), "action": "unpublish_chosen"}
+    done = admin_client.post(page("tool"), sent, follow=True)
+    assert "1 was taken off." in done.content.decode()
+    rows[0].refresh_from_db()
+    assert rows[0].state == State.UNPUBLISHED
+
+
+def test_more_than_a_page_can_compare(admin_client: Client) -> None:
+    Tool.objects.bulk_create([Tool(name=f"t{number}") for number in range(101)])
+    sent = {**chosen(*Tool.objects.all()[:1]), "select_across": "1"}
+    done = admin_client.post(page("tool"), sent, follow=True)
+    assert "At most 100 can be published at once." in done.content.decode()
+
+
+# -- rights -------------------------------------------------------------------------
+
+PAGES = ("publish", "unpublish", "stop", "start")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_without_the_right_nothing_happens(
+    staff: Callable[..., Client], name: str
+) -> None:
+    row = published(tool())
+    edited(row, title="New")
+    client = staff("view_tool", "change_tool")
+    number = {"number": 1, "looked_at": row.content_hash}
+    assert client.post(page("tool", name, row.pk), number).status_code == 403
+    row.refresh_from_db()
+    assert (row.state, row.enabled) == (State.CHANGED, True)
+    assert client.post(page("tool", "rollback", row.pk, 1), number).status_code == 403
+
+
+def test_a_right_that_is_missing_is_explained(staff: Callable[..., Client]) -> None:
+    row = tool()
+    client = staff("view_tool")
+    text = client.get(page("tool", "publish", row.pk)).content.decode()
+    assert "This needs the right “Can publish and roll back”." in text
+    assert "This needs the right “Can stop and start”." in text
+    assert '<button class="mcp-btn' not in text
+
+
+@pytest.mark.parametrize("name", [*PAGES, "history"])
+def test_what_one_may_not_see(staff: Callable[..., Client], name: str) -> None:
+    row = tool()
+    client = staff("publish", "stop", "view_prompt")
+    assert client.get(page("tool", name, row.pk)).status_code == 403
+    assert client.get(page("tool", name, 999)).status_code == 403
+
+
+def test_a_link_to_what_is_gone(admin_client: Client) -> None:
+    for key in (999, "nonsense"):
+        assert admin_client.get(page("tool", "publish", key)).status_code == 404
+
+
+def test_the_product_rights_are_enough(staff: Callable[..., Client]) -> None:
+    row = tool()
+    client = staff("view_tool", "publish", "stop")
+    client.post(page("tool", "publish", row.pk), sent(row))
+    client.post(page("tool", "stop", row.pk))
+    row.refresh_from_db()
+    assert (row.published is not None, row.enabled) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "right"),
+    [
+        ("tool", "permission", "grant"),
+        ("tool", "function", "behind"),
+        ("server", "access", "grant"),
+    ],
+)
+def test_a_field_without_its_right_is_refused_and_not_dropped(
+    staff: Callable[..., Client], model: str, field: str, right: str
+) -> None:
+    row: Any = Server.objects.get() if model == "server" else tool(kind="function")
+    client = staff(f"view_{model}", f"change_{model}")
+    url = page(model, "change", row.pk)
+    text = client.get(url).content.decode()
+    assert f'name="{field}"' not in text
+    assert "Some fields cannot be changed here." in text
+    before = row.content_hash, row.lock_version
+    response = client.post(url, {"title": "New", field: "public", "_save": "Save"})
+    assert response.status_code == 403
+    row.refresh_from_db()
+    assert (row.content_hash, row.lock_version) == before
+    user = User.objects.get(username="kim")
+    user.user_permissions.add(Permission.objects.get(codename=right))
+    assert f'name="{field}"' in client.get(url).content.decode()
+
+
+# -- looks --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["change", "publish", "history"])
+def test_pages_cost_few_queries_and_take_nothing_for_markup(
+    admin_client: Client, name: str, django_assert_max_num_queries: Queries
+) -> None:
+    Server.objects.update(title=MARKUP)
+    published(Server.objects.get())
+    row = published(tool(title=MARKUP, description=MARKUP, tags="a"))
+    edited(row, title=f"{MARKUP} again")
+    Tool.objects.filter(pk=row.pk).update(broken=MARKUP)
+    with django_assert_max_num_queries(15):
+        text = admin_client.get(page("tool", name, row.pk)).content.decode()
+    assert MARKUP not in text
+    assert "&lt;img src=x onerror=alert(1)&gt;" in text
+    assert "Broken" in text
+
+
+def test_saving_leads_to_publishing(admin_client: Client) -> None:
+    prompt = Prompt.objects.create(name="a")
+    text = admin_client.get(page("prompt", "change", prompt.pk)).content.decode()
+    assert 'name="_publish"' in text

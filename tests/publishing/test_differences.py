@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_app.publishing.differences import (
+    LONGEST_COMPARED,
+    Change,
+    Difference,
+    breaking,
+    differences,
+)
+
+
+def schema(*required: str, **properties: Any) -> dict[str, Any]:
+    return {
+        "input_schema": {
+            "type": "object",
+            "properties": properties,
+            "required": list(required),
+        }
+    }
+
+
+TEXT = {"type": "string"}
+NUMBER = {"type": "number"}
+
+
+def told(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:
+    found = differences(before, after)
+    return [(each.part or each.field, each.before, each.after) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({}, {}, []),
+        ({"title": "a"}, {"title": "a"}, []),
+        ({}, {"title": "a"}, [("title", None, "a")]),
+        ({"public": True}, {}, [("public", "yes", None)]),
+        ({"timeout": 2.5}, {"timeout": 3.0}, [("timeout", "2.5", "3.0")]),
+        (
+            schema(days={**NUMBER, "maximum": 7}),
+            schema(days={**NUMBER, "maximum": 14}),
+            [("parameter days, largest value", "7", "14")],
+        ),
+        (
+            schema(a=TEXT),
+            schema(a=TEXT, b=TEXT),
+            [("parameter b", None, '{\n  "type": "string"\n}')],
+        ),
+        (
+            schema(a=TEXT),
+            schema("a", a=TEXT),
+            [("parameter a, required", "no", "yes")],
+        ),
+        (
+            schema(a=TEXT, b=TEXT, c=TEXT),
+            schema(c=TEXT, a=TEXT, b=TEXT),
+            [("parameter c, place", "3", "1")],
+        ),
+        (
+            {"input_schema": {"type": "object"}},
+            {"input_schema": {"type": "object", "additionalProperties": False}},
+            [
+                (
+                    "the rest",
+                    '{\n  "type": "object"\n}',
+                    '{\n  "type": "object",\n  "additionalProperties": false\n}',
+                )
+            ],
+        ),
+        (
+            {"arguments": [{"name": "a"}]},
+            {"arguments": [{"name": "a", "title": "A", "required": True}]},
+            [("argument a", "a", "A (required)")],
+        ),
+        (
+            {"config": {"content": [{"type": "text", "text": "x"}]}},
+            {"config": {"content": [{"type": "text", "text": "y"}]}},
+            [("text", "x", "y")],
+        ),
+        (
+            {"config": {"text": "x"}},
+            {"config": {"upload": "d", "more": 1}},
+            [
+                (
+                    "config",
+                    '{\n  "text": "x"\n}',
+                    '{\n  "upload": "d",\n  "more": 1\n}',
+                )
+            ],
+        ),
+        ({"input_schema": True}, {"input_schema": {}}, []),
+    ],
+)
+def test_differences(before: Any, after: Any, expected: Any) -> None:
+    if before == {"input_schema": True}:
+        before = {"input_schema": {"properties": True}}
+    assert told(before, after)[: len(expected)] == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ({"name": "a"}, {"name": "b"}, "calls to a fail"),
+        ({"uri": "x:a"}, {"uri": "x:b"}, "calls to x:a fail"),
+        (schema(a=TEXT), schema(), "The parameter a is gone."),
+        (schema(), schema("a", a=TEXT), "The parameter a is new and required."),
+        (schema(a=TEXT), schema("a", a=TEXT), "The parameter a is required now."),
+        (schema(a=NUMBER), schema(a={"type": "integer"}), "type"),
+        (schema(a=TEXT), schema(a={**TEXT, "maxLength": 5}), "longest text"),
+        (
+            schema(a={**NUMBER, "minimum": 1}),
+            schema(a={**NUMBER, "minimum": 2}),
+            "smallest value",
+        ),
+        (schema(a={"enum": [1, 2]}), schema(a={"enum": [1]}), "choices"),
+        (schema(a={"pattern": "a"}), schema(a={"pattern": "b"}), "pattern"),
+        (schema(a=True), schema(a=False), "schema"),
+        (
+            {"arguments": [{"name": "a"}]},
+            {"arguments": []},
+            "The argument a is gone.",
+        ),
+        (
+            {},
+            {"arguments": [{"name": "a", "required": True}]},
+            "The argument a is required now.",
+        ),
+    ],
+)
+def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
+    (said,) = breaking(differences(before, after))
+    assert reason in said
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"name": "a"}),
+        ({"title": "a"}, {"title": "b"}),
+        (schema(), schema(a=TEXT)),
+        (schema("a", a=TEXT), schema(a=TEXT)),
+        (schema(a={"type": "integer"}), schema(a=NUMBER)),
+        (schema(a={**TEXT, "maxLength": 5}), schema(a={**TEXT, "maxLength": 6})),
+        (schema(a={**TEXT, "maxLength": 5}), schema(a=TEXT)),
+        (schema(a={"enum": [1]}), schema(a={"enum": [1, 2]})),
+        (schema(a=TEXT), schema(a={**TEXT, "description": "d"})),
+        (schema(a=TEXT, b=TEXT), schema(b=TEXT, a=TEXT)),
+        ({"output_schema": {"a": 1}}, {"output_schema": {"a": 2}}),
+    ],
+)
+def test_what_breaks_nothing(before: Any, after: Any) -> None:
+    found = differences(before, after)
+    assert found
+    assert breaking(found) == []
+
+
+def test_words_are_marked_inside_a_text() -> None:
+    difference = Difference("description", "", "Use it always.", "Use it now and then.")
+    before = [(each.change, each.text) for each in difference.pieces_before()]
+    after = [(each.change, each.text) for each in difference.pieces_after()]
+    assert before == [(Change.SAME, "Use it "), (Change.REMOVED, "always.")]
+    assert after == [(Change.SAME, "Use it "), (Change.ADDED, "now and then.")]
+
+
+def test_very_long_texts_are_not_compared_word_by_word() -> None:
+    text = "word " * LONGEST_COMPARED
+    difference = Difference("description", "", text, f"{text}more")
+    (before,) = difference.pieces_before()
+    (after,) = difference.pieces_after()
+    assert (before.change, before.text) == (Change.REMOVED, text)
+    assert (after.change, after.text) == (Change.ADDED, f"{text}more")
