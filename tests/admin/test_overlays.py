@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from django.test import Client
 
@@ -17,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def _declared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _declared(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("tools", "prompts", "resources", "templates"):
         monkeypatch.setattr(mcp, name, {})
 
@@ -32,7 +30,6 @@ def _declared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return product
 
     make_overlays(mcp)
-    return
 
 
 def overlay() -> Tool:
@@ -42,10 +39,8 @@ def overlay() -> Tool:
 def test_the_form_says_what_is_inherited(admin_client: Client) -> None:
     response = admin_client.get(page("tool", "change", overlay().pk))
     text = response.content.decode()
-    assert (
-        "From code: Orders of a customer, newest first. Empty: as in the code." in text
-    )
-    assert "From code: mcp_app.view_tool. What is written here is demanded" in text
+    assert "“Orders of a customer, newest first.”. Empty: as in the code." in text
+    assert "From code: “mcp_app.view_tool”. What is written here is demanded" in text
     assert "Changed here" not in text
     assert 'name="name"' not in text
     assert 'name="config"' not in text
@@ -63,7 +58,7 @@ def test_a_change_is_marked_and_goes_back_with_one_press(admin_client: Client) -
         {"description": "Better.", "timeout": 5.0},
     )
     text = admin_client.get(url).content.decode()
-    assert "Changed here. From code: Orders of a customer" in text
+    assert "Changed here. From code: “Orders of a customer" in text
     assert "Use “Description” from code" in text
     reset = page("tool", "reset", row.pk)
     admin_client.post(f"{reset}?field=description")
