@@ -1,0 +1,133 @@
+"""Rows for what code declares."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import call_command
+
+from mcp_app.catalog.registry import Registry, mcp
+from mcp_app.models import Change, Prompt, Resource, ResourceTemplate, State, Tool
+from mcp_app.models.definitions import Source
+from mcp_app.publishing import overlays
+from mcp_app.publishing.overlays import make_overlays, reckon, reckon_all
+from tests.models.recording import as_committed
+from tests.published import published
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def registry() -> Registry:
+    made = Registry()
+
+    @made.tool
+    async def find(customer: str) -> str:
+        return customer
+
+    @made.resource("shop://list")
+    async def orders() -> str:
+        return ""
+
+    @made.resource("shop://orders/{number}")
+    async def order(number: str) -> str:
+        return number
+
+    @made.prompt
+    async def complain(product: str) -> str:
+        return product
+
+    @made.function("shop.find")
+    async def prepared(customer: str) -> str:
+        return customer
+
+    return made
+
+
+def test_each_declaration_gets_a_row_that_changes_nothing(registry: Registry) -> None:
+    assert make_overlays(registry) == 4
+    rows = [
+        Tool.objects.get(name="find"),
+        Resource.objects.get(uri="shop://list"),
+        ResourceTemplate.objects.get(uri_template="shop://orders/{number}"),
+        Prompt.objects.get(name="complain"),
+    ]
+    for row in rows:
+        assert (row.source, row.state) == (Source.CODE, State.PUBLISHED)
+        assert row.working_content() == {}
+    assert not Change.objects.exists()
+    assert make_overlays(registry) == 0
+
+
+def test_a_row_that_staff_made_keeps_its_name_and_is_reported(
+    registry: Registry,
+) -> None:
+    row = published(Tool(name="find", read_only=True, description="Finds."))
+    assert make_overlays(registry) == 3
+    reckon(row, registry)
+    assert row.state == State.BROKEN
+    assert "declared in code" in row.broken
+
+
+def test_what_vanished_is_broken_and_not_lost(registry: Registry) -> None:
+    make_overlays(registry)
+    row = Tool.objects.get()
+    row.title = "Better"
+    row.save()
+    published(row)
+    registry.tools.clear()
+    assert reckon_all(registry) == 1
+    row.refresh_from_db()
+    assert (row.state, row.title) == (State.BROKEN, "Better")
+    assert "no longer in the code" in row.broken
+
+
+def test_a_function_that_changed_its_signature(registry: Registry) -> None:
+    schema = '{"type": "object", "properties": {"customer": {"type": "string"}}}'
+    config = '{"function": "shop.find"}'
+    row = published(Tool(name="a", kind="function", config=config, input_schema=schema))
+    reckon(row, registry)
+    assert "customer" in row.broken
+    row.input_schema = ""
+    row.save()
+    published(row)
+    reckon(row, registry)
+    assert not row.broken
+    # The working copy may be wrong: it is not served.
+    row.config = '{"function": "gone"}'
+    row.save()
+    judged = reckon(row, registry)
+    assert judged.to_fix[0].rule == "kind"
+    assert row.state == State.CHANGED
+
+
+def test_reckoning_is_nobodys_change(registry: Registry) -> None:
+    row = published(Tool(name="a"))
+    as_committed()
+    reckon(row, registry)
+    row.refresh_from_db()
+    assert (row.to_fix, row.lock_version) == (3, 0)
+    assert row.tokens > 0
+    assert not Change.objects.exists()
+
+
+def test_the_command(
+    registry: Registry,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(mcp, "tools", registry.tools)
+    published(Tool(name="a", kind="function", config='{"function": "gone"}'))
+    call_command("mcp_sync")
+    said = capsys.readouterr().out
+    assert "Made 1 rows for definitions in code." in said
+    assert "1 definitions are broken." in said
+
+
+def test_a_migration_makes_them(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overlays, "mcp", registry)
+    overlays._migrated("default")
+    assert not Tool.objects.exists()
+    overlays._migrated("default", plan=[])
+    assert Tool.objects.count() == 1

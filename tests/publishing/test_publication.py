@@ -1,0 +1,103 @@
+"""Publishing with a look before, beneath the pages of the admin."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_app.catalog.registry import Registry
+from mcp_app.models import Server, Session, Tool
+from mcp_app.publishing import publication
+from mcp_app.publishing.publication import NotReady, OutOfDate, PublicationRefused
+from tests.published import published
+
+pytestmark = pytest.mark.django_db
+
+REGISTRY = Registry()
+CONTENT = '{"content": [{"type": "text", "text": "Nine to five."}]}'
+
+
+def tool(name: str = "hours") -> Tool:
+    return Tool.objects.create(
+        name=name, description="Opening hours.", read_only=True, config=CONTENT
+    )
+
+
+def publish(row: Tool, number: int = 0) -> None:
+    publication.publish(
+        row, REGISTRY, author=None, looked_at=row.content_hash, number=number
+    )
+
+
+def test_a_proposal_changes_nothing() -> None:
+    row = tool()
+    proposal = publication.propose(row, REGISTRY)
+    assert (proposal.number, proposal.breaks) == (0, [])
+    assert not proposal.is_served_already
+    assert not proposal.judged.to_fix
+    assert Tool.objects.get().published is None
+
+
+def test_two_who_publish_at_once() -> None:
+    """The second has looked at what the first replaced."""
+    row = tool()
+    other = Tool.objects.get()
+    publish(row)
+    with pytest.raises(OutOfDate, match="Version 1 was published by a command"):
+        publish(other)
+
+
+def test_what_must_be_fixed_is_named() -> None:
+    row = Tool.objects.create(name="a", config=CONTENT)
+    with pytest.raises(NotReady) as refused:
+        publish(row)
+    rules = {each.rule for each in refused.value.findings}
+    assert rules == {"description-missing", "changes-unsaid"}
+
+
+def test_the_database_refuses_what_a_race_let_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = published(tool())
+    other.name = "renamed"
+    other.save()
+    row = tool()
+    monkeypatch.setattr(publication, "_taken", lambda *_: ())
+    with pytest.raises(PublicationRefused, match="a moment ago"):
+        publish(row)
+    assert Tool.objects.get(pk=row.pk).published is None
+
+
+def test_a_content_that_no_reader_takes() -> None:
+    row = Tool.objects.create(name="a", icons='[{"src": "ftp://x"}]')
+    judged = publication.judge(row, row.working_content(), REGISTRY)
+    assert [each.rule for each in judged.to_fix] == ["kind"]
+
+
+def test_servers_are_judged_too() -> None:
+    server = Server.objects.create(slug="a", instructions="word " * 600)
+    judged = publication.judge(server, server.working_content(), REGISTRY)
+    assert [each.rule for each in judged.advices] == ["instructions-long"]
+
+
+def test_only_what_is_published_can_be_judged() -> None:
+    with pytest.raises(TypeError, match="Session"):
+        publication.judge(Session(), {}, REGISTRY)  # type: ignore[arg-type]
+
+
+def test_an_old_version_may_be_published_although_lint_would_not() -> None:
+    row = published(Tool(name="a", config=CONTENT))
+    old = row.published
+    assert old is not None
+    row.description, row.read_only = "Says it.", True
+    row.save()
+    published(row)
+    version = publication.roll_back(row, old, REGISTRY, author=None, number=2)
+    assert (version.number, version.restored) == (3, 1)
+
+
+def test_unpublishing_what_was_published_anew() -> None:
+    row = published(tool())
+    with pytest.raises(OutOfDate):
+        publication.unpublish(row, number=0)
+    publication.unpublish(row, number=1)
+    assert Tool.objects.get().published is None
