@@ -139,7 +139,7 @@ def restoring(
 
 def looking(version: DefinitionVersion) -> dict[str, Any]:
     """Return what the page of one version shows."""
-    said = _("Published by %(author)s on %(at)s. Fingerprint: %(hash)s.") % {
+    said = _("%(author)s published it on %(at)s (fingerprint %(hash)s).") % {
         "author": version.author_name or _("a command"),
         "at": date_format(localtime(version.created), "SHORT_DATETIME_FORMAT"),
         "hash": version.hash,
@@ -208,6 +208,8 @@ def _told(row: PublishedRow, content: JsonObject | None = None) -> list[str]:
         "when they ask.",
         count,
     ) % {"count": count}
+    if not count:
+        told = _("No session is open. Clients see it when they ask.")
     if not servers:
         told = _("No server offers it, so no client notices.")
     return [told, _("Calls that are running finish as they began.")]

@@ -107,6 +107,19 @@ class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
             "<code>{}</code><br><span>{}</span>", row.identity, described
         )
 
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        *positional: Any,
+        **named: Any,
+    ) -> HttpResponse:
+        row = named.get("obj")
+        if row is not None and row.from_code:
+            # Nothing stands behind a copy.
+            context["save_as"] = False
+        return super().render_change_form(request, context, *positional, **named)
+
     def reset_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Put columns of an overlay back to what the code says: one, or all."""
         row = self._row(request, object_id)

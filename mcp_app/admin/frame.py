@@ -115,7 +115,7 @@ def _sentence(row: PublishedRow) -> str:
             return _("Clients see what the code says.")
         return str(MEANS[State.UNPUBLISHED])
     version = row.published
-    return _("Clients see version %(number)d, published by %(author)s on %(at)s.") % {
+    return _("Clients see version %(number)d: %(author)s published it on %(at)s") % {
         "number": version.number,
         "author": version.author_name or _("a command"),
         "at": date_format(localtime(version.created), "SHORT_DATETIME_FORMAT"),

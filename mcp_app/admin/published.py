@@ -37,6 +37,9 @@ class PublishedAdmin(LockingAdmin[Row]):
 
     change_form_template = "admin/mcp_app/change_form.html"
 
+    class Media:
+        css = {"all": ["mcp_app/admin.css"]}
+
     def get_urls(self) -> list[URLPattern]:
         pages: Sequence[tuple[str, str, Callable[..., HttpResponse]]] = (
             ("publish", "", self.publish_view),

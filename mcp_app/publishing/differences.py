@@ -157,18 +157,31 @@ def _parameters(
         part = _("parameter %(name)s") % {"name": name}
         if name not in new:
             breaks = _("The parameter %(name)s is gone.") % {"name": name}
-            yield Difference(field, part, _shown(old[name]), None, breaks)
+            yield Difference(field, part, _in_words(old[name]), None, breaks)
         elif name not in old:
             breaks = ""
             if name in required[1]:
                 breaks = _("The parameter %(name)s is new and required.") % {
                     "name": name
                 }
-            yield Difference(field, part, None, _shown(new[name]), breaks)
+            yield Difference(field, part, None, _in_words(new[name]), breaks)
         else:
             yield from _parameter(field, name, old[name], new[name])
             yield from _requirement(field, name, required)
     yield from _moves(field, list(old), list(new))
+
+
+def _in_words(schema: object) -> str | None:
+    """Return a parameter's schema as a line, where it is a plain one."""
+    if not isinstance(schema, dict) or not schema.keys() <= _words().keys():
+        return _shown(schema)
+    return "; ".join(
+        f"{_keyword(keyword)}: {_joined(value)}" for keyword, value in schema.items()
+    )
+
+
+def _joined(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _properties(schema: JsonObject) -> Mapping[str, Any]:
@@ -214,7 +227,12 @@ def _known(value: object) -> str | None:
 
 
 def _keyword(keyword: str) -> str:
-    words = {
+    return _words().get(keyword, keyword)
+
+
+def _words() -> Mapping[str, str]:
+    """Return what people call the keywords of a plain schema."""
+    return {
         "type": _("type"),
         "description": _("description"),
         "title": _("title"),
@@ -229,7 +247,6 @@ def _keyword(keyword: str) -> str:
         "pattern": _("pattern"),
         "format": _("format"),
     }
-    return words.get(keyword, keyword)
 
 
 _TELLING = frozenset(

@@ -48,7 +48,17 @@ def told(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:
         (
             schema(a=TEXT),
             schema(a=TEXT, b=TEXT),
-            [("parameter b", None, '{\n  "type": "string"\n}')],
+            [("parameter b", None, "type: string")],
+        ),
+        (
+            schema(),
+            schema(a={"type": "string", "enum": ["x", "y"]}),
+            [("parameter a", None, "type: string; choices: x, y")],
+        ),
+        (
+            schema(a={"$ref": "#/$defs/A"}),
+            schema(),
+            [("parameter a", '{\n  "$ref": "#/$defs/A"\n}', None)],
         ),
         (
             schema(a=TEXT),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from django.forms import Select
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -75,6 +76,14 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         for name, text in said.items():
             if name in self.fields:
                 self.fields[name].help_text = self._help(name, text)
+        for name in self.fields.keys() & HINTS.keys():
+            widget = self.fields[name].widget
+            if isinstance(widget, Select):
+                widget.choices = [
+                    ("unknown", _("As in the code")),
+                    ("true", _("Yes")),
+                    ("false", _("No")),
+                ]
         if "position" in self.fields:
             self.fields["position"].required = False
 
