@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchmarks.figures import calls, lists, questions, statements, streams, threads
+from benchmarks.figures import (
+    calls,
+    definitions,
+    lists,
+    questions,
+    statements,
+    streams,
+    threads,
+)
 from benchmarks.measuring import Figure
 
 FIGURES: Mapping[str, Figure] = {
@@ -12,6 +20,7 @@ FIGURES: Mapping[str, Figure] = {
     "daphne": calls.on_daphne,
     "catalog": calls.with_many_tools,
     "lists": lists.of_100_tools,
+    "definitions": definitions.of_10_000,
     "streams": streams.idle,
     "statements": statements.by_rate,
     "threads": threads.asleep,
