@@ -283,7 +283,9 @@ def _shown_text(
 def _shown_given(given: Given) -> Shown:
     """Show what was sent again: in both ways where it can be stored, else as it was."""
     result = given.result
-    if not result.problem:
+    # Other fields may have found errors in rows that were right for themselves.
+    wrong = given.formset.wrong if given.formset is not None else []
+    if not result.problem and not wrong:
         return _shown_text(
             given.sheet, given.name, result.text, given.own, _stays(given, result)
         )

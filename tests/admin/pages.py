@@ -121,6 +121,7 @@ def errors(response: Any) -> dict[str, str]:
         if isinstance(bound.field.widget, SheetWidget):
             for id_, _label, sentence in bound.field.widget.places(bound.data):
                 assert f'id="{id_}"' in text
+                assert f'id="{id_}_error"' in text
                 found[field] += f" {sentence}"
     return found
 

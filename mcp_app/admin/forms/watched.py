@@ -59,7 +59,7 @@ class Difference:
     """A column in which two people differ, in the words of a page."""
 
     label: str
-    hers: str
+    theirs: str
     mine: str
 
 
@@ -73,6 +73,8 @@ class WatchedForm(TypedForm[Row]):
 
     differences: tuple[Difference, ...] = ()
     """What differs from what someone else saved meanwhile."""
+    is_conflict = False
+    """Whether someone else saved the row, so that nothing was saved now."""
     note: str = ""
     """What is said above a form that was not saved, and has no errors."""
 
@@ -107,7 +109,7 @@ class WatchedForm(TypedForm[Row]):
 
     def full_clean(self) -> None:
         super().full_clean()
-        if self.is_bound and self.differences and MINE in self.data:
+        if self.is_bound and self.is_conflict and MINE in self.data:
             self._put_mine_on_top()
 
     def clean(self) -> dict[str, Any] | None:
@@ -117,9 +119,9 @@ class WatchedForm(TypedForm[Row]):
         return cleaned
 
     def _post_clean(self) -> None:
-        conflict = self.has_error(NON_FIELD_ERRORS, "conflict")
+        self.is_conflict = self.has_error(NON_FIELD_ERRORS, "conflict")
         super()._post_clean()  # type: ignore[misc]
-        if conflict:
+        if self.is_conflict:
             self.differences = tuple(self._differences())
 
     def _conflict(self) -> str:
@@ -136,12 +138,12 @@ class WatchedForm(TypedForm[Row]):
 
     def _differences(self) -> Iterator[Difference]:
         mine = _columns(self.instance)
-        for name, hers in self._saved.items():
-            if mine[name] != hers:
+        for name, theirs in self._saved.items():
+            if mine[name] != theirs:
                 field = self.instance._meta.get_field(name)
                 yield Difference(
                     label=self._label_of(name),
-                    hers=_said(cast("Field[Any, Any]", field), hers),
+                    theirs=_said(cast("Field[Any, Any]", field), theirs),
                     mine=_said(cast("Field[Any, Any]", field), mine[name]),
                 )
 
@@ -168,8 +170,8 @@ class WatchedForm(TypedForm[Row]):
 
     def _put_mine_on_top(self) -> None:
         """Show what I touched as I left it, and the rest as it is saved now."""
-        touched = self._touched()
-        self.show_again(touched)
+        self.show_again(self._touched())
+        self.is_conflict = False
         self.initial["opened_version"] = self.instance.lock_version
         self.initial["opened_columns"] = _digests(self._saved)
         self.note = _(
