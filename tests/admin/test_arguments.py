@@ -7,8 +7,8 @@ import pytest
 from django.http import QueryDict
 
 from mcp_app.admin.arguments import ArgumentSheet
-from mcp_app.admin.parameters import Beyond
-from mcp_app.admin.sheets import SheetField
+from mcp_app.admin.beyond import Beyond
+from mcp_app.admin.sheet_fields import SheetField
 from tests.admin.sheet_pages import given
 
 WHOLE: dict[str, Any] = {

@@ -7,7 +7,7 @@ import pytest
 
 from mcp_app.admin.json_texts import shown
 from mcp_app.admin.parameter_forms import ParameterSheet
-from mcp_app.admin.sheets import SheetField
+from mcp_app.admin.sheet_fields import SheetField
 from tests.admin.sheet_pages import given, given_again, html_of
 
 STORED = (

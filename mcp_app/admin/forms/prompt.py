@@ -15,7 +15,8 @@ from mcp_app.admin.forms.definition import WIDGETS, DefinitionForm, FunctionForm
 from mcp_app.admin.forms.fields import PanelField
 from mcp_app.admin.looks import Look, look_of_block
 from mcp_app.admin.message_forms import MessageForm, MessageSheet
-from mcp_app.admin.sheets import Given, SheetField
+from mcp_app.admin.sheet_fields import SheetField
+from mcp_app.admin.sheets import Given
 from mcp_app.admin.uploads import Upload
 from mcp_app.admin.wording import PROMPT
 from mcp_app.catalog.registry import mcp

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.forms.fields import JsonField
 from mcp_app.admin.json_texts import shown
-from mcp_app.admin.sheets import SheetWidget
+from mcp_app.admin.sheet_fields import SheetWidget
 from mcp_app.admin.wording import EVERY, Words
 from mcp_app.models.changes import WatchedRow
 from mcp_app.models.fields import JSONTextField, digest
