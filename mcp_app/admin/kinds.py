@@ -151,8 +151,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     def save_model(
         self, request: HttpRequest, obj: Row, form: Any, change: bool
     ) -> None:
-        if hasattr(form, "keep_uploads"):
-            form.keep_uploads()
+        form.keep_uploads()
         super().save_model(request, obj, form, change)
 
     def get_urls(self) -> list[URLPattern]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from django.contrib import admin
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
@@ -32,9 +34,7 @@ class ReadOnlyFields:
 
     @admin.display(description=_("What it changes"))
     def changes(self, row: DefinitionRow) -> str:
-        answer = _form(row).initial["changes"]
-        if not isinstance(answer, Answer):
-            return ""
+        answer: Answer = _form(row).initial["changes"]
         boxes = [label for box, label in BOXES.items() if getattr(answer, box)]
         said = [EFFECTS.get(answer.effect, _("Not said")), *boxes]
         return ". ".join(map(str, said))
@@ -59,7 +59,6 @@ class ReadOnlyFields:
     @admin.display(description=_("Preview"))
     def preview(self, row: DefinitionRow) -> str:
         form = _form(row)
-        panel = form.fields["preview"].widget
-        if isinstance(panel, Panel):
-            panel.shown = {**panel.shown, "is_fixed": True}
+        panel = cast("Panel", form.fields["preview"].widget)
+        panel.shown = {**panel.shown, "is_fixed": True}
         return str(form["preview"])

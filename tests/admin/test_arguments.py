@@ -107,6 +107,11 @@ def test_json_is_checked_by_the_rules_of_arguments() -> None:
     )
 
 
+def test_json_is_kept_as_it_was_typed() -> None:
+    typed = '[{"name":\n"a"}]'
+    assert given(ArgumentSheet(), "", **{"arguments-json": typed}).result.text == typed
+
+
 def test_what_was_sent_for_no_sheet_changes_nothing() -> None:
     field = SheetField(ArgumentSheet())
     field.shows('[{"name": "a"}]')

@@ -139,7 +139,7 @@ class WatchedForm(TypedForm[Row]):
     def _differences(self) -> Iterator[Difference]:
         mine = _columns(self.instance)
         for name, theirs in self._saved.items():
-            if mine[name] != theirs:
+            if mine[name] != theirs and self.shown_by(name) in self.fields:
                 field = self.instance._meta.get_field(name)
                 yield Difference(
                     label=self._label_of(name),
@@ -148,23 +148,26 @@ class WatchedForm(TypedForm[Row]):
                 )
 
     def _label_of(self, column: str) -> str:
-        shown_by = self.shown_by(column)
-        if shown_by in self.fields:
-            return str(self.fields[shown_by].label)
-        return str(self.instance._meta.get_field(column).verbose_name).capitalize()  # type: ignore[union-attr]
+        # Columns that no field shows are nobody's to change here.
+        return str(self.fields[self.shown_by(column)].label)
 
     def shown_by(self, column: str) -> str:
         """Return the field of the form in which people edit a column."""
         return column
+
+    def all_showing(self, column: str) -> set[str]:
+        """Return every field that says something about a column."""
+        return {self.shown_by(column)}
 
     def _touched(self) -> set[str]:
         """Return the fields that differ from what the page showed when it opened."""
         opened = _read_digests(str(self.cleaned_data.get("opened_columns") or ""))
         mine = _columns(self.instance)
         changed = {
-            self.shown_by(name)
+            field
             for name, value in mine.items()
             if opened.get(name) != _digest(value)
+            for field in self.all_showing(name)
         }
         return {*changed, *self.errors} - {NON_FIELD_ERRORS}
 
@@ -178,6 +181,13 @@ class WatchedForm(TypedForm[Row]):
             "What you changed stands on top of what is saved now. Nothing is saved "
             "yet: look at it, then press Save."
         )
+        self.note = self._with_files(self.note)
+
+    def _with_files(self, note: str) -> str:
+        """Say that browsers do not send a file twice."""
+        if not self.files:
+            return note
+        return " ".join(filter(None, (note, _("Choose the file again."))))
 
     def show_again(self, typed: Iterable[str]) -> None:
         """Show the form once more, without errors: these fields as they were sent."""

@@ -122,7 +122,8 @@
         try {
             const response = await fetch(`${address()}?part=${part}`, { method: "POST", body });
             const text = await response.text();
-            if (response.ok && mine === asked[part]) put(old, text);
+            // Who has been logged out in between gets another page.
+            if (response.ok && !response.redirected && mine === asked[part]) put(old, text);
         } catch {
             // Without the server the page stays as it is.
         }

@@ -179,6 +179,17 @@ def test_a_schema_and_hints_come_back(admin_client: Client) -> None:
     assert (row.read_only, row.open_world) == (True, True)
 
 
+def test_a_function_tool_has_hints_too(admin_client: Client) -> None:
+    typed = {"name": "a", "function": "shop.find", "changes": "adds"}
+    assert saved(fill_in(admin_client, form_page("tool", "function"), **typed))
+    row = Tool.objects.get()
+    assert (row.read_only, row.destructive) == (False, False)
+    url = page("tool", "change", row.pk)
+    assert saved(fill_in(admin_client, url, changes="reads", function="shop.policy"))
+    row.refresh_from_db()
+    assert (row.read_only, row.json("config")) == (True, {"function": "shop.policy"})
+
+
 def test_no_choice_of_what_it_changes_can_be_saved(admin_client: Client) -> None:
     assert saved(fill_in(admin_client, form_page("tool"), name="a", text="a"))
     row = Tool.objects.get()

@@ -66,6 +66,19 @@ def test_the_second_person_sees_what_differs(
     assert "<b>Hers" not in text
 
 
+def test_hints_differ_in_the_words_of_the_page(
+    admin_client: Client, admin_user: User, tool: Tool
+) -> None:
+    url = page("tool", "change", tool.pk)
+    opened = admin_client.get(url)
+    meanwhile(tool, admin_user, read_only=True)
+    response = fill_in_again(admin_client, url, opened, changes="adds")
+    labels = {each.label for each in form_of(response).differences}  # type: ignore[attr-defined]
+    assert labels == {"What it changes"}
+    merged = fill_in_again(admin_client, url, response, _mine="Keep")
+    assert shown_values(merged)["changes"] == "adds"
+
+
 def test_mine_goes_on_top_of_hers(
     admin_client: Client, admin_user: User, tool: Tool
 ) -> None:
