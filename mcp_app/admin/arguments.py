@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin import json_texts
-from mcp_app.admin.parameters import Beyond
+from mcp_app.admin.beyond import Beyond
 from mcp_app.admin.rows import MOST_ROWS, LinesField, RowForm, rows_of
 from mcp_app.admin.sheets import Initial, Sheet
 from mcp_app.interface.decorations import arguments_from_json

@@ -1,13 +1,13 @@
 """The simple contents of a config, as the text box of a form shows them.
 
-What is richer than one text (several messages, images) is edited as JSON.
+What is richer than one text (several blocks, images) is edited as JSON.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
+from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
 from mcp_app.protocol.jsonrpc import JsonObject
 
 
@@ -19,16 +19,10 @@ def _plain(text: str) -> JsonObject:
     return {"text": text}
 
 
-def _prompt(text: str) -> JsonObject:
-    block = {"type": "text", "text": text}
-    return {"messages": [{"role": "user", "content": block}]}
-
-
 CONFIGS: Mapping[type[DefinitionRow], Callable[[str], JsonObject]] = {
     Tool: _tool,
     Resource: _plain,
     ResourceTemplate: _plain,
-    Prompt: _prompt,
 }
 
 
@@ -43,6 +37,13 @@ def text_of_config(model: type[DefinitionRow], config: JsonObject) -> str | None
     if text is None or CONFIGS[model](text) != config:
         return None
     return text
+
+
+def needs_json(model: type[DefinitionRow], config: JsonObject | None) -> bool:
+    """Whether a config says more than the easy fields of a form can show."""
+    if not config or (model is Resource and config.keys() == {"upload"}):
+        return False
+    return text_of_config(model, config) is None
 
 
 def _first_text(value: object) -> str | None:

@@ -63,6 +63,9 @@ TEXTS: Mapping[type[DefinitionRow], Said] = {
     Resource: _("What it is: a text or a file"),
     ResourceTemplate: _("What it is: a text"),
 }
+BEYOND: Said = _(
+    "The content says more than one text. It is kept exactly as it is; edit it as JSON."
+)
 RUNS: Said = _("What it does: run a prepared function")
 FUNCTION: Said = _(
     "To change what stands behind it, make a new one and switch this one off."
@@ -106,36 +109,51 @@ def _more(*fields: str) -> Fieldset:
     )
 
 
-def _as_json(kind: str) -> Sequence[str]:
-    return ("config",) if kind == "text" else ()
+def _rich(model: type[DefinitionRow]) -> Fieldset:
+    """Return the place of a content that is edited as JSON."""
+    return TEXTS[model], {"fields": ["config"], "description": BEYOND}
 
 
-def _tool(kind: str) -> list[Fieldset]:
+def _as_json(kind: str, rich: bool) -> Sequence[str]:
+    return ("config",) if kind == "text" and not rich else ()
+
+
+def _tool(kind: str, rich: bool) -> list[Fieldset]:
     fields = ("text",) if kind == "text" else ()
     return [
         _texts("title", "name"),
         PARAMETERS,
-        _behind(Tool, kind, *fields),
+        _rich(Tool) if rich else _behind(Tool, kind, *fields),
         CHANGES,
         WHO,
         _where(),
-        _more(*_as_json(kind), "output_schema"),
+        _more(*_as_json(kind, rich), "output_schema"),
     ]
 
 
-def _resource(kind: str) -> list[Fieldset]:
-    fields = ("text", "upload", "mime_type", "now")
+def _resource(kind: str, rich: bool) -> list[Fieldset]:
+    text = ("text", "upload", "mime_type", "now")
+    fields = text if kind == "text" else ("mime_type",)
+    behind = _behind(Resource, kind, *fields)
+    if rich:
+        behind = (
+            TEXTS[Resource],
+            {
+                "fields": ["config", "upload", "mime_type", "now"],
+                "description": BEYOND,
+            },
+        )
     return [
         _texts("title", "name", "uri"),
-        _behind(Resource, kind, *(fields if kind == "text" else ("mime_type",))),
+        behind,
         FOR_WHOM,
         WHO,
         _where("ttl_ms", "public"),
-        _more(*_as_json(kind), "annotations"),
+        _more(*_as_json(kind, rich), "annotations"),
     ]
 
 
-def _template(kind: str) -> list[Fieldset]:
+def _template(kind: str, rich: bool) -> list[Fieldset]:
     fields = ("text", "mime_type") if kind == "text" else ("mime_type",)
     return [
         _texts("title", "name", "uri_template"),
@@ -143,11 +161,11 @@ def _template(kind: str) -> list[Fieldset]:
         FOR_WHOM,
         WHO,
         _where("ttl_ms", "public"),
-        _more(*_as_json(kind), "annotations"),
+        _more(*_as_json(kind, rich), "annotations"),
     ]
 
 
-def _prompt(kind: str) -> list[Fieldset]:
+def _prompt(kind: str, rich: bool) -> list[Fieldset]:
     fields = ("config", "preview") if kind == "text" else ()
     return [
         _texts("title", "name"),
@@ -159,7 +177,7 @@ def _prompt(kind: str) -> list[Fieldset]:
     ]
 
 
-_FIELDSETS: Mapping[type[DefinitionRow], Callable[[str], list[Fieldset]]] = {
+_FIELDSETS: Mapping[type[DefinitionRow], Callable[[str, bool], list[Fieldset]]] = {
     Tool: _tool,
     Resource: _resource,
     ResourceTemplate: _template,
@@ -167,9 +185,14 @@ _FIELDSETS: Mapping[type[DefinitionRow], Callable[[str], list[Fieldset]]] = {
 }
 
 
-def fieldsets_of(model: type[DefinitionRow], kind: str) -> list[Fieldset]:
-    """Return the fieldsets of a definition of a kind."""
-    return _FIELDSETS[model](kind)
+def fieldsets_of(
+    model: type[DefinitionRow], kind: str, *, rich: bool = False
+) -> list[Fieldset]:
+    """Return the fieldsets of a definition of a kind.
+
+    `rich` says that its config is more than the easy fields can show.
+    """
+    return _FIELDSETS[model](kind, rich)
 
 
 def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:

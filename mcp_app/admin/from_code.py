@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from mcp_app.admin.parameter_tables import summaries
 from mcp_app.admin.parameter_values import type_label
-from mcp_app.admin.parameters import summaries
 from mcp_app.catalog.annotations import Annotation
 from mcp_app.catalog.callables import MISSING
 from mcp_app.catalog.errors import RegistrationError

@@ -159,10 +159,8 @@ class _Lines:
         self._lines = dict(_members(text))
 
     def of(self, path: Path) -> int:
-        """Return the line of a path, or of what is around it."""
-        while path and path not in self._lines:
-            path = path[:-1]
-        return self._lines.get(path, 1)
+        """Return the line of a member of an object."""
+        return self._lines[path]
 
     def located(self, message: str) -> str:
         """Return a message that names a place with the line of that place."""

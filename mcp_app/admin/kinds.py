@@ -14,9 +14,11 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from mcp_app.admin.content import CONFIGS, needs_json
 from mcp_app.admin.fieldsets import Fieldset, fieldsets_of
 from mcp_app.admin.forms import FORMS
 from mcp_app.admin.locking import LockingAdmin
+from mcp_app.admin.read_only import ReadOnlyFields
 from mcp_app.admin.wording import Said
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
@@ -72,7 +74,7 @@ class Offer:
     """What to send to a developer."""
 
 
-class KindAdmin(LockingAdmin[Row]):
+class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     """Chooses the form and its fields by the kind of the row."""
 
     kind_template = "admin/mcp_app/choose_kind.html"
@@ -87,7 +89,12 @@ class KindAdmin(LockingAdmin[Row]):
     def get_fieldsets(
         self, request: HttpRequest, obj: Row | None = None
     ) -> list[Fieldset]:
-        return fieldsets_of(self.model, self.kind_of(request, obj))
+        kind = self.kind_of(request, obj)
+        config = obj.json("config") if obj is not None else None
+        rich = kind == "text" and self.model in CONFIGS
+        return fieldsets_of(
+            self.model, kind, rich=rich and needs_json(self.model, config)
+        )
 
     def get_form(
         self,
@@ -144,8 +151,7 @@ class KindAdmin(LockingAdmin[Row]):
     def save_model(
         self, request: HttpRequest, obj: Row, form: Any, change: bool
     ) -> None:
-        if hasattr(form, "keep_uploads"):
-            form.keep_uploads()
+        form.keep_uploads()
         super().save_model(request, obj, form, change)
 
     def get_urls(self) -> list[URLPattern]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mcp_app.admin.parameters import Beyond
+from mcp_app.admin.beyond import Beyond
 from mcp_app.protocol.jsonrpc import JsonObject
 
 KINDS: Final = ("text", "file", "contents", "link")

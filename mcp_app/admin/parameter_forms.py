@@ -11,19 +11,21 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin import json_texts, parameter_values
+from mcp_app.admin.parameter_tables import (
+    MOST_PARAMETERS,
+    parameters_of,
+    schema_of,
+    summaries,
+    with_what_is_kept,
+)
 from mcp_app.admin.parameter_values import LABELS, choices_of_text
 from mcp_app.admin.parameters import (
     CHOOSING,
-    MOST_PARAMETERS,
     PATTERNED,
     TYPES,
     Number,
     Parameter,
     bounds,
-    parameters_of,
-    schema_of,
-    summaries,
-    with_what_is_kept,
 )
 from mcp_app.admin.rows import LinesField, RowForm, rows_of
 from mcp_app.admin.sheets import Initial, Sheet

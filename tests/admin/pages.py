@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 
-from mcp_app.admin.sheets import SheetWidget
+from mcp_app.admin.sheet_fields import SheetWidget
 
 Attributes = list[tuple[str, str | None]]
 
@@ -121,6 +121,7 @@ def errors(response: Any) -> dict[str, str]:
         if isinstance(bound.field.widget, SheetWidget):
             for id_, _label, sentence in bound.field.widget.places(bound.data):
                 assert f'id="{id_}"' in text
+                assert f'id="{id_}_error"' in text
                 found[field] += f" {sentence}"
     return found
 

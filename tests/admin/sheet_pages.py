@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.http import QueryDict
 
 from mcp_app.admin.arguments import ArgumentSheet
-from mcp_app.admin.sheets import Given, Sheet, SheetField
+from mcp_app.admin.sheet_fields import SheetField
+from mcp_app.admin.sheets import Given, Sheet
 from tests.admin.pages import Fields
 
 

@@ -7,8 +7,8 @@ import pytest
 from django.http import QueryDict
 
 from mcp_app.admin.arguments import ArgumentSheet
-from mcp_app.admin.parameters import Beyond
-from mcp_app.admin.sheets import SheetField
+from mcp_app.admin.beyond import Beyond
+from mcp_app.admin.sheet_fields import SheetField
 from tests.admin.sheet_pages import given
 
 WHOLE: dict[str, Any] = {
@@ -105,6 +105,11 @@ def test_json_is_checked_by_the_rules_of_arguments() -> None:
         "An argument has no member “x”"
         in given(ArgumentSheet(), "", **typed).result.problem
     )
+
+
+def test_json_is_kept_as_it_was_typed() -> None:
+    typed = '[{"name":\n"a"}]'
+    assert given(ArgumentSheet(), "", **{"arguments-json": typed}).result.text == typed
 
 
 def test_what_was_sent_for_no_sheet_changes_nothing() -> None:

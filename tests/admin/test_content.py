@@ -4,8 +4,13 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.content import CONFIGS, config_of_text, text_of_config
-from mcp_app.models import DefinitionRow, Prompt, Resource, Tool
+from mcp_app.admin.content import (
+    CONFIGS,
+    config_of_text,
+    needs_json,
+    text_of_config,
+)
+from mcp_app.models import DefinitionRow, Resource, Tool
 
 
 @pytest.mark.parametrize("model", CONFIGS)
@@ -25,12 +30,27 @@ TEXT = {"type": "text", "text": "a"}
         (Tool, {"content": [TEXT], "is_error": True}),
         (Tool, {"content": [{"type": "image", "data": "", "mimeType": "a/b"}]}),
         (Resource, {"upload": "d"}),
-        (Prompt, {"messages": [{"role": "assistant", "content": TEXT}]}),
-        (Prompt, {"messages": [{"content": TEXT}]}),
-        (Prompt, {"messages": "text"}),
     ],
 )
 def test_richer_contents_are_no_text(
     model: type[DefinitionRow], config: dict[str, Any]
 ) -> None:
     assert text_of_config(model, config) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "needed"),
+    [
+        (Tool, None, False),
+        (Tool, {}, False),
+        (Tool, {"content": [TEXT]}, False),
+        (Tool, {"content": [TEXT, TEXT]}, True),
+        (Tool, {"upload": "d"}, True),
+        (Resource, {"upload": "d"}, False),
+        (Resource, {"base64": ""}, True),
+    ],
+)
+def test_what_is_edited_as_json(
+    model: type[DefinitionRow], config: dict[str, Any] | None, needed: bool
+) -> None:
+    assert needs_json(model, config) is needed

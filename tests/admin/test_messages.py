@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from mcp_app.admin.beyond import Beyond
 from mcp_app.admin.messages import (
     MOST_MESSAGES,
     Message,
     config_of,
     messages_of,
 )
-from mcp_app.admin.parameters import Beyond
 
 DIGEST = "0" * 64
 ROWS: list[Message] = [

@@ -7,7 +7,7 @@ import pytest
 
 from mcp_app.admin.json_texts import shown
 from mcp_app.admin.parameter_forms import ParameterSheet
-from mcp_app.admin.sheets import SheetField
+from mcp_app.admin.sheet_fields import SheetField
 from tests.admin.sheet_pages import given, given_again, html_of
 
 STORED = (
@@ -168,6 +168,26 @@ def test_the_functions_own_comes_back() -> None:
     )
     # Where there is no function, there is nothing of its own.
     assert given(SHEET, STORED, None, **{"sheet-as": "own"}).result.text == STORED
+
+
+def test_a_schema_beyond_the_table_is_refused_like_any_other() -> None:
+    sent = given(SHEET, BEYOND, **{"sheet-json": "{"})
+    assert "This is not JSON" in sent.result.problem
+    assert list(SheetField(SHEET).sheet_widget.places(sent)) == []
+    assert "This schema says more" in rendered(sent)
+    none = given(SHEET, BEYOND, **{"sheet-json": "{", "sheet-keep": "table"})
+    assert none.result.problem == "There are no rows."
+
+
+def test_a_script_asks_for_one_way() -> None:
+    for way in ("table", "json"):
+        sent = given(SHEET, "", **{"sheet-0-name": "a", "sheet-show": way})
+        assert f'value="{way}" checked' in rendered(sent)
+
+
+def test_a_row_that_came_and_went_is_none() -> None:
+    sent = given(SHEET, "", **{"sheet-0-name": "a", "sheet-0-DELETE": "on"})
+    assert (sent.result.text, sent.result.problem) == ("", "")
 
 
 def test_a_choice_that_is_none_is_the_table() -> None:

@@ -59,10 +59,15 @@ def page(browser: Browser, served: Serving, tmp_path: Path) -> Iterator[Page]:
 @pytest.fixture
 def staff(page: Page, served: Serving) -> Page:
     """Log in with the password that was printed."""
+    log_in(page, served)
+    return page
+
+
+def log_in(page: Page, served: Serving) -> None:
+    """Go from the front page into the admin."""
     page.goto("/")
     page.get_by_role("link", name="Open the admin").click()
     page.get_by_label("Username").fill("admin")
     page.get_by_label("Password").fill(password(served))
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("heading", name="Site administration").wait_for()
-    return page

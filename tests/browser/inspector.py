@@ -46,11 +46,16 @@ class Inspector:
 
     def prompt(self, name: str, /, **arguments: str) -> str:
         """Return the text of a prompt that is one text."""
-        given = [f"{key}={value}" for key, value in arguments.items()]
-        options = ("--prompt-name", name, "--prompt-args", *given)
-        [message] = self.result("prompts/get", *options)["messages"]
+        [message] = self.messages(name, **arguments)
         text: str = message["content"]["text"]
         return text
+
+    def messages(self, name: str, /, **arguments: str) -> list[JsonObject]:
+        """Return the messages of a prompt."""
+        given = [f"{key}={value}" for key, value in arguments.items()]
+        options = ("--prompt-name", name, "--prompt-args", *given)
+        messages: list[JsonObject] = self.result("prompts/get", *options)["messages"]
+        return messages
 
     def resources(self) -> dict[str, JsonObject]:
         """Return the listed resources by their addresses."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.inspector import ERAS, Inspector, soon
+from tests.browser.inspector import ERAS, Inspector
 from tests.clients.facts import PNG
 from tests.newcomer.programs import Serving
 
@@ -59,9 +59,11 @@ def opened(page: Page) -> None:
 
 
 def add(page: Page, model: str) -> None:
-    """Go from the index to the form for a new row."""
+    """Go from the index to the form for a new row that answers with a text."""
     page.goto("/admin/")
     page.locator(f"tr.model-{model}").get_by_role("link", name="Add").click()
+    if model != "server":
+        page.get_by_role("link", name="Answer with a text").click()
     opened(page)
 
 
@@ -73,45 +75,75 @@ def change(page: Page, model: str, name: str) -> None:
     opened(page)
 
 
-def save(page: Page) -> None:
-    """Press *Save*, which must succeed."""
-    page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.locator(".messagelist .success")).to_contain_text("successfully")
+def publish(page: Page) -> None:
+    """Press *Save and publish*, and then *Publish version 1* or another number."""
+    page.get_by_role("button", name="Save and publish…", exact=True).click()
+    page.get_by_role("button", name=re.compile("^Publish version")).click()
+    expect(page.locator(".messagelist .success")).to_contain_text("is published")
 
 
-def test_a_prompt_is_made_changed_and_switched_off(
+def row(page: Page, sheet: str, number: int, field: str) -> Locator:
+    """Return a field of a row, such as the name of the first argument."""
+    return page.locator(f"[name='{sheet}-{number}-{field}']")
+
+
+def fill_in_a_prompt(staff: Page) -> None:
+    """Give a new prompt an argument and two messages."""
+    staff.get_by_label("Title").first.press_sequentially("Greet someone")
+    expect(staff.locator("#id_name")).to_have_value("greet-someone")
+    staff.get_by_role("button", name="Add an argument").click()
+    expect(row(staff, "arguments", 0, "name")).to_be_focused()
+    staff.keyboard.type("name")
+    row(staff, "arguments", 0, "required").check()
+    row(staff, "arguments", 0, "description").fill("Who is greeted")
+    row(staff, "config", 0, "text").fill("Say hello to ")
+    staff.locator("#id_config").get_by_role("button", name="{{name}}").click()
+    staff.keyboard.type(".")
+    staff.get_by_role("button", name="Add a message").click()
+    row(staff, "config", 1, "role").select_option("Assistant")
+    row(staff, "config", 1, "text").fill("<b>Hello</b>, {{name}}!")
+
+
+def test_a_prompt_is_made_changed_and_stopped(
     staff: Page, inspector: Inspectors
 ) -> None:
     add(staff, "prompt")
-    staff.get_by_label("Title").press_sequentially("Greet someone")
-    expect(staff.get_by_label("Name:", exact=True)).to_have_value("greet-someone")
-    staff.get_by_label("Arguments").fill("name*: Who is greeted")
-    staff.get_by_label("Text:", exact=True).fill("Say hello to {{name}}.")
-    save(staff)
+    fill_in_a_prompt(staff)
+    # The preview follows what is typed, and is text.
+    staff.get_by_label("name", exact=True).last.fill("Ana")
+    preview = staff.locator("#id_preview")
+    expect(preview.locator("pre").first).to_have_text("Say hello to Ana.")
+    expect(preview.locator("pre").last).to_have_text("<b>Hello</b>, Ana!")
+    publish(staff)
 
-    soon(lambda: "greet-someone" in inspector("modern").prompts(), True)
+    assert "greet-someone" in inspector("modern").prompts()
     for era in ERAS:
         found = inspector(era).prompts()["greet-someone"]
         assert found["title"] == "Greet someone"
         assert found["arguments"] == [
             {"name": "name", "description": "Who is greeted", "required": True}
         ]
-        text = inspector(era).prompt("greet-someone", name="Ana")
-        assert text == "Say hello to Ana."
+        messages = inspector(era).messages("greet-someone", name="Ana")
+        assert [(each["role"], each["content"]["text"]) for each in messages] == [
+            ("user", "Say hello to Ana."),
+            ("assistant", "<b>Hello</b>, Ana!"),
+        ]
 
-    change(staff, "prompt", "greet-someone")
-    staff.get_by_label("Text:", exact=True).fill("Good morning, {{name}}!")
-    save(staff)
+    change(staff, "prompt", "Greet someone")
+    remove = staff.locator("#id_config").get_by_role("button", name="Remove")
+    remove.last.click()
+    expect(remove).to_have_count(1)
+    row(staff, "config", 0, "text").fill("Good morning, {{name}}!")
+    publish(staff)
     modern = inspector("modern")
-    soon(lambda: modern.prompt("greet-someone", name="Ana"), "Good morning, Ana!")
+    assert modern.prompt("greet-someone", name="Ana") == "Good morning, Ana!"
 
-    change(staff, "prompt", "greet-someone")
-    staff.get_by_label("Switched on").uncheck()
-    save(staff)
-    soon(lambda: "greet-someone" in modern.prompts(), False)
+    staff.get_by_role("button", name="Stop this prompt").click()
+    expect(staff.locator(".messagelist .success")).to_contain_text("no worker")
+    assert "greet-someone" not in modern.prompts()
 
 
-def test_a_resource_is_made_changed_and_switched_off_in_the_list(
+def test_a_resource_is_made_changed_and_stopped_in_the_list(
     staff: Page, inspector: Inspectors
 ) -> None:
     uri = "shop://policy/opening"
@@ -119,27 +151,28 @@ def test_a_resource_is_made_changed_and_switched_off_in_the_list(
     staff.get_by_label("Title").press_sequentially("Opening hours")
     staff.get_by_label("Address").fill(uri)
     staff.get_by_label("Text:", exact=True).fill("From nine to five.")
-    save(staff)
+    publish(staff)
 
-    soon(lambda: uri in inspector("modern").resources(), True)
+    assert uri in inspector("modern").resources()
     for era in ERAS:
         assert inspector(era).resources()[uri]["title"] == "Opening hours"
         content = inspector(era).resource(uri)
         assert content["text"] == "From nine to five."
         assert content["mimeType"] == "text/plain"
 
-    change(staff, "resource", "opening-hours")
+    change(staff, "resource", "Opening hours")
     staff.get_by_label("Text:", exact=True).fill("From ten to six.")
-    save(staff)
+    publish(staff)
     modern = inspector("modern")
-    soon(lambda: modern.resource(uri)["text"], "From ten to six.")
+    assert modern.resource(uri)["text"] == "From ten to six."
 
-    row = staff.get_by_role("row").filter(has_text="opening-hours")
-    row.get_by_role("checkbox").check()
-    staff.get_by_label("Action:").select_option("Switch off")
+    staff.goto("/admin/mcp_app/resource/")
+    listed = staff.get_by_role("row").filter(has_text="Opening hours")
+    listed.get_by_role("checkbox").check()
+    staff.get_by_label("Action:").select_option("Stop")
     staff.get_by_role("button", name="Go").click()
-    expect(staff.locator(".messagelist .success")).to_contain_text("Switched off.")
-    soon(lambda: uri in modern.resources(), False)
+    expect(staff.locator(".messagelist .success")).to_contain_text("1 was stopped.")
+    assert uri not in modern.resources()
 
 
 def test_a_file_is_a_resource(staff: Page, inspector: Inspectors) -> None:
@@ -147,13 +180,13 @@ def test_a_file_is_a_resource(staff: Page, inspector: Inspectors) -> None:
     add(staff, "resource")
     staff.get_by_label("Title").press_sequentially("Our sign")
     staff.get_by_label("Address").fill("shop://sign")
-    staff.get_by_label("File").set_input_files(
+    staff.get_by_label("File:").set_input_files(
         {"name": "sign.png", "mimeType": "image/png", "buffer": picture}
     )
-    save(staff)
+    publish(staff)
 
     modern = inspector("modern")
-    soon(lambda: "shop://sign" in modern.resources(), True)
+    assert "shop://sign" in modern.resources()
     assert modern.resources()["shop://sign"]["size"] == len(picture)
     content = modern.resource("shop://sign")
     assert (content["blob"], content["mimeType"]) == (PNG, "image/png")
@@ -161,22 +194,25 @@ def test_a_file_is_a_resource(staff: Page, inspector: Inspectors) -> None:
 
 def test_mistakes_are_told_beside_their_fields(staff: Page) -> None:
     add(staff, "prompt")
-    staff.get_by_label("Name:", exact=True).fill("greet someone")
-    staff.get_by_label("Arguments").fill("name*")
-    staff.get_by_label("Text:", exact=True).fill("Say hello to {{nam}}.")
+    staff.locator("#id_name").fill("greet someone")
+    staff.get_by_role("button", name="Add an argument").click()
+    staff.keyboard.type("name")
+    row(staff, "config", 0, "text").fill("Say hello to {{nam}}.")
     staff.get_by_role("button", name="Save", exact=True).click()
 
-    expect(staff.locator(".errornote")).to_contain_text("correct the errors")
+    errors = staff.get_by_role("region", name="Please correct the 2 errors below.")
+    expect(errors).to_be_focused()
     expect(staff.locator(".field-name .errorlist")).to_contain_text(
         "“greet someone” cannot be a name"
     )
-    expect(staff.locator(".field-text .errorlist")).to_contain_text(
+    text = row(staff, "config", 0, "text")
+    expect(text.locator("xpath=..").locator(".errorlist")).to_contain_text(
         "Did you mean {{name}}?"
     )
     # Nothing that was typed is lost.
-    expect(staff.get_by_label("Text:", exact=True)).to_have_value(
-        re.compile("Say hello")
-    )
+    expect(text).to_have_value(re.compile("Say hello"))
+    errors.get_by_role("link", name="Text").click()
+    expect(text).to_be_focused()
 
 
 def test_every_field_has_a_name_to_be_read_out(staff: Page) -> None:

@@ -20,6 +20,7 @@ import pytest
 
 from mcp_app.wakeup.workers import FRESHNESS
 from tests.drill.databases import DATABASES
+from tests.drill.rows import TOOLS
 from tests.drill.running import OWN, ROOT, running
 from tests.process.streaming import Answer, Session, listening, stateless
 from tests.wakeup.redis_servers import RedisServer
@@ -28,6 +29,11 @@ PROCESSES: Final = 3
 ROUNDS: Final = {"sqlite": 2, "postgresql": 4, "mysql": 2}
 URI: Final = "test://static-text"
 LISTED: Final = "drill_add"
+DESCRIPTIONS: Final = {
+    1: next(each["description"] for each in TOOLS if each["name"] == LISTED),
+    2: "Adds two numbers in another way.",
+}
+"""What the versions of the listed tool say."""
 
 PREPARE: Final = """
 import django
@@ -43,6 +49,10 @@ ana.user_permissions.add(Permission.objects.get(codename="view_tool"))
 published(
     Server(slug="private", access="name", selection="tags", tags="private")
 )
+drill_add = Tool.objects.get(name="drill_add")
+drill_add.description = "Adds two numbers in another way."
+drill_add.save()
+published(drill_add)
 published(Tool(
     name="secret", permission="mcp_app.view_tool", tags="private",
     config='{"content": [{"type": "text", "text": "psst"}]}',
@@ -110,10 +120,15 @@ def _prepare(environment: dict[str, str]) -> None:
     )
 
 
+def described(url: str) -> dict[str, str]:
+    """Return the tools of the default server, with their descriptions."""
+    result = stateless(url, "tools/list").whole().messages[0]["result"]
+    return {tool["name"]: tool["description"] for tool in result["tools"]}
+
+
 def listed(url: str) -> set[str]:
     """Return the names of the tools of the default server."""
-    result = stateless(url, "tools/list").whole().messages[0]["result"]
-    return {tool["name"] for tool in result["tools"]}
+    return set(described(url))
 
 
 def test_a_closed_session_is_closed_everywhere(cluster: Cluster) -> None:
@@ -200,9 +215,19 @@ class Staff(httpx.Client):
     def key(self, model: str, name: str) -> str:
         """Return the primary key of a row by what its list shows."""
         page = self.get(f"/admin/{model}/", params={"q": name}).text
-        found = re.search(rf'href="/admin/{model}/(\d+)/change/[^"]*">{name}<', page)
+        link = rf'href="/admin/{model}/(\d+)/change/[^"]*">[^/]*\b{name}<'
+        found = re.search(link, page)
         assert found, page
         return found[1]
+
+    def publish(self, model: str, key: str, version: int) -> None:
+        """Publish an old version again."""
+        path = f"/admin/{model}/{key}/rollback/{version}/"
+        number = re.search(r'name="number" value="(\d+)"', self.get(path).text)
+        # Clients see it already where nothing can be pressed.
+        if number is not None:
+            done = self.submit(path, number=number[1])
+            assert "is published: every worker serves it" in done.text, done.text
 
     def act(self, model: str, action: str, *keys: str) -> None:
         """Do something to rows."""
@@ -210,12 +235,12 @@ class Staff(httpx.Client):
         assert self.submit(f"/admin/{model}/", **sent).status_code == 200
 
 
-def test_what_staff_switch_off_is_off_everywhere(cluster: Cluster) -> None:
+def test_what_staff_stop_is_stopped_everywhere(cluster: Cluster) -> None:
     for here, _ in cluster.rounds:
         listen = listening(cluster.urls[0], toolsListChanged=True)
         with closing(Staff(here)) as staff:
             key = staff.key("mcp_app/tool", LISTED)
-            for action, there in (("switch_off", False), ("switch_on", True)):
+            for action, there in (("stop_chosen", False), ("start_chosen", True)):
                 seen = len(listen.messages)
                 staff.act("mcp_app/tool", action, key)
                 for each in cluster.urls:
@@ -230,16 +255,16 @@ class Lister(threading.Thread):
         super().__init__(daemon=True)
         self._url = url
         self._stopped = threading.Event()
-        self.lists: list[tuple[float, bool]] = []
-        """When each began, and whether the tool was there."""
+        self.lists: list[tuple[float, str | None]] = []
+        """When each began, and how the tool was described; None where it was not."""
         self.start()
 
     def run(self) -> None:
         while not self._stopped.is_set():
             began = time.monotonic()
-            self.lists.append((began, LISTED in listed(self._url)))
+            self.lists.append((began, described(self._url).get(LISTED)))
 
-    def stop(self) -> list[tuple[float, bool]]:
+    def stop(self) -> list[tuple[float, str | None]]:
         """Return the lists after a few more."""
         enough = len(self.lists) + 5
         while len(self.lists) < enough:
@@ -262,12 +287,12 @@ def test_nobody_who_was_told_is_shown_an_old_list(cluster: Cluster) -> None:
     for here, (there, elsewhere) in cluster.rounds:
         with closing(Staff(here)) as staff:
             key = staff.key("mcp_app/tool", LISTED)
-            for action, is_there in (("switch_off", False), ("switch_on", True)):
+            for version, text in DESCRIPTIONS.items():
                 listen = listening(there, toolsListChanged=True)
                 lister = Lister(elsewhere)
                 seen = settled(listen)
                 acting = threading.Thread(
-                    target=staff.act, args=("mcp_app/tool", action, key)
+                    target=staff.publish, args=("mcp_app/tool", key, version)
                 )
                 acting.start()
                 # Whoever is told by one process lists at another.
@@ -276,7 +301,20 @@ def test_nobody_who_was_told_is_shown_an_old_list(cluster: Cluster) -> None:
                 acting.join()
                 later = [found for began, found in lister.stop() if began > told]
                 assert later
-                assert set(later) == {is_there}
+                assert set(later) == {text}
+
+
+def test_what_staff_publish_is_published_everywhere(cluster: Cluster) -> None:
+    for here, _ in cluster.rounds:
+        with closing(Staff(here)) as staff:
+            key = staff.key("mcp_app/tool", LISTED)
+            for version, text in DESCRIPTIONS.items():
+                staff.publish("mcp_app/tool", key, version)
+                assert {described(each)[LISTED] for each in cluster.urls} == {text}
+            staff.act("mcp_app/tool", "unpublish_chosen", key)
+            assert not any(LISTED in listed(each) for each in cluster.urls)
+            staff.publish("mcp_app/tool", key, 2)
+            assert all(LISTED in listed(each) for each in cluster.urls)
 
 
 def test_a_right_that_was_taken_away_is_gone_everywhere(cluster: Cluster) -> None:

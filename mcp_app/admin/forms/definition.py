@@ -113,6 +113,7 @@ class DefinitionForm(WatchedForm[Defined]):
         try:
             stored = self.stored()
         except RegistrationError as error:
+            # What the function returns makes no result.
             self.add_error(self._shown_at("config"), str(error))
             return
         for problem in problems(
@@ -122,13 +123,11 @@ class DefinitionForm(WatchedForm[Defined]):
 
     def _update_errors(self, errors: Any) -> None:
         """Put what is wrong with a column at the field that shows it."""
-        if hasattr(errors, "error_dict"):
-            moved: dict[str, list[Any]] = {}
-            for column, found in errors.error_dict.items():
-                field = self._shown_at(column) or NON_FIELD_ERRORS
-                moved.setdefault(field, []).extend(found)
-            errors = forms.ValidationError(moved)
-        super()._update_errors(errors)  # type: ignore[misc]
+        moved: dict[str, list[Any]] = {}
+        for column, found in errors.error_dict.items():
+            field = self._shown_at(column) or NON_FIELD_ERRORS
+            moved.setdefault(field, []).extend(found)
+        super()._update_errors(forms.ValidationError(moved))  # type: ignore[misc]
 
     def _shown_at(self, column: str) -> str | None:
         field = self.shown_by(column)
@@ -152,13 +151,13 @@ class FunctionForm(DefinitionForm[Defined]):
             panel.shows(**described(self.function_key(), mcp))
 
     def columns(self) -> Mapping[str, object]:
-        key = self.cleaned_data.get("function", "")
-        if key and key == self._stored_key():
-            return {}
-        return {"config": written({"function": key})}
+        key = self.cleaned_data.get("function")
+        if key is None or (key and key == self._stored_key()):
+            return super().columns()
+        return {**super().columns(), "config": written({"function": key})}
 
     def shown_by(self, column: str) -> str:
-        return "function" if column == "config" else column
+        return "function" if column == "config" else super().shown_by(column)
 
     def function_key(self) -> str:
         """Return the function that the page is about."""
@@ -206,7 +205,8 @@ class TextForm(DefinitionForm[Defined]):
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
-        if not self.errors.keys() & {"text", "config", "upload"}:
+        asked = self.fields.keys() & {"text", "config", "upload"}
+        if asked and not self.errors.keys() & asked:
             self._clean_content()
         return cleaned
 
@@ -218,7 +218,12 @@ class TextForm(DefinitionForm[Defined]):
     def shown_by(self, column: str) -> str:
         if column == "config" and self.cleaned_data.get("text"):
             return "text"
-        return column
+        return super().shown_by(column)
+
+    def all_showing(self, column: str) -> set[str]:
+        if column == "config":
+            return {"text", "config", "upload"}
+        return super().all_showing(column)
 
     def _clean_content(self) -> None:
         content = self.content()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -75,9 +75,6 @@ class Panel(forms.Widget):
     ) -> dict[str, Any]:
         return {**super().get_context(name, value, attrs), **self.shown}
 
-    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
-        return False
-
     def id_for_label(self, id_: str | None) -> str:
         return ""
 
@@ -93,5 +90,4 @@ class PanelField(forms.Field):
 
     def shows(self, **shown: Any) -> None:
         """Give the panel what its template shows."""
-        if isinstance(self.widget, Panel):
-            self.widget.shown = shown
+        cast("Panel", self.widget).shown = shown

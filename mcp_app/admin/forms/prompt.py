@@ -15,7 +15,9 @@ from mcp_app.admin.forms.definition import WIDGETS, DefinitionForm, FunctionForm
 from mcp_app.admin.forms.fields import PanelField
 from mcp_app.admin.looks import Look, look_of_block
 from mcp_app.admin.message_forms import MessageForm, MessageSheet
-from mcp_app.admin.sheets import Given, SheetField
+from mcp_app.admin.rows import RowForm
+from mcp_app.admin.sheet_fields import SheetField
+from mcp_app.admin.sheets import Given
 from mcp_app.admin.uploads import Upload
 from mcp_app.admin.wording import PROMPT
 from mcp_app.catalog.registry import mcp
@@ -105,6 +107,7 @@ class TextPromptForm(PromptForm):
             self._show_preview()
         if self.is_bound and PREVIEW in self.data:
             self.show_again(self.fields)
+            self.note = self._with_files("")
 
     def _post_clean(self) -> None:
         super()._post_clean()
@@ -118,8 +121,6 @@ class TextPromptForm(PromptForm):
             return
         stored = self.stored()
         for form in given.formset.ordered_forms:
-            if not isinstance(form, MessageForm):
-                continue
             alone = MessageSheet().value([form], None)
             for problem in problems(
                 stored.definition, stored.kind, alone, stored.uploads
@@ -169,7 +170,7 @@ def _given(values: list[tuple[PromptArgument, str]]) -> dict[str, Any]:
     return {argument.name: value for argument, value in values if value}
 
 
-def _field_of(form: MessageForm) -> str:
+def _field_of(form: RowForm) -> str:
     return "text" if form.cleaned_data.get("text") else "uri"
 
 

@@ -62,6 +62,11 @@ class ReadableForm(DefinitionForm[Readable]):
             self._clean_annotations(changed=bool(chosen & set(self.changed_data)))
         return cleaned
 
+    def all_showing(self, column: str) -> set[str]:
+        if column == "annotations":
+            return {"annotations", "audience", "importance"}
+        return super().all_showing(column)
+
     def _clean_annotations(self, *, changed: bool) -> None:
         if not changed:
             return
@@ -72,7 +77,7 @@ class ReadableForm(DefinitionForm[Readable]):
             )
             return
         before = self._annotations(self.instance.annotations)
-        given = self.cleaned_data
+        given = {**self.initial, **self.cleaned_data}
         after = reading.merged(before, given["audience"], given["importance"])
         self.cleaned_data["annotations"] = written(after) if after else ""
 

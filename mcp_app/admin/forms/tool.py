@@ -15,7 +15,7 @@ from mcp_app.admin.forms.definition import (
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
 from mcp_app.admin.hints import Answer, Hints, HintsField, answer_of, hints_of
 from mcp_app.admin.parameter_forms import ParameterSheet
-from mcp_app.admin.sheets import SheetField
+from mcp_app.admin.sheet_fields import SheetField
 from mcp_app.admin.wording import TOOL
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import Tool

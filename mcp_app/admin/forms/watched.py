@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.forms.fields import JsonField
 from mcp_app.admin.json_texts import shown
-from mcp_app.admin.sheets import SheetWidget
+from mcp_app.admin.sheet_fields import SheetWidget
 from mcp_app.admin.wording import EVERY, Words
 from mcp_app.models.changes import WatchedRow
 from mcp_app.models.fields import JSONTextField, digest
@@ -59,7 +59,7 @@ class Difference:
     """A column in which two people differ, in the words of a page."""
 
     label: str
-    hers: str
+    theirs: str
     mine: str
 
 
@@ -73,6 +73,8 @@ class WatchedForm(TypedForm[Row]):
 
     differences: tuple[Difference, ...] = ()
     """What differs from what someone else saved meanwhile."""
+    is_conflict = False
+    """Whether someone else saved the row, so that nothing was saved now."""
     note: str = ""
     """What is said above a form that was not saved, and has no errors."""
 
@@ -107,7 +109,7 @@ class WatchedForm(TypedForm[Row]):
 
     def full_clean(self) -> None:
         super().full_clean()
-        if self.is_bound and self.differences and MINE in self.data:
+        if self.is_bound and self.is_conflict and MINE in self.data:
             self._put_mine_on_top()
 
     def clean(self) -> dict[str, Any] | None:
@@ -117,9 +119,9 @@ class WatchedForm(TypedForm[Row]):
         return cleaned
 
     def _post_clean(self) -> None:
-        conflict = self.has_error(NON_FIELD_ERRORS, "conflict")
+        self.is_conflict = self.has_error(NON_FIELD_ERRORS, "conflict")
         super()._post_clean()  # type: ignore[misc]
-        if conflict:
+        if self.is_conflict:
             self.differences = tuple(self._differences())
 
     def _conflict(self) -> str:
@@ -136,46 +138,56 @@ class WatchedForm(TypedForm[Row]):
 
     def _differences(self) -> Iterator[Difference]:
         mine = _columns(self.instance)
-        for name, hers in self._saved.items():
-            if mine[name] != hers:
+        for name, theirs in self._saved.items():
+            if mine[name] != theirs and self.shown_by(name) in self.fields:
                 field = self.instance._meta.get_field(name)
                 yield Difference(
                     label=self._label_of(name),
-                    hers=_said(cast("Field[Any, Any]", field), hers),
+                    theirs=_said(cast("Field[Any, Any]", field), theirs),
                     mine=_said(cast("Field[Any, Any]", field), mine[name]),
                 )
 
     def _label_of(self, column: str) -> str:
-        shown_by = self.shown_by(column)
-        if shown_by in self.fields:
-            return str(self.fields[shown_by].label)
-        return str(self.instance._meta.get_field(column).verbose_name).capitalize()  # type: ignore[union-attr]
+        # Columns that no field shows are nobody's to change here.
+        return str(self.fields[self.shown_by(column)].label)
 
     def shown_by(self, column: str) -> str:
         """Return the field of the form in which people edit a column."""
         return column
+
+    def all_showing(self, column: str) -> set[str]:
+        """Return every field that says something about a column."""
+        return {self.shown_by(column)}
 
     def _touched(self) -> set[str]:
         """Return the fields that differ from what the page showed when it opened."""
         opened = _read_digests(str(self.cleaned_data.get("opened_columns") or ""))
         mine = _columns(self.instance)
         changed = {
-            self.shown_by(name)
+            field
             for name, value in mine.items()
             if opened.get(name) != _digest(value)
+            for field in self.all_showing(name)
         }
         return {*changed, *self.errors} - {NON_FIELD_ERRORS}
 
     def _put_mine_on_top(self) -> None:
         """Show what I touched as I left it, and the rest as it is saved now."""
-        touched = self._touched()
-        self.show_again(touched)
+        self.show_again(self._touched())
+        self.is_conflict = False
         self.initial["opened_version"] = self.instance.lock_version
         self.initial["opened_columns"] = _digests(self._saved)
         self.note = _(
             "What you changed stands on top of what is saved now. Nothing is saved "
             "yet: look at it, then press Save."
         )
+        self.note = self._with_files(self.note)
+
+    def _with_files(self, note: str) -> str:
+        """Say that browsers do not send a file twice."""
+        if not self.files:
+            return note
+        return " ".join(filter(None, (note, _("Choose the file again."))))
 
     def show_again(self, typed: Iterable[str]) -> None:
         """Show the form once more, without errors: these fields as they were sent."""

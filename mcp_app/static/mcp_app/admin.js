@@ -122,7 +122,8 @@
         try {
             const response = await fetch(`${address()}?part=${part}`, { method: "POST", body });
             const text = await response.text();
-            if (response.ok && mine === asked[part]) put(old, text);
+            // Who has been logged out in between gets another page.
+            if (response.ok && !response.redirected && mine === asked[part]) put(old, text);
         } catch {
             // Without the server the page stays as it is.
         }
@@ -135,6 +136,7 @@
         const isInside = old.contains(document.activeElement);
         old.replaceWith(fresh);
         dress(fresh);
+        all("[data-mcp-chips]").forEach(chips);
         const again = isInside && id && document.getElementById(id);
         if (!again) return;
         again.focus();
@@ -150,13 +152,13 @@
     let lastText = null;
     function names(source) {
         const sheet = document.querySelector(`[data-mcp-sheet="${source}"]`);
-        if (sheet) return rowsOf(sheet).map((row) => field(row, "name").value.trim()).filter(Boolean);
+        if (sheet?.querySelector("[data-mcp-rows]")) return rowsOf(sheet).map((row) => field(row, "name").value.trim()).filter(Boolean);
         const template = document.querySelector(`[name="${source}"]`);
         return template ? [...template.value.matchAll(/\{[+#./;?&]?([\w,*:]+)\}/g)].map((found) => found[1]) : null;
     }
     function chips(line) {
-        const found = names(line.dataset.mcpSource);
-        if (!found) return;
+        const shown = all(".mcp-chip", line).map((chip) => chip.textContent.slice(2, -2));
+        const found = names(line.dataset.mcpSource) || shown;
         all(".mcp-chip", line).forEach((chip) => chip.remove());
         [...new Set(found)].forEach((name) => {
             const chip = document.createElement("button");
@@ -234,7 +236,8 @@
 
     document.documentElement.classList.add("mcp-js");
     dress(document);
-    document.querySelector("[data-mcp-focus]")?.focus();
+    // The admin's own script puts the focus into the first field, whenever it comes.
+    addEventListener("load", () => document.querySelector("[data-mcp-focus]")?.focus());
     if (!form) return;
     form.addEventListener("input", changed);
     form.addEventListener("change", async (event) => {

@@ -6,8 +6,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from mcp_app.catalog.registry import mcp
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Tool
 from tests.admin.pages import errors, fill_in, form_of, form_page, page, saved
+
+
+class Own:
+    """It has no JSON form."""
+
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
 
@@ -184,6 +190,21 @@ def test_a_function_that_vanished_is_still_shown(admin_client: Client) -> None:
     assert "shop.gone (no longer in the code)" in response.content.decode()
     found = errors(fill_in(admin_client, url))
     assert "No function is registered as “shop.gone”." in found["function"]
+
+
+def test_a_function_whose_result_has_no_json_form_is_told(
+    admin_client: Client,
+) -> None:
+    @mcp.function("shop.own")
+    def own() -> Own:
+        return Own()
+
+    try:
+        typed = {"name": "a", "function": "shop.own"}
+        found = errors(fill_in(admin_client, form_page("tool", "function"), **typed))
+    finally:
+        del mcp.functions["shop.own"]
+    assert "has no JSON form" in found["function"]
 
 
 def test_the_kind_of_a_row_never_changes(admin_client: Client) -> None:

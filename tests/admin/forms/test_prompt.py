@@ -6,6 +6,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from mcp_app.catalog.registry import mcp
 from mcp_app.models import Blob, Prompt
 from mcp_app.models.fields import digest
 from tests.admin.pages import (
@@ -107,6 +108,18 @@ def test_a_wrong_message_is_told_beside_it(admin_client: Client) -> None:
     said = "{{ordr}} is not an argument. Did you mean {{order}}?"
     assert said in given.formset.forms[1].errors["text"][0]
     assert 'href="#id_config-1-text"' in response.content.decode()
+
+
+def test_a_name_that_is_taken_is_told_once(admin_client: Client) -> None:
+    mcp.prompt("taken")(lambda: "a")
+    try:
+        typed = {"name": "taken", "config-0-text": "{{x}}"}
+        found = errors(fill_in(admin_client, form_page("prompt"), **typed))
+    finally:
+        del mcp.prompts["taken"]
+    assert "declared in code already" in found["name"]
+    assert "{{x}} is not an argument." in found["config"]
+    assert "declared" not in found["config"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,15 @@ from django.test import Client, override_settings
 
 from mcp_app.models import Blob, Resource, ResourceTemplate
 from mcp_app.models.fields import digest
-from tests.admin.pages import errors, fill_in, form_page, page, saved, shown_values
+from tests.admin.pages import (
+    errors,
+    fill_in,
+    fill_in_again,
+    form_page,
+    page,
+    saved,
+    shown_values,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
 
@@ -166,6 +174,48 @@ def test_the_choice_and_the_json_are_not_changed_at_once(admin_client: Client) -
     assert found == {
         "annotations": "You changed this and a choice above; change only one of them."
     }
+
+
+def test_annotations_that_are_no_json_are_told_once(admin_client: Client) -> None:
+    row = resource(config='{"text": "a"}')
+    url = page("resource", "change", row.pk)
+    found = errors(fill_in(admin_client, url, audience="user", annotations="{"))
+    assert set(found) == {"annotations"}
+    assert "Line 1: This is not JSON." in found["annotations"]
+
+
+def test_contents_in_base64_are_edited_as_json(admin_client: Client) -> None:
+    row = resource(config='{ "base64": "YQ==" }', mime_type="text/plain")
+    url = page("resource", "change", row.pk)
+    text = admin_client.get(url).content.decode()
+    assert "The content says more than one text." in text
+    assert ">a</pre>" in text
+    assert saved(fill_in(admin_client, url, title="A"))
+    row.refresh_from_db()
+    assert row.config == '{ "base64": "YQ==" }'
+
+
+def test_choices_and_files_go_on_top_of_what_someone_else_saved(
+    admin_client: Client,
+) -> None:
+    row = resource(config='{"text": "a"}')
+    url = page("resource", "change", row.pk)
+    opened = admin_client.get(url)
+    row.title = "Theirs"
+    row.save()
+    typed = {"importance": "1", "text": "b", "_mine": "Keep"}
+    merged = fill_in_again(admin_client, url, opened, **typed)
+    shown = shown_values(merged)
+    assert (shown["importance"], shown["text"]) == ("1", "b")
+    assert shown["title"] == "Theirs"
+    assert "Choose the file again." not in merged.content.decode()
+    file = SimpleUploadedFile("logo.png", PNG, "image/png")
+    again = fill_in_again(admin_client, url, opened, text="", upload=file, _mine="Keep")
+    assert "Choose the file again." in again.content.decode()
+    assert saved(fill_in_again(admin_client, url, merged))
+    row.refresh_from_db()
+    assert row.json("annotations") == {"priority": 1}
+    assert (row.title, row.json("config")) == ("Theirs", {"text": "b"})
 
 
 def test_a_media_type_is_no_markup(admin_client: Client) -> None:

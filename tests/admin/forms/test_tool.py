@@ -179,6 +179,17 @@ def test_a_schema_and_hints_come_back(admin_client: Client) -> None:
     assert (row.read_only, row.open_world) == (True, True)
 
 
+def test_a_function_tool_has_hints_too(admin_client: Client) -> None:
+    typed = {"name": "a", "function": "shop.find", "changes": "adds"}
+    assert saved(fill_in(admin_client, form_page("tool", "function"), **typed))
+    row = Tool.objects.get()
+    assert (row.read_only, row.destructive) == (False, False)
+    url = page("tool", "change", row.pk)
+    assert saved(fill_in(admin_client, url, changes="reads", function="shop.policy"))
+    row.refresh_from_db()
+    assert (row.read_only, row.json("config")) == (True, {"function": "shop.policy"})
+
+
 def test_no_choice_of_what_it_changes_can_be_saved(admin_client: Client) -> None:
     assert saved(fill_in(admin_client, form_page("tool"), name="a", text="a"))
     row = Tool.objects.get()
@@ -263,3 +274,20 @@ def test_markup_stays_text(admin_client: Client) -> None:
         assert "<script>alert" not in text
         assert "<img src=x" not in text
         assert "&lt;img src=x onerror" in text
+
+
+def test_a_content_of_many_blocks_is_edited_as_json(admin_client: Client) -> None:
+    config = '{ "content": [{"type": "text", "text": "a"}], "is_error": true }'
+    tool = Tool.objects.create(name="a", config=config)
+    url = page("tool", "change", tool.pk)
+    response = admin_client.get(url)
+    assert "The content says more than one text." in response.content.decode()
+    shown = shown_values(response)
+    assert "text" not in shown
+    assert json.loads(shown["config"])["is_error"] is True
+    assert saved(fill_in(admin_client, url, title="A"))
+    tool.refresh_from_db()
+    assert (tool.title, tool.config) == ("A", config)
+    plain = '{"content": [{"type": "text", "text": "b"}]}'
+    assert saved(fill_in(admin_client, url, config=plain))
+    assert shown_values(admin_client.get(url))["text"] == "b"

@@ -57,13 +57,26 @@ def test_the_second_person_sees_what_differs(
     meanwhile(tool, admin_user, title="Theirs", description="<b>Hers</b>")
     response = fill_in_again(admin_client, url, opened, title="Mine")
     differences = form_of(response).differences  # type: ignore[attr-defined]
-    assert [(each.label, each.hers, each.mine) for each in differences] == [
+    assert [(each.label, each.theirs, each.mine) for each in differences] == [
         ("Title", "Theirs", "Mine"),
         ("Description", "<b>Hers</b>", "(empty)"),
     ]
     text = response.content.decode()
     assert "&lt;b&gt;Hers&lt;/b&gt;" in text
     assert "<b>Hers" not in text
+
+
+def test_hints_differ_in_the_words_of_the_page(
+    admin_client: Client, admin_user: User, tool: Tool
+) -> None:
+    url = page("tool", "change", tool.pk)
+    opened = admin_client.get(url)
+    meanwhile(tool, admin_user, read_only=True)
+    response = fill_in_again(admin_client, url, opened, changes="adds")
+    labels = {each.label for each in form_of(response).differences}  # type: ignore[attr-defined]
+    assert labels == {"What it changes"}
+    merged = fill_in_again(admin_client, url, response, _mine="Keep")
+    assert shown_values(merged)["changes"] == "adds"
 
 
 def test_mine_goes_on_top_of_hers(
@@ -130,6 +143,22 @@ def test_a_page_that_says_nothing_of_what_it_showed_keeps_all_of_mine(
     meanwhile(tool, admin_user, title="Theirs")
     merged = fill_in_again(admin_client, url, opened, opened_columns=sent, _mine="Keep")
     assert shown_values(merged)["title"] == "Before"
+
+
+def test_someone_who_saved_the_same_is_told_of_too(
+    admin_client: Client, admin_user: User, tool: Tool
+) -> None:
+    url = page("tool", "change", tool.pk)
+    opened = admin_client.get(url)
+    meanwhile(tool, admin_user)
+    response = fill_in_again(admin_client, url, opened)
+    assert "What differs" not in response.content.decode()
+    assert "Keep editing mine on top of theirs" in response.content.decode()
+    merged = fill_in_again(admin_client, url, response, _mine="Keep")
+    text = merged.content.decode()
+    assert "Nothing is saved yet" in text
+    assert "Keep editing mine" not in text
+    assert saved(fill_in_again(admin_client, url, merged))
 
 
 def test_without_a_conflict_the_button_only_saves(

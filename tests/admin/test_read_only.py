@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from html import unescape
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
+from tests.admin.pages import page
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
+
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def looking(client: Client) -> Client:
+    """Log someone in who may look at everything."""
+    user = User.objects.create_user("kim", password="x", is_staff=True)
+    user.user_permissions.set(
+        Permission.objects.filter(
+            content_type__app_label="mcp_app", codename__startswith="view_"
+        )
+    )
+    client.force_login(user)
+    return client
+
+
+def text_of(client: Client, row: DefinitionRow) -> str:
+    url = page(str(row._meta.model_name), "change", row.pk)
+    response = client.get(url)
+    assert response.status_code == 200
+    text = response.content.decode()
+    assert EVIL not in text
+    return unescape(text)
+
+
+def test_a_text_tool(looking: Client) -> None:
+    tool = Tool.objects.create(
+        name="a",
+        config='{"content": [{"type": "text", "text": "<script>alert(1)</script>"}]}',
+        read_only=False,
+        destructive=False,
+        open_world=True,
+    )
+    text = text_of(looking, tool)
+    assert f"<pre>{EVIL}</pre>" in text
+    assert "It adds or changes things. It reaches outside this site" in text
+    assert "Not said" in text_of(looking, Tool.objects.create(name="b"))
+
+
+def test_a_function_tool(looking: Client) -> None:
+    tool = Tool.objects.create(
+        name="a", kind="function", config='{"function": "shop.find"}'
+    )
+    text = text_of(looking, tool)
+    assert "shop.find: Find orders." in text
+    assert "For developers" in text
+
+
+def test_a_resource(looking: Client) -> None:
+    row = Resource.objects.create(
+        name="a",
+        uri="x:a",
+        config='{"text": "<script>alert(1)</script>"}',
+        annotations='{"audience": ["assistant"], "priority": 0.8}',
+    )
+    text = text_of(looking, row)
+    assert "Models" in text
+    assert "0.8" in text
+    assert f">{EVIL}</pre>" in text
+
+
+def test_a_template_and_a_prompt(looking: Client) -> None:
+    row = ResourceTemplate.objects.create(name="a", uri_template="x:{a}")
+    assert "x:{a}" in text_of(looking, row)
+    prompt = Prompt.objects.create(
+        name="a", config='{"messages": [{"content": {"type": "text", "text": "hey"}}]}'
+    )
+    text = text_of(looking, prompt)
+    assert ">hey</pre>" in text
+    assert "Refresh the preview" not in text
+
+
+def test_a_row_of_an_unknown_kind(looking: Client) -> None:
+    tool = Tool.objects.create(name="a", kind="http", config='{"url": "x"}')
+    assert '{"url": "x"}' in text_of(looking, tool)

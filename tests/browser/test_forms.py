@@ -1,0 +1,189 @@
+"""The forms of definitions in Chromium: with scripts, without, in a strict policy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, Route, expect
+
+from tests.browser.conftest import PATIENCE_MS, log_in
+from tests.newcomer.programs import Serving
+
+# They share one demo.
+pytestmark = pytest.mark.xdist_group("browser")
+
+POLICY: Final = (
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src data: *"
+)
+NARROW: Final = {"width": 320, "height": 800}
+
+
+@pytest.fixture
+def scriptless(browser: Browser, served: Serving) -> Page:
+    """Log in with a browser that runs no scripts."""
+    context = browser.new_context(base_url=served.url, java_script_enabled=False)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    log_in(page, served)
+    return page
+
+
+@pytest.fixture
+def strict(staff: Page) -> Iterator[Page]:
+    """Let pages of the admin run nothing but files of this site."""
+
+    def serve(route: Route) -> None:
+        answer = route.fetch()
+        headers = {**answer.headers, "content-security-policy": POLICY}
+        route.fulfill(response=answer, headers=headers)
+
+    refused: list[str] = []
+    staff.on(
+        "console",
+        lambda said: refused.append(said.text) if "Security" in said.text else None,
+    )
+    staff.route("**/admin/**", serve)
+    yield staff
+    assert refused == []
+
+
+def cell(page: Page, number: int, field: str) -> Locator:
+    return page.locator(f"[name='input_schema-{number}-{field}']")
+
+
+def button(page: Page, name: str) -> Locator:
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def save_and_stay(page: Page) -> None:
+    button(page, "Save and continue editing").click()
+    expect(page.locator(".messagelist .success")).to_contain_text("successfully")
+
+
+def schema(page: Page) -> dict[str, object]:
+    """Return the parameters as JSON, as the page shows them."""
+    text = page.locator("[name='input_schema-json']").input_value()
+    found: dict[str, object] = json.loads(text)["properties"]
+    return found
+
+
+def test_parameters_are_a_table_without_scripts(scriptless: Page) -> None:
+    page = scriptless
+    page.goto("/admin/mcp_app/tool/add/?kind=text")
+    page.locator("#id_name").fill("scriptless")
+    page.locator("#id_text").fill("{{city}} {{days}} {{unit}}")
+    cell(page, 0, "name").fill("city")
+    cell(page, 1, "name").fill("days")
+    cell(page, 1, "type").select_option("Whole number")
+    page.locator(".mcp-limits summary").nth(1).click()
+    cell(page, 1, "most").fill("14")
+    cell(page, 1, "default").fill("30")
+    button(page, "Save and add more").click()
+
+    # A value that is refused is told at its field.
+    wrong = cell(page, 1, "default")
+    expect(wrong).to_have_attribute("aria-invalid", "true")
+    expect(wrong.locator("xpath=..")).to_contain_text(
+        "The value 30 is above the largest, 14."
+    )
+    wrong.fill("3")
+    page.locator("#id_text").fill("{{city}} {{days}}")
+    button(page, "Save and add more").click()
+    cell(page, 2, "name").fill("unit")
+    button(page, "Save and add more").click()
+    expect(page.locator(".messagelist .success")).to_contain_text("successfully")
+    expect(page.locator("[data-mcp-rows] > fieldset")).to_have_count(5)
+    assert list(schema(page)) == ["city", "days", "unit"]
+
+    # The place is a number, and a box removes.
+    cell(page, 2, "ORDER").fill("1")
+    cell(page, 0, "ORDER").fill("2")
+    cell(page, 1, "DELETE").check()
+    page.locator("#id_text").fill("{{city}} {{unit}}")
+    button(page, "Save and add more").click()
+    assert list(schema(page)) == ["unit", "city"]
+
+
+def test_parameters_are_added_moved_and_removed(strict: Page) -> None:
+    page = strict
+    page.goto("/admin/mcp_app/tool/add/?kind=text")
+    page.locator("#id_name").fill("scripted")
+    expect(page.locator("[data-mcp-rows] > fieldset")).to_have_count(0)
+    expect(button(page, "Save and add more")).to_be_hidden()
+    for name in ("city", "days", "unit"):
+        button(page, "Add a parameter").click()
+        page.keyboard.type(name)
+    button(page, "{{days}}").click()
+    expect(page.locator("#id_text")).to_have_value("{{days}}")
+    expect(page.locator("#id_text")).to_be_focused()
+
+    button(page, "Move up unit").click()
+    status = page.locator("#id_input_schema .mcp-status")
+    expect(status).to_have_text("Moved unit to 2 of 3")
+    expect(button(page, "Move up unit")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(status).to_have_text("Moved unit to 1 of 3")
+    expect(button(page, "Move down unit")).to_be_focused()
+    button(page, "Remove city").click()
+    expect(status).to_have_text("Removed city")
+    expect(button(page, "Remove days")).to_be_focused()
+    save_and_stay(page)
+    assert list(schema(page)) == ["unit", "days"]
+
+
+def test_the_other_way_shows_what_was_typed(strict: Page) -> None:
+    page = strict
+    page.goto("/admin/mcp_app/tool/add/?kind=text")
+    button(page, "Add a parameter").click()
+    page.keyboard.type("city")
+    page.get_by_label("Edit as JSON Schema").check()
+    text = page.locator("[name='input_schema-json']")
+    expect(text).to_be_visible()
+    expect(text).to_be_editable()
+    assert schema(page) == {"city": {"type": "string"}}
+    text.fill('{"type": "object", "properties": {"town": {"type": "integer"}}}')
+    page.get_by_label("Edit as a table").check()
+    expect(cell(page, 0, "name")).to_have_value("town")
+    expect(cell(page, 0, "type")).to_have_value("integer")
+    expect(text).not_to_be_editable()
+    expect(button(page, "{{town}}")).to_be_visible()
+
+
+def test_leaving_with_changes_is_asked(staff: Page) -> None:
+    staff.goto("/admin/mcp_app/tool/add/?kind=text")
+    staff.locator("#id_name").press_sequentially("a")
+    asked: list[str] = []
+
+    def stay(dialog: object) -> None:
+        asked.append(dialog.type)  # type: ignore[attr-defined]
+        dialog.accept()  # type: ignore[attr-defined]
+
+    staff.on("dialog", stay)
+    staff.goto("/admin/")
+    assert asked == ["beforeunload"]
+    # Who has changed nothing is asked nothing.
+    staff.goto("/admin/mcp_app/tool/add/?kind=text")
+    staff.locator("#id_name").click()
+    staff.goto("/admin/")
+    assert asked == ["beforeunload"]
+
+
+@pytest.mark.parametrize("model", ["tool", "prompt", "resource", "resourcetemplate"])
+def test_a_phone_needs_no_sideways_scrolling(staff: Page, model: str) -> None:
+    staff.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    for query in ("", "?kind=text"):
+        staff.goto(f"/admin/mcp_app/{model}/add/{query}")
+        for name in ("Add a parameter", "Add an argument", "Add a message"):
+            for found in button(staff, name).all():
+                found.click()
+        assert staff.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+def test_letters_and_tokens_are_counted(staff: Page) -> None:
+    staff.goto("/admin/mcp_app/tool/add/?kind=text")
+    staff.locator("#id_description").fill("Twelve chars")
+    counted = staff.locator(".field-description .mcp-count")
+    expect(counted).to_have_text("12 characters, ≈ 3 tokens")

@@ -1,0 +1,318 @@
+"""From a new prompt to a client that is told: staff with the product's rights only.
+
+The pictures of docs/admin.md are made here; `make pictures` puts them there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Queue
+from typing import Any, Final
+
+import pytest
+from mcp import Client
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import PATIENCE_MS, log_in
+from tests.clients.node import MODULES
+from tests.newcomer.programs import CHECKOUT, Serving
+
+# They share one demo.
+pytestmark = pytest.mark.xdist_group("browser")
+
+RIGHTS: Final = (
+    "view_prompt",
+    "add_prompt",
+    "change_prompt",
+    "view_tool",
+    "change_tool",
+    "view_server",
+    "publish",
+    "stop",
+)
+PICTURES: Final = Path(os.environ.get("PICTURES", CHECKOUT / "results" / "pictures"))
+AXE: Final = (MODULES / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+SERIOUS: Final = """async () => (await axe.run(document, {
+    resultTypes: ["violations"],
+})).violations.filter(each => ["serious", "critical"].includes(each.impact))
+    .map(each => `${each.id}: ${each.nodes.map(node => node.target).join(", ")}`)"""
+TOLD_S: Final = 5.0
+
+
+class Listening(threading.Thread):
+    """A client of the official SDK that listens, and does what it is asked."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(daemon=True)
+        self._url = url
+        self._events: Queue[str] = Queue()
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._client: Client | None = None
+        self._ready = threading.Event()
+
+    def run(self) -> None:
+        self._loop.run_until_complete(self._listen())
+
+    async def _listen(self) -> None:
+        async with (
+            Client(self._url, mode="auto") as client,
+            client.listen(
+                tools_list_changed=True, prompts_list_changed=True
+            ) as subscription,
+        ):
+            self._client = client
+            self._ready.set()
+            stopped = asyncio.create_task(self._stop.wait())
+            heard = asyncio.create_task(self._hear(subscription))
+            await asyncio.wait({stopped, heard}, return_when="FIRST_COMPLETED")
+            heard.cancel()
+
+    async def _hear(self, subscription: Any) -> None:
+        async for event in subscription:
+            self._events.put(type(event).__name__)
+
+    def __enter__(self) -> Listening:
+        self.start()
+        assert self._ready.wait(PATIENCE_MS / 1000)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self.join(PATIENCE_MS / 1000)
+
+    def told(self, what: str) -> None:
+        """Wait for an event."""
+        while self._events.get(timeout=TOLD_S) != what:
+            continue
+
+    def ask(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the client on its own loop."""
+        asked = getattr(self._client, method)(*arguments)
+        return asyncio.run_coroutine_threadsafe(asked, self._loop).result(TOLD_S)
+
+    def prompts(self) -> set[str]:
+        return {each.name for each in self.ask("list_prompts").prompts}
+
+    def tool(self, name: str) -> Any:
+        (found,) = (each for each in self.ask("list_tools").tools if each.name == name)
+        return found
+
+    def prompt(self, name: str, **arguments: str) -> list[str]:
+        messages = self.ask("get_prompt", name, arguments).messages
+        return [f"{each.role}: {each.content.text}" for each in messages]
+
+
+@pytest.fixture
+def client(served: Serving) -> Iterator[Listening]:
+    with Listening(f"{served.url}/mcp") as listening:
+        yield listening
+
+
+@pytest.fixture
+def editor(staff: Page, browser: Browser, served: Serving) -> Iterator[Page]:
+    """Log in as someone who has the product's rights and no others."""
+    staff.goto("/admin/auth/user/add/")
+    staff.get_by_label("Username").fill("maria")
+    for name in ("Password:", "Password confirmation:"):
+        staff.get_by_label(name, exact=True).fill("a-Long-enough-1")
+    staff.get_by_role("button", name="Save and continue editing").click()
+    if staff.get_by_text("already exists").count() == 0:
+        staff.get_by_label("Staff status").check()
+        rights = staff.locator("#id_user_permissions_from option")
+        chosen = [
+            value
+            for option in rights.all()
+            if (value := option.get_attribute("value")) and _is_own(option.inner_text())
+        ]
+        staff.locator("#id_user_permissions_from").select_option(chosen)
+        staff.get_by_role("button", name="Choose selected user permissions").click()
+        staff.get_by_role("button", name="Save", exact=True).click()
+    context = browser.new_context(base_url=served.url, color_scheme="light")
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto("/admin/")
+    page.get_by_label("Username").fill("maria")
+    page.get_by_label("Password").fill("a-Long-enough-1")
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("heading", name="Site administration").wait_for()
+    yield page
+    context.close()
+
+
+def _is_own(right: str) -> bool:
+    """Whether a line of Django's list of rights is one of ours."""
+    return right.startswith("MCP server |") and any(
+        text in right
+        for text in (
+            "prompt | Can",
+            "tool | Can view",
+            "tool | Can change",
+            "server | Can view",
+            "Can publish",
+            "Can stop",
+        )
+    )
+
+
+def picture(page: Page, name: str) -> None:
+    """Take the page in light, dark and narrow, once it has no serious violation."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    size = page.viewport_size
+    for look in ("light", "dark", "narrow"):
+        page.emulate_media(color_scheme="dark" if look == "dark" else "light")
+        width = 320 if look == "narrow" else 1280
+        page.set_viewport_size({"width": width, "height": 800})
+        page.evaluate(AXE)
+        assert page.evaluate(SERIOUS) == [], (name, look)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.screenshot(path=PICTURES / f"{name}-{look}.png")
+    page.emulate_media(color_scheme="light")
+    if size:
+        page.set_viewport_size(size)
+
+
+def press(page: Page, name: str) -> None:
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def said(page: Page, text: str) -> None:
+    expect(page.locator(".messagelist")).to_contain_text(text)
+
+
+def test_a_prompt_from_nothing_to_a_client_and_back(
+    editor: Page, client: Listening
+) -> None:
+    page = editor
+    page.goto("/admin/mcp_app/prompt/add/?kind=text")
+    page.wait_for_load_state("load")
+    page.locator("#id_title").press_sequentially("Answer a complaint kindly")
+    expect(page.locator("#id_name")).to_have_value("answer-a-complaint-kindly")
+    page.locator("#id_description").fill("Writes a kind answer. Say what it is about.")
+    press(page, "Add an argument")
+    page.locator("[name='arguments-0-name']").fill("order")
+    page.locator("[name='arguments-0-description']").fill("The number of the order.")
+    page.locator("[name='config-0-text']").fill("Answer the complaint of {{ordr}}.")
+    press(page, "Add a message")
+    page.locator("[name='config-1-role']").select_option("assistant")
+    page.locator("[name='config-1-text']").fill("I keep it short.")
+    press(page, "Save and continue editing")
+
+    # A mistake is told at its field, and nothing is lost.
+    expect(page.locator(".mcp-errors")).to_contain_text("Did you mean {{order}}?")
+    page.locator("[name='config-0-text']").fill("Answer the complaint of {{order}}.")
+    press(page, "Save and continue editing")
+    said(page, "successfully")
+    expect(page.locator("#mcp-strip")).to_contain_text("Not published")
+    picture(page, "edit")
+    assert "answer-a-complaint-kindly" not in client.prompts()
+
+    page.locator(".mcp-tabs").get_by_role("link", name="Publish").click()
+    picture(page, "publish-first")
+    page.get_by_label("Note for the history").fill("For the new support team.")
+    press(page, "Publish version 1")
+    said(page, "Version 1 is published: every worker serves it.")
+    client.told("PromptsListChanged")
+    assert client.prompt("answer-a-complaint-kindly", order="1042") == [
+        "user: Answer the complaint of 1042.",
+        "assistant: I keep it short.",
+    ]
+
+    # A saved working copy reaches nobody.
+    page.locator(".mcp-tabs").get_by_role("link", name="Edit").click()
+    page.wait_for_load_state("load")
+    page.locator("[name='config-1-text']").fill("I keep it short and friendly.")
+    press(page, "Save and publish…")
+    expect(page.locator("#mcp-strip")).to_contain_text("Changed")
+    messages = client.prompt("answer-a-complaint-kindly", order="1")
+    assert messages[1] == "assistant: I keep it short."
+    picture(page, "publish")
+    press(page, "Publish version 2")
+    client.told("PromptsListChanged")
+    messages = client.prompt("answer-a-complaint-kindly", order="1")
+    assert messages[1] == "assistant: I keep it short and friendly."
+
+    page.locator(".mcp-tabs").get_by_role("link", name="History").click()
+    picture(page, "history")
+    page.get_by_role("link", name="Roll back to this…").click()
+    press(page, "Publish version 1 again as version 3")
+    client.told("PromptsListChanged")
+    messages = client.prompt("answer-a-complaint-kindly", order="1")
+    assert messages[1] == "assistant: I keep it short."
+
+    page.get_by_role("link", name="Unpublish…").click()
+    press(page, "Take it off the list")
+    client.told("PromptsListChanged")
+    assert "answer-a-complaint-kindly" not in client.prompts()
+
+
+def test_a_tool_of_code_is_described_anew_and_put_back(
+    editor: Page, client: Listening
+) -> None:
+    page, before = editor, client.tool("roll_dice").description
+    page.goto("/admin/mcp_app/tool/")
+    page.get_by_role("link", name="roll_dice").click()
+    page.wait_for_load_state("load")
+    better = "Rolls dice. Use it when someone asks for a random number of a die."
+    page.locator("#id_description").fill(better)
+    press(page, "Save and publish…")
+    assert client.tool("roll_dice").description == before
+    press(page, "Publish version 1")
+    client.told("ToolsListChanged")
+    assert client.tool("roll_dice").description == better
+
+    page.locator(".mcp-tabs").get_by_role("link", name="Edit").click()
+    picture(page, "overlay")
+    press(page, "Use “Description” from code")
+    said(page, "The working copy is as in the code.")
+    page.locator(".mcp-tabs").get_by_role("link", name="Publish").click()
+    press(page, "Publish version 2")
+    client.told("ToolsListChanged")
+    assert client.tool("roll_dice").description == before
+
+    press(page, "Stop this tool")
+    said(page, "no worker serves it any more")
+    client.told("ToolsListChanged")
+    assert all(each.name != "roll_dice" for each in client.ask("list_tools").tools)
+    page.get_by_role("link", name="Start again…").click()
+    press(page, "Start it")
+    client.told("ToolsListChanged")
+    assert client.tool("roll_dice").description == before
+
+
+def test_lists_and_other_pages_can_be_read_by_everybody(staff: Page) -> None:
+    for name, url in {
+        "list": "/admin/mcp_app/tool/",
+        "kind": "/admin/mcp_app/tool/add/",
+        "server": "/admin/mcp_app/server/1/change/",
+        "parameters": "/admin/mcp_app/tool/add/?kind=text",
+    }.items():
+        staff.goto(url)
+        staff.wait_for_load_state("load")
+        picture(staff, name)
+
+
+def test_the_whole_way_without_scripts(browser: Browser, served: Serving) -> None:
+    context = browser.new_context(base_url=served.url, java_script_enabled=False)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    log_in(page, served)
+    page.goto("/admin/mcp_app/tool/add/?kind=text")
+    page.locator("#id_name").fill("opening_hours")
+    page.locator("#id_description").fill("Tells when the shop is open.")
+    page.locator("#id_text").fill("From nine to five.")
+    page.get_by_label("Nothing: it only reads").check()
+    press(page, "Save and publish…")
+    press(page, "Publish version 1")
+    said(page, "Version 1 is published")
+    press(page, "Stop this tool")
+    page.get_by_role("link", name="Start again…").click()
+    press(page, "Start it")
+    said(page, "Started: every worker serves it.")
+    page.locator(".mcp-tabs").get_by_role("link", name="History").click()
+    expect(page.locator("#change-history tbody tr")).to_have_count(4)
+    context.close()
