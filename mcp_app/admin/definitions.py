@@ -159,12 +159,6 @@ class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
             guarded["function"] = "behind"
         return guarded
 
-    @admin.display(description=gettext_lazy("Function"))
-    def function(self, row: Row) -> str:
-        """Show the function to those who may not choose another one."""
-        config = row.json("config") or {}
-        return str(config.get("function", "")) if row.kind == "function" else "—"
-
     def has_delete_permission(
         self, request: HttpRequest, obj: Row | None = None
     ) -> bool:

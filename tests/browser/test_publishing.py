@@ -184,14 +184,29 @@ def said(page: Page, text: str) -> None:
     expect(page.locator(".messagelist")).to_contain_text(text)
 
 
+NAME: Final = "answer-a-complaint-kindly"
+
+
+def tab(page: Page, name: str) -> None:
+    page.locator(".mcp-tabs").get_by_role("link", name=name).click()
+    page.wait_for_load_state("load")
+
+
 def test_a_prompt_from_nothing_to_a_client_and_back(
     editor: Page, client: Listening
 ) -> None:
-    page = editor
+    _make(editor)
+    assert NAME not in client.prompts()
+    _publish(editor, client)
+    _edit(editor, client)
+    _go_back(editor, client)
+
+
+def _make(page: Page) -> None:
     page.goto("/admin/mcp_app/prompt/add/?kind=text")
     page.wait_for_load_state("load")
     page.locator("#id_title").press_sequentially("Answer a complaint kindly")
-    expect(page.locator("#id_name")).to_have_value("answer-a-complaint-kindly")
+    expect(page.locator("#id_name")).to_have_value(NAME)
     page.locator("#id_description").fill("Writes a kind answer. Say what it is about.")
     press(page, "Add an argument")
     page.locator("[name='arguments-0-name']").fill("order")
@@ -204,50 +219,52 @@ def test_a_prompt_from_nothing_to_a_client_and_back(
 
     # A mistake is told at its field, and nothing is lost.
     expect(page.locator(".mcp-errors")).to_contain_text("Did you mean {{order}}?")
+    page.wait_for_load_state("load")
     page.locator("[name='config-0-text']").fill("Answer the complaint of {{order}}.")
     press(page, "Save and continue editing")
     said(page, "successfully")
     expect(page.locator("#mcp-strip")).to_contain_text("Not published")
     picture(page, "edit")
-    assert "answer-a-complaint-kindly" not in client.prompts()
 
-    page.locator(".mcp-tabs").get_by_role("link", name="Publish").click()
+
+def _publish(page: Page, client: Listening) -> None:
+    tab(page, "Publish")
     picture(page, "publish-first")
     page.get_by_label("Note for the history").fill("For the new support team.")
     press(page, "Publish version 1")
     said(page, "Version 1 is published: every worker serves it.")
     client.told("PromptsListChanged")
-    assert client.prompt("answer-a-complaint-kindly", order="1042") == [
+    assert client.prompt(NAME, order="1042") == [
         "user: Answer the complaint of 1042.",
         "assistant: I keep it short.",
     ]
 
-    # A saved working copy reaches nobody.
-    page.locator(".mcp-tabs").get_by_role("link", name="Edit").click()
-    page.wait_for_load_state("load")
+
+def _edit(page: Page, client: Listening) -> None:
+    """A saved working copy reaches nobody, until it is published."""
+    tab(page, "Edit")
     page.locator("[name='config-1-text']").fill("I keep it short and friendly.")
     press(page, "Save and publish…")
     expect(page.locator("#mcp-strip")).to_contain_text("Changed")
-    messages = client.prompt("answer-a-complaint-kindly", order="1")
-    assert messages[1] == "assistant: I keep it short."
+    assert client.prompt(NAME, order="1")[1] == "assistant: I keep it short."
     picture(page, "publish")
     press(page, "Publish version 2")
     client.told("PromptsListChanged")
-    messages = client.prompt("answer-a-complaint-kindly", order="1")
-    assert messages[1] == "assistant: I keep it short and friendly."
+    assert "friendly" in client.prompt(NAME, order="1")[1]
 
-    page.locator(".mcp-tabs").get_by_role("link", name="History").click()
+
+def _go_back(page: Page, client: Listening) -> None:
+    tab(page, "History")
     picture(page, "history")
     page.get_by_role("link", name="Roll back to this…").click()
     press(page, "Publish version 1 again as version 3")
     client.told("PromptsListChanged")
-    messages = client.prompt("answer-a-complaint-kindly", order="1")
-    assert messages[1] == "assistant: I keep it short."
-
+    assert client.prompt(NAME, order="1")[1] == "assistant: I keep it short."
+    tab(page, "Publish")
     page.get_by_role("link", name="Unpublish…").click()
     press(page, "Take it off the list")
     client.told("PromptsListChanged")
-    assert "answer-a-complaint-kindly" not in client.prompts()
+    assert NAME not in client.prompts()
 
 
 def test_a_tool_of_code_is_described_anew_and_put_back(
@@ -265,11 +282,11 @@ def test_a_tool_of_code_is_described_anew_and_put_back(
     client.told("ToolsListChanged")
     assert client.tool("roll_dice").description == better
 
-    page.locator(".mcp-tabs").get_by_role("link", name="Edit").click()
+    tab(page, "Edit")
     picture(page, "overlay")
     press(page, "Use “Description” from code")
     said(page, "The working copy is as in the code.")
-    page.locator(".mcp-tabs").get_by_role("link", name="Publish").click()
+    tab(page, "Publish")
     press(page, "Publish version 2")
     client.told("ToolsListChanged")
     assert client.tool("roll_dice").description == before
@@ -313,6 +330,6 @@ def test_the_whole_way_without_scripts(browser: Browser, served: Serving) -> Non
     page.get_by_role("link", name="Start again…").click()
     press(page, "Start it")
     said(page, "Started: every worker serves it.")
-    page.locator(".mcp-tabs").get_by_role("link", name="History").click()
+    tab(page, "History")
     expect(page.locator("#change-history tbody tr")).to_have_count(4)
     context.close()

@@ -30,10 +30,10 @@ ROUNDS: Final = {"sqlite": 2, "postgresql": 4, "mysql": 2}
 URI: Final = "test://static-text"
 LISTED: Final = "drill_add"
 DESCRIPTIONS: Final = {
-    1: next(each["description"] for each in TOOLS if each["name"] == LISTED),
     2: "Adds two numbers in another way.",
+    1: next(each["description"] for each in TOOLS if each["name"] == LISTED),
 }
-"""What the versions of the listed tool say."""
+"""What the versions of the listed tool say; to begin with, clients see the last."""
 
 PREPARE: Final = """
 import django
@@ -122,7 +122,9 @@ def _prepare(environment: dict[str, str]) -> None:
 
 def described(url: str) -> dict[str, str]:
     """Return the tools of the default server, with their descriptions."""
-    result = stateless(url, "tools/list").whole().messages[0]["result"]
+    answer = stateless(url, "tools/list").whole()
+    result = answer.messages[0].get("result")
+    assert result is not None, answer.messages
     return {tool["name"]: tool["description"] for tool in result["tools"]}
 
 
@@ -313,7 +315,7 @@ def test_what_staff_publish_is_published_everywhere(cluster: Cluster) -> None:
                 assert {described(each)[LISTED] for each in cluster.urls} == {text}
             staff.act("mcp_app/tool", "unpublish_chosen", key)
             assert not any(LISTED in listed(each) for each in cluster.urls)
-            staff.publish("mcp_app/tool", key, 2)
+            staff.publish("mcp_app/tool", key, 1)
             assert all(LISTED in listed(each) for each in cluster.urls)
 
 

@@ -107,6 +107,9 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         column = self.instance._meta.get_field(name)
         return bool(getattr(self.instance, name) != column.get_default())  # type: ignore[union-attr]
 
+    def keep_uploads(self) -> None:
+        """There are none."""
+
     def clean_position(self) -> int:
         return self.cleaned_data.get("position") or 0
 
