@@ -61,20 +61,24 @@ class OpenSession:
     server: str
     revision: Revision
     client: Client
-    level: int | None
-    initialized: bool
-    created_ms: int
-    seen_ms: int
+    level: int | None = None
+    initialized: bool = False
+    created_ms: int = 0
+    seen_ms: int = 0
     fresh_ms: int = 0
     """Until when nothing need be asked of its row."""
     session_id: str = ""
     """What its client calls it; kept in memory alone."""
-    uris: dict[str, str]
+    uris: dict[str, str] = field(default_factory=dict)
     """Resources that the session watches, by their digests."""
     running: dict[str | int, Any] = field(default_factory=dict)
     answered: OrderedDict[str, None] = field(default_factory=OrderedDict)
     streams: list[Any] = field(default_factory=list)
-    """Its open GET streams in this process, the newest last."""
+    """Its open GET streams in this process."""
+    newest: int = 0
+    """Which of its GET streams is the newest: so many were opened, anywhere."""
+    seen: int = 0
+    """Number up to which its client knows of all changes, unless an event says more."""
 
     def next_question_id(self) -> str:
         return f"question-{secrets.token_hex(8)}"
@@ -88,10 +92,17 @@ class SessionStore:
         limits: Limits,
         closed: Callable[[OpenSession], None],
         settled: Callable[[], Awaitable[None]],
+        announced: Callable[[], Awaitable[int]],
     ) -> None:
+        """Make a store that tells of what is closed.
+
+        `settled` returns when all processes know of what was committed, `announced`
+        the number up to which all changes have been announced.
+        """
         self._limits = limits
         self._closed = closed
         self._settled = settled
+        self._announced = announced
         self._kept: OrderedDict[str, OpenSession] = OrderedDict()
         self._by_id: dict[str, OpenSession] = {}
         self._by_pk: dict[str, OpenSession] = {}
@@ -103,9 +114,16 @@ class SessionStore:
         """Open a session and return its id."""
         session_id = secrets.token_urlsafe(32)
         limit = self._limits.sessions_per_principal if self._limits.rates else 0
-        replaced, session = await writer.run(
-            _insert, digest_of(session_id), principal, server, revision, client, limit
+        session = OpenSession(
+            pk=0,
+            digest=digest_of(session_id),
+            principal_key=principal.key,
+            server=server,
+            revision=revision,
+            client=client,
+            seen=await self._announced(),
         )
+        replaced = await writer.run(_insert, session, principal, limit)
         for digest in replaced:
             self._drop(digest)
         self._keep(session)
@@ -188,7 +206,8 @@ class SessionStore:
         if row is None:
             self._drop(session.digest)
             return
-        session.level, session.uris = row.level, row.uris
+        session.level, session.uris, session.seen = row.level, row.uris, row.seen
+        session.newest = max(session.newest, row.newest)
         session.initialized = session.initialized or row.initialized
 
     async def initialized(self, session: OpenSession) -> None:
@@ -208,6 +227,20 @@ class SessionStore:
             await asyncio.sleep(HANDSHAKE_LOOK_S)
             if not session.initialized:
                 session.initialized = await reader.run(_is_initialized, session.pk)
+
+    async def stream_opened(
+        self, session: OpenSession, public_id: str, seen: int
+    ) -> int:
+        """Make a GET stream the newest of its session; return its number.
+
+        `seen` is the number up to which the client knows of all changes.
+        """
+        opened = Session.objects.stream_opened
+        number = await writer.run(opened, session.pk, public_id, seen)
+        if not number:
+            raise _not_found()
+        session.newest, session.seen = max(session.newest, number), seen
+        return number
 
     async def set_level(self, session: OpenSession, level: int) -> None:
         """Store the least severe level that the client wants."""
@@ -286,41 +319,25 @@ def _not_found() -> Refused:
     return Refused(404, "Session not found: initialize a new one.")
 
 
-def _insert(
-    digest: str,
-    principal: Principal,
-    server: str,
-    revision: Revision,
-    client: Client,
-    limit: int,
-) -> tuple[list[str], OpenSession]:
+def _insert(session: OpenSession, principal: Principal, limit: int) -> list[str]:
+    """Write the row of a session; return the digests of those that it replaces."""
     replaced = _make_room(principal, limit)
+    client = session.client
     info = {"name": client.name, "version": client.version, "title": client.title}
-    now = now_ms()
     row = Session.objects.create(
-        digest=digest,
-        principal_key=principal.key,
-        server=server,
-        revision=revision.version,
+        digest=session.digest,
+        principal_key=session.principal_key,
+        server=session.server,
+        revision=session.revision.version,
         client_info=jsonrpc.write(info).decode(),
         capabilities=jsonrpc.write(client.capabilities).decode(),
         created_ms=NowMilliseconds(),
         seen_ms=NowMilliseconds(),
+        seen=session.seen,
     )
-    session = OpenSession(
-        pk=row.pk,
-        digest=digest,
-        principal_key=principal.key,
-        server=server,
-        revision=revision,
-        client=client,
-        level=None,
-        initialized=False,
-        created_ms=now,
-        seen_ms=now,
-        uris={},
-    )
-    return replaced, session
+    session.pk = row.pk
+    session.created_ms = session.seen_ms = now_ms()
+    return replaced
 
 
 def _subscribe(pk: int, uri: str, most: int) -> bool:
@@ -388,6 +405,8 @@ def _open(row: Session) -> OpenSession:
         created_ms=row.created_ms,
         seen_ms=row.seen_ms,
         uris={each.uri_digest: each.uri for each in row.subscriptions.all()},
+        newest=row.streams,
+        seen=row.seen,
     )
 
 

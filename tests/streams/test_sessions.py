@@ -38,10 +38,16 @@ class Store(SessionStore):
     def __init__(self, **limits: Any) -> None:
         self.closed: list[OpenSession] = []
         self.settled = 0
-        super().__init__(Limits(**limits), self.closed.append, self._settle)
+        self.announced = 0
+        super().__init__(
+            Limits(**limits), self.closed.append, self._settle, self._announce
+        )
 
     async def _settle(self) -> None:
         self.settled += 1
+
+    async def _announce(self) -> int:
+        return self.announced
 
     async def opened_by(self, principal: Principal = ANNA) -> tuple[str, OpenSession]:
         session_id = await self.create(principal, "default", REVISION, CLIENT)
