@@ -172,6 +172,37 @@ async def test_a_session_that_another_process_has_closed(store: Store) -> None:
         assert caught.value.http_status == 404
 
 
+async def test_a_session_begins_where_all_is_announced(store: Store) -> None:
+    store.announced = 7
+    session_id, session = await store.opened_by()
+    assert session.seen == 7
+    assert (await Store().find(session_id, ANNA, "default")).seen == 7
+
+
+async def test_the_newest_of_a_sessions_streams(store: Store) -> None:
+    session_id, session = await store.opened_by()
+    other = Store()
+    theirs = await other.find(session_id, ANNA, "default")
+    assert await store.stream_opened(session, "here", 5) == 1
+    assert await other.stream_opened(theirs, "there", 6) == 2
+    assert (session.newest, theirs.newest) == (1, 2)
+    await store.reload([str(session.pk)])
+    assert (session.newest, session.seen) == (2, 6)
+    await writer.run(Session.objects.all().delete)
+    with pytest.raises(Refused) as refused:
+        await store.stream_opened(session, "late", 6)
+    assert refused.value.http_status == 404
+
+
+async def test_a_row_that_was_read_early_makes_no_stream_the_newest(
+    store: Store,
+) -> None:
+    _, session = await store.opened_by()
+    session.newest = 3
+    await store.reload([str(session.pk)])
+    assert session.newest == 3
+
+
 # -- what other processes change ----------------------------------------------------
 
 
