@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import ChainMap, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,11 +130,27 @@ class Announcements:
             any(each.news.everything for each in self._pending),
         )
 
-    def announced_before(self, mark: Mark, missed: Missed) -> Announcement:
-        """Return what of the missed streams were told that were open at the mark."""
-        told = filter(mark.announced, missed.changes)
-        numbers = {each.name: each.number for each in told}
-        return Announcement(numbers, missed.everything, self._shows)
+    def caught_up(self, mark: Mark, missed: Missed) -> tuple[Announcement, int]:
+        """Return what of the missed streams were told that were open at the mark.
+
+        A stream that is told of it, and has been told all since the mark, has been
+        told everything up to the number that comes with it.
+        """
+        told = {each: mark.announced(each) for each in missed.changes}
+        found = self._announcement(each for each in told if told[each])
+        # What has no number will have one that is greater.
+        later = self._announcement(
+            each for each in told if not told[each] and each.number is not None
+        )
+        if missed.everything:
+            found = Announcement({}, everything=True, shows=self._shows)
+        elif not later:
+            return found, max(self.number, missed.number)
+        return found, self.number
+
+    def _announcement(self, changes: Iterable[Changed]) -> Announcement:
+        numbers = {each.name: each.number for each in changes}
+        return Announcement(numbers, everything=False, shows=self._shows)
 
     # -- announcing ---------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class Openings:
         """
         announcements = self._announcements
         await announcements.begun()
-        since = session.seen if seen is None else seen
+        since = await self._sessions.seen(session) if seen is None else seen
         mark = announcements.mark()
         stream.begin(since)
         missed = await reader.run(missed_since, since)
@@ -68,8 +68,8 @@ class Openings:
             # This client can never say how far it has seen.
             since = max(since, announcements.number)
         number = await self._sessions.stream_opened(session, stream.public_id, since)
-        told = announcements.announced_before(mark, missed)
-        stream.opened(told.wanted(stream), announcements.number, number)
+        told, announced = announcements.caught_up(mark, missed)
+        stream.opened(told.wanted(stream), announced, number)
 
     @asynccontextmanager
     async def watching(self, uris: Collection[str]) -> AsyncIterator[None]:

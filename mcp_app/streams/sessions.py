@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, router, transaction
 
 from mcp_app.conf import Limits
 from mcp_app.interface.context import Client
@@ -77,8 +77,6 @@ class OpenSession:
     """Its open GET streams in this process."""
     newest: int = 0
     """Which of its GET streams is the newest: so many were opened, anywhere."""
-    seen: int = 0
-    """Number up to which its client knows of all changes, unless an event says more."""
 
     def next_question_id(self) -> str:
         return f"question-{secrets.token_hex(8)}"
@@ -121,9 +119,9 @@ class SessionStore:
             server=server,
             revision=revision,
             client=client,
-            seen=await self._announced(),
         )
-        replaced = await writer.run(_insert, session, principal, limit)
+        seen = await self._announced()
+        replaced = await writer.run(_insert, session, seen, principal, limit)
         for digest in replaced:
             self._drop(digest)
         self._keep(session)
@@ -206,7 +204,7 @@ class SessionStore:
         if row is None:
             self._drop(session.digest)
             return
-        session.level, session.uris, session.seen = row.level, row.uris, row.seen
+        session.level, session.uris = row.level, row.uris
         session.newest = max(session.newest, row.newest)
         session.initialized = session.initialized or row.initialized
 
@@ -239,8 +237,18 @@ class SessionStore:
         number = await writer.run(opened, session.pk, public_id, seen)
         if not number:
             raise _not_found()
-        session.newest, session.seen = max(session.newest, number), seen
+        session.newest = max(session.newest, number)
         return number
+
+    async def seen(self, session: OpenSession) -> int:
+        """Return the number up to which the client knows of all changes.
+
+        Another process may have noted it a moment ago.
+        """
+        seen = await reader.run(_seen, session.pk)
+        if seen is None:
+            raise _not_found()
+        return seen
 
     async def set_level(self, session: OpenSession, level: int) -> None:
         """Store the least severe level that the client wants."""
@@ -319,7 +327,9 @@ def _not_found() -> Refused:
     return Refused(404, "Session not found: initialize a new one.")
 
 
-def _insert(session: OpenSession, principal: Principal, limit: int) -> list[str]:
+def _insert(
+    session: OpenSession, seen: int, principal: Principal, limit: int
+) -> list[str]:
     """Write the row of a session; return the digests of those that it replaces."""
     replaced = _make_room(principal, limit)
     client = session.client
@@ -333,7 +343,7 @@ def _insert(session: OpenSession, principal: Principal, limit: int) -> list[str]
         capabilities=jsonrpc.write(client.capabilities).decode(),
         created_ms=NowMilliseconds(),
         seen_ms=NowMilliseconds(),
-        seen=session.seen,
+        seen=seen,
     )
     session.pk = row.pk
     session.created_ms = session.seen_ms = now_ms()
@@ -366,6 +376,11 @@ def _set_level(pk: int, level: int) -> None:
     row.log_level = level
     with transaction.atomic(using=row._state.db):
         row.save(update_fields=["log_level"])
+
+
+def _seen(pk: int) -> int | None:
+    rows = Session.objects.using(router.db_for_write(Session)).filter(pk=pk)
+    return rows.values_list("seen", flat=True).first()
 
 
 def _is_initialized(pk: int) -> bool:
@@ -406,7 +421,6 @@ def _open(row: Session) -> OpenSession:
         seen_ms=row.seen_ms,
         uris={each.uri_digest: each.uri for each in row.subscriptions.all()},
         newest=row.streams,
-        seen=row.seen,
     )
 
 

@@ -316,11 +316,17 @@ async def test_it_is_known_what_was_announced_at_a_mark(
         Changed(("tool", "1"), None, frozenset({14})): False,
     }
     assert {each: mark.announced(each) for each in expected} == expected
-    missed = Missed(7, changes=tuple(expected))
-    told = announcements.announced_before(mark, missed).wanted(
-        Stream("default", *LISTS)
-    )
-    assert told == ["tools"]
+    listening = Stream("default", *LISTS)
+    told, number = announcements.caught_up(mark, Missed(7, changes=tuple(expected)))
+    assert (told.wanted(listening), number) == (["tools"], 5)
+    # Where nothing that has a number is left for later, it is told all there is.
+    (first, *_, last) = expected
+    nothing = Changed(("session", "1"), 7, frozenset())
+    few = Missed(7, changes=(first, last, nothing))
+    told, number = announcements.caught_up(mark, few)
+    assert (told.wanted(listening), number) == (["tools"], 7)
+    told, number = announcements.caught_up(mark, Missed(7, everything=True))
+    assert (told.wanted(listening), number) == ([*LISTS], 5)
     announcements.seen(News(everything=True, number=7))
     assert not any(map(announcements.mark().announced, expected))
     await done(announcements)

@@ -175,8 +175,12 @@ async def test_a_session_that_another_process_has_closed(store: Store) -> None:
 async def test_a_session_begins_where_all_is_announced(store: Store) -> None:
     store.announced = 7
     session_id, session = await store.opened_by()
-    assert session.seen == 7
-    assert (await Store().find(session_id, ANNA, "default")).seen == 7
+    other = Store()
+    for here, known in (
+        (store, session),
+        (other, await other.find(session_id, ANNA, "default")),
+    ):
+        assert await here.seen(known) == 7
 
 
 async def test_the_newest_of_a_sessions_streams(store: Store) -> None:
@@ -187,11 +191,12 @@ async def test_the_newest_of_a_sessions_streams(store: Store) -> None:
     assert await other.stream_opened(theirs, "there", 6) == 2
     assert (session.newest, theirs.newest) == (1, 2)
     await store.reload([str(session.pk)])
-    assert (session.newest, session.seen) == (2, 6)
+    assert (session.newest, await store.seen(session)) == (2, 6)
     await writer.run(Session.objects.all().delete)
-    with pytest.raises(Refused) as refused:
-        await store.stream_opened(session, "late", 6)
-    assert refused.value.http_status == 404
+    for command in (store.stream_opened(session, "late", 6), store.seen(session)):
+        with pytest.raises(Refused) as refused:
+            await command
+        assert refused.value.http_status == 404
 
 
 async def test_a_row_that_was_read_early_makes_no_stream_the_newest(
