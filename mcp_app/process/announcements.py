@@ -15,7 +15,7 @@ from mcp_app.catalog.bindings import Binding
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.announcing import Announcement
-from mcp_app.streams.listeners import Listeners
+from mcp_app.streams.listeners import Listener, Listeners
 from mcp_app.wakeup import changes
 from mcp_app.wakeup.folding import fold
 from mcp_app.wakeup.news import Changed, Missed, Name, News, NewsReader
@@ -130,27 +130,29 @@ class Announcements:
             any(each.news.everything for each in self._pending),
         )
 
-    def caught_up(self, mark: Mark, missed: Missed) -> tuple[Announcement, int]:
-        """Return what of the missed streams were told that were open at the mark.
+    def caught_up(
+        self, mark: Mark, missed: Missed, stream: Listener
+    ) -> tuple[list[str], int]:
+        """Return what a stream is to be told that holds all it is told since the mark.
 
-        A stream that is told of it, and has been told all since the mark, has been
-        told everything up to the number that comes with it.
+        With that it has been told everything up to the number that comes with it.  What
+        changed again, and is announced later for that, is not told twice.
         """
-        told = {each: mark.announced(each) for each in missed.changes}
-        found = self._announcement(each for each in told if told[each])
-        # What has no number will have one that is greater.
-        later = self._announcement(
-            each for each in told if not told[each] and each.number is not None
-        )
         if missed.everything:
-            found = Announcement({}, everything=True, shows=self._shows)
-        elif not later:
-            return found, max(self.number, missed.number)
-        return found, self.number
+            return list(stream.watching()), self.number
+        told = [each for each in missed.changes if mark.announced(each)]
+        later = [each for each in missed.changes if not mark.announced(each)]
+        waits = self._wanted(stream, later)
+        wanted = [each for each in self._wanted(stream, told) if each not in waits]
+        # What has no number will have one that is greater.
+        numbered = [each for each in later if each.number is not None]
+        if self._wanted(stream, numbered):
+            return wanted, self.number
+        return wanted, max(self.number, missed.number)
 
-    def _announcement(self, changes: Iterable[Changed]) -> Announcement:
+    def _wanted(self, stream: Listener, changes: Iterable[Changed]) -> list[str]:
         numbers = {each.name: each.number for each in changes}
-        return Announcement(numbers, everything=False, shows=self._shows)
+        return Announcement(numbers, False, self._shows).wanted(stream)
 
     # -- announcing ---------------------------------------------------------------
 

@@ -68,8 +68,7 @@ class Openings:
             # This client can never say how far it has seen.
             since = max(since, announcements.number)
         number = await self._sessions.stream_opened(session, stream.public_id, since)
-        told, announced = announcements.caught_up(mark, missed)
-        stream.opened(told.wanted(stream), announced, number)
+        stream.opened(*announcements.caught_up(mark, missed, stream), number)
 
     @asynccontextmanager
     async def watching(self, uris: Collection[str]) -> AsyncIterator[None]:

@@ -316,20 +316,44 @@ async def test_it_is_known_what_was_announced_at_a_mark(
         Changed(("tool", "1"), None, frozenset({14})): False,
     }
     assert {each: mark.announced(each) for each in expected} == expected
-    listening = Stream("default", *LISTS)
-    told, number = announcements.caught_up(mark, Missed(7, changes=tuple(expected)))
-    assert (told.wanted(listening), number) == (["tools"], 5)
-    # Where nothing that has a number is left for later, it is told all there is.
-    (first, *_, last) = expected
-    nothing = Changed(("session", "1"), 7, frozenset())
-    few = Missed(7, changes=(first, last, nothing))
-    told, number = announcements.caught_up(mark, few)
-    assert (told.wanted(listening), number) == (["tools"], 7)
-    told, number = announcements.caught_up(mark, Missed(7, everything=True))
-    assert (told.wanted(listening), number) == ([*LISTS], 5)
-    announcements.seen(News(everything=True, number=7))
-    assert not any(map(announcements.mark().announced, expected))
     await done(announcements)
+
+
+async def test_what_a_stream_that_comes_back_is_told(
+    announcements: Announcements,
+) -> None:
+    announcements.seen(News(number=5, unfolded=frozenset({11})))
+    announcements.seen(News(rows=(TOOLS,), number=6, numbers={TOOLS: 6}))
+    mark, listening = announcements.mark(), Stream("default", *LISTS)
+
+    def told(*changes: Changed, everything: bool = False) -> tuple[list[str], int]:
+        missed = Missed(7, everything, changes)
+        return announcements.caught_up(mark, missed, listening)
+
+    tool, prompt = ("tool", "1"), ("prompt", "1")
+    announced = Changed(prompt, 5, frozenset())
+    assert told() == ([], 7)
+    assert told(announced) == (["prompts"], 7)
+    assert told(announced, Changed(TOOLS, 6, frozenset())) == (["prompts"], 5)
+    # What has no number yet has a greater one than all that was announced.
+    assert told(announced, Changed(tool, None, frozenset({14}))) == (["prompts"], 7)
+    assert told(announced, Changed(("session", "1"), 7, frozenset())) == (
+        ["prompts"],
+        7,
+    )
+    # The list has changed again since, which is announced later.
+    for number, row in ((None, 14), (7, 15)):
+        again = Changed(("prompt", "2"), number, frozenset({row}))
+        assert told(announced, again)[0] == []
+    assert told(everything=True) == ([*LISTS], 5)
+    await done(announcements)
+
+
+async def test_everything_waits(announcements: Announcements) -> None:
+    announcements.seen(News(everything=True, number=7))
+    assert not announcements.mark().announced(Changed(TOOLS, 6, frozenset()))
+    await done(announcements)
+    assert announcements.mark().announced(Changed(TOOLS, 6, frozenset()))
 
 
 @pytest.mark.parametrize("live", [True, False])
