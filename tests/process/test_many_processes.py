@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -176,7 +177,7 @@ def test_a_subscription_holds_everywhere(cluster: Cluster) -> None:
 def test_a_stream_that_comes_back_elsewhere_is_told_what_it_missed_once(
     cluster: Cluster,
 ) -> None:
-    for here, (there, elsewhere) in cluster.rounds:
+    for here, (there, elsewhere) in islice(cluster.rounds, 2):
         session = Session(here)
         session.request("resources/subscribe", uri=URI).whole()
         standing = session.standing()
@@ -191,13 +192,16 @@ def test_a_stream_that_comes_back_elsewhere_is_told_what_it_missed_once(
             key = staff.key("mcp_app/tool", LISTED)
             for action in ("switch_off", "switch_on"):
                 staff.act("mcp_app/tool", action, key)
-        for _ in range(2):
+        # A call has its answer before its change is written.
+        watching = listening(here, resourceSubscriptions=[URI])
+        for count in (1, 2):
             touch(here)
+            watching.until(lambda each, count=count: updated(each) == count)  # type: ignore[misc]
         again = session.at(elsewhere).standing(last_id(again))
         again.until(lambda answer: len(answer.messages) > 1)
         settled(again)
         methods = sorted(message["method"] for message in again.messages)
-        assert methods == [UPDATED, TOOLS_CHANGED]
+        assert methods == [UPDATED, TOOLS_CHANGED], again.raw
         for each in cluster.urls:
             again = session.at(each).standing(last_id(again))
             settled(again)
@@ -207,6 +211,7 @@ def test_a_stream_that_comes_back_elsewhere_is_told_what_it_missed_once(
         again.until(updated)
         settled(again)
         assert (len(again.messages), updated(standing)) == (1, 1)
+        watching.leave()
         session.close().whole()
 
 
