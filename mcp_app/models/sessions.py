@@ -168,9 +168,10 @@ class Subscription(models.Model):
             models.UniqueConstraint(
                 fields=["worker", "uri_digest"], name="mcp_worker_subscription"
             ),
+            # Of neither it is for a moment, while Django deletes it on MariaDB.
             models.CheckConstraint(
-                condition=models.Q(session__isnull=True, worker__isnull=False)
-                | models.Q(session__isnull=False, worker__isnull=True),
+                condition=models.Q(session__isnull=True)
+                | models.Q(worker__isnull=True),
                 name="mcp_subscription_of_one",
             ),
         ]
