@@ -33,6 +33,8 @@ PROMPTS: Final = "notifications/prompts/list_changed"
 RESOURCES: Final = "notifications/resources/list_changed"
 EVERYTHING: Final = [TOOLS, PROMPTS, RESOURCES]
 
+pytestmark = pytest.mark.databases
+
 
 @pytest.fixture
 async def elsewhere(process: Process) -> AsyncIterator[Process]:
@@ -309,10 +311,13 @@ async def test_what_waits_is_told_when_it_is_due_and_once(site: Site) -> None:
 
 
 async def test_a_session_that_is_opened_while_something_waits(
-    site: Site, connect: Connect
+    site: Site, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its client may be shown an old list, and is told whenever it comes."""
+    monkeypatch.setattr(announcing, "FRESHNESS", 1)
     await writer.run(notify, "tools")
+    await site.a.gate.look()
+    await writer.run(folding.fold)
     await site.a.gate.look()
     assert site.a._announcements._pending
     site.client = await connect(PRIMED)
