@@ -58,6 +58,7 @@ class WorkerRow:
         except IntegrityError:
             # Others took this process for dead: its row is gone, and comes back.
             self.renew()
+            self.resources.write(uris)
 
     def remove(self) -> None:
         """Say that nobody need wait for this process any more."""
