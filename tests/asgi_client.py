@@ -58,6 +58,8 @@ class Visit:
         self.raw = b""
         self.comments = 0
         """How many heartbeats came."""
+        self.ids: list[str] = []
+        """The ids of the events that came, of one without a message, too."""
         self.ended = False
         """Whether the response is complete."""
         self._check = application
@@ -163,6 +165,12 @@ class Visit:
         found, self._messages = list(self._messages), deque()
         return found
 
+    async def opened(self) -> Visit:
+        """Wait for the first bytes of the body."""
+        while not self.raw:
+            await self._next()
+        return self
+
     async def comment(self) -> None:
         """Wait for a heartbeat."""
         before = self.comments
@@ -203,6 +211,10 @@ class Visit:
             return
         self.comments += sum(line.startswith(b":") for line in piece.split(b"\n"))
         for event in self._events.feed(piece):
+            if event.id is not None:
+                self.ids.append(event.id)
+            if event.data == [""]:
+                continue
             value = json.loads(event.data[0])
             self._messages.extend(value if isinstance(value, list) else [value])
 
@@ -418,9 +430,9 @@ class Client:
             assert (await self.notify("notifications/initialized")).status == 202
         return self
 
-    async def standing(self) -> Visit:
-        """Open the GET stream of the session."""
-        return await self.visit("GET").begun()
+    async def standing(self, last: str | None = None) -> Visit:
+        """Open the GET stream of the session, after the event with this id."""
+        return await self.visit("GET", headers={"last-event-id": last}).begun()
 
     # -- questions ----------------------------------------------------------------
 

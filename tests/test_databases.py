@@ -14,6 +14,7 @@ from tests.drill.running import ROOT
 
 MODULES: Final = [
     "tests/auth/test_permissions.py",
+    "tests/process/test_openings.py",
     "tests/process/test_runtime.py",
     "tests/server/test_context.py",
     "tests/server/test_invocation.py",

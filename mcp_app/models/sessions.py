@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from django.db import models
+from django.db import models, transaction
 from django.db.models.expressions import CombinedExpression
 from django.db.models.signals import post_delete, post_save
 from django.utils.translation import gettext_lazy as _
@@ -18,17 +19,32 @@ from mcp_app.models.fields import (
     digest,
     parsed,
 )
+from mcp_app.models.workers import Worker
 
 SESSION = "session"
 """The kind of a change of a session, of its level, or of what it watches."""
 
 
 class SessionQuerySet(RecordedRows["Session"]):
-    PRIVATE = frozenset({"seen_ms", "initialized"})
+    PRIVATE = frozenset({"seen_ms", "initialized", "stream", "streams", "seen"})
 
     def named(self, session_id: str) -> SessionQuerySet:
         """Return the rows (one at most) of a session by its id."""
         return self.filter(digest=digest(session_id.encode()))
+
+    def stream_opened(self, pk: int, public_id: str, seen: int) -> int:
+        """Note a session's newest GET stream; return how many it is, 0 for no session.
+
+        All processes are told: of several streams only the newest is written to.
+        """
+        self._for_write = True
+        row = self.using(self.db).filter(pk=pk)
+        opened = models.F("streams") + 1
+        with transaction.atomic(using=self.db):
+            if not row.update(stream=public_id, streams=opened, seen=seen):
+                return 0
+            row.record(str(pk))
+            return row.get().streams
 
     def expired(
         self,
@@ -44,7 +60,11 @@ class SessionQuerySet(RecordedRows["Session"]):
 
 
 class Session(models.Model):
-    """`server` is the slug; times are milliseconds of the database's clock."""
+    """`server` is the slug; times are milliseconds of the database's clock.
+
+    `stream` is the public id of the GET stream that was opened last, of as many as
+    `streams` says, and `seen` the number of the changes that the client then knew of.
+    """
 
     digest = DigestField(unique=True)
     principal_key = ExactCharField(max_length=500, db_index=True)
@@ -58,6 +78,10 @@ class Session(models.Model):
     initialized = models.BooleanField(default=False)
     created_ms = models.BigIntegerField(db_index=True)
     seen_ms = models.BigIntegerField(db_index=True)
+    # Processes of the release before insert rows, too, and do not know these.
+    stream = models.CharField(max_length=32, blank=True, default="", db_default="")
+    streams = models.PositiveIntegerField(default=0, db_default=0)
+    seen = models.BigIntegerField(default=0, db_default=0)
 
     objects = SessionQuerySet.as_manager()
 
@@ -90,12 +114,45 @@ class Session(models.Model):
 class SubscriptionQuerySet(RecordedRows["Subscription"]):
     KIND = SESSION
 
+    def of_worker(self, worker_id: str) -> SubscriptionQuerySet:
+        """Return what the listen streams of a process watch."""
+        return self.filter(worker_id=worker_id)
+
+    def watched(self, digests: Iterable[str]) -> set[str]:
+        """Return the digests that anybody watches, of these."""
+        rows = self.filter(uri_digest__in=list(digests))
+        return set(rows.order_by().values_list("uri_digest", flat=True).distinct())
+
+    def watch(self, worker_id: str, uris: Iterable[str]) -> None:
+        """Add what a process watches; no session changes, so nobody is told."""
+        rows = [Subscription(worker_id=worker_id, uri=uri) for uri in uris]
+        models.QuerySet.bulk_create(self, rows)
+
+    def unwatch(self) -> None:
+        """Delete rows of processes; no session changes, so nobody is told."""
+        self._for_write = True
+        self._raw_delete(self.db)
+
 
 class Subscription(models.Model):
-    """A session watches a resource; the URI is unique by its digest."""
+    """Somebody watches a resource; the URI is unique by its digest.
+
+    A session does, or a process (worker) for its `subscriptions/listen` streams.
+    """
 
     session = models.ForeignKey(
-        Session, on_delete=models.CASCADE, related_name="subscriptions"
+        Session,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="subscriptions",
+    )
+    worker = models.ForeignKey(
+        Worker,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="subscriptions",
     )
     uri = models.TextField()
     uri_digest = DigestField(of="uri", db_index=True)
@@ -107,6 +164,15 @@ class Subscription(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["session", "uri_digest"], name="mcp_subscription"
+            ),
+            models.UniqueConstraint(
+                fields=["worker", "uri_digest"], name="mcp_worker_subscription"
+            ),
+            # Of neither it is for a moment, while Django deletes it on MariaDB.
+            models.CheckConstraint(
+                condition=models.Q(session__isnull=True)
+                | models.Q(worker__isnull=True),
+                name="mcp_subscription_of_one",
             ),
         ]
 
@@ -132,7 +198,8 @@ def _session_deleted(instance: Session, using: str, **_: object) -> None:
 
 
 def _subscription_changed(instance: Subscription, using: str, **_: object) -> None:
-    _record(instance.session_id, using)
+    if instance.session_id is not None:
+        _record(instance.session_id, using)
 
 
 def _record(session: object, using: str) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from collections import ChainMap, deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import Error as DatabaseError
@@ -13,17 +14,62 @@ from django.db import Error as DatabaseError
 from mcp_app.catalog.bindings import Binding
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.streams.listeners import Listeners
+from mcp_app.streams.announcing import Announcement
+from mcp_app.streams.listeners import Listener, Listeners
 from mcp_app.wakeup import changes
 from mcp_app.wakeup.folding import fold
-from mcp_app.wakeup.news import News, NewsReader
+from mcp_app.wakeup.news import Changed, Missed, Name, News, NewsReader
 from mcp_app.wakeup.workers import FRESHNESS, WorkerRow
 
 logger = logging.getLogger("mcp_app.process")
 
+FOLDS = 2
+"""How often it is folded so that what is announced has a number."""
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """News that streams are to be told of, from when they were seen to when all are.
+
+    `before` is the number up to which everything was news earlier.
+    """
+
+    news: News
+    before: int
+    due: float
+    numbers: dict[Name, int | None]
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def learn(self, news: News) -> None:
+        """Take the numbers of what was not folded when it was seen."""
+        for name, number in self.numbers.items():
+            if number is None:
+                self.numbers[name] = news.numbers.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment: what was seen, and what of that was not announced."""
+
+    number: int
+    known: frozenset[int]
+    waiting: frozenset[Name]
+    everything: bool
+
+    def announced(self, change: Changed) -> bool:
+        """Whether streams that were open then have been told.
+
+        What was not seen is told to everybody later, and so is what waits.
+        """
+        if self.everything or change.name in self.waiting:
+            return False
+        if change.number is not None and change.number <= self.number:
+            return True
+        return bool(change.ids) and change.ids <= self.known
+
 
 class Announcements:
-    """Tells the open streams of what the change rows say."""
+    """Tells the open streams of what the change rows say, in the order of the news."""
 
     def __init__(
         self,
@@ -36,8 +82,10 @@ class Announcements:
         self._look = look
         self._row = row
         self._bindings = bindings
-        self._folding = False
         self._reader = NewsReader()
+        self._pending: deque[Batch] = deque()
+        self._announcing: asyncio.Future[None] | None = None
+        self._folding: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
 
     def read(self) -> News:
@@ -46,27 +94,99 @@ class Announcements:
 
     def seen(self, news: News) -> None:
         """What the news name is loaded here: tell the streams, and tidy up."""
+        before = self._reader.number
         self._reader.seen(news)
+        for batch in self._pending:
+            batch.learn(news)
         if news.everything or news.topics() or news.refs(changes.MODEL):
-            self.keep(asyncio.ensure_future(self._announced(news)))
-        if news.unfolded and not self._folding:
-            self._folding = True
-            self.keep(asyncio.ensure_future(self._folded()))
+            due = asyncio.get_running_loop().time() + FRESHNESS
+            numbers = {name: news.numbers.get(name) for name in news.rows}
+            self._pending.append(Batch(news, before, due, numbers))
+            if self._announcing is None or self._announcing.done():
+                self._announcing = asyncio.ensure_future(self._announce_all())
+                self.keep(self._announcing)
+        if news.unfolded:
+            self._fold()
 
-    async def _announced(self, news: News) -> None:
+    # -- what was announced -------------------------------------------------------
+
+    @property
+    def number(self) -> int:
+        """The one up to which every change has been announced to who was to be told."""
+        return self._pending[0].before if self._pending else self._reader.number
+
+    async def begun(self) -> int:
+        """Return that number, once what the process began with is done with."""
+        while self._pending and self._pending[0].news.first:
+            await self._pending[0].over.wait()
+        return self.number
+
+    def mark(self) -> Mark:
+        """Return what was seen and announced up to now."""
+        return Mark(
+            self._reader.number,
+            self._reader.known,
+            frozenset(name for each in self._pending for name in each.numbers),
+            any(each.news.everything for each in self._pending),
+        )
+
+    def caught_up(
+        self, mark: Mark, missed: Missed, stream: Listener
+    ) -> tuple[list[str], int]:
+        """Return what a stream is to be told that holds all it is told since the mark.
+
+        With that it has been told everything up to the number that comes with it.  What
+        changed again, and is announced later for that, is not told twice.
+        """
+        if missed.everything:
+            return list(stream.watching()), self.number
+        told = [each for each in missed.changes if mark.announced(each)]
+        later = [each for each in missed.changes if not mark.announced(each)]
+        waits = self._wanted(stream, later)
+        wanted = [each for each in self._wanted(stream, told) if each not in waits]
+        # What has no number will have one that is greater.
+        numbered = [each for each in later if each.number is not None]
+        if self._wanted(stream, numbered):
+            return wanted, self.number
+        return wanted, max(self.number, missed.number)
+
+    def _wanted(self, stream: Listener, changes: Iterable[Changed]) -> list[str]:
+        numbers = {each.name: each.number for each in changes}
+        return Announcement(numbers, False, self._shows).wanted(stream)
+
+    # -- announcing ---------------------------------------------------------------
+
+    async def _announce_all(self) -> None:
         """Tell the streams once every process serves what they will ask for.
 
         Whoever asks `FRESHNESS` after the change was seen here is answered by a process
         that has checked since its commit.
         """
         loop = asyncio.get_running_loop()
-        due = loop.time() + FRESHNESS
-        if await self._others_live():
-            await asyncio.sleep(due - loop.time())
-        elif news.first:
-            # Nobody can have been answered from anything older.
-            return
-        self.announce(news)
+        while self._pending:
+            batches = list(self._pending)
+            others = await self._others_live()
+            if others:
+                await asyncio.sleep(batches[0].due - loop.time())
+                batches = [each for each in batches if each.due <= loop.time()]
+            await self._number(batches)
+            for batch in batches:
+                self._pending.popleft()
+                batch.over.set()
+            # Alone, nobody can have been answered from anything older than the first.
+            told = [each for each in batches if others or not each.news.first]
+            self.announce(self._of(told))
+
+    def _of(self, batches: list[Batch]) -> Announcement:
+        numbers = ChainMap(*(each.numbers for each in reversed(batches)))
+        everything = any(each.news.everything for each in batches)
+        return Announcement(numbers, everything, self._shows)
+
+    def announce(self, announcement: Announcement) -> None:
+        """Tell the streams that are open now, each change once."""
+        for listener in self._listeners if announcement else ():
+            if wanted := announcement.wanted(listener):
+                listener.tell(wanted, self.number)
 
     async def _others_live(self) -> bool:
         try:
@@ -74,21 +194,25 @@ class Announcements:
         except (DatabaseError, Unavailable):
             return True
 
-    async def _folded(self) -> None:
-        try:
-            await writer.run(fold)
-        finally:
-            self._folding = False
+    async def _number(self, batches: list[Batch]) -> None:
+        """Let what is announced have its number, so that it is not announced again.
 
-    def announce(self, news: News) -> None:
-        """Tell the streams that are open now, each change once."""
-        if news.everything:
-            self._listeners.announce_everything()
-        for what, server in news.topics():
-            self._listeners.announce(what, server)
-        models = news.refs(changes.MODEL)
-        if models:
-            self._listeners.announce_resources(partial(self._shows, models))
+        Where that fails it is announced all the same.
+        """
+        rows = frozenset[int]().union(*(each.news.unfolded for each in batches))
+        for _ in range(FOLDS):
+            if not rows & self._reader.known:
+                return
+            await asyncio.wait([self._fold()])
+            looking = asyncio.ensure_future(self._look())
+            self.keep(looking)
+            await asyncio.wait([looking])
+
+    def _fold(self) -> asyncio.Future[None]:
+        if self._folding is None or self._folding.done():
+            self._folding = asyncio.ensure_future(writer.run(fold))
+            self.keep(self._folding)
+        return self._folding
 
     def _shows(self, models: frozenset[str], uri: str) -> bool:
         """Whether a URI may show an instance of one of these models."""

@@ -27,6 +27,7 @@ from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.process.janitor import Janitor
 from mcp_app.process.lifecycle import install_drain
 from mcp_app.process.loading import Catalogs
+from mcp_app.process.openings import Openings
 from mcp_app.process.running import RunningCalls
 from mcp_app.process.uploads import Uploads
 from mcp_app.protocol.errors import Refused, Unavailable
@@ -65,7 +66,9 @@ class Process:
         self.listeners = Listeners()
         self.questions = OpenQuestions()
         self.permissions = Permissions()
-        self.sessions = SessionStore(self.limits, self._session_closed, self.settled)
+        self.sessions = SessionStore(
+            self.limits, self._session_closed, self.settled, self._announced
+        )
         self.threads = UserThreads(mcp_settings.threads)
         self.running = RunningCalls(self.loop)
         self.uploads = Uploads(self.loop)
@@ -73,6 +76,9 @@ class Process:
         self._row = WorkerRow()
         self._announcements = Announcements(
             self.listeners, self._looked, self._row, registry.bindings
+        )
+        self.openings = Openings(
+            self._announcements, self.sessions, self._row, self.spawn
         )
         self.gate = Gate(self._check, self._load, reader.replace)
         self._doorbell = Doorbell(mcp_settings.doorbell, self._heard)
@@ -228,6 +234,10 @@ class Process:
         """Let something run beside the requests."""
         task = asyncio.ensure_future(work)
         self._announcements.keep(task)
+
+    async def _announced(self) -> int:
+        """Return the number up to which every change has been announced."""
+        return await self._announcements.begun()
 
     def _session_closed(self, session: OpenSession) -> None:
         for exchange in list(session.running.values()):

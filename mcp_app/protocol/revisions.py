@@ -35,6 +35,10 @@ class Revision:
 
     sessions: bool = True
     batches: bool = False
+    resumable: bool = False
+    """Events of a stream may have ids, to come back with in `Last-Event-ID`."""
+    priming: bool = False
+    """A stream begins with an event that has an id and no data (SEP-1699)."""
     version_header: bool = False
     """`MCP-Protocol-Version` on every request after `initialize`."""
     null_error_id: bool = True
@@ -152,6 +156,7 @@ V2025_03_26 = replace(
     V2024_11_05,
     version="2025-03-26",
     batches=True,
+    resumable=True,
     content=V2024_11_05.content | {"audio"},
     sampling_content=V2024_11_05.sampling_content | {"audio"},
     fields=_with_fields(
@@ -188,6 +193,7 @@ V2025_06_18 = replace(
 V2025_11_25 = replace(
     V2025_06_18,
     version="2025-11-25",
+    priming=True,
     null_error_id=False,
     argument_errors_as_results=True,
     notifications=V2025_06_18.notifications | {"notifications/elicitation/complete"},
@@ -216,6 +222,8 @@ V2026_07_28 = replace(
     V2025_11_25,
     version="2026-07-28",
     sessions=False,
+    resumable=False,
+    priming=False,
     methods=(V2025_11_25.methods | {"server/discover", "subscriptions/listen"})
     - {
         "initialize",

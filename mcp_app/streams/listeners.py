@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Protocol
 
@@ -22,6 +22,8 @@ class Listener(Protocol):
     """Key of the principal, "" for an anonymous one."""
     session: str
     """Digest of the session, "" in the stateless era."""
+    seen: int
+    """Number up to which the stream has been told everything, as far as is known."""
 
     def watched(self, what: str) -> str | None:
         """Return the list's name or the URI where the stream wants to hear of it.
@@ -32,28 +34,17 @@ class Listener(Protocol):
     def watching(self) -> Iterable[str]:
         """Return all lists and URIs that the stream wants to hear of."""
 
-    def tell(self, what: str) -> None:
-        """Write that a list or a URI changed."""
+    def tell(self, what: Sequence[str], number: int) -> None:
+        """Write that these lists and URIs changed, at least one.
+
+        With the last of them the stream has been told everything up to the number.
+        """
 
     def beat(self) -> None:
         """Write a heartbeat."""
 
     def end(self, *, retry_ms: int | None = None) -> None:
         """End the stream, in the way of its kind."""
-
-
-EVERY_RESOURCE = "*"
-
-
-def _wanted(listener: Listener, what: str) -> list[str]:
-    if what == EVERY_RESOURCE:
-        return _resources(listener)
-    wanted = listener.watched(what)
-    return [] if wanted is None else [wanted]
-
-
-def _resources(listener: Listener) -> list[str]:
-    return [each for each in listener.watching() if each not in LISTS]
 
 
 class Listeners:
@@ -73,26 +64,3 @@ class Listeners:
 
     def discard(self, listener: Listener) -> None:
         self._open.discard(listener)
-
-    def announce(self, what: str, server: str | None = None) -> None:
-        """Tell each stream of a server, or of all, that something changed.
-
-        `what` is the name of a list, the digest of a URI, or `*` for every resource.
-        """
-        for listener in self:
-            if server is None or listener.server == server:
-                for wanted in _wanted(listener, what):
-                    listener.tell(wanted)
-
-    def announce_resources(self, changed: Callable[[str], bool]) -> None:
-        """Tell each stream of the resources that it watches, where these changed."""
-        for listener in self:
-            for wanted in _resources(listener):
-                if changed(wanted):
-                    listener.tell(wanted)
-
-    def announce_everything(self) -> None:
-        """Tell each stream of all that it watches."""
-        for listener in self:
-            for wanted in listener.watching():
-                listener.tell(wanted)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, router, transaction
 
 from mcp_app.conf import Limits
 from mcp_app.interface.context import Client
@@ -61,20 +61,22 @@ class OpenSession:
     server: str
     revision: Revision
     client: Client
-    level: int | None
-    initialized: bool
-    created_ms: int
-    seen_ms: int
+    level: int | None = None
+    initialized: bool = False
+    created_ms: int = 0
+    seen_ms: int = 0
     fresh_ms: int = 0
     """Until when nothing need be asked of its row."""
     session_id: str = ""
     """What its client calls it; kept in memory alone."""
-    uris: dict[str, str]
+    uris: dict[str, str] = field(default_factory=dict)
     """Resources that the session watches, by their digests."""
     running: dict[str | int, Any] = field(default_factory=dict)
     answered: OrderedDict[str, None] = field(default_factory=OrderedDict)
     streams: list[Any] = field(default_factory=list)
-    """Its open GET streams in this process, the newest last."""
+    """Its open GET streams in this process."""
+    newest: int = 0
+    """Which of its GET streams is the newest: so many were opened, anywhere."""
 
     def next_question_id(self) -> str:
         return f"question-{secrets.token_hex(8)}"
@@ -88,10 +90,17 @@ class SessionStore:
         limits: Limits,
         closed: Callable[[OpenSession], None],
         settled: Callable[[], Awaitable[None]],
+        announced: Callable[[], Awaitable[int]],
     ) -> None:
+        """Make a store that tells of what is closed.
+
+        `settled` returns when all processes know of what was committed, `announced`
+        the number up to which all changes have been announced.
+        """
         self._limits = limits
         self._closed = closed
         self._settled = settled
+        self._announced = announced
         self._kept: OrderedDict[str, OpenSession] = OrderedDict()
         self._by_id: dict[str, OpenSession] = {}
         self._by_pk: dict[str, OpenSession] = {}
@@ -103,9 +112,16 @@ class SessionStore:
         """Open a session and return its id."""
         session_id = secrets.token_urlsafe(32)
         limit = self._limits.sessions_per_principal if self._limits.rates else 0
-        replaced, session = await writer.run(
-            _insert, digest_of(session_id), principal, server, revision, client, limit
+        session = OpenSession(
+            pk=0,
+            digest=digest_of(session_id),
+            principal_key=principal.key,
+            server=server,
+            revision=revision,
+            client=client,
         )
+        seen = await self._announced()
+        replaced = await writer.run(_insert, session, seen, principal, limit)
         for digest in replaced:
             self._drop(digest)
         self._keep(session)
@@ -189,6 +205,7 @@ class SessionStore:
             self._drop(session.digest)
             return
         session.level, session.uris = row.level, row.uris
+        session.newest = max(session.newest, row.newest)
         session.initialized = session.initialized or row.initialized
 
     async def initialized(self, session: OpenSession) -> None:
@@ -208,6 +225,30 @@ class SessionStore:
             await asyncio.sleep(HANDSHAKE_LOOK_S)
             if not session.initialized:
                 session.initialized = await reader.run(_is_initialized, session.pk)
+
+    async def stream_opened(
+        self, session: OpenSession, public_id: str, seen: int
+    ) -> int:
+        """Make a GET stream the newest of its session; return its number.
+
+        `seen` is the number up to which the client knows of all changes.
+        """
+        opened = Session.objects.stream_opened
+        number = await writer.run(opened, session.pk, public_id, seen)
+        if not number:
+            raise _not_found()
+        session.newest = max(session.newest, number)
+        return number
+
+    async def seen(self, session: OpenSession) -> int:
+        """Return the number up to which the client knows of all changes.
+
+        Another process may have noted it a moment ago.
+        """
+        seen = await reader.run(_seen, session.pk)
+        if seen is None:
+            raise _not_found()
+        return seen
 
     async def set_level(self, session: OpenSession, level: int) -> None:
         """Store the least severe level that the client wants."""
@@ -287,40 +328,26 @@ def _not_found() -> Refused:
 
 
 def _insert(
-    digest: str,
-    principal: Principal,
-    server: str,
-    revision: Revision,
-    client: Client,
-    limit: int,
-) -> tuple[list[str], OpenSession]:
+    session: OpenSession, seen: int, principal: Principal, limit: int
+) -> list[str]:
+    """Write the row of a session; return the digests of those that it replaces."""
     replaced = _make_room(principal, limit)
+    client = session.client
     info = {"name": client.name, "version": client.version, "title": client.title}
-    now = now_ms()
     row = Session.objects.create(
-        digest=digest,
-        principal_key=principal.key,
-        server=server,
-        revision=revision.version,
+        digest=session.digest,
+        principal_key=session.principal_key,
+        server=session.server,
+        revision=session.revision.version,
         client_info=jsonrpc.write(info).decode(),
         capabilities=jsonrpc.write(client.capabilities).decode(),
         created_ms=NowMilliseconds(),
         seen_ms=NowMilliseconds(),
+        seen=seen,
     )
-    session = OpenSession(
-        pk=row.pk,
-        digest=digest,
-        principal_key=principal.key,
-        server=server,
-        revision=revision,
-        client=client,
-        level=None,
-        initialized=False,
-        created_ms=now,
-        seen_ms=now,
-        uris={},
-    )
-    return replaced, session
+    session.pk = row.pk
+    session.created_ms = session.seen_ms = now_ms()
+    return replaced
 
 
 def _subscribe(pk: int, uri: str, most: int) -> bool:
@@ -349,6 +376,11 @@ def _set_level(pk: int, level: int) -> None:
     row.log_level = level
     with transaction.atomic(using=row._state.db):
         row.save(update_fields=["log_level"])
+
+
+def _seen(pk: int) -> int | None:
+    rows = Session.objects.using(router.db_for_write(Session)).filter(pk=pk)
+    return rows.values_list("seen", flat=True).first()
 
 
 def _is_initialized(pk: int) -> bool:
@@ -388,6 +420,7 @@ def _open(row: Session) -> OpenSession:
         created_ms=row.created_ms,
         seen_ms=row.seen_ms,
         uris={each.uri_digest: each.uri for each in row.subscriptions.all()},
+        newest=row.streams,
     )
 
 

@@ -44,6 +44,7 @@ from mcp_app.protocol.headers import (
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revision
 from mcp_app.server import dispatch, subscriptions
 from mcp_app.server.exchange import End, Exchange, NoWayBack
+from mcp_app.streams import event_ids
 from mcp_app.streams.sessions import OpenSession
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
 from mcp_app.transports.bodies import ClientGone, read_body, too_slow
@@ -452,19 +453,18 @@ class Visit:
         self._refuse_stateless_era()
         if not accepts(self._headers.get(b"accept")).events:
             raise Refused(406, "Accept must allow text/event-stream.")
-        resumes = self._headers.get(b"last-event-id") is not None
-        if self._headers.get(SESSION_HEADER) is None and not resumes:
+        last = self._headers.get(b"last-event-id")
+        if self._headers.get(SESSION_HEADER) is None and last is None:
             raise _not_allowed("GET")
-        session = await self._session()
-        if resumes:
-            raise InvalidRequest("Last-Event-ID names no event of this session.")
+        session, current = await self._session(), self._process
+        seen = None if last is None else event_ids.seen(last, session.digest)
         stream = EventStream(self.send, [*SSE_HEADERS, *self.cors])
-        standing = StandingStream(
-            stream, self._process.listeners, session, owner=self._owner
-        )
-        self._process.listen(standing)
-        self._started = True
-        await standing.serve(self.receive)
+        standing = StandingStream(stream, current.listeners, session, owner=self._owner)
+        current.listen(standing)
+        with standing:
+            await current.openings.standing(standing, session, seen)
+            self._started = True
+            await standing.serve(self.receive)
 
     async def delete(self) -> None:
         """Close a session."""
@@ -485,20 +485,23 @@ class Visit:
         if not self.accepts.events:
             raise Refused(406, "Accept must allow text/event-stream.")
         interest, honoured = subscriptions.accept(exchange)
+        current = self._process
         stream = EventStream(self.send, [*SSE_HEADERS, *self.cors])
         listening = ListenStream(
             stream,
-            self._process.listeners,
+            current.listeners,
             server=self._slug,
             owner=self._owner,
             interest=interest,
             subscription=exchange.request_id,
             closing=subscriptions.closed(exchange),
         )
-        self._process.listen(listening)
-        self._started = True
-        stream.message(subscriptions.acknowledged(exchange, honoured))
-        await listening.serve(self.receive)
+        current.listen(listening)
+        with listening:
+            async with current.openings.watching(interest.uris):
+                self._started = True
+                listening.opened(subscriptions.acknowledged(exchange, honoured))
+                await listening.serve(self.receive)
 
 
 NO_WAY_BACK = NoWayBack()

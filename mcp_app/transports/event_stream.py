@@ -40,9 +40,13 @@ class EventStream:
         self._task: asyncio.Task[None] | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def message(self, data: bytes) -> None:
+    def message(self, data: bytes, event_id: str | None = None) -> None:
         """Queue a JSON-RPC message."""
-        self._write(sse.message(data))
+        self._write(sse.message(data, event_id=event_id))
+
+    def prime(self, event_id: str) -> None:
+        """Queue an event that has an id only."""
+        self._write(sse.priming(event_id))
 
     def beat(self) -> None:
         """Queue a heartbeat, unless something is on its way already."""

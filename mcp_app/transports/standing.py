@@ -7,10 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mcp_app.server import subscriptions
+from mcp_app.streams.event_ids import EventIds
 from mcp_app.streams.listeners import LISTS, Listeners, digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from mcp_app.server.subscriptions import Interest
     from mcp_app.streams.sessions import OpenSession
@@ -19,9 +20,23 @@ if TYPE_CHECKING:
 
 
 class _OpenStream:
-    """A listener that lives as long as its client or its process."""
+    """A listener that lives as long as its client or its process.
 
-    __slots__ = ("_listeners", "_stream", "owner", "server", "session")
+    What it is told, before it is open, waits: something must be written first.  It is
+    known to its process while it is entered (`with`).
+    """
+
+    __slots__ = (
+        "_held",
+        "_listeners",
+        "_open",
+        "_retry_ms",
+        "_stream",
+        "owner",
+        "seen",
+        "server",
+        "session",
+    )
 
     def __init__(
         self,
@@ -34,9 +49,20 @@ class _OpenStream:
     ) -> None:
         self._stream = stream
         self._listeners = listeners
+        self._open = False
+        self._held: dict[str, None] = {}
+        self._retry_ms: list[int | None] = []
         self.server = server
         self.owner = owner
         self.session = session
+        self.seen = 0
+
+    def __enter__(self) -> None:
+        """Make the stream known where else it is to be known."""
+
+    def __exit__(self, *_: object) -> None:
+        self._listeners.discard(self)
+        self._stream.abandon()
 
     async def serve(self, receive: Receive) -> None:
         """Return when the client has left, or when the stream was ended and sent.
@@ -45,7 +71,6 @@ class _OpenStream:
         """
         task, closed = asyncio.current_task(), self._stream.closed
         closed.add_done_callback(partial(_wake, task))
-        self._opened()
         try:
             self._stream.beat()
             while (await receive())["type"] != "http.disconnect":
@@ -53,19 +78,31 @@ class _OpenStream:
         except asyncio.CancelledError:
             if not _woken(task, closed):
                 raise
-        finally:
-            self._listeners.discard(self)
-            self._left()
-            self._stream.abandon()
+
+    def _opened(self, number: int) -> None:
+        """What comes first is written: go on with what was told meanwhile."""
+        self._open = True
+        if self._held:
+            self._tell(list(self._held), number)
+            self._held = {}
+        for retry_ms in self._retry_ms:
+            self._end(retry_ms)
+
+    def tell(self, what: Sequence[str], number: int) -> None:
+        if self._open:
+            self._tell(what, number)
+        else:
+            self._held.update(dict.fromkeys(what))
 
     def beat(self) -> None:
-        self._stream.beat()
+        if self._open:
+            self._stream.beat()
 
-    def _opened(self) -> None:
-        """Make the stream known where else it is to be known."""
-
-    def _left(self) -> None:
-        """Forget the stream there."""
+    def end(self, *, retry_ms: int | None = None) -> None:
+        if self._open:
+            self._end(retry_ms)
+        else:
+            self._retry_ms.append(retry_ms)
 
     def watched(self, what: str) -> str | None:
         raise TypeError(f"{type(self).__name__} is abstract.")
@@ -73,10 +110,10 @@ class _OpenStream:
     def watching(self) -> Iterable[str]:
         raise TypeError(f"{type(self).__name__} is abstract.")
 
-    def tell(self, what: str) -> None:
+    def _tell(self, what: Sequence[str], number: int) -> None:
         raise TypeError(f"{type(self).__name__} is abstract.")
 
-    def end(self, *, retry_ms: int | None = None) -> None:
+    def _end(self, retry_ms: int | None) -> None:
         raise TypeError(f"{type(self).__name__} is abstract.")
 
 
@@ -92,9 +129,12 @@ def _woken(task: asyncio.Task[Any] | None, closed: asyncio.Future[None]) -> bool
 
 
 class StandingStream(_OpenStream):
-    """The GET stream of a session; of several, only the newest is told anything."""
+    """The GET stream of a session; of several, only the newest is told anything.
 
-    __slots__ = ("_session",)
+    It listens from `begin` on, and is open when it was told what its client missed.
+    """
+
+    __slots__ = ("_begun", "_ids", "_session", "number")
 
     def __init__(
         self,
@@ -112,31 +152,78 @@ class StandingStream(_OpenStream):
             session=session.digest,
         )
         self._session = session
+        self._ids = EventIds(session.digest)
+        self._begun = False
+        self.number = 0
+        """How many streams of the session were opened when it was the newest."""
+
+    def __enter__(self) -> None:
+        self._session.streams.append(self)
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self._session.streams.remove(self)
+        others = [each for each in self._session.streams if each.number]
+        if self._newest and others:
+            # Another one here takes its place; at other processes none can know.
+            heir = max(others, key=lambda each: each.number)
+            heir.number, heir.seen = self.number, max(heir.seen, self.seen)
+
+    @property
+    def public_id(self) -> str:
+        return self._ids.public_id
+
+    def begin(self, seen: int) -> None:
+        """Listen from now on; the client knows of all changes up to this number."""
+        self._begun = True
+        self.seen = seen
+
+    def opened(self, missed: Iterable[str], announced: int, number: int) -> None:
+        """Write what the client has missed, as the newest stream of its session.
+
+        Everything up to the number `announced` is in it, or was told since `begin`.
+        """
+        self.number = number
+        told = (*missed, *self._held) if self._newest else ()
+        self._held = dict.fromkeys(told)
+        if self._newest and not told:
+            self.seen = max(self.seen, announced)
+        self._ids.seen = self.seen
+        if self._session.revision.priming:
+            self._stream.prime(self._ids.first())
+        self._opened(announced)
 
     def watched(self, what: str) -> str | None:
-        if not self._newest:
+        if not self._listens:
             return None
         uris: dict[str, str] = self._session.uris
         return what if what in LISTS else uris.get(what)
 
     def watching(self) -> Iterable[str]:
-        return (*LISTS, *self._session.uris.values()) if self._newest else ()
+        return (*LISTS, *self._session.uris.values()) if self._listens else ()
+
+    @property
+    def _listens(self) -> bool:
+        return self._newest if self._open else self._begun
 
     @property
     def _newest(self) -> bool:
-        return bool(self._session.streams[-1] is self)
+        return 0 < self.number == self._session.newest
 
-    def tell(self, what: str) -> None:
-        self._stream.message(subscriptions.change_message(what, None))
+    def _tell(self, what: Sequence[str], number: int) -> None:
+        *others, last = what
+        for each in others:
+            self._write(each, self.seen)
+        self.seen = max(self.seen, number)
+        self._write(last, self.seen)
 
-    def end(self, *, retry_ms: int | None = None) -> None:
+    def _write(self, what: str, number: int) -> None:
+        message = subscriptions.change_message(what, None)
+        resumable = self._session.revision.resumable
+        self._stream.message(message, self._ids.next(number) if resumable else None)
+
+    def _end(self, retry_ms: int | None) -> None:
         self._stream.end(retry_ms=retry_ms)
-
-    def _opened(self) -> None:
-        self._session.streams.append(self)
-
-    def _left(self) -> None:
-        self._session.streams.remove(self)
 
 
 class ListenStream(_OpenStream):
@@ -167,10 +254,16 @@ class ListenStream(_OpenStream):
     def watching(self) -> Iterable[str]:
         return (*self._lists, *self._uris.values())
 
-    def tell(self, what: str) -> None:
-        self._stream.message(subscriptions.change_message(what, self._subscription))
+    def opened(self, acknowledgement: bytes) -> None:
+        """Write what comes first."""
+        self._stream.message(acknowledgement)
+        self._opened(0)
 
-    def end(self, *, retry_ms: int | None = None) -> None:
+    def _tell(self, what: Sequence[str], number: int) -> None:
+        for each in what:
+            self._stream.message(subscriptions.change_message(each, self._subscription))
+
+    def _end(self, retry_ms: int | None) -> None:
         """End with the result that tells the client of a graceful end."""
         self._stream.message(self._closing)
         self._stream.end()

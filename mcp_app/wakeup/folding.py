@@ -1,6 +1,7 @@
 """Folding change rows into the numbers of their topics: tidying up, by any process.
 
-Nothing waits for it: a change row counts as a change as long as it is there.
+Nothing waits for it: a change row counts as a change as long as it is there.  A
+resource that nobody watches gets no number.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any, TypeAlias
 from django.db import connections, models, router, transaction
 from django.db.models.signals import post_save
 
-from mcp_app.models import Change, Counter, Topic
+from mcp_app.models import Change, Counter, Subscription, Topic
+from mcp_app.models.changes import ANY
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.topics import COUNTER, ids_to_text
 from mcp_app.wakeup import changes
@@ -88,9 +90,24 @@ def _fold_some() -> int:
             ids: dict[_Name, list[int]] = defaultdict(list)
             for row in rows:
                 ids[row.kind, row.ref].append(row.pk)
+            for name in _unwatched(using, ids):
+                del ids[name]
             _raise(using, number, ids)
             _delete(using, [row.pk for row in rows])
         return len(rows)
+
+
+def _unwatched(using: str, names: Iterable[_Name]) -> list[_Name]:
+    """Return the resources that nobody watches.
+
+    It is asked after the rows were read: who watches only now, reads what they say.
+    """
+    refs = [ref for kind, ref in names if kind == changes.RESOURCE and ref != ANY]
+    subscriptions = Subscription.objects.using(using)
+    watched: set[str] = set()
+    for chosen in _some(sorted(refs)):
+        watched |= subscriptions.watched(chosen)
+    return [(changes.RESOURCE, ref) for ref in refs if ref not in watched]
 
 
 def _alone(using: str) -> bool:
@@ -150,10 +167,13 @@ def _raise(using: str, number: int, ids: Mapping[_Name, list[int]]) -> None:
 
 
 def _known(using: str, names: Iterable[_Name]) -> Iterator[Topic]:
-    refs = sorted({ref for _, ref in names})
-    for start in range(0, len(refs), _REFS_AT_ONCE):
-        chosen = refs[start : start + _REFS_AT_ONCE]
+    for chosen in _some(sorted({ref for _, ref in names})):
         yield from Topic.objects.using(using).filter(ref__in=chosen)
+
+
+def _some(refs: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(refs), _REFS_AT_ONCE):
+        yield refs[start : start + _REFS_AT_ONCE]
 
 
 @contextmanager

@@ -6,7 +6,7 @@ nobody has folded yet: those count as changes already, so that nothing waits for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -45,6 +45,8 @@ UNION ALL SELECT * FROM (
 """
 
 _Row: TypeAlias = tuple[int, int, int, str, str, str]
+Name: TypeAlias = tuple[str, str]
+"""What changed: its kind and its ref."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +55,16 @@ class News:
 
     `first` news are what a process begins with; `number` is the one up to which all
     is in the news; `unfolded` are the ids of change rows, old ones included.
+    `numbers` are those of the topics that were raised since the last look, where no
+    row stands for a later change; such a topic need not be news.
     """
 
-    rows: tuple[tuple[str, str], ...] = ()
+    rows: tuple[Name, ...] = ()
     everything: bool = False
     first: bool = False
     number: int = 0
     unfolded: frozenset[int] = field(default=frozenset(), repr=False)
+    numbers: Mapping[Name, int] = field(default_factory=dict, repr=False)
 
     @property
     def definitions_changed(self) -> bool:
@@ -84,8 +89,45 @@ class News:
         """
         if self.everything:
             return []
-        named = (each for row in self.rows for each in _topics(*row))
+        named = (each for row in self.rows for each in topics_of(*row))
         return list(dict.fromkeys(named))
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What changed after a number: a topic, or a change row, which has no number.
+
+    `ids` are those of the rows that raised the topic last, none where they were many.
+    """
+
+    name: Name
+    number: int | None
+    ids: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """What changed after a number; `everything` where it cannot be told apart.
+
+    `number` is the one that was drawn last.
+    """
+
+    number: int
+    everything: bool = False
+    changes: tuple[Changed, ...] = ()
+
+
+def missed_since(number: int) -> Missed:
+    """Return what changed after a number; blocks, one statement."""
+    found = _Found(number)
+    if number < found.floor or number > found.number or found.too_many:
+        return Missed(found.number, everything=True)
+    topics = [
+        Changed((kind, ref), version, ids_from_text(folded))
+        for _, version, _, kind, ref, folded in found.topics
+    ]
+    rows = [Changed(name, None, frozenset({pk})) for pk, name in found.rows.items()]
+    return Missed(found.number, changes=(*topics, *rows))
 
 
 class NewsReader:
@@ -95,34 +137,61 @@ class NewsReader:
         self._number: int | None = None
         self._known: frozenset[int] = frozenset()
 
+    @property
+    def number(self) -> int:
+        """The one up to which everything was seen."""
+        return self._number or 0
+
+    @property
+    def known(self) -> frozenset[int]:
+        """The change rows that were seen, and were not folded then."""
+        return self._known
+
     def read(self) -> News:
         """Return what is new since what was seen; the first time, everything."""
         before = self._number
-        found = _checked(before or 0)
-        counter = [row[1:3] for row in found if row[0] == _COUNTER]
-        number, floor = counter[0] if counter else (0, 0)
-        unfolded = {row[1]: row[3:5] for row in found if row[0] == _CHANGE}
-        topics = [row for row in found if row[0] == _TOPIC]
-        too_many = max(len(unfolded), len(topics)) > MOST_ROWS
+        found = _Found(before or 0)
+        number, unfolded = found.number, frozenset(found.rows)
         # A number that is smaller than the one seen is another database's.
-        if before is None or before < floor or number < before or too_many:
-            return News((), True, before is None, number, frozenset(unfolded))
-        new = [row for key, row in unfolded.items() if key not in self._known]
-        rows = (*self._raised(topics, before), *new)
+        if before is None or not found.floor <= before <= number or found.too_many:
+            return News((), True, before is None, number, unfolded)
+        new = [row for key, row in found.rows.items() if key not in self._known]
+        rows = (*self._raised(found.topics, before), *new)
         distinct = tuple(dict.fromkeys(rows))
-        return News(distinct, False, False, number, frozenset(unfolded))
+        return News(distinct, False, False, number, unfolded, found.numbers())
 
     def seen(self, news: News) -> None:
         """Begin after these news the next time: what they name has been loaded."""
         self._number = news.number
         self._known = news.unfolded
 
-    def _raised(self, topics: Iterable[_Row], before: int) -> Iterator[tuple[str, str]]:
+    def _raised(self, topics: Iterable[_Row], before: int) -> Iterator[Name]:
         """Yield the topics that say more than the unfolded rows have said."""
         for _, _, previous, kind, ref, folded in topics:
             ids = ids_from_text(folded)
             if previous > before or not ids or not ids <= self._known:
                 yield kind, ref
+
+
+class _Found:
+    """What one check found: the counter, change rows, and topics above a number."""
+
+    def __init__(self, number: int) -> None:
+        found = _checked(number)
+        counter = [row[1:3] for row in found if row[0] == _COUNTER]
+        self.number, self.floor = counter[0] if counter else (0, 0)
+        self.rows = {row[1]: row[3:5] for row in found if row[0] == _CHANGE}
+        self.topics = [row for row in found if row[0] == _TOPIC]
+
+    @property
+    def too_many(self) -> bool:
+        return max(len(self.rows), len(self.topics)) > MOST_ROWS
+
+    def numbers(self) -> dict[Name, int]:
+        """Return those of the topics that no change row will raise again."""
+        waiting = set(self.rows.values())
+        named = {row[3:5]: row[1] for row in self.topics}
+        return {name: number for name, number in named.items() if name not in waiting}
 
 
 def _checked(number: int) -> list[_Row]:
@@ -139,7 +208,11 @@ def _checked(number: int) -> list[_Row]:
         return list(cursor.fetchall())
 
 
-def _topics(kind: str, ref: str) -> list[tuple[str, str | None]]:
+def topics_of(kind: str, ref: str) -> list[tuple[str, str | None]]:
+    """Return what changed, a list or the digest of a URI, and the server.
+
+    None stands for all servers.
+    """
     if kind == changes.RESOURCE:
         return [(ref, None)]
     if kind == changes.LIST:

@@ -10,14 +10,16 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from uuid import uuid4
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
-from mcp_app.models import Worker
+from mcp_app.models import Subscription, Worker
 from mcp_app.models.changes import committed
 from mcp_app.models.clock import NowMilliseconds
+from mcp_app.wakeup.watched import WatchedResources
 
 FRESHNESS = 0.25
 """Seconds: a request is answered from caches only if a check of the database started
@@ -30,10 +32,11 @@ KEPT_MS = 3_600_000
 
 
 class WorkerRow:
-    """The row of this process; all but `id` blocks."""
+    """The row of this process; its methods block."""
 
     def __init__(self) -> None:
         self.id = uuid4().hex
+        self.resources = WatchedResources(self.id)
 
     def renew(self) -> None:
         """Say that this process lives."""
@@ -45,10 +48,21 @@ class WorkerRow:
                 started_ms=NowMilliseconds(),
                 seen_ms=NowMilliseconds(),
             )
+            # They went with the row, where others took this process for dead.
+            self.resources.write()
+
+    def watch(self, uris: Iterable[str]) -> None:
+        """Say what the streams of this process watch."""
+        try:
+            self.resources.write(uris)
+        except IntegrityError:
+            # Others took this process for dead: its row is gone, and comes back.
+            self.renew()
+            self.resources.write(uris)
 
     def remove(self) -> None:
         """Say that nobody need wait for this process any more."""
-        Worker.objects.filter(pk=self.id).delete()
+        _forget(Worker.objects.filter(pk=self.id))
 
     def others_live(self) -> bool:
         """Whether another process may answer from its caches; read after a commit."""
@@ -122,4 +136,11 @@ _OWN_THREADS = frozenset({"mcp-reader", "mcp-writer"})
 
 def prune() -> None:
     """Forget the processes that died long ago; blocks."""
-    Worker.objects.filter(seen_ms__lt=NowMilliseconds() - KEPT_MS).delete()
+    _forget(Worker.objects.filter(seen_ms__lt=NowMilliseconds() - KEPT_MS))
+
+
+def _forget(workers: QuerySet[Worker]) -> None:
+    """Delete rows of processes, and what their streams watched."""
+    gone = list(workers.values_list("pk", flat=True))
+    Subscription.objects.filter(worker_id__in=gone).unwatch()
+    Worker.objects.filter(pk__in=gone).delete()

@@ -6,7 +6,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from mcp_app.interface.principal import Principal
-from mcp_app.models import Session, Subscription
+from mcp_app.models import Change, Session, Subscription, Worker
 from mcp_app.models.fields import digest
 
 pytestmark = pytest.mark.django_db
@@ -72,3 +72,32 @@ def test_a_resource_is_watched_once_and_only_while_the_session_lives() -> None:
         Subscription.objects.create(session=made, uri="x:a")
     made.delete()
     assert not Subscription.objects.exists()
+
+
+def worker(worker_id: str = "w") -> Worker:
+    return Worker.objects.create(id=worker_id, host="h", pid=1, started_ms=1, seen_ms=1)
+
+
+def test_a_resource_is_watched_by_a_session_or_by_a_process() -> None:
+    Subscription.objects.create(session=session(), uri="x:a")
+    Subscription.objects.create(worker=worker(), uri="x:a")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Subscription.objects.create(session=session("t"), worker=worker("v"), uri="x:b")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Subscription.objects.create(worker_id="w", uri="x:a")
+    Worker.objects.all().delete()
+    assert Subscription.objects.get().worker is None
+
+
+def test_the_newest_stream_of_a_session() -> None:
+    made, other = session(), session("other")
+    Change.objects.all().delete()
+    assert Session.objects.stream_opened(made.pk, "first", 7) == 1
+    assert Session.objects.stream_opened(made.pk, "second", 5) == 2
+    made.refresh_from_db()
+    assert (made.stream, made.streams, made.seen) == ("second", 2, 5)
+    other.refresh_from_db()
+    assert (other.stream, other.streams, other.seen) == ("", 0, 0)
+    told = set(Change.objects.values_list("kind", "ref"))
+    assert told == {("session", str(made.pk))}
+    assert Session.objects.stream_opened(made.pk + 99, "third", 5) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -43,6 +44,7 @@ class Answer(threading.Thread):
         self.error: Exception | None = None
         """Why the connection broke before the answer was complete."""
         self.ended = False
+        self._socket: socket.socket | None = None
         self.start()
 
     def run(self) -> None:
@@ -57,6 +59,7 @@ class Answer(threading.Thread):
     def _read(self) -> None:
         method, headers, body = self._request
         self._connection.request(method, self._path, body, headers)
+        self._socket = self._connection.sock
         response = self._connection.getresponse()
         found = {name.lower(): value for name, value in response.getheaders()}
 
@@ -87,6 +90,12 @@ class Answer(threading.Thread):
         self.until(lambda answer: answer.ended)
         assert self.error is None, (self.error, self.raw)
         return self
+
+    def leave(self) -> Answer:
+        """Cut the connection."""
+        assert self._socket is not None
+        self._socket.shutdown(socket.SHUT_RDWR)
+        return self.until(lambda answer: answer.ended)
 
     @property
     def messages(self) -> list[JsonObject]:
@@ -165,9 +174,11 @@ class Session:
         headers = {**JSON, **self.headers}
         return Answer(self._url, "POST", headers, _body(method, params))
 
-    def standing(self) -> Answer:
-        """Open the GET stream, and wait for its first byte."""
+    def standing(self, last: str | None = None) -> Answer:
+        """Open the GET stream after an event's id, and wait for its first byte."""
         headers = {"Accept": "text/event-stream", **self.headers}
+        if last is not None:
+            headers["Last-Event-ID"] = last
         return Answer(self._url, "GET", headers).until(lambda each: each.raw)
 
 

@@ -11,19 +11,20 @@ import pytest
 from django.db import DatabaseError
 
 from mcp_app.catalog.bindings import Binding
-from mcp_app.models import Change
+from mcp_app.models import Change, Topic
 from mcp_app.pools.database import writer
 from mcp_app.process import announcements as module
 from mcp_app.process.announcements import Announcements
 from mcp_app.protocol.uri_templates import UriTemplate
-from mcp_app.streams.listeners import Listeners, digest_of
-from mcp_app.wakeup.news import News
+from mcp_app.streams.listeners import LISTS, Listeners, digest_of
+from mcp_app.wakeup.news import Changed, Missed, Name, News
 from mcp_app.wakeup.workers import WorkerRow
 from tests.streams.test_listeners import Stream
 
 pytestmark = pytest.mark.usefixtures("served_rows")
 
 URI: Final = "shop://orders/1"
+REFS: Final = ["tools:default", "prompts:default"]
 
 
 class Looks:
@@ -36,6 +37,19 @@ class Looks:
         self.count += 1
 
 
+class Others(WorkerRow):
+    """The row of a process beside which others live, or perhaps do."""
+
+    def __init__(self, live: bool | Exception) -> None:
+        super().__init__()
+        self._live = live
+
+    def others_live(self) -> bool:
+        if isinstance(self._live, Exception):
+            raise self._live
+        return self._live
+
+
 @pytest.fixture
 async def looks() -> Looks:
     return Looks()
@@ -43,14 +57,27 @@ async def looks() -> Looks:
 
 @pytest.fixture
 async def announcements(looks: Looks) -> AsyncIterator[Announcements]:
-    yield Announcements(Listeners(), looks.look, WorkerRow(), {})
-    await writer.run(Change.objects.filter(ref="tools:default").delete)
+    yield Announcements(Listeners(), looks.look, Others(live=False), {})
+    await writer.run(_erase)
 
 
-def stream(announcements: Announcements) -> Stream:
+def _erase() -> None:
+    Change.objects.filter(ref__in=REFS).delete()
+    Topic.objects.filter(ref__in=REFS).delete()
+
+
+def stream(announcements: Announcements, seen: int = 0) -> Stream:
     made = Stream("default", "tools", uri=URI)
+    made.seen = seen
     announcements._listeners.add(made)
     return made
+
+
+async def done(announcements: Announcements) -> None:
+    """Wait until there is nothing more to do."""
+    async with asyncio.timeout(5):
+        while announcements._tasks:
+            await asyncio.gather(*announcements._tasks, return_exceptions=True)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +94,8 @@ async def test_streams_are_told(
     announcements: Announcements, news: News, told: list[str]
 ) -> None:
     listening = stream(announcements)
-    announcements.announce(news)
+    announcements.seen(news)
+    await done(announcements)
     assert listening.told == told
 
 
@@ -78,19 +106,7 @@ async def test_what_was_announced_is_not_read_again(
     assert first.everything
     announcements.seen(first)
     assert not (await writer.run(announcements.read)).everything
-
-
-class Others(WorkerRow):
-    """The row of a process beside which others live, or perhaps do."""
-
-    def __init__(self, live: bool | Exception) -> None:
-        super().__init__()
-        self._live = live
-
-    def others_live(self) -> bool:
-        if isinstance(self._live, Exception):
-            raise self._live
-        return self._live
+    await done(announcements)
 
 
 FIRST: Final = News(everything=True, first=True)
@@ -124,8 +140,7 @@ async def test_streams_are_told_when_all_processes_know(
     announcements.seen(news)
     # Streams that are opened meanwhile are told, too.
     listening = stream(announcements)
-    async with asyncio.timeout(5):
-        await asyncio.gather(*announcements._tasks)
+    await done(announcements)
     assert listening.told == told
     assert (loop.time() - began < 0.2) is at_once
 
@@ -147,8 +162,7 @@ async def test_streams_that_watch_an_instance_of_a_model_are_told(
     listening = stream(announcements)
     for model in ("shop.customer", "shop.order"):
         announcements.seen(News(rows=(("model", model),)))
-        async with asyncio.timeout(5):
-            await asyncio.gather(*announcements._tasks)
+        await done(announcements)
     assert listening.told == [URI]
 
 
@@ -162,10 +176,198 @@ async def test_what_changes_no_list_is_told_to_nobody(
 async def test_change_rows_are_folded(announcements: Announcements) -> None:
     await writer.run(Change.objects.record, "list", "tools:default")
     announcements.seen(await writer.run(announcements.read))
-    async with asyncio.timeout(5):
-        await asyncio.gather(*announcements._tasks)
+    await done(announcements)
     rows = Change.objects.filter(ref="tools:default")
     assert await writer.run(rows.count) == 0
+
+
+# -- numbers --------------------------------------------------------------------------
+
+
+def changed(number: int, *names: Name, numbered: bool = True) -> News:
+    numbers = dict.fromkeys(names, number) if numbered else {}
+    return News(rows=names, number=number, numbers=numbers)
+
+
+TOOLS: Final = ("list", "tools:default")
+PROMPTS: Final = ("list", "prompts:default")
+
+
+async def test_the_number_follows_what_was_announced(
+    announcements: Announcements,
+) -> None:
+    listening = stream(announcements)
+    announcements.seen(News(number=4))
+    assert announcements.number == await announcements.begun() == 4
+    announcements.seen(changed(5, TOOLS))
+    announcements.seen(News(number=6))
+    # What was seen is not announced yet.
+    assert announcements.number == 4
+    await done(announcements)
+    assert (listening.told, listening.numbers) == (["tools"], [6])
+    assert announcements.number == 6
+
+
+async def test_news_are_announced_in_their_order_and_together(
+    looks: Looks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FRESHNESS", 0.02)
+    announcements = Announcements(Listeners(), looks.look, Others(live=True), {})
+    listening = stream(announcements)
+    announcements.seen(changed(1, TOOLS))
+    announcements.seen(changed(2, ("uri", digest_of(URI)), TOOLS))
+    announcements.seen(changed(3, PROMPTS, TOOLS))
+    # The last of them is not due with the first.
+    announcements._pending[-1].due += 0.2
+    assert announcements.number == 0
+    await done(announcements)
+    assert listening.told[:-1] in (["tools", URI], [URI, "tools"])
+    assert (listening.told[-1], listening.numbers) == ("tools", [2, 3])
+
+
+async def test_what_a_stream_has_seen_elsewhere_is_not_told_again(
+    announcements: Announcements,
+) -> None:
+    """It was there that the change had its number first."""
+    streams = [stream(announcements, seen) for seen in (6, 7)]
+    announcements.seen(changed(6, TOOLS, numbered=False))
+    announcements.seen(News(number=7, numbers={TOOLS: 7}))
+    await done(announcements)
+    assert [each.told for each in streams] == [["tools"], []]
+
+
+async def test_a_number_that_is_known_is_not_raised_by_a_later_change(
+    announcements: Announcements,
+) -> None:
+    listening = stream(announcements, seen=6)
+    announcements.seen(changed(6, TOOLS))
+    announcements.seen(changed(7, TOOLS))
+    await done(announcements)
+    assert listening.told == ["tools"]
+
+
+class Process:
+    """As much of a process as looks for changes."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self._fails = fails
+        self.announcements = Announcements(
+            Listeners(), self.look, Others(live=False), {}
+        )
+
+    async def look(self) -> None:
+        if self._fails:
+            raise LookupError("no such database")
+        self.announcements.seen(await writer.run(self.announcements.read))
+
+
+async def test_what_is_announced_has_its_number() -> None:
+    """An event id would else not say that it was announced."""
+    current = Process()
+    await current.look()
+    before = await current.announcements.begun()
+    listening = stream(current.announcements)
+    await writer.run(Change.objects.record, *TOOLS)
+    await current.look()
+    await done(current.announcements)
+    topic = await writer.run(Topic.objects.get, kind="list", ref="tools:default")
+    assert topic.version > before
+    assert (listening.told, listening.numbers) == (["tools"], [topic.version])
+    await writer.run(_erase)
+
+
+async def test_what_gets_no_number_is_announced_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails() -> None:
+        raise DatabaseError("no fold")
+
+    monkeypatch.setattr(module, "fold", fails)
+    current = Process(fails=True)
+    listening = stream(current.announcements)
+    with caplog.at_level(logging.WARNING, "mcp_app.process"):
+        current.announcements.seen(
+            News(rows=(TOOLS,), number=3, unfolded=frozenset({1}))
+        )
+        await done(current.announcements)
+    assert (listening.told, listening.numbers) == (["tools"], [3])
+    assert "no fold" in caplog.text
+    assert "no such database" in caplog.text
+
+
+async def test_it_is_known_what_was_announced_at_a_mark(
+    announcements: Announcements,
+) -> None:
+    announcements.seen(News(number=5, unfolded=frozenset({11, 12})))
+    announcements.seen(
+        News(rows=(TOOLS,), number=6, unfolded=frozenset({12, 13}), numbers={TOOLS: 6})
+    )
+    mark = announcements.mark()
+    expected = {
+        # Seen and announced before: by its number, or by the rows that became it.
+        Changed(("tool", "1"), 6, frozenset()): True,
+        Changed(("tool", "1"), 7, frozenset({12, 13})): True,
+        Changed(("tool", "1"), None, frozenset({12})): True,
+        # It waits, and will be announced to all who are there then.
+        Changed(TOOLS, 6, frozenset()): False,
+        # It was not seen yet.
+        Changed(("tool", "1"), 7, frozenset({12, 14})): False,
+        Changed(("tool", "1"), 7, frozenset()): False,
+        Changed(("tool", "1"), None, frozenset({14})): False,
+    }
+    assert {each: mark.announced(each) for each in expected} == expected
+    await done(announcements)
+
+
+async def test_what_a_stream_that_comes_back_is_told(
+    announcements: Announcements,
+) -> None:
+    announcements.seen(News(number=5, unfolded=frozenset({11})))
+    announcements.seen(News(rows=(TOOLS,), number=6, numbers={TOOLS: 6}))
+    mark, listening = announcements.mark(), Stream("default", *LISTS)
+
+    def told(*changes: Changed, everything: bool = False) -> tuple[list[str], int]:
+        missed = Missed(7, everything, changes)
+        return announcements.caught_up(mark, missed, listening)
+
+    tool, prompt = ("tool", "1"), ("prompt", "1")
+    announced = Changed(prompt, 5, frozenset())
+    assert told() == ([], 7)
+    assert told(announced) == (["prompts"], 7)
+    assert told(announced, Changed(TOOLS, 6, frozenset())) == (["prompts"], 5)
+    # What has no number yet has a greater one than all that was announced.
+    assert told(announced, Changed(tool, None, frozenset({14}))) == (["prompts"], 7)
+    assert told(announced, Changed(("session", "1"), 7, frozenset())) == (
+        ["prompts"],
+        7,
+    )
+    # The list has changed again since, which is announced later.
+    for number, row in ((None, 14), (7, 15)):
+        again = Changed(("prompt", "2"), number, frozenset({row}))
+        assert told(announced, again)[0] == []
+    assert told(everything=True) == ([*LISTS], 5)
+    await done(announcements)
+
+
+async def test_everything_waits(announcements: Announcements) -> None:
+    announcements.seen(News(everything=True, number=7))
+    assert not announcements.mark().announced(Changed(TOOLS, 6, frozenset()))
+    await done(announcements)
+    assert announcements.mark().announced(Changed(TOOLS, 6, frozenset()))
+
+
+@pytest.mark.parametrize("live", [True, False])
+async def test_a_process_has_begun_when_it_has_announced_what_it_began_with(
+    looks: Looks, monkeypatch: pytest.MonkeyPatch, live: bool
+) -> None:
+    monkeypatch.setattr(module, "FRESHNESS", 0.01)
+    announcements = Announcements(Listeners(), looks.look, Others(live), {})
+    announcements.seen(News(everything=True, first=True, number=9))
+    assert announcements.number == 0
+    announcements.seen(changed(10, TOOLS))
+    async with asyncio.timeout(5):
+        assert await announcements.begun() in (9, 10)
+    await done(announcements)
 
 
 async def test_a_change_that_a_call_made_is_written_before_it_is_looked_for(

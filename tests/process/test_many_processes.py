@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,8 @@ DESCRIPTIONS: Final = {
     1: next(each["description"] for each in TOOLS if each["name"] == LISTED),
 }
 """What the versions of the listed tool say; to begin with, clients see the last."""
+TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+UPDATED: Final = "notifications/resources/updated"
 
 PREPARE: Final = """
 import django
@@ -191,13 +194,58 @@ def test_a_subscription_holds_everywhere(cluster: Cluster) -> None:
         assert updated(standing.whole()) == 1
 
 
+def test_a_stream_that_comes_back_elsewhere_is_told_what_it_missed_once(
+    cluster: Cluster,
+) -> None:
+    for here, (there, elsewhere) in islice(cluster.rounds, 2):
+        session = Session(here)
+        session.request("resources/subscribe", uri=URI).whole()
+        standing = session.standing()
+        touch(there)
+        standing.until(updated)
+        # The next process announces that, too, when the client is there.
+        again = session.at(there).standing(last_id(standing))
+        settled(again)
+        assert again.messages == []
+        again.leave()
+        with closing(Staff(there)) as staff:
+            key = staff.key("mcp_app/tool", LISTED)
+            for action in ("stop_chosen", "start_chosen"):
+                staff.act("mcp_app/tool", action, key)
+        # A call has its answer before its change is written.
+        watching = listening(here, resourceSubscriptions=[URI])
+        for count in (1, 2):
+            touch(here)
+            watching.until(lambda each, count=count: updated(each) == count)  # type: ignore[misc]
+        again = session.at(elsewhere).standing(last_id(again))
+        again.until(lambda answer: len(answer.messages) > 1)
+        settled(again)
+        methods = sorted(message["method"] for message in again.messages)
+        assert methods == [UPDATED, TOOLS_CHANGED], again.raw
+        for each in cluster.urls:
+            again = session.at(each).standing(last_id(again))
+            settled(again)
+            assert again.messages == []
+        # It is the newest of three: the others are told nothing more.
+        touch(there)
+        again.until(updated)
+        settled(again)
+        assert (len(again.messages), updated(standing)) == (1, 1)
+        watching.leave()
+        session.close().whole()
+
+
+def last_id(answer: Answer) -> str:
+    return answer.field("id")[-1]
+
+
 def touch(url: str) -> None:
     stateless(url, "tools/call", name="drill_touch", arguments={"uri": URI}).whole()
 
 
 def updated(answer: Answer) -> int:
     methods = [message.get("method") for message in answer.messages]
-    return methods.count("notifications/resources/updated")
+    return methods.count(UPDATED)
 
 
 class Staff(httpx.Client):

@@ -27,6 +27,7 @@ from mcp_app import (
 )
 from mcp_app.models import Change, Topic
 from mcp_app.pools.database import writer
+from mcp_app.process.runtime import Process
 from mcp_app.streams.listeners import digest_of
 from tests.asgi_client import PREFIX, Client, Visit
 from tests.drill.models import Ledger
@@ -193,10 +194,16 @@ def told(uri: str) -> bool:
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
 @pytest.mark.parametrize("place", PLACES)
 async def test_every_member(
-    play: Play, join: Join, user: AbstractBaseUser, version: str, place: str
+    play: Play,
+    join: Join,
+    user: AbstractBaseUser,
+    process: Process,
+    version: str,
+    place: str,
 ) -> None:
     tool, script = PLACES[place]
     client = await join(version)
+    await writer.run(process._row.watch, [URI])
     line = uuid4().hex
     outcome = await play(tool, script(line), client=client, answer=answered, meta=META)
     assert outcome.result["structuredContent"]["result"] == {

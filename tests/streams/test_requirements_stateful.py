@@ -27,7 +27,9 @@ def here(process: Process) -> SessionStore:
 @pytest.fixture
 def there(process: Process) -> SessionStore:
     """The sessions of another process."""
-    return SessionStore(process.limits, lambda _: None, process.settled)
+    return SessionStore(
+        process.limits, lambda _: None, process.settled, process._announced
+    )
 
 
 async def created(store: SessionStore) -> str:

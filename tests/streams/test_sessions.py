@@ -38,10 +38,16 @@ class Store(SessionStore):
     def __init__(self, **limits: Any) -> None:
         self.closed: list[OpenSession] = []
         self.settled = 0
-        super().__init__(Limits(**limits), self.closed.append, self._settle)
+        self.announced = 0
+        super().__init__(
+            Limits(**limits), self.closed.append, self._settle, self._announce
+        )
 
     async def _settle(self) -> None:
         self.settled += 1
+
+    async def _announce(self) -> int:
+        return self.announced
 
     async def opened_by(self, principal: Principal = ANNA) -> tuple[str, OpenSession]:
         session_id = await self.create(principal, "default", REVISION, CLIENT)
@@ -164,6 +170,42 @@ async def test_a_session_that_another_process_has_closed(store: Store) -> None:
         with pytest.raises(Refused) as caught:
             await command
         assert caught.value.http_status == 404
+
+
+async def test_a_session_begins_where_all_is_announced(store: Store) -> None:
+    store.announced = 7
+    session_id, session = await store.opened_by()
+    other = Store()
+    for here, known in (
+        (store, session),
+        (other, await other.find(session_id, ANNA, "default")),
+    ):
+        assert await here.seen(known) == 7
+
+
+async def test_the_newest_of_a_sessions_streams(store: Store) -> None:
+    session_id, session = await store.opened_by()
+    other = Store()
+    theirs = await other.find(session_id, ANNA, "default")
+    assert await store.stream_opened(session, "here", 5) == 1
+    assert await other.stream_opened(theirs, "there", 6) == 2
+    assert (session.newest, theirs.newest) == (1, 2)
+    await store.reload([str(session.pk)])
+    assert (session.newest, await store.seen(session)) == (2, 6)
+    await writer.run(Session.objects.all().delete)
+    for command in (store.stream_opened(session, "late", 6), store.seen(session)):
+        with pytest.raises(Refused) as refused:
+            await command
+        assert refused.value.http_status == 404
+
+
+async def test_a_row_that_was_read_early_makes_no_stream_the_newest(
+    store: Store,
+) -> None:
+    _, session = await store.opened_by()
+    session.newest = 3
+    await store.reload([str(session.pk)])
+    assert session.newest == 3
 
 
 # -- what other processes change ----------------------------------------------------

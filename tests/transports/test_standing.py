@@ -67,7 +67,7 @@ async def test_a_session_is_told_of_lists_and_of_what_it_watches(
     stream = await client.standing()
     assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")
     assert stream.headers["x-accel-buffering"] == "no"
-    await stream.comment()
+    await stream.opened()
     for what in LISTS:
         await change(client, what)
         message = await stream.message()
@@ -175,7 +175,7 @@ async def test_how_a_standing_stream_ends(
 ) -> None:
     client = await connect("2025-11-25")
     stream = await client.standing()
-    await stream.comment()
+    await stream.opened()
     if ending == "delete":
         await outcome(client.visit("DELETE"))
     else:

@@ -10,7 +10,11 @@ import pytest
 from django.db import connections
 
 from mcp_app.models import Change, Counter, Topic
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.fields import digest
 from mcp_app.wakeup import folding
+from mcp_app.wakeup.workers import WorkerRow
+from tests.models.test_sessions import session
 
 pytestmark = pytest.mark.databases
 
@@ -58,6 +62,68 @@ def test_refs_that_differ_in_case_or_blanks_are_different() -> None:
         record("tool", ref)
     folding.fold()
     assert len(numbers()) == 3
+
+
+# -- what is forgotten ---------------------------------------------------------------
+
+
+def resource(uri: str) -> tuple[str, str]:
+    return "uri", digest(uri.encode())
+
+
+@pytest.mark.django_db
+def test_a_resource_that_nobody_watches_gets_no_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(folding, "_REFS_AT_ONCE", 1)
+    session().subscriptions.create(uri="x:session")
+    worker = WorkerRow()
+    worker.renew()
+    worker.watch(["x:worker"])
+    folding.fold()
+    begun = Counter.objects.get().value
+    names = [resource(f"x:{by}") for by in ("session", "worker", "nobody")]
+    # So many of them that none is named.
+    for name in (*names, ("uri", "*")):
+        record(*name)
+    folding.fold()
+    assert not Change.objects.exists()
+    raised = {name for name, number in numbers().items() if number > begun}
+    assert raised == {*names[:2], ("uri", "*")}
+
+
+@pytest.mark.django_db
+def test_what_somebody_watched_is_forgotten_when_nobody_does() -> None:
+    watching = session().subscriptions.create(uri="x:a")
+    folding.fold()
+    record(*resource("x:a"))
+    folding.fold()
+    before = numbers()[resource("x:a")]
+    watching.delete()
+    folding.fold()
+    record(*resource("x:a"))
+    folding.fold()
+    assert numbers()[resource("x:a")] == before
+
+
+KEPT = ["tool", "server", "resource", "unheard_of"]
+FORGOTTEN = ["uri", "list", "model", "session", "rights"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", [*KEPT, *FORGOTTEN])
+@pytest.mark.parametrize("age_ms", [0, folding.KEPT_MS - 60_000, folding.KEPT_MS + 1])
+def test_how_long_a_number_is_kept(kind: str, age_ms: int) -> None:
+    record(kind, "*")
+    folding.fold()
+    record("tool", "later")
+    folding.fold()
+    old = Topic.objects.filter(ref="*")
+    old.update(changed_ms=NowMilliseconds() - age_ms)
+    folding.prune()
+    kept = kind in KEPT or age_ms < folding.KEPT_MS
+    assert old.exists() is kept
+    assert Counter.objects.get().floor == (0 if kept else 1)
 
 
 @pytest.mark.django_db

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from mcp_app.models import Change, Counter, Topic
 from mcp_app.streams.listeners import digest_of
 from mcp_app.wakeup import changes, folding, news
-from mcp_app.wakeup.news import News, NewsReader
+from mcp_app.wakeup.news import Changed, Missed, News, NewsReader, missed_since
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 
@@ -141,7 +141,7 @@ def test_many_rows_of_one_topic_are_one(
 def test_whoever_has_seen_less_than_is_kept_reads_everything(
     reader: NewsReader,
 ) -> None:
-    record(*RESOURCE)
+    record("list", "tools:*")
     folding.fold()
     Topic.objects.update(changed_ms=1)
     folding.prune()
@@ -181,6 +181,62 @@ def test_too_many_rows_are_everything(
     if folded:
         folding.fold()
     assert reader.read().everything
+
+
+# -- numbers -----------------------------------------------------------------------
+
+
+def test_numbers_of_what_was_folded(reader: NewsReader) -> None:
+    """A topic that is no news has a number, unless it is raised again."""
+    record(*TOOL)
+    record("prompt", "1")
+    assert reader.read().numbers == {}
+    reader.seen(reader.read())
+    folding.fold()
+    record("prompt", "1")
+    found = reader.read()
+    assert found.rows == (("prompt", "1"),)
+    assert found.numbers == {TOOL: found.number}
+    reader.seen(found)
+    assert reader.number == found.number
+    assert reader.known == found.unfolded != frozenset()
+
+
+def test_what_was_missed() -> None:
+    record(*TOOL)
+    folding.fold()
+    first = missed_since(0)
+    second, third = record("prompt", "1"), record("list", "tools:*")
+    folding.fold()
+    last = record("prompt", "1")
+    with CaptureQueriesContext(connection) as statements:
+        found = missed_since(first.number)
+    assert len(statements) == 1
+    assert (found.number, found.everything) == (first.number + 1, False)
+    changes = {each.name: each for each in found.changes if each.number}
+    assert changes.keys() == {("prompt", "1"), ("list", "tools:*")}
+    assert changes["prompt", "1"].ids == {second.pk}
+    assert changes["list", "tools:*"].ids == {third.pk}
+    assert Changed(("prompt", "1"), None, frozenset({last.pk})) in found.changes
+    last.delete()
+    assert missed_since(found.number) == Missed(found.number)
+
+
+def test_what_was_missed_cannot_be_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    record("list", "tools:*")
+    folding.fold()
+    number = missed_since(0).number
+    assert not missed_since(0).everything
+    # There is no such number.
+    assert missed_since(number + 1) == Missed(number, everything=True)
+    Topic.objects.update(changed_ms=1)
+    folding.prune()
+    assert missed_since(0).everything
+    assert not missed_since(number).everything
+    for _ in range(3):
+        record(*TOOL)
+    monkeypatch.setattr(news, "MOST_ROWS", 2)
+    assert missed_since(number).everything
 
 
 # -- what it means -----------------------------------------------------------------

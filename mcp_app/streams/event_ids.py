@@ -1,0 +1,82 @@
+"""Ids of the events of a standing stream: `<public_id>.<seq>.<seen>`.
+
+`public_id` is random for each stream, and bears a mark by which every process knows,
+without a row, that the stream is one of the session.  `seq` counts the session's own
+logged messages.  `seen` is the number of the changes up to which everything has been
+announced on the stream.
+
+An id is used once in a session (transports, "Resumability and Redelivery"): where more
+of the same number follows, an event has the id before it with one more part, a count.
+Whoever comes back with that is told all of it again.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+
+from mcp_app.protocol.errors import InvalidRequest
+
+_PART = 9
+"""Bytes of chance, and as many of the mark: twelve characters each."""
+_COUNT = r"(0|[1-9][0-9]{0,17})"
+# `int()` would take other digits, blanks and underscores.
+_EVENT_ID = re.compile(
+    rf"([A-Za-z0-9_-]{{24}})\.{_COUNT}\.{_COUNT}(?:\.[1-9][0-9]{{0,8}})?", re.ASCII
+)
+LOGGED = 0
+"""How many messages a session has logged: none yet comes from outside of a call."""
+
+
+def new_public_id(session: str) -> str:
+    """Return the id of a new stream of the session with this digest."""
+    chance = secrets.token_bytes(_PART)
+    return urlsafe_b64encode(chance + _mark(session, chance)).decode()
+
+
+def seen(event_id: str, session: str) -> int:
+    """Return up to which number a client has seen all, as an id of its session says.
+
+    Raises the one answer to every wrong id.
+    """
+    found = _EVENT_ID.fullmatch(event_id)
+    if found is None:
+        raise wrong()
+    public_id, seq, number = found.groups()
+    whole = urlsafe_b64decode(public_id)
+    chance, mark = whole[:_PART], whole[_PART:]
+    if not hmac.compare_digest(mark, _mark(session, chance)) or int(seq) > LOGGED:
+        raise wrong()
+    return int(number)
+
+
+def wrong() -> InvalidRequest:
+    """Return the answer to an id that is malformed, unknown, or of another session."""
+    return InvalidRequest("Last-Event-ID names no event of this session.")
+
+
+def _mark(session: str, chance: bytes) -> bytes:
+    return hmac.digest(session.encode(), chance, "sha256")[:_PART]
+
+
+class EventIds:
+    """Gives the events of one stream their ids."""
+
+    __slots__ = ("_more", "public_id", "seen")
+
+    def __init__(self, session: str) -> None:
+        self.public_id = new_public_id(session)
+        self.seen = 0
+        self._more = 0
+
+    def first(self) -> str:
+        """Return the id of an event before any other."""
+        return f"{self.public_id}.{LOGGED}.{self.seen}"
+
+    def next(self, number: int) -> str:
+        """Return the id of an event with which all up to a number is announced."""
+        self._more = 0 if number > self.seen else self._more + 1
+        self.seen = max(number, self.seen)
+        return f"{self.first()}.{self._more}" if self._more else self.first()

@@ -1,0 +1,83 @@
+"""What a stream is to be told of some changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+
+from mcp_app.streams.announcing import Announcement
+from mcp_app.streams.listeners import LISTS, digest_of
+from mcp_app.wakeup.news import Name
+from tests.streams.test_listeners import Stream
+
+URI: Final = "shop://orders/1"
+RESOURCE: Final = ("uri", digest_of(URI))
+ORDER: Final = ("model", "shop.order")
+
+
+def shows(models: frozenset[str], uri: str) -> bool:
+    return "shop.order" in models and uri.startswith("shop://orders/")
+
+
+def wanted(
+    names: Mapping[Name, int | None], *, everything: bool = False, seen: int = 0
+) -> list[str]:
+    """Return what a stream is told that watches all lists and a resource."""
+    stream = Stream("default", *LISTS, uri=URI)
+    stream.seen = seen
+    return Announcement(names, everything, shows).wanted(stream)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ([], []),
+        ([("tool", "1"), ("tool", "2"), ("list", "tools:*")], ["tools"]),
+        ([("server", "1")], ["tools", "prompts", "resources"]),
+        ([("list", "tools:staff")], []),
+        ([("list", "prompts:default")], ["prompts"]),
+        ([("session", "1"), ("rights", "*")], []),
+        ([RESOURCE, ("prompt", "1")], [URI, "prompts"]),
+        ([("uri", digest_of("shop://orders/2"))], []),
+        # So many resources changed that none is named.
+        ([("uri", "*")], [URI]),
+        ([ORDER], [URI]),
+        ([("model", "shop.customer")], []),
+        ([ORDER, RESOURCE, ("uri", "*")], [URI]),
+    ],
+)
+def test_each_thing_is_told_once(names: list[Name], told: list[str]) -> None:
+    assert wanted(dict.fromkeys(names)) == told
+
+
+def test_everything_is_all_that_a_stream_watches() -> None:
+    assert wanted({}, everything=True, seen=9) == [*LISTS, URI]
+
+
+@pytest.mark.parametrize("name", [("tool", "1"), RESOURCE, ORDER, ("uri", "*")])
+def test_what_a_stream_has_seen_is_not_told_again(name: Name) -> None:
+    assert wanted({name: 7}, seen=6) == wanted({name: None}, seen=7) != []
+    assert wanted({name: 7}, seen=7) == wanted({name: 7}, seen=8) == []
+
+
+def test_a_stream_that_watches_little() -> None:
+    both, tools = Stream("default", "tools", uri=URI), Stream("other", "tools")
+    told = Announcement({("uri", "*"): 1, ORDER: 1}, everything=False, shows=shows)
+    assert [told.wanted(each) for each in (both, tools)] == [[URI], []]
+
+
+@pytest.mark.parametrize(
+    ("names", "everything", "true"),
+    [
+        ({}, True, True),
+        ({ORDER: None}, False, True),
+        ({RESOURCE: 3}, False, True),
+        ({("session", "1"): 3}, False, False),
+    ],
+)
+def test_whether_there_is_anything_to_tell(
+    names: dict[Name, int | None], everything: bool, true: bool
+) -> None:
+    assert bool(Announcement(names, everything, shows)) is true

@@ -1,0 +1,76 @@
+"""Ids of the events of a standing stream."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from mcp_app.protocol.errors import InvalidRequest
+from mcp_app.streams.event_ids import EventIds, new_public_id, seen
+
+SESSION: Final = "5" * 64
+PUBLIC_ID: Final = new_public_id(SESSION)
+
+
+@pytest.mark.parametrize("number", [0, 1, 9, 10, 1_234_567, 10**18 - 1])
+@pytest.mark.parametrize("more", ["", ".1", ".120"])
+def test_what_an_id_says(number: int, more: str) -> None:
+    assert seen(f"{PUBLIC_ID}.0.{number}{more}", SESSION) == number
+
+
+WRONG: Final = [
+    "",
+    ".",
+    "1",
+    "abc.7",
+    PUBLIC_ID,
+    f"{PUBLIC_ID}.0",
+    f"{PUBLIC_ID}.0.",
+    f"{PUBLIC_ID}..7",
+    f"{PUBLIC_ID}.0.7.",
+    f"{PUBLIC_ID}.0.7.0",
+    f"{PUBLIC_ID}.0.7.1.1",
+    f"{PUBLIC_ID}.0.-7",
+    f"{PUBLIC_ID}.0.+7",
+    f"{PUBLIC_ID}.0.07",
+    f"{PUBLIC_ID}.00.7",
+    f"{PUBLIC_ID}.0.1_000",
+    f"{PUBLIC_ID}.0.7 ",
+    f" {PUBLIC_ID}.0.7",
+    f"{PUBLIC_ID}.0.7\n",
+    # Digits elsewhere, as a server sees them in a header: latin-1.
+    f"{PUBLIC_ID}.0.\N{ARABIC-INDIC DIGIT THREE}",
+    f"{PUBLIC_ID}.0.\N{SUPERSCRIPT TWO}",
+    f"{PUBLIC_ID}.0.{10**18}",
+    # Nobody has logged a message.
+    f"{PUBLIC_ID}.1.7",
+    f"{PUBLIC_ID[:-1]}.0.7",
+    f"{PUBLIC_ID}A.0.7",
+    f"{'A' * 24}.0.7",
+    f"{PUBLIC_ID[:12]}{'-' * 12}.0.7",
+    f"{new_public_id('6' * 64)}.0.7",
+]
+
+
+@pytest.mark.parametrize("event_id", WRONG)
+def test_wrong_ids_have_one_answer(event_id: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        seen(event_id, SESSION)
+    assert refused.value.message == "Last-Event-ID names no event of this session."
+    assert refused.value.http_status == 400
+
+
+def test_streams_have_different_ids() -> None:
+    made = {new_public_id(SESSION) for _ in range(100)}
+    assert len(made) == 100
+    assert {len(each) for each in made} == {24}
+
+
+def test_ids_of_a_stream() -> None:
+    ids = EventIds(SESSION)
+    ids.seen = 3
+    given = [ids.first(), *(ids.next(number) for number in (3, 3, 7, 7, 5, 8))]
+    parts = [each.removeprefix(f"{ids.public_id}.0.") for each in given]
+    assert parts == ["3", "3.1", "3.2", "7", "7.1", "7.2", "8"]
+    assert [seen(each, SESSION) for each in given] == [3, 3, 3, 7, 7, 7, 8]
