@@ -71,7 +71,7 @@ def change(page: Page, model: str, name: str) -> None:
     """Go from the index to the form of a row."""
     page.goto("/admin/")
     page.locator(f"tr.model-{model}").get_by_role("link", name="Change").click()
-    page.get_by_role("link", name=name, exact=True).click()
+    page.get_by_role("link", name=name).click()
     opened(page)
 
 

@@ -40,6 +40,10 @@ SERIOUS: Final = """async () => (await axe.run(document, {
     resultTypes: ["violations"],
 })).violations.filter(each => ["serious", "critical"].includes(each.impact))
     .map(each => `${each.id}: ${each.nodes.map(node => node.target).join(", ")}`)"""
+STILL: Final = """async () => {
+    await new Promise(requestAnimationFrame)
+    await Promise.all(document.getAnimations().map(each => each.finished))
+}"""
 TOLD_S: Final = 5.0
 
 
@@ -167,6 +171,8 @@ def picture(page: Page, name: str) -> None:
         page.emulate_media(color_scheme="dark" if look == "dark" else "light")
         width = 320 if look == "narrow" else 1280
         page.set_viewport_size({"width": width, "height": 800})
+        # Colours of the admin change slowly.
+        page.evaluate(STILL)
         page.evaluate(AXE)
         assert page.evaluate(SERIOUS) == [], (name, look)
         assert page.evaluate("document.documentElement.scrollWidth") <= width

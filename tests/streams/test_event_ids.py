@@ -53,7 +53,7 @@ WRONG: Final = [
 ]
 
 
-@pytest.mark.parametrize("event_id", WRONG)
+@pytest.mark.parametrize("event_id", WRONG, ids=range(len(WRONG)))
 def test_wrong_ids_have_one_answer(event_id: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         seen(event_id, SESSION)
