@@ -47,7 +47,6 @@ class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
     list_filter = [StateFilter, "kind", "source", ServerFilter]
     prepopulated_fields = {"name": ["title"]}
     search_fields = ["name", "title", "description", "tags"]
-    search_help_text = gettext_lazy("Searches names, titles, descriptions and tags.")
     show_full_result_count = False
     save_as = True
     readonly_fields = ["created", "updated", "updated_by"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.widgets import ManyToManyRawIdWidget
 from django.db import transaction
 from django.db.models import QuerySet
+from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -19,6 +21,9 @@ from mcp_app.admin.rights import GuardedAdmin
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import Server
 
+MOST_OFFERED = 1_000
+"""Beyond so many rows a form does not list them to choose from."""
+
 
 @admin.register(Server)
 class ServerAdmin(ListActions[Server], GuardedAdmin[Server]):
@@ -28,7 +33,6 @@ class ServerAdmin(ListActions[Server], GuardedAdmin[Server]):
     list_filter = [StateFilter]
     list_select_related = ["published"]
     search_fields = ["slug", "title", "description", "tags"]
-    autocomplete_fields = ["tools", "resources", "templates", "prompts"]
     actions = [*ACTIONS, "copy_chosen"]
     fieldsets = [
         (
@@ -70,6 +74,22 @@ class ServerAdmin(ListActions[Server], GuardedAdmin[Server]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Server]:
         return super().get_queryset(request).defer("published__content")
+
+    def formfield_for_manytomany(
+        self, db_field: Any, request: HttpRequest, **options: Any
+    ) -> Any:
+        """Offer all rows to choose from, or their keys where there are very many.
+
+        A list works without scripts, which a field that searches does not.
+        """
+        rows = db_field.remote_field.model._default_manager
+        if rows.count() > MOST_OFFERED:
+            options["widget"] = ManyToManyRawIdWidget(
+                db_field.remote_field, self.admin_site
+            )
+        else:
+            options["widget"] = CheckboxSelectMultiple({"class": "mcp-boxes"})
+        return super().formfield_for_manytomany(db_field, request, **options)
 
     @admin.display(description=gettext_lazy("address"), ordering="slug")
     def address(self, server: Server) -> str:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Queue
 from typing import Any, Final
@@ -24,16 +25,7 @@ from tests.newcomer.programs import CHECKOUT, Serving
 # They share one demo.
 pytestmark = pytest.mark.xdist_group("browser")
 
-RIGHTS: Final = (
-    "view_prompt",
-    "add_prompt",
-    "change_prompt",
-    "view_tool",
-    "change_tool",
-    "view_server",
-    "publish",
-    "stop",
-)
+PASSWORD: Final = "a-Long-enough-1"
 PICTURES: Final = Path(os.environ.get("PICTURES", CHECKOUT / "results" / "pictures"))
 AXE: Final = (MODULES / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 SERIOUS: Final = """async () => (await axe.run(document, {
@@ -55,7 +47,7 @@ class Listening(threading.Thread):
         self._url = url
         self._events: Queue[str] = Queue()
         self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
+        self._ended = asyncio.Event()
         self._client: Client | None = None
         self._ready = threading.Event()
 
@@ -71,7 +63,7 @@ class Listening(threading.Thread):
         ):
             self._client = client
             self._ready.set()
-            stopped = asyncio.create_task(self._stop.wait())
+            stopped = asyncio.create_task(self._ended.wait())
             heard = asyncio.create_task(self._hear(subscription))
             await asyncio.wait({stopped, heard}, return_when="FIRST_COMPLETED")
             heard.cancel()
@@ -86,13 +78,18 @@ class Listening(threading.Thread):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
+        self._loop.call_soon_threadsafe(self._ended.set)
         self.join(PATIENCE_MS / 1000)
 
-    def told(self, what: str) -> None:
-        """Wait for an event."""
-        while self._events.get(timeout=TOLD_S) != what:
-            continue
+    def sees(self, look: Callable[[], object], expected: object) -> None:
+        """Wait until it is told of a change, and then sees what is expected.
+
+        What it is told first may be the end of what was before.
+        """
+        told = self._events.get(timeout=TOLD_S)
+        while look() != expected:
+            told = self._events.get(timeout=TOLD_S)
+        assert told.endswith("ListChanged")
 
     def ask(self, method: str, *arguments: Any) -> Any:
         """Call a method of the client on its own loop."""
@@ -102,9 +99,10 @@ class Listening(threading.Thread):
     def prompts(self) -> set[str]:
         return {each.name for each in self.ask("list_prompts").prompts}
 
-    def tool(self, name: str) -> Any:
-        (found,) = (each for each in self.ask("list_tools").tools if each.name == name)
-        return found
+    def description(self, name: str) -> str | None:
+        """Return what it sees of a tool; None where there is none."""
+        tools = {each.name: each for each in self.ask("list_tools").tools}
+        return tools[name].description if name in tools else None
 
     def prompt(self, name: str, **arguments: str) -> list[str]:
         messages = self.ask("get_prompt", name, arguments).messages
@@ -120,28 +118,29 @@ def client(served: Serving) -> Iterator[Listening]:
 @pytest.fixture
 def editor(staff: Page, browser: Browser, served: Serving) -> Iterator[Page]:
     """Log in as someone who has the product's rights and no others."""
+    name = f"maria-{secrets.token_hex(4)}"
     staff.goto("/admin/auth/user/add/")
-    staff.get_by_label("Username").fill("maria")
-    for name in ("Password:", "Password confirmation:"):
-        staff.get_by_label(name, exact=True).fill("a-Long-enough-1")
+    staff.get_by_label("Username").fill(name)
+    for label in ("Password:", "Password confirmation:"):
+        staff.get_by_label(label, exact=True).fill(PASSWORD)
     staff.get_by_role("button", name="Save and continue editing").click()
-    if staff.get_by_text("already exists").count() == 0:
-        staff.get_by_label("Staff status").check()
-        rights = staff.locator("#id_user_permissions_from option")
-        chosen = [
-            value
-            for option in rights.all()
-            if (value := option.get_attribute("value")) and _is_own(option.inner_text())
-        ]
-        staff.locator("#id_user_permissions_from").select_option(chosen)
-        staff.get_by_role("button", name="Choose selected user permissions").click()
-        staff.get_by_role("button", name="Save", exact=True).click()
+    staff.get_by_label("Staff status").check()
+    rights = staff.locator("#id_user_permissions_from")
+    chosen = [
+        each.get_attribute("value") or ""
+        for each in rights.locator("option").all()
+        if _is_own(each.inner_text())
+    ]
+    rights.select_option(chosen)
+    staff.get_by_role("button", name="Choose selected user permissions").click()
+    staff.get_by_role("button", name="Save", exact=True).click()
+    expect(staff.locator(".messagelist .success")).to_contain_text("successfully")
     context = browser.new_context(base_url=served.url, color_scheme="light")
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
     page.goto("/admin/")
-    page.get_by_label("Username").fill("maria")
-    page.get_by_label("Password").fill("a-Long-enough-1")
+    page.get_by_label("Username").fill(name)
+    page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("heading", name="Site administration").wait_for()
     yield page
@@ -239,7 +238,7 @@ def _publish(page: Page, client: Listening) -> None:
     page.get_by_label("Note for the history").fill("For the new support team.")
     press(page, "Publish version 1")
     said(page, "Version 1 is published: every worker serves it.")
-    client.told("PromptsListChanged")
+    client.sees(lambda: NAME in client.prompts(), expected=True)
     assert client.prompt(NAME, order="1042") == [
         "user: Answer the complaint of 1042.",
         "assistant: I keep it short.",
@@ -255,8 +254,8 @@ def _edit(page: Page, client: Listening) -> None:
     assert client.prompt(NAME, order="1")[1] == "assistant: I keep it short."
     picture(page, "publish")
     press(page, "Publish version 2")
-    client.told("PromptsListChanged")
-    assert "friendly" in client.prompt(NAME, order="1")[1]
+    friendly = "assistant: I keep it short and friendly."
+    client.sees(lambda: client.prompt(NAME, order="1")[1], friendly)
 
 
 def _go_back(page: Page, client: Listening) -> None:
@@ -264,29 +263,27 @@ def _go_back(page: Page, client: Listening) -> None:
     picture(page, "history")
     page.get_by_role("link", name="Roll back to this…").click()
     press(page, "Publish version 1 again as version 3")
-    client.told("PromptsListChanged")
-    assert client.prompt(NAME, order="1")[1] == "assistant: I keep it short."
+    short = "assistant: I keep it short."
+    client.sees(lambda: client.prompt(NAME, order="1")[1], short)
     tab(page, "Publish")
     page.get_by_role("link", name="Unpublish…").click()
     press(page, "Take it off the list")
-    client.told("PromptsListChanged")
-    assert NAME not in client.prompts()
+    client.sees(lambda: NAME in client.prompts(), expected=False)
 
 
 def test_a_tool_of_code_is_described_anew_and_put_back(
     editor: Page, client: Listening
 ) -> None:
-    page, before = editor, client.tool("roll_dice").description
+    page, before = editor, client.description("roll_dice")
     page.goto("/admin/mcp_app/tool/")
     page.get_by_role("link", name="roll_dice").click()
     page.wait_for_load_state("load")
     better = "Rolls dice. Use it when someone asks for a random number of a die."
     page.locator("#id_description").fill(better)
     press(page, "Save and publish…")
-    assert client.tool("roll_dice").description == before
+    assert client.description("roll_dice") == before
     press(page, "Publish version 1")
-    client.told("ToolsListChanged")
-    assert client.tool("roll_dice").description == better
+    client.sees(lambda: client.description("roll_dice"), better)
 
     tab(page, "Edit")
     picture(page, "overlay")
@@ -294,17 +291,14 @@ def test_a_tool_of_code_is_described_anew_and_put_back(
     said(page, "The working copy is as in the code.")
     tab(page, "Publish")
     press(page, "Publish version 2")
-    client.told("ToolsListChanged")
-    assert client.tool("roll_dice").description == before
+    client.sees(lambda: client.description("roll_dice"), before)
 
     press(page, "Stop this tool")
     said(page, "no worker serves it any more")
-    client.told("ToolsListChanged")
-    assert all(each.name != "roll_dice" for each in client.ask("list_tools").tools)
+    client.sees(lambda: client.description("roll_dice"), None)
     page.get_by_role("link", name="Start again…").click()
     press(page, "Start it")
-    client.told("ToolsListChanged")
-    assert client.tool("roll_dice").description == before
+    client.sees(lambda: client.description("roll_dice"), before)
 
 
 def test_lists_and_other_pages_can_be_read_by_everybody(staff: Page) -> None:
