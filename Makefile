@@ -68,6 +68,10 @@ conformance-server: $(VENV_STAMP) ## Serve the fixture set at /mcp (PORT, SERVER
 bench: $(VENV_STAMP) ## Run the benchmarks; print ratios against the floors.
 	@python -m benchmarks
 
+.PHONY: pictures
+pictures: $(VENV_STAMP) $(NODE_STAMP) ## Take the pictures of docs/admin.md anew.
+	@PICTURES=docs/images pytest -q tests/browser/test_publishing.py
+
 .PHONY: migrations
 migrations: $(VENV_STAMP) ## Write the migrations that changed models need.
 	@python manage.py makemigrations mcp_app
