@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from django.contrib.admin.options import ModelAdmin
+from django.contrib.admin.utils import flatten_fieldsets
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
@@ -49,8 +49,21 @@ class GuardedAdmin(PublishedAdmin[Row]):
             sent = [name for name in guarded if _is_sent(request, name)]
             if sent:
                 raise PermissionDenied(lacking(guarded[sent[0]]))
-        extra = {**(extra_context or {}), "lacking": _sentences(guarded)}
-        return ModelAdmin.changeform_view(self, request, object_id, form_url, extra)
+        return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        *positional: Any,
+        **named: Any,
+    ) -> HttpResponse:
+        row = named.get("obj")
+        there = flatten_fieldsets(self.get_fieldsets(request, row))
+        guarded = self.guarded(request, row)
+        lacked = {name: right for name, right in guarded.items() if name in there}
+        context["lacking"] = _sentences(lacked)
+        return super().render_change_form(request, context, *positional, **named)
 
 
 def _is_sent(request: HttpRequest, name: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import Enum
+from itertools import zip_longest
 from operator import gt, lt
 from typing import Any
 
@@ -336,10 +337,38 @@ def _argument(value: Mapping[str, Any] | None) -> str | None:
 
 def _configs(field: str, old: Any, new: Any) -> Iterator[Difference]:
     texts = [_only_text(value) for value in (old, new)]
+    messages = [_messages(value) for value in (old, new)]
     if None not in texts or (old is None and texts[1] is not None):
         yield Difference(field, _("text"), texts[0], texts[1])
+    elif messages[1] and (old is None or messages[0]):
+        yield from _message_differences(field, messages[0], messages[1])
     else:
         yield Difference(field, "", _shown(old), _shown(new))
+
+
+def _message_differences(
+    field: str, old: list[str], new: list[str]
+) -> Iterator[Difference]:
+    for number, (was, now) in enumerate(zip_longest(old, new), 1):
+        if was != now:
+            part = _("message %(number)d") % {"number": number}
+            yield Difference(field, part, was, now)
+
+
+def _messages(config: object) -> list[str]:
+    """Return a prompt's messages, each as who says what."""
+    if not isinstance(config, dict) or config.keys() != {"messages"}:
+        return []
+    return [_message(each) for each in config["messages"]]
+
+
+def _message(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    said = _shown(content) or ""
+    if isinstance(content, dict) and content.keys() == {"type", "text"}:
+        said = str(content["text"])
+    role = _("Assistant") if message.get("role") == "assistant" else _("User")
+    return f"{role}: {said}"
 
 
 def _only_text(config: object) -> str | None:

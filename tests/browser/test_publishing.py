@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +24,8 @@ from tests.newcomer.programs import CHECKOUT, Serving
 # They share one demo.
 pytestmark = pytest.mark.xdist_group("browser")
 
+NAMES: Final = iter(("maria", "lena", "noor"))
+"""Of the people of this run, one for each test."""
 PASSWORD: Final = "a-Long-enough-1"
 PICTURES: Final = Path(os.environ.get("PICTURES", CHECKOUT / "results" / "pictures"))
 AXE: Final = (MODULES / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
@@ -118,7 +119,7 @@ def client(served: Serving) -> Iterator[Listening]:
 @pytest.fixture
 def editor(staff: Page, browser: Browser, served: Serving) -> Iterator[Page]:
     """Log in as someone who has the product's rights and no others."""
-    name = f"maria-{secrets.token_hex(4)}"
+    name = next(NAMES)
     staff.goto("/admin/auth/user/add/")
     staff.get_by_label("Username").fill(name)
     for label in ("Password:", "Password confirmation:"):

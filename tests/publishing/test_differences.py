@@ -23,6 +23,11 @@ def schema(*required: str, **properties: Any) -> dict[str, Any]:
     }
 
 
+def says(text: str, role: str = "user") -> dict[str, Any]:
+    return {"role": role, "content": {"type": "text", "text": text}}
+
+
+LINK = {"content": {"type": "resource_link", "uri": "x:a"}}
 TEXT = {"type": "string"}
 NUMBER = {"type": "number"}
 
@@ -101,6 +106,23 @@ def told(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:
                     '{\n  "upload": "d",\n  "more": 1\n}',
                 )
             ],
+        ),
+        (
+            {"config": {"messages": [says("a"), says("b", "assistant")]}},
+            {"config": {"messages": [says("a"), says("c", "assistant"), LINK]}},
+            [
+                ("message 2", "Assistant: b", "Assistant: c"),
+                (
+                    "message 3",
+                    None,
+                    'User: {\n  "type": "resource_link",\n  "uri": "x:a"\n}',
+                ),
+            ],
+        ),
+        (
+            {},
+            {"config": {"messages": [says("a"), says("b")]}},
+            [("message 1", None, "User: a"), ("message 2", None, "User: b")],
         ),
         ({"input_schema": True}, {"input_schema": {}}, []),
     ],
