@@ -53,7 +53,11 @@ class Listening(threading.Thread):
         self._ready = threading.Event()
 
     def run(self) -> None:
-        self._loop.run_until_complete(self._listen())
+        try:
+            self._loop.run_until_complete(self._listen())
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
 
     async def _listen(self) -> None:
         async with (
