@@ -299,6 +299,8 @@ class Resource(ReadableRow):
 
     def collisions(self) -> Iterator[tuple[str, str]]:
         yield from super().collisions()
+        if uri_problem(self.uri):
+            return
         if self.taken(uri_digest=digest(self.uri.encode())):
             yield "uri", f"Another resource has the address {self.uri}."
 
@@ -334,6 +336,8 @@ class ResourceTemplate(ReadableRow):
 
     def collisions(self) -> Iterator[tuple[str, str]]:
         yield from super().collisions()
+        if _template_problem(self.uri_template):
+            return
         if self.taken(uri_template_digest=digest(self.uri_template.encode())):
             yield (
                 "uri_template",
