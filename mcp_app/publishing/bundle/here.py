@@ -8,7 +8,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Count, Q, Value
 
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.definitions import NOTHING, Source
@@ -66,7 +66,8 @@ class Here:
         """Return how many rows the bundle does not name."""
         named = [self.rows.get(entry.identity) for entry in bundle.entries]
         known = sum(row is not None and not says_nothing(row) for row in named)
-        return sum(map(_count, LISTS.values())) - known
+        counts = [_counted(model) for model in LISTS.values()]
+        return sum(counts[0].union(*counts[1:], all=True)) - known
 
     def primary_keys(self) -> Mapping[Identity, int]:
         """Return the primary keys of all rows that were read."""
@@ -150,13 +151,14 @@ class Here:
                     yield row
 
 
-def _count(model: type[PublishedRow]) -> int:
-    """Return how many rows of a model say something."""
-    rows = model.rows()
+def _counted(model: type[PublishedRow]) -> Any:
+    """Return a query of how many rows of a model say something."""
+    rows = model.rows().order_by()
     if issubclass(model, DefinitionRow):
         silent = {"source": Source.CODE, "published": None, "content_hash": NOTHING}
         rows = rows.exclude(**silent)
-    return rows.count()
+    counted = rows.annotate(one=Value(1)).values("one").annotate(count=Count("pk"))
+    return counted.values_list("count", flat=True)
 
 
 def _some(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
