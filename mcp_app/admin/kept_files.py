@@ -60,7 +60,7 @@ _MOST_PIECES: Final = 100
 
 def forget(user: AbstractBaseUser) -> None:
     """Delete what is kept for a person."""
-    Blob.objects.filter(media_type=_type(user)).delete()
+    Blob.objects.filter(media_type=_type(user)).defer("content").delete()
 
 
 def _type(user: AbstractBaseUser) -> str:
