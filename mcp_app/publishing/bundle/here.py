@@ -67,7 +67,7 @@ class Here:
         named = [self.rows.get(entry.identity) for entry in bundle.entries]
         known = sum(row is not None and not says_nothing(row) for row in named)
         counts = [_counted(model) for model in LISTS.values()]
-        return sum(counts[0].union(*counts[1:], all=True)) - known
+        return int(sum(counts[0].union(*counts[1:], all=True))) - known
 
     def primary_keys(self) -> Mapping[Identity, int]:
         """Return the primary keys of all rows that were read."""

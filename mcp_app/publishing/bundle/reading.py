@@ -91,7 +91,7 @@ def _place_of_error(body: bytes, said: str) -> str:
     """Say where a file stops being JSON; `said` is what a strict reader said."""
     said = said.replace("The body", _("The file"))
     try:
-        json.loads(body)
+        json.loads(body.decode())
     except json.JSONDecodeError as error:
         line = {"line": error.lineno}
         if error.pos >= len(error.doc.rstrip()) or "Unterminated" in error.msg:
@@ -228,6 +228,8 @@ class _Reader:
         assert isinstance(value, dict)  # noqa: S101 - `_members` has looked
         key = str(value[key_column(model)])
         published = self._published(value.get("published"), f"{place}.published")
+        if published is None and "published" in value:
+            return None
         working = value.get("working")
         if working is None:
             working = {} if published is None else published.content
@@ -336,7 +338,7 @@ def _entry_problems(entry: Entry, value: JsonObject) -> Iterator[str]:
     for place, content in _contents(entry, value):
         yield from content_problems(row, content, f"{entry.place}.{place}")
         column = key_column(entry.model)
-        if entry.is_made_here and not _is_key(content.get(column)):
+        if entry.is_made_here and content.get(column, "") == "":
             yield at(f"{entry.place}.{place}", _missing(column))
     if entry.is_made_here:
         yield from _key_problems(entry)
@@ -350,8 +352,9 @@ def _contents(entry: Entry, value: JsonObject) -> Iterator[tuple[str, JsonObject
 
 
 def _key_problems(entry: Entry) -> Iterator[str]:
-    column = key_column(entry.model)
-    if entry.working.get(column, entry.key) != entry.key:
+    named = entry.working.get(key_column(entry.model))
+    # What is missing, or no text, was told already.
+    if isinstance(named, str) and named not in {"", entry.key}:
         said = _("“%(key)s” and what the working copy is called are not the same.")
         yield at(entry.place, said % {"key": visible(entry.key)})
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mcp_app.models import (
     Blob,
@@ -20,6 +22,8 @@ from mcp_app.models import (
 )
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused
+from mcp_app.publishing.bundle.format import key_of
+from mcp_app.publishing.bundle.selecting import says_nothing
 from mcp_app.publishing.publication import OutOfDate
 from tests.models.recording import as_committed
 from tests.published import published
@@ -45,19 +49,15 @@ Said = dict[tuple[str, str], tuple[str, str, str]]
 def definitions() -> Said:
     """What is here but servers, whose hashes depend on primary keys."""
     return {
-        (row.kind_of_row, row.identity): (
-            row.source,
+        (row.kind_of_row, key_of(row)): (
+            getattr(row, "source", ""),
             row.content_hash,
             row.published.hash if row.published else "",
         )
         for model in MODELS[1:]
         for row in model.rows().select_related("published")
-        if not bundle_says_nothing(row)
+        if not says_nothing(row)
     }
-
-
-def bundle_says_nothing(row: Any) -> bool:
-    return bool(row.name == "untouched")
 
 
 def everything() -> list[tuple[int, int]]:
@@ -398,3 +398,50 @@ def test_no_secret_and_nobody_but_authors_are_in_the_file(
         "digest",
         "media_type",
     }
+
+
+LINES = st.text(
+    st.characters(codec="utf-8", exclude_categories=["C", "Z", "M"]), max_size=20
+)
+SEEN = st.fixed_dictionaries(
+    {"name": st.from_regex(r"[A-Za-z0-9_.-]{1,20}", fullmatch=True)},
+    optional={
+        "title": LINES,
+        "tags": st.from_regex(r"[A-Za-zé]{1,9}( [a-z]{1,9})?", fullmatch=True),
+        "timeout": st.floats(min_value=0.001, max_value=1e300),
+        "position": st.integers(-(2**31), 2**31 - 1),
+        "destructive": st.booleans(),
+        "permission": st.sampled_from(["shop.view_order", ""]),
+        "config": st.fixed_dictionaries(
+            {
+                "content": st.lists(
+                    st.fixed_dictionaries({"type": st.just("text"), "text": LINES}),
+                    min_size=1,
+                    max_size=2,
+                )
+            }
+        ),
+    },
+)
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=40,
+    deadline=None,
+)
+@given(contents=st.lists(SEEN, max_size=4, unique_by=lambda each: each["name"]))
+def test_whatever_is_there_comes_out_as_it_went_in(
+    contents: list[dict[str, Any]], db: None
+) -> None:
+    clear()
+    for content in contents:
+        row = Tool()
+        row.put_content({"config": {}, **content})
+        row.save()
+    before = definitions()
+    file = bundle.export(bundle.everything())
+    clear()
+    assert len(imported(file)) == len(contents)
+    assert definitions() == before
+    assert bundle.export(bundle.everything()) == file
