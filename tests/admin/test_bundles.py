@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from html import unescape
@@ -120,6 +121,8 @@ def test_staging_to_production(admin_client: Client, admin_user: User) -> None:
     assert "Broken here: the code does not declare it." in text
     assert "7 versions are published." in text
     assert list(Tool.objects.all()) == [mine]
+    own = response.content.decode().partition('id="content-main"')[2]
+    assert not re.search(r"<script| style=| on[a-z]+=", own.partition("<footer")[0])
     done = admin_client.post(URL, sent(response, publish="on"), follow=True)
     assert "8 were imported." in text_of(done)
     row = Tool.objects.get(name="hours")
@@ -154,6 +157,25 @@ def test_working_copies_alone(admin_client: Client) -> None:
     assert (row.title, row.published) == ("Opening hours", None)
     assert LogEntry.objects.get().change_message == (
         "The working copy was imported from staging.json."
+    )
+
+
+def test_what_is_only_to_be_published(admin_client: Client) -> None:
+    row = published(tool())
+    file = exported()
+    Tool.objects.unpublish([row])
+    response = look(admin_client, as_bytes(file))
+    assert "The working copy is the same" in text_of(response)
+    done = admin_client.post(URL, sent(response), follow=True)
+    assert "There was nothing to import: all of it is here" in text_of(done)
+    response = look(admin_client, as_bytes(file))
+    admin_client.post(URL, sent(response, publish="on"))
+    row.refresh_from_db()
+    # The same content is the same hash under a new number.
+    assert row.published is not None
+    assert row.published.number == 2
+    assert LogEntry.objects.get().change_message == (
+        "Published version 2, imported from staging.json."
     )
 
 

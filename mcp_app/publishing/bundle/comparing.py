@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Any
 
-from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog.findings import Finding
@@ -224,7 +223,10 @@ class _Comparer:
         if published.hash == (hash_of(served) if row.published else row.served_hash()):
             return None
         content = published.content
-        problems = [*_problems(_as_published(entry)), *self._unknown_choices(content)]
+        problems = [
+            *_problems(_as_published(entry, content)),
+            *self._unknown_choices(content),
+        ]
         if problems:
             changes = plain_differences(served, content)
         else:
@@ -278,19 +280,19 @@ def _new(entry: Entry) -> PublishedRow:
     row = entry.model()
     if isinstance(row, Server):
         row.slug, row.enabled = entry.key, False
-    elif isinstance(row, DefinitionRow):
-        row.source = entry.source
-        if entry.from_code:
-            row.kind, row.name = "function", entry.name
-            setattr(row, row.IDENTITY, entry.key)
+        return row
+    assert isinstance(row, DefinitionRow)  # noqa: S101 - there are no others
+    row.source = entry.source
+    if entry.from_code:
+        row.kind, row.name = "function", entry.name
+        setattr(row, row.IDENTITY, entry.key)
     return row
 
 
-def _as_published(entry: Entry) -> PublishedRow:
-    """Return a row whose working copy is the published content; it is never saved."""
+def _as_published(entry: Entry, content: JsonObject) -> PublishedRow:
+    """Return a row with this content as its working copy; it is never saved."""
     row = _new(entry)
-    if entry.published is not None:
-        row.put_content(without_choice(entry.published.content))
+    row.put_content(without_choice(content))
     return row
 
 
@@ -322,7 +324,5 @@ def _problems(row: PublishedRow) -> Iterator[str]:
         yield _in_column(column, problem)
 
 
-def _in_column(column: str, problem: Any) -> str:
-    if column in {"", NON_FIELD_ERRORS}:
-        return str(problem)
+def _in_column(column: str, problem: str) -> str:
     return _("%(column)s: %(problem)s") % {"column": column, "problem": problem}

@@ -153,7 +153,7 @@ def test_differences_are_told_in_words(saved: Save) -> None:
     row.title = "Now"
     row.save()
     file = exported()
-    row.input_schema, row.title = "", "x" * 300
+    row.input_schema, row.title = "", "x" * 250
     row.config = '{"content": [{"type": "text", "text": "Open."}]}'
     row.description = "Closed \u202e."
     row.save()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcp_app.catalog.registry import Registry
 from mcp_app.models import Prompt, Resource, Server, Tool
 from mcp_app.publishing import bundle
-from mcp_app.publishing.bundle import Comparison, Outcome
+from mcp_app.publishing.bundle import Comparison, Outcome, here
 from mcp_app.publishing.bundle.format import hash_of
 from mcp_app.publishing.overlays import make_overlays
 from tests.published import published
@@ -306,6 +306,15 @@ def test_what_was_looked_at_has_a_digest_of_its_own() -> None:
     assert compared(file).looked_at == first
     Tool.objects.publish([Tool.objects.get()])
     assert compared(file).looked_at != first
+
+
+def test_rows_that_several_statements_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(here, "AT_ONCE", 1)
+    monkeypatch.setattr(here, "TOGETHER", 1)
+    fill()
+    comparison = compared(exported())
+    assert set(outcomes(comparison, publish=True).values()) == {Outcome.SAME}
+    assert comparison.only_here == 0
 
 
 def test_more_rows_than_one_statement_names() -> None:
