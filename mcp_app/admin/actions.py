@@ -15,8 +15,8 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.admin.bundles import ExportAction
 from mcp_app.admin.comparison import Shown, served_label, shown
+from mcp_app.admin.exports import ExportAction
 from mcp_app.admin.published import author_of, number_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionRow, PublishedRow

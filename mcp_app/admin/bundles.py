@@ -1,4 +1,4 @@
-"""Bundles in the admin: export what is chosen, look at a file, import all of it."""
+"""Bundles in the admin: look at a file, then import all of it or nothing."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from mcp_app.admin import kept_files
 from mcp_app.admin.comparison import Shown, served_label, shown
+from mcp_app.admin.exports import RIGHT
 from mcp_app.admin.frame import lacking, may
 from mcp_app.admin.published import PublishedAdmin, author_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
-from mcp_app.models import PublishedRow, Server
+from mcp_app.models import PublishedRow
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import (
     BundleRefused,
@@ -39,7 +38,6 @@ from mcp_app.publishing.publication import OutOfDate
 
 Row = TypeVar("Row", bound=PublishedRow)
 
-RIGHT: Final = "bundle"
 MOST_SHOWN: Final = 200
 """Entries that a page shows field by field."""
 LOOKS: Final[Mapping[Outcome, str]] = {
@@ -48,39 +46,6 @@ LOOKS: Final[Mapping[Outcome, str]] = {
     Outcome.SAME: "",
     Outcome.CANNOT: "bad",
 }
-
-
-class ExportAction(PublishedAdmin[Row]):
-    """The action that exports what is chosen in a list."""
-
-    @admin.action(description=gettext_lazy("Export as a bundle"), permissions=[RIGHT])
-    def export_chosen(
-        self, request: HttpRequest, queryset: QuerySet[Row]
-    ) -> HttpResponse | None:
-        """Answer with the file; a server takes what it offers along."""
-        chosen = self.model.rows().filter(pk__in=queryset.values("pk"))
-        rows: Iterable[PublishedRow] = chosen.select_related("published")
-        if self.model is Server:
-            rows = bundle.with_definitions(cast("Iterable[Server]", rows))
-        try:
-            written = bundle.export(rows)
-        except BundleRefused as refused:
-            for problem in refused.problems:
-                self.message_user(request, problem, messages.ERROR)
-            return None
-        day = timezone.now().strftime("%Y-%m-%d")
-        return HttpResponse(
-            written,
-            content_type="application/json",
-            headers={
-                "Content-Disposition": f'attachment; filename="mcp-bundle-{day}.json"',
-                "X-Content-Type-Options": "nosniff",
-                "Cache-Control": "no-store",
-            },
-        )
-
-    def has_bundle_permission(self, request: HttpRequest) -> bool:
-        return may(request, RIGHT)
 
 
 @dataclass(frozen=True, slots=True)

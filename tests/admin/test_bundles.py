@@ -1,8 +1,7 @@
-"""Exporting and importing bundles, as a person with rights and one without does."""
+"""Importing bundles, as a person with rights and one without does."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -69,40 +68,6 @@ def sent(response: Any, **more: str) -> dict[str, str]:
 
 def text_of(response: Any) -> str:
     return unescape(response.content.decode())
-
-
-# -- exporting ----------------------------------------------------------------------
-
-
-def test_chosen_definitions_are_exported(admin_client: Client) -> None:
-    fill()
-    row = Tool.objects.get(name="hours")
-    action = {"action": "export_chosen", "_selected_action": [row.pk]}
-    response = admin_client.post(page("tool"), action)
-    assert response["Content-Type"] == "application/json"
-    assert response["X-Content-Type-Options"] == "nosniff"
-    assert response["Content-Disposition"].startswith('attachment; filename="mcp-')
-    file = json.loads(response.content)
-    assert [each["name"] for each in file["tools"]] == ["hours"]
-    assert not file["servers"]
-
-
-def test_servers_take_along_what_they_offer(admin_client: Client) -> None:
-    fill()
-    row = Server.objects.get(slug="shop")
-    action = {"action": "export_chosen", "_selected_action": [row.pk]}
-    file = json.loads(admin_client.post(page("server"), action).content)
-    assert [each["slug"] for each in file["servers"]] == ["shop"]
-    assert [each["name"] for each in file["tools"]] == ["Hours", "hours"]
-    assert [each["uri"] for each in file["resources"]] == ["shop://logo"]
-    assert len(file["blobs"]) == 1
-
-
-def test_what_cannot_be_exported_is_told(admin_client: Client) -> None:
-    row = tool(config='{"content": [{"type": "image", "upload": "gone"}]}')
-    action = {"action": "export_chosen", "_selected_action": [row.pk]}
-    response = admin_client.post(page("tool"), action, follow=True)
-    assert "“hours” names the upload gone…, which is gone." in text_of(response)
 
 
 # -- looking and importing ------------------------------------------------------------
@@ -343,18 +308,12 @@ def test_without_the_right_there_is_no_page_and_no_link(
     assert client.post(URL).status_code == 403
     listed = client.get(page("server")).content.decode()
     assert "import/" not in listed
-    assert "export_chosen" not in listed
-    row = tool()
-    action = {"action": "export_chosen", "_selected_action": [row.pk]}
-    refused = client.post(page("tool"), action)
-    assert "Content-Disposition" not in refused
 
 
 def test_with_the_right_there_is_a_link(staff: Callable[..., Client]) -> None:
     client = staff("view_server", "bundle")
     listed = client.get(page("server")).content.decode()
     assert reverse("admin:mcp_app_server_import") in listed
-    assert "export_chosen" in listed
 
 
 def function() -> dict[str, Any]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
-from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog.findings import Finding
@@ -21,6 +20,14 @@ from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.fields import digest
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.publishing.bundle.candidates import (
+    as_published,
+    in_columns,
+    limits,
+    new_row,
+    put,
+    row_problems,
+)
 from mcp_app.publishing.bundle.choices import (
     chosen_in,
     naturally,
@@ -162,13 +169,13 @@ class _Comparer:
         if isinstance(found, DefinitionRow) and found.source != entry.source:
             return _other_source(entry, found)
         before = {} if found is None else self._working(found)
-        row = _new(entry) if found is None else found
-        _put(row, entry)
+        row = new_row(entry) if found is None else found
+        put(row, entry)
         after = self._after(row, entry)
         changes = plain_differences(before, after)
         problems = []
         if changes or found is None:
-            problems = [*_problems(row), *self._unknown_choices(after)]
+            problems = [*row_problems(row), *self._unknown_choices(after)]
         return Compared(
             entry=entry,
             row=row,
@@ -177,7 +184,7 @@ class _Comparer:
             # What breaks the rules is neither taken apart nor judged.
             differences=changes if problems else differences(before, after),
             problems=problems,
-            judged=Judged([]) if problems else self._judged(row, _columns(after)),
+            judged=Judged([]) if problems else self._judged(row, in_columns(after)),
             publication=self._publication(row, entry),
             is_vanished=self._is_vanished(row),
         )
@@ -187,13 +194,13 @@ class _Comparer:
         if not isinstance(row, Server):
             return row.working_content()
         content = working_copy(row, self._here.chosen.get(row.pk, {}))
-        return {**content, **_limits(row)}
+        return {**content, **limits(row)}
 
     def _after(self, row: PublishedRow, entry: Entry) -> JsonObject:
         if not isinstance(row, Server):
             return row.working_content()
         chosen = entry.working.get("chosen", {})
-        return {**working_copy(row, chosen), **_limits(row)}
+        return {**working_copy(row, chosen), **limits(row)}
 
     def _unknown_choices(self, content: JsonObject) -> Iterator[str]:
         known = self._named | self._here.rows.keys()
@@ -224,7 +231,7 @@ class _Comparer:
             return None
         content = published.content
         problems = [
-            *_problems(_as_published(entry, content)),
+            *row_problems(as_published(entry, content)),
             *self._unknown_choices(content),
         ]
         if problems:
@@ -257,16 +264,6 @@ class _Comparer:
             yield taken(other, identity)
 
 
-def _limits(server: Server) -> JsonObject:
-    """Return the columns of a server that hold without being published."""
-    return {"access": list(server.access_names), "page_size": server.page_size}
-
-
-def _columns(content: JsonObject) -> JsonObject:
-    outside = {"chosen", "access", "page_size"}
-    return {name: value for name, value in content.items() if name not in outside}
-
-
 def _other_source(entry: Entry, row: DefinitionRow) -> Compared:
     said = _(
         "It was made in the admin here, and the file has changes to what code says."
@@ -274,55 +271,3 @@ def _other_source(entry: Entry, row: DefinitionRow) -> Compared:
     if row.from_code:
         said = _("It is declared in code here, and was made in the admin there.")
     return Compared(entry, row, False, {}, [], [said], Judged([]), None)
-
-
-def _new(entry: Entry) -> PublishedRow:
-    row = entry.model()
-    if isinstance(row, Server):
-        row.slug, row.enabled = entry.key, False
-        return row
-    assert isinstance(row, DefinitionRow)  # noqa: S101 - there are no others
-    row.source = entry.source
-    if entry.from_code:
-        row.kind, row.name = "function", entry.name
-        setattr(row, row.IDENTITY, entry.key)
-    return row
-
-
-def _as_published(entry: Entry, content: JsonObject) -> PublishedRow:
-    """Return a row with this content as its working copy; it is never saved."""
-    row = _new(entry)
-    row.put_content(without_choice(content))
-    return row
-
-
-def _put(row: PublishedRow, entry: Entry) -> None:
-    """Make a row what the file says; nothing is saved."""
-    row.put_content(without_choice(entry.working))
-    if isinstance(row, Server):
-        row.page_size = entry.page_size
-        if row.access_names != entry.access:
-            row.access = " ".join(entry.access)
-
-
-def _problems(row: PublishedRow) -> Iterator[str]:
-    """Yield why a row cannot be saved; other rows are not looked at."""
-    columns: Sequence[str] = row.content_columns()
-    if isinstance(row, Server):
-        columns = [*columns, "slug", "access", "page_size"]
-    elif isinstance(row, DefinitionRow) and row.from_code:
-        columns = [*columns, "name", row.IDENTITY]
-    others = {each.name for each in row._meta.fields} - set(columns)
-    try:
-        row.clean_fields(exclude=others)
-    except ValidationError as error:
-        for column, problems in error.message_dict.items():
-            for problem in problems:
-                yield _in_column(column, problem)
-    assert isinstance(row, DefinitionRow | Server)  # noqa: S101 - there are no others
-    for column, problem in row.problems():
-        yield _in_column(column, problem)
-
-
-def _in_column(column: str, problem: str) -> str:
-    return _("%(column)s: %(problem)s") % {"column": column, "problem": problem}

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from django.utils.dateparse import parse_datetime
-from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from mcp_app.catalog.stored import digests_of
 from mcp_app.interface.rules import media_type_problem, visible
-from mcp_app.models import DefinitionRow, PublishedRow, Server
+from mcp_app.models import DefinitionRow, PublishedRow
 from mcp_app.models.definitions import Source
 from mcp_app.models.fields import digest
 from mcp_app.protocol import jsonrpc
@@ -37,6 +32,16 @@ from mcp_app.publishing.bundle.format import (
     hash_of,
     key_column,
     kind_of,
+)
+from mcp_app.publishing.bundle.shapes import (
+    BLOB,
+    FILE,
+    OBJECT,
+    PUBLISHED,
+    SIGNED,
+    Shapes,
+    is_count,
+    members_of,
 )
 
 LIMITS: Final = ReadLimits(depth=72, nodes=1_000_000)
@@ -76,7 +81,7 @@ def _json(body: bytes) -> JsonObject:
             ]
         )
     version = file.get("version")
-    if not _is_count(version):
+    if not is_count(version):
         raise BundleRefused([at("version", _("This must be a whole number above 0."))])
     if version != VERSION:
         said = _(
@@ -102,74 +107,6 @@ def _place_of_error(body: bytes, said: str) -> str:
     return said
 
 
-# -- shapes -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    fits: Callable[[object], bool]
-    must: str | Promise
-
-
-_HASH = re.compile(r"[0-9a-f]{64}")
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and "\x00" not in value
-
-
-def _is_key(value: object) -> bool:
-    return _is_text(value) and value != ""
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _is_hash(value: object) -> bool:
-    return isinstance(value, str) and bool(_HASH.fullmatch(value))
-
-
-def _is_names(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_key, value))
-
-
-def _is_time(value: object) -> bool:
-    if not isinstance(value, str):
-        return False
-    try:
-        return parse_datetime(value) is not None
-    except ValueError:
-        return False
-
-
-_TEXT = _Shape(_is_text, gettext_lazy("This must be a text without NUL."))
-_KEY = _Shape(_is_key, gettext_lazy("This must be a text without NUL, and not empty."))
-_COUNT = _Shape(_is_count, gettext_lazy("This must be a whole number above 0."))
-_HASHED = _Shape(
-    _is_hash, gettext_lazy("This must be a SHA-256: 64 small hexadecimal digits.")
-)
-_NAMES = _Shape(_is_names, gettext_lazy("This must be a list of names."))
-_TIME = _Shape(_is_time, gettext_lazy("This must be a time (ISO 8601)."))
-_OBJECT = _Shape(
-    lambda value: isinstance(value, dict), gettext_lazy("This must be an object.")
-)
-_LIST = _Shape(
-    lambda value: isinstance(value, list), gettext_lazy("This must be a list.")
-)
-_SOURCE = _Shape(
-    lambda value: value in Source.values,
-    gettext_lazy("This must be “here” or “code”."),
-)
-
-_Shapes = Mapping[str, _Shape]
-_PUBLISHED: Final[_Shapes] = {"number": _COUNT, "hash": _HASHED, "content": _OBJECT}
-_SIGNED: Final[_Shapes] = {"note": _TEXT, "author": _TEXT, "created": _TIME}
-_BLOB: Final[_Shapes] = {"digest": _HASHED, "media_type": _TEXT, "content": _TEXT}
-_FILE: Final[_Shapes] = {**dict.fromkeys(LISTS, _LIST), "blobs": _LIST}
-_CONTENTS: Final[_Shapes] = {"working": _OBJECT, "published": _OBJECT}
-
-
 # -- reading ------------------------------------------------------------------------
 
 
@@ -185,7 +122,7 @@ class _Reader:
             for name, value in file.items()
             if name not in {"format", "version"}
         }
-        if not self._members(rest, "", {}, _FILE):
+        if not self._members(rest, "", {}, FILE):
             return Bundle(())
         entries = [
             entry
@@ -199,12 +136,12 @@ class _Reader:
         return Bundle(tuple(entries), uploads, file_digest)
 
     def _members(
-        self, value: object, place: str, required: _Shapes, optional: _Shapes
+        self, value: object, place: str, required: Shapes, optional: Shapes
     ) -> bool:
         """Whether an object has these members and no others."""
         before = len(self.problems)
         if not isinstance(value, dict):
-            self.problems.append(at(place, str(_OBJECT.must)))
+            self.problems.append(at(place, str(OBJECT.must)))
             return False
         shapes = {**required, **optional}
         prefix = f"{place}." if place else ""
@@ -222,7 +159,7 @@ class _Reader:
     def _entry(
         self, value: object, model: type[PublishedRow], place: str
     ) -> Entry | None:
-        required, optional = _shapes_of(model, value)
+        required, optional = members_of(model, value)
         if not self._members(value, place, required, optional):
             return None
         assert isinstance(value, dict)  # noqa: S101 - `_members` has looked
@@ -248,7 +185,7 @@ class _Reader:
         return entry
 
     def _published(self, value: JsonObject | None, place: str) -> Published | None:
-        if value is None or not self._members(value, place, _PUBLISHED, _SIGNED):
+        if value is None or not self._members(value, place, PUBLISHED, SIGNED):
             return None
         published = Published(**value)
         if hash_of(published.content) != published.hash:
@@ -275,7 +212,7 @@ class _Reader:
         found: dict[str, Upload] = {}
         for index, value in enumerate(blobs):
             place = f"blobs[{index}]"
-            if not self._members(value, place, _BLOB, {}):
+            if not self._members(value, place, BLOB, {}):
                 continue
             assert isinstance(value, dict)  # noqa: S101 - `_members` has looked
             if value["digest"] in found:
@@ -317,18 +254,6 @@ class _Reader:
 
 def _missing(name: str) -> str:
     return _("“%(name)s” is missing.") % {"name": name}
-
-
-def _shapes_of(model: type[PublishedRow], value: object) -> tuple[_Shapes, _Shapes]:
-    """Return which members an entry must and may have."""
-    required = {key_column(model): _KEY}
-    if model is Server:
-        access = {"access": _NAMES, "page_size": _COUNT}
-        return {**required, **access}, _CONTENTS
-    is_overlay = isinstance(value, dict) and value.get("source") == Source.CODE
-    if is_overlay:
-        required["name"] = _KEY
-    return required, {"source": _SOURCE, **_CONTENTS}
 
 
 def _entry_problems(entry: Entry, value: JsonObject) -> Iterator[str]:
