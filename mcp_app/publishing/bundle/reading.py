@@ -69,6 +69,7 @@ def too_large(size: int) -> str:
 
 
 def _json(body: bytes) -> JsonObject:
+    _check_strings(body)
     try:
         file = jsonrpc.read(body, LIMITS)
     except ProtocolError as error:
@@ -92,9 +93,19 @@ def _json(body: bytes) -> JsonObject:
     return file
 
 
+def _check_strings(body: bytes) -> None:
+    """Refuse more strings than there may be names and values, before it costs much."""
+    quotes = body.count(b'"') - body.count(b'\\"')
+    if quotes > 4 * (LIMITS.nodes + 1):
+        said = _("The file holds more than %(count)d values.")
+        raise BundleRefused([said % {"count": LIMITS.nodes}])
+
+
 def _place_of_error(body: bytes, said: str) -> str:
     """Say where a file stops being JSON; `said` is what a strict reader said."""
     said = said.replace("The body", _("The file"))
+    if said.endswith("values."):
+        return said
     try:
         json.loads(body.decode())
     except json.JSONDecodeError as error:
@@ -124,16 +135,18 @@ class _Reader:
         }
         if not self._members(rest, "", {}, FILE):
             return Bundle(())
-        entries = [
-            entry
-            for name, model in LISTS.items()
-            for index, value in enumerate(rest.get(name, ()))
-            if (entry := self._entry(value, model, f"{name}[{index}]"))
-        ]
+        entries = [entry for entry in self._entries(rest) if entry is not None]
         self._check_unique(entries)
         uploads = self._uploads(rest.get("blobs", ()))
         self._check_uploads(entries, uploads)
         return Bundle(tuple(entries), uploads, file_digest)
+
+    def _entries(self, lists: JsonObject) -> Iterator[Entry | None]:
+        for name, model in LISTS.items():
+            for index, value in enumerate(lists.get(name, ())):
+                if len(self.problems) >= MOST_PROBLEMS:
+                    return
+                yield self._entry(value, model, f"{name}[{index}]")
 
     def _members(
         self, value: object, place: str, required: Shapes, optional: Shapes
