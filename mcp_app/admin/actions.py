@@ -16,7 +16,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.comparison import Shown, served_label, shown
-from mcp_app.admin.published import PublishedAdmin, author_of, number_of
+from mcp_app.admin.exports import ExportAction
+from mcp_app.admin.published import author_of, number_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionRow, PublishedRow
 from mcp_app.publishing import publication
@@ -40,11 +41,17 @@ class Offered:
     reason: str
 
 
-ACTIONS = ["publish_chosen", "unpublish_chosen", "stop_chosen", "start_chosen"]
+ACTIONS = [
+    "publish_chosen",
+    "unpublish_chosen",
+    "stop_chosen",
+    "start_chosen",
+    "export_chosen",
+]
 
 
-class ListActions(PublishedAdmin[Row]):
-    """Publish, unpublish, stop and start what is chosen."""
+class ListActions(ExportAction[Row]):
+    """Publish, unpublish, stop, start and export what is chosen."""
 
     actions = ACTIONS
 

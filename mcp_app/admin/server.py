@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.actions import ACTIONS, ListActions
+from mcp_app.admin.bundles import ImportPages
 from mcp_app.admin.forms import ServerForm
 from mcp_app.admin.frame import page_url
 from mcp_app.admin.lists import StateFilter, state
@@ -26,7 +27,7 @@ MOST_OFFERED = 1_000
 
 
 @admin.register(Server)
-class ServerAdmin(ListActions[Server], GuardedAdmin[Server]):
+class ServerAdmin(ListActions[Server], ImportPages[Server], GuardedAdmin[Server]):
     GUARDED = {"access": "grant"}
     form = ServerForm
     list_display = ["address", "title", state, "who_may_come_in", "offers"]

@@ -208,11 +208,16 @@ def _key(row: DefinitionRow) -> Key:
 
 
 def _uploads(contents: Iterable[JsonObject]) -> Mapping[str, bytes]:
-    digests = {name for each in contents for name in _digests(each.get("config"))}
+    digests = {name for each in contents for name in digests_of(each)}
     if not digests:
         return {}
     blobs = Blob.objects.in_bulk(list(digests))
     return {name: bytes(blob.content) for name, blob in blobs.items()}
+
+
+def digests_of(content: JsonObject) -> Iterator[str]:
+    """Yield the digests of the uploads that a row's content names."""
+    yield from _digests(content.get("config"))
 
 
 def _digests(config: object) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -13,7 +14,10 @@ from mcp_app.models.fields import JSONTextField, parsed
 
 
 class CheckedRow(models.Model):
-    """`problems()` is the row's own rules; `full_clean()` shows them at the fields."""
+    """`problems()` is the row's own rules; `full_clean()` shows them at the fields.
+
+    They read nothing from the database; `collisions()` do.
+    """
 
     ONE_LINE: tuple[str, ...] = ("title",)
     MANY_LINES: tuple[str, ...] = ("description",)
@@ -25,7 +29,7 @@ class CheckedRow(models.Model):
         """Refuse a row that has problems, each at its field."""
         super().clean()
         found: dict[str, list[str]] = {}
-        for field, problem in self.problems():
+        for field, problem in chain(self.problems(), self.collisions()):
             found.setdefault(field, []).append(problem)
         if found:
             raise ValidationError(found)
@@ -34,6 +38,10 @@ class CheckedRow(models.Model):
         """Yield (field, sentence) for each rule that the row breaks."""
         yield from self._hidden_characters(self.ONE_LINE, lines=False)
         yield from self._hidden_characters(self.MANY_LINES, lines=True)
+
+    def collisions(self) -> Iterator[tuple[str, str]]:
+        """Yield (field, sentence) for each value that another row has; asks for it."""
+        yield from ()
 
     def json(self, field: str) -> Any:
         """Return a JSON column's value; None where it is empty or unreadable."""

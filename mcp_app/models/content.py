@@ -48,6 +48,7 @@ def _fields(
 
 def _value(column: models.Field[Any, Any], value: Any) -> Any:
     if not isinstance(column, JSONTextField):
-        return value
+        # As it comes back from the database: a whole number of seconds is a float.
+        return column.to_python(value)
     # Nothing but a hand in the database can have made it unreadable.
     return None if column.problem(value) else parsed(value)

@@ -296,7 +296,12 @@ class Resource(ReadableRow):
         yield from super().problems()
         if problem := uri_problem(self.uri):
             yield "uri", problem
-        elif self.taken(uri_digest=digest(self.uri.encode())):
+
+    def collisions(self) -> Iterator[tuple[str, str]]:
+        yield from super().collisions()
+        if uri_problem(self.uri):
+            return
+        if self.taken(uri_digest=digest(self.uri.encode())):
             yield "uri", f"Another resource has the address {self.uri}."
 
 
@@ -328,7 +333,12 @@ class ResourceTemplate(ReadableRow):
         yield from super().problems()
         if problem := _template_problem(self.uri_template):
             yield "uri_template", problem
-        elif self.taken(uri_template_digest=digest(self.uri_template.encode())):
+
+    def collisions(self) -> Iterator[tuple[str, str]]:
+        yield from super().collisions()
+        if _template_problem(self.uri_template):
+            return
+        if self.taken(uri_template_digest=digest(self.uri_template.encode())):
             yield (
                 "uri_template",
                 f"Another template has the pattern {self.uri_template}.",

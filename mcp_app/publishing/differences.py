@@ -85,11 +85,26 @@ LONGEST_COMPARED = 20_000
 def differences(before: JsonObject, after: JsonObject) -> list[Difference]:
     """Return what differs between two contents of a row, in the order of columns."""
     found: list[Difference] = []
+    for field, old, new in _changed(before, after):
+        found.extend(_COMPARERS.get(field, _values)(field, old, new))
+    return found
+
+
+def plain_differences(before: JsonObject, after: JsonObject) -> list[Difference]:
+    """Do so column by column, for contents that are not what their columns demand."""
+    return [
+        Difference(field, "", _shown(old), _shown(new))
+        for field, old, new in _changed(before, after)
+    ]
+
+
+def _changed(
+    before: JsonObject, after: JsonObject
+) -> Iterator[tuple[str, object, object]]:
     for field in dict.fromkeys((*before, *after)):
         old, new = before.get(field), after.get(field)
         if old != new or _ordered(old) != _ordered(new):
-            found.extend(_COMPARERS.get(field, _values)(field, old, new))
-    return found
+            yield field, old, new
 
 
 def breaking(found: Sequence[Difference]) -> list[str]:

@@ -6,7 +6,7 @@ more, nothing is published.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -144,6 +144,22 @@ def _served(row: PublishedRow) -> JsonObject:
 
 def judge(row: PublishedRow, content: JsonObject, registry: Registry) -> Judged:
     """Return what lint says of a row with this content."""
+    if not isinstance(row, DefinitionRow) or row.from_code:
+        return judge_content(row, content, registry, {})
+    judged = judge_content(row, content, registry, uploads_of(content))
+    return Judged([*_taken(row, content), *judged.findings], judged.tokens)
+
+
+def judge_content(
+    row: PublishedRow,
+    content: JsonObject,
+    registry: Registry,
+    uploads: Mapping[str, bytes],
+) -> Judged:
+    """Do so without the database; `uploads` is the uploaded content by digest.
+
+    What other rows are called is not looked at.
+    """
     if isinstance(row, Server):
         return Judged(server_findings(server_definition(row, content), []))
     if not isinstance(row, DefinitionRow):
@@ -152,13 +168,13 @@ def judge(row: PublishedRow, content: JsonObject, registry: Registry) -> Judged:
         return _judged_overlay(row, content, registry)
     key = row.kind_of_row, str(row.pk)
     try:
-        stored = definition_of(key, content, registry, uploads_of(content))
+        stored = definition_of(key, content, registry, uploads)
     except (ValueError, RegistrationError) as error:
         return Judged([must_fix("kind", "", str(error))])
     found = findings(
         stored.definition, stored.kind, stored.config, stored.uploads, registry
     )
-    return Judged([*_taken(row, content), *found], tokens(stored.definition))
+    return Judged(found, tokens(stored.definition))
 
 
 def _judged_overlay(
@@ -183,12 +199,17 @@ def _taken(row: DefinitionRow, content: JsonObject) -> Iterable[Finding]:
     identity = str(content.get(row.IDENTITY, ""))
     others = row.rows().exclude(pk=row.pk)
     for other in others.filter(published_identity=row.identity_hash(identity))[:1]:
-        yield must_fix(
-            "taken",
-            row.IDENTITY,
-            _("“%(name)s” is published as %(identity)s already; choose another one.")
-            % {"name": other, "identity": identity},
-        )
+        yield taken(other, identity)
+
+
+def taken(other: DefinitionRow, identity: str) -> Finding:
+    """Return what is said where another row is published under a name or URI."""
+    return must_fix(
+        "taken",
+        other.IDENTITY,
+        _("“%(name)s” is published as %(identity)s already; choose another one.")
+        % {"name": other, "identity": identity},
+    )
 
 
 # -- publishing ---------------------------------------------------------------------

@@ -80,6 +80,11 @@ def test_white_space_in_json_is_no_difference() -> None:
     assert row.state == State.PUBLISHED
 
 
+def test_a_value_is_hashed_as_it_comes_back() -> None:
+    row = published(Tool(name="a", timeout=5))
+    assert Tool.objects.get().state == row.state == State.PUBLISHED
+
+
 def test_a_version_never_changes() -> None:
     version = published(Tool(name="a")).published
     assert version is not None

@@ -1,0 +1,136 @@
+"""Show what a bundle would change here, or import it: all or nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.apps import apps
+from django.contrib.auth import get_user_model
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import router, transaction
+
+from mcp_app.catalog.registry import mcp
+from mcp_app.models import Server
+from mcp_app.publishing import bundle
+from mcp_app.publishing.bundle import Bundle, BundleRefused, Comparison, Imported
+from mcp_app.publishing.bundle.report import lines
+from mcp_app.publishing.publication import PublicationRefused
+from mcp_app.wakeup.workers import hold_after_commit
+
+
+class Command(BaseCommand):
+    """Ends with 1 where the file cannot be imported; nothing is written then."""
+
+    help = (
+        "Shows field by field what a file of mcp_export would change here. With "
+        "--apply it is imported, all or nothing, and holds in every process when the "
+        "command ends. Nothing is deleted, stopped or started."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", help="A file of mcp_export; - is standard input.")
+        mode = parser.add_mutually_exclusive_group()
+        mode.add_argument(
+            "--check", action="store_true", help="Only show it; this is the default."
+        )
+        mode.add_argument("--apply", action="store_true", help="Show it and do it.")
+        parser.add_argument(
+            "--publish",
+            action="store_true",
+            help="Also publish what was published where the file was made.",
+        )
+        parser.add_argument(
+            "--user", metavar="NAME", help="Who is noted as the author of all this."
+        )
+        parser.add_argument(
+            "--looked-at",
+            metavar="DIGEST",
+            help="What --check printed last: only exactly this is imported.",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        author = _author(options["user"])
+        publish = bool(options["publish"])
+        origin = "" if options["file"] == "-" else Path(options["file"]).name
+        try:
+            read = bundle.read(_bytes(options["file"]))
+            comparison = bundle.compare(read, mcp)
+            self._show(comparison, publish=publish)
+            bundle.check(comparison, publish=publish)
+            if options["apply"]:
+                looked_at = options["looked_at"] or comparison.looked_at
+                done = _apply(read, author, looked_at, publish=publish, origin=origin)
+                self.stdout.write(f"{len(done)} imported.")
+        except BundleRefused as refused:
+            raise CommandError("\n".join(refused.problems)) from None
+        except PublicationRefused as refused:
+            raise CommandError(refused.message) from None
+
+    def _show(self, comparison: Comparison, *, publish: bool) -> None:
+        for line in lines(comparison, publish=publish):
+            self.stdout.write(line)
+        self.stdout.write(f"Looked at: {comparison.looked_at}")
+
+
+def _bytes(name: str) -> bytes:
+    """Read a file, and no more of it than is needed to see that it is too large."""
+    most = bundle.MOST_BYTES + 1
+    if name == "-":
+        return sys.stdin.buffer.read(most)
+    try:
+        with Path(name).open("rb") as file:
+            return file.read(most)
+    except OSError as error:
+        raise CommandError(f"{name}: {error.strerror}") from None
+
+
+def _author(name: str | None) -> AbstractBaseUser | None:
+    if name is None:
+        return None
+    users = get_user_model()
+    try:
+        found: AbstractBaseUser = users._default_manager.get_by_natural_key(name)
+    except users.DoesNotExist:
+        raise CommandError(f"There is no user “{name}”.") from None
+    return found
+
+
+def _apply(
+    read: Bundle,
+    author: AbstractBaseUser | None,
+    looked_at: str,
+    *,
+    publish: bool,
+    origin: str,
+) -> list[Imported]:
+    using = router.db_for_write(Server)
+    with transaction.atomic(using=using):
+        done = bundle.apply(
+            read,
+            mcp,
+            author=author,
+            looked_at=looked_at,
+            publish=publish,
+            origin=origin,
+        )
+        if author is not None and apps.is_installed("django.contrib.admin"):
+            _log(done, author)
+        hold_after_commit(using)
+    return done
+
+
+def _log(done: list[Imported], author: AbstractBaseUser) -> None:
+    # Its table is there only where the admin is installed.
+    from django.contrib.admin.models import (  # noqa: PLC0415
+        ADDITION,
+        CHANGE,
+        LogEntry,
+    )
+
+    for each in done:
+        flag = ADDITION if each.is_new else CHANGE
+        rows = type(each.row).rows().filter(pk=each.row.pk)
+        LogEntry.objects.log_actions(author.pk, rows, flag, each.sentence)

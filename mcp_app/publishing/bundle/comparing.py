@@ -1,0 +1,273 @@
+"""What importing a bundle would do, entry by entry; nothing is written.
+
+What is compared is what would be saved and published, and it is judged as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+
+from django.utils.translation import gettext as _
+
+from mcp_app.catalog.findings import Finding
+from mcp_app.catalog.registry import Registry
+from mcp_app.interface.rules import visible
+from mcp_app.kinds.survey import declarations
+from mcp_app.models import DefinitionRow, PublishedRow, Server
+from mcp_app.models.fields import digest
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.publishing.bundle.candidates import (
+    as_published,
+    in_columns,
+    limits,
+    new_row,
+    put,
+    row_problems,
+)
+from mcp_app.publishing.bundle.choices import (
+    chosen_in,
+    naturally,
+    without_choice,
+    working_copy,
+)
+from mcp_app.publishing.bundle.format import Bundle, Entry, Identity, hash_of
+from mcp_app.publishing.bundle.here import Here
+from mcp_app.publishing.differences import (
+    Difference,
+    breaking,
+    differences,
+    plain_differences,
+)
+from mcp_app.publishing.publication import Judged, judge_content, taken
+
+
+class Outcome(Enum):
+    """What becomes of an entry."""
+
+    NEW = "new"
+    CHANGED = "changed"
+    SAME = "the same"
+    CANNOT = "cannot"
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What publishing would do beside it: `number` is the version in the file.
+
+    `problems` say why it cannot be.
+    """
+
+    number: int
+    content: JsonObject
+    differences: Sequence[Difference]
+    breaks: Sequence[str]
+    problems: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """An entry beside the row that is here.
+
+    `row` is the row as it would be saved.  `before` is what stands here, {} for a new
+    row.  `problems` say why it cannot be imported at all; `judged` is of the working
+    copy.  `publication` is None where nothing would be published.
+    """
+
+    entry: Entry
+    row: PublishedRow
+    is_new: bool
+    before: JsonObject
+    differences: Sequence[Difference]
+    problems: Sequence[str]
+    judged: Judged
+    publication: Publication | None
+    is_vanished: bool = False
+    """Whether it is an overlay of what the code here does not declare."""
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the working copy would be written."""
+        return self.is_new or bool(self.differences)
+
+    def outcome(self, *, publish: bool) -> Outcome:
+        """Return what becomes of it, with or without publishing."""
+        published = self.publication if publish else None
+        if self.problems or (published is not None and published.problems):
+            return Outcome.CANNOT
+        if self.is_new:
+            return Outcome.NEW
+        if self.differences or published is not None:
+            return Outcome.CHANGED
+        return Outcome.SAME
+
+    def obstacles(self, *, publish: bool) -> list[str]:
+        """Return why it cannot be imported, or not be published."""
+        published = self.publication if publish else None
+        more = () if published is None else published.problems
+        return list(dict.fromkeys([*self.problems, *more]))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A bundle beside this site; `only_here` counts what is left alone."""
+
+    bundle: Bundle
+    entries: Sequence[Compared]
+    only_here: int
+    primary_keys: Mapping[Identity, int] = field(default_factory=dict)
+
+    def having(self, outcome: Outcome, *, publish: bool = False) -> list[Compared]:
+        """Return the entries with an outcome."""
+        return [
+            each for each in self.entries if each.outcome(publish=publish) == outcome
+        ]
+
+    def touched(self, *, publish: bool) -> list[Compared]:
+        """Return the entries of which something would be written."""
+        untouched = (Outcome.SAME, Outcome.CANNOT)
+        return [
+            each
+            for each in self.entries
+            if each.outcome(publish=publish) not in untouched
+        ]
+
+    @cached_property
+    def looked_at(self) -> str:
+        """The digest of the file, of what is here, and of what would become of it."""
+        seen = [_seen(each) for each in self.entries]
+        return digest(jsonrpc.canonical([self.bundle.digest, seen]))
+
+
+def _seen(compared: Compared) -> Sequence[object]:
+    row = compared.row
+    rules = [each.rule for each in compared.judged.findings]
+    outcomes = [compared.outcome(publish=each).value for each in (False, True)]
+    return [row.pk, row.published_id, compared.before, rules, outcomes]
+
+
+def compare(bundle: Bundle, registry: Registry, *, lock: bool = False) -> Comparison:
+    """Return what importing would do; `lock` holds the rows for the transaction."""
+    here = Here(bundle, lock=lock)
+    comparer = _Comparer(bundle, here, registry)
+    entries = [comparer.compared(entry) for entry in bundle.entries]
+    return Comparison(bundle, entries, here.only_here(bundle), here.primary_keys())
+
+
+class _Comparer:
+    def __init__(self, bundle: Bundle, here: Here, registry: Registry) -> None:
+        self._here = here
+        self._registry = registry
+        self._uploads = bundle.contents_of_uploads()
+        self._named = {entry.identity for entry in bundle.entries}
+
+    def compared(self, entry: Entry) -> Compared:
+        found = self._here.row(entry)
+        if isinstance(found, DefinitionRow) and found.source != entry.source:
+            return _other_source(entry, found)
+        before = {} if found is None else self._working(found)
+        row = new_row(entry) if found is None else found
+        put(row, entry)
+        after = self._after(row, entry)
+        changes = plain_differences(before, after)
+        problems = []
+        if changes or found is None:
+            problems = [*row_problems(row), *self._unknown_choices(after)]
+        return Compared(
+            entry=entry,
+            row=row,
+            is_new=found is None,
+            before=before,
+            # What breaks the rules is neither taken apart nor judged.
+            differences=changes if problems else differences(before, after),
+            problems=problems,
+            judged=Judged([]) if problems else self._judged(row, in_columns(after)),
+            publication=self._publication(row, entry),
+            is_vanished=self._is_vanished(row),
+        )
+
+    def _working(self, row: PublishedRow) -> JsonObject:
+        """Return what stands in a row, with natural keys."""
+        if not isinstance(row, Server):
+            return row.working_content()
+        content = working_copy(row, self._here.chosen.get(row.pk, {}))
+        return {**content, **limits(row)}
+
+    def _after(self, row: PublishedRow, entry: Entry) -> JsonObject:
+        if not isinstance(row, Server):
+            return row.working_content()
+        chosen = entry.working.get("chosen", {})
+        return {**working_copy(row, chosen), **limits(row)}
+
+    def _unknown_choices(self, content: JsonObject) -> Iterator[str]:
+        known = self._named | self._here.rows.keys()
+        for kind, key in chosen_in(content):
+            if (kind, key) not in known:
+                yield _(
+                    "It chooses “%(key)s”, which is neither here nor in the file."
+                ) % {"key": visible(key)}
+
+    # -- judging ----------------------------------------------------------------------
+
+    def _judged(self, row: PublishedRow, content: JsonObject) -> Judged:
+        return judge_content(row, content, self._registry, self._uploads)
+
+    def _is_vanished(self, row: PublishedRow) -> bool:
+        if not isinstance(row, DefinitionRow) or not row.from_code:
+            return False
+        return row.identity not in declarations(self._registry)[row.kind_of_row]
+
+    def _publication(self, row: PublishedRow, entry: Entry) -> Publication | None:
+        published = entry.published
+        if published is None:
+            return None
+        served = {} if row.published is None else row.published.read()
+        if isinstance(row, Server):
+            served = naturally(served, self._here.keys)
+        if published.hash == (hash_of(served) if row.published else row.served_hash()):
+            return None
+        content = published.content
+        problems = [
+            *row_problems(as_published(entry, content)),
+            *self._unknown_choices(content),
+        ]
+        if problems:
+            changes = plain_differences(served, content)
+        else:
+            changes = differences(served, content)
+            problems = list(self._obstacles(row, content))
+        return Publication(
+            number=published.number,
+            content=content,
+            differences=changes,
+            breaks=breaking(changes) if row.published else (),
+            problems=problems,
+        )
+
+    def _obstacles(self, row: PublishedRow, content: JsonObject) -> Iterator[str]:
+        """Yield why a content cannot be published here, although it can be saved."""
+        # What code does not declare is seen by nobody, published or not.
+        if not self._is_vanished(row):
+            found = [*self._taken(row, content)]
+            found += self._judged(row, without_choice(content)).to_fix
+            yield from (each.message for each in found)
+
+    def _taken(self, row: PublishedRow, content: JsonObject) -> Iterator[Finding]:
+        if not isinstance(row, DefinitionRow) or row.from_code:
+            return
+        identity = str(content[row.IDENTITY])
+        other = self._here.published_as(row.kind_of_row, identity)
+        if other is not None and other.pk != row.pk:
+            yield taken(other, identity)
+
+
+def _other_source(entry: Entry, row: DefinitionRow) -> Compared:
+    said = _(
+        "It was made in the admin here, and the file has changes to what code says."
+    )
+    if row.from_code:
+        said = _("It is declared in code here, and was made in the admin there.")
+    return Compared(entry, row, False, {}, [], [said], Judged([]), None)

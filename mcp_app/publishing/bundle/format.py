@@ -1,0 +1,167 @@
+"""What a bundle is: servers and definitions as one reviewable file, without secrets.
+
+Rows are named by what people and clients call them, never by primary keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from django.utils.translation import gettext as _
+
+from mcp_app.conf import MIB
+from mcp_app.models import (
+    DefinitionRow,
+    Prompt,
+    PublishedRow,
+    Resource,
+    ResourceTemplate,
+    Server,
+    Tool,
+)
+from mcp_app.models.definitions import Source
+from mcp_app.models.fields import digest
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.publishing.publication import PublicationRefused
+
+FORMAT: Final = "django-mcp-app bundle"
+VERSION: Final = 1
+"""The newest version that is read, and the one that is written."""
+MOST_BYTES: Final = 64 * MIB
+MOST_PROBLEMS: Final = 50
+"""Problems of one file that are named."""
+
+DEFINITIONS: Final[Mapping[str, type[DefinitionRow]]] = {
+    "tools": Tool,
+    "resources": Resource,
+    "resource_templates": ResourceTemplate,
+    "prompts": Prompt,
+}
+LISTS: Final[Mapping[str, type[PublishedRow]]] = {"servers": Server, **DEFINITIONS}
+"""The lists of a file in their order, and what stands in each."""
+CHOICES: Final[Mapping[str, type[DefinitionRow]]] = dict(
+    zip(Server.CHOICES, DEFINITIONS.values(), strict=True)
+)
+"""The lists of a server's choice, and what is chosen in each."""
+
+Identity = tuple[str, str]
+"""A kind of rows ("tool"), and a row's natural key."""
+
+
+class BundleRefused(PublicationRefused):
+    """The whole file is refused; `problems` are sentences, each with its place."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(" ".join(self.problems))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """The version that clients saw where the file was made.
+
+    `hash` is the SHA-256 of `content` as it stands in the file; `created` is ISO 8601.
+    """
+
+    number: int
+    hash: str
+    content: JsonObject
+    note: str = ""
+    author: str = ""
+    created: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One row in a file; `place` is where it stands, as `tools[3]`.
+
+    `working` is its working copy.  `name` is that of an overlay; `access` and
+    `page_size` are a server's.
+    """
+
+    place: str
+    model: type[PublishedRow]
+    key: str
+    working: JsonObject
+    published: Published | None = None
+    source: str = Source.HERE
+    name: str = ""
+    access: tuple[str, ...] = ()
+    page_size: int = 100
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.model)
+
+    @property
+    def identity(self) -> Identity:
+        return self.kind, self.key
+
+    @property
+    def from_code(self) -> bool:
+        return self.source == Source.CODE
+
+    @property
+    def is_made_here(self) -> bool:
+        """Whether it is a definition that staff made: its content has its name."""
+        return self.model is not Server and not self.from_code
+
+    def contents(self) -> list[JsonObject]:
+        """Return the working copy, and what is published."""
+        published = [] if self.published is None else [self.published.content]
+        return [self.working, *published]
+
+    def __str__(self) -> str:
+        return _("%(kind)s “%(key)s”") % {
+            "kind": self.model._meta.verbose_name,
+            "key": self.key,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """Uploaded bytes, and what their first upload said that they are."""
+
+    content: bytes
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A file that was read; `digest` is the SHA-256 of its bytes."""
+
+    entries: tuple[Entry, ...]
+    uploads: Mapping[str, Upload] = field(default_factory=dict)
+    digest: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """The first characters of the digest, for people."""
+        return self.digest[:8]
+
+    def contents_of_uploads(self) -> Mapping[str, bytes]:
+        """Return the uploaded bytes by their digest."""
+        return {name: upload.content for name, upload in self.uploads.items()}
+
+
+def kind_of(model: type[PublishedRow]) -> str:
+    """Return what changes and versions call the rows of a model."""
+    return str(model._meta.model_name)
+
+
+def key_column(model: type[PublishedRow]) -> str:
+    """Return the column that names a row of a model at every site."""
+    return model.IDENTITY if issubclass(model, DefinitionRow) else "slug"
+
+
+def key_of(row: PublishedRow) -> str:
+    """Return the natural key of a row's working copy."""
+    return str(getattr(row, key_column(type(row))))
+
+
+def hash_of(content: JsonObject) -> str:
+    """Return the hash that a version with this content has."""
+    return digest(jsonrpc.write(content))

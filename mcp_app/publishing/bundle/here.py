@@ -1,0 +1,177 @@
+"""What is here of that which a bundle names: read in few queries, however many rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from django.db.models import Count, Q, Value
+
+from mcp_app.models import DefinitionRow, PublishedRow, Server
+from mcp_app.models.definitions import NOTHING, Source
+from mcp_app.models.fields import digest
+from mcp_app.models.versions import PublishedRows
+from mcp_app.publishing.bundle.choices import chosen_in, primary_keys_in
+from mcp_app.publishing.bundle.format import (
+    CHOICES,
+    DEFINITIONS,
+    LISTS,
+    Bundle,
+    Entry,
+    Identity,
+    key_column,
+    key_of,
+    kind_of,
+)
+from mcp_app.publishing.bundle.selecting import says_nothing
+
+AT_ONCE = 400
+"""Values that one statement names."""
+
+
+class Here:
+    """The rows that a bundle names, and those that stand in their way.
+
+    With `lock` they stay as they are until the transaction ends.
+    """
+
+    def __init__(self, bundle: Bundle, *, lock: bool = False) -> None:
+        self._lock = lock
+        self.rows: dict[Identity, PublishedRow] = {}
+        self.keys: dict[str, dict[int, str]] = defaultdict(dict)
+        """By kind: natural keys by primary keys, as far as servers choose them."""
+        self.chosen: dict[int, dict[str, list[str]]] = {}
+        """What the working copies of servers choose, by their primary key and list."""
+        self._published: dict[Identity, DefinitionRow] = {}
+        self._wanted: dict[str, set[str]] = defaultdict(set)
+        self._identities: dict[str, set[str]] = defaultdict(set)
+        for entry in bundle.entries:
+            self._want(entry)
+        self._load_servers()
+        for model in DEFINITIONS.values():
+            self._load_definitions(model)
+
+    def row(self, entry: Entry) -> PublishedRow | None:
+        """Return the row that an entry is about; None where it is new."""
+        return self.rows.get(entry.identity)
+
+    def published_as(self, kind: str, identity: str) -> DefinitionRow | None:
+        """Return the row that clients see under a name or URI."""
+        return self._published.get((kind, DefinitionRow.identity_hash(identity)))
+
+    def only_here(self, bundle: Bundle) -> int:
+        """Return how many rows the bundle does not name."""
+        named = [self.rows.get(entry.identity) for entry in bundle.entries]
+        known = sum(row is not None and not says_nothing(row) for row in named)
+        counts = [_counted(model) for model in LISTS.values()]
+        return int(sum(counts[0].union(*counts[1:], all=True))) - known
+
+    def primary_keys(self) -> Mapping[Identity, int]:
+        """Return the primary keys of all rows that were read."""
+        return {identity: row.pk for identity, row in self.rows.items()}
+
+    # -- loading ----------------------------------------------------------------------
+
+    def _want(self, entry: Entry) -> None:
+        self._wanted[entry.kind].add(entry.key)
+        for content in entry.contents():
+            for kind, key in chosen_in(content):
+                self._wanted[kind].add(key)
+        if entry.published is not None and entry.model is not Server:
+            identity = entry.published.content.get(key_column(entry.model))
+            if identity is not None:
+                hashed = DefinitionRow.identity_hash(identity)
+                self._identities[entry.kind].add(hashed)
+
+    def _load_servers(self) -> None:
+        slugs = sorted(self._wanted[kind_of(Server)])
+        servers = self._rows(Server.rows(), [Q(slug__in=some) for some in _some(slugs)])
+        choosing: list[int] = []
+        for server in servers:
+            self.rows[kind_of(Server), server.slug] = server
+            served = {} if server.published is None else server.published.read()
+            for kind, keys in primary_keys_in(served).items():
+                self.keys[kind].update(dict.fromkeys(keys, ""))
+            if server.selection == Server.Selection.CHOSEN:
+                choosing.append(server.pk)
+        self._load_choices(choosing)
+
+    def _load_choices(self, servers: Sequence[int]) -> None:
+        if not servers:
+            return
+        for name, model in CHOICES.items():
+            chosen = Server.rows().filter(pk__in=servers, **{f"{name}__isnull": False})
+            pairs = chosen.order_by().values_list("pk", f"{name}__{model.IDENTITY}")
+            for pk, key in pairs:
+                self.chosen.setdefault(pk, {}).setdefault(name, []).append(key)
+
+    def _load_definitions(self, model: type[DefinitionRow]) -> None:
+        kind = kind_of(model)
+        for row in self._rows(model.rows(), list(self._conditions(model))):
+            key = key_of(row)
+            if row.pk in self.keys[kind]:
+                self.keys[kind][row.pk] = key
+            if key in self._wanted[kind]:
+                self.rows[kind, key] = row
+            if row.published_identity:
+                self._published[kind, row.published_identity] = row
+        gone = [pk for pk, key in self.keys[kind].items() if not key]
+        for pk in gone:
+            del self.keys[kind][pk]
+
+    def _conditions(self, model: type[DefinitionRow]) -> Iterator[Q]:
+        kind = kind_of(model)
+        column = model.IDENTITY
+        wanted = sorted(self._wanted[kind])
+        if column != "name":
+            # Long keys are found by their digests, which every database compares alike.
+            column = f"{column}_digest"
+            wanted = [digest(key.encode()) for key in wanted]
+        for some in _some(wanted):
+            yield Q(**{f"{column}__in": some})
+        for some in _some(sorted(self._identities[kind])):
+            yield Q(published_identity__in=some)
+        for keys in _some(sorted(self.keys[kind])):
+            yield Q(pk__in=keys)
+
+    def _rows(self, rows: PublishedRows[Any], conditions: Sequence[Q]) -> Iterator[Any]:
+        """Yield the rows that meet one of the conditions, each once."""
+        seen: set[int] = set()
+        for some in _joined(conditions):
+            found = rows.filter(some)
+            if self._lock:
+                # A join cannot be locked on every database.
+                list(found.select_for_update().order_by("pk").values_list("pk"))
+            for row in found.select_related("published").order_by("pk"):
+                if row.pk not in seen:
+                    seen.add(row.pk)
+                    yield row
+
+
+def _counted(model: type[PublishedRow]) -> Any:
+    """Return a query of how many rows of a model say something."""
+    rows = model.rows().order_by()
+    if issubclass(model, DefinitionRow):
+        silent = {"source": Source.CODE, "published": None, "content_hash": NOTHING}
+        rows = rows.exclude(**silent)
+    counted = rows.annotate(one=Value(1)).values("one").annotate(count=Count("pk"))
+    return counted.values_list("count", flat=True)
+
+
+def _some(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(values), AT_ONCE):
+        yield values[start : start + AT_ONCE]
+
+
+def _joined(conditions: Iterable[Q]) -> Iterator[Q]:
+    """Put a few conditions into one statement; SQLite takes only so many values."""
+    found = list(conditions)
+    for start in range(0, len(found), TOGETHER):
+        yield reduce(or_, found[start : start + TOGETHER])
+
+
+TOGETHER = 3
+"""Conditions of one statement."""

@@ -1,0 +1,306 @@
+"""A file that somebody sent, read strictly: what is wrong is named with its place."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from django.utils.translation import gettext as _
+
+from mcp_app.catalog.stored import digests_of
+from mcp_app.interface.rules import media_type_problem, visible
+from mcp_app.models import DefinitionRow, PublishedRow
+from mcp_app.models.definitions import Source
+from mcp_app.models.fields import digest
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.jsonrpc import JsonObject, ReadLimits
+from mcp_app.publishing.bundle.contents import at, content_problems, unknown
+from mcp_app.publishing.bundle.format import (
+    FORMAT,
+    LISTS,
+    MOST_BYTES,
+    MOST_PROBLEMS,
+    VERSION,
+    Bundle,
+    BundleRefused,
+    Entry,
+    Published,
+    Upload,
+    hash_of,
+    key_column,
+    kind_of,
+)
+from mcp_app.publishing.bundle.shapes import (
+    BLOB,
+    FILE,
+    OBJECT,
+    PUBLISHED,
+    SIGNED,
+    Shapes,
+    is_count,
+    members_of,
+)
+
+LIMITS: Final = ReadLimits(depth=72, nodes=1_000_000)
+"""A content may be as deep as everywhere, and stands a few levels below the top."""
+
+
+def read(body: bytes) -> Bundle:
+    """Return what a file holds; raises `BundleRefused` with all that is wrong."""
+    if len(body) > MOST_BYTES:
+        raise BundleRefused([too_large(len(body))])
+    file = _json(body)
+    reader = _Reader()
+    bundle = reader.bundle(file, digest(body))
+    if reader.problems:
+        raise BundleRefused(reader.problems[:MOST_PROBLEMS])
+    return bundle
+
+
+def too_large(size: int) -> str:
+    """Return what is said of a file of so many bytes."""
+    return _("The file has %(size)d bytes; the limit is %(limit)d.") % {
+        "size": size,
+        "limit": MOST_BYTES,
+    }
+
+
+def _json(body: bytes) -> JsonObject:
+    _check_strings(body)
+    try:
+        file = jsonrpc.read(body, LIMITS)
+    except ProtocolError as error:
+        raise BundleRefused([_place_of_error(body, error.message)]) from None
+    if not isinstance(file, dict) or file.get("format") != FORMAT:
+        raise BundleRefused(
+            [
+                _("This is no bundle: “format” must be “%(format)s”.")
+                % {"format": FORMAT}
+            ]
+        )
+    version = file.get("version")
+    if not is_count(version):
+        raise BundleRefused([at("version", _("This must be a whole number above 0."))])
+    if version != VERSION:
+        said = _(
+            "Made by a newer version (%(version)s; this site reads up to %(known)d). "
+            "Update this site first."
+        )
+        raise BundleRefused([said % {"version": version, "known": VERSION}])
+    return file
+
+
+def _check_strings(body: bytes) -> None:
+    """Refuse more strings than there may be names and values, before it costs much."""
+    quotes = body.count(b'"') - body.count(b'\\"')
+    if quotes > 4 * (LIMITS.nodes + 1):
+        said = _("The file holds more than %(count)d values.")
+        raise BundleRefused([said % {"count": LIMITS.nodes}])
+
+
+def _place_of_error(body: bytes, said: str) -> str:
+    """Say where a file stops being JSON; `said` is what a strict reader said."""
+    said = said.replace("The body", _("The file"))
+    if said.endswith("values."):
+        return said
+    try:
+        json.loads(body.decode())
+    except json.JSONDecodeError as error:
+        line = {"line": error.lineno}
+        if error.pos >= len(error.doc.rstrip()) or "Unterminated" in error.msg:
+            return _("The file ends in the middle (line %(line)d).") % line
+        return _("Line %(line)d: this is not JSON.") % line
+    except (ValueError, RecursionError):
+        return said
+    return said
+
+
+# -- reading ------------------------------------------------------------------------
+
+
+class _Reader:
+    """Collects what is wrong; what it returns counts only where nothing is."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def bundle(self, file: JsonObject, file_digest: str) -> Bundle:
+        rest = {
+            name: value
+            for name, value in file.items()
+            if name not in {"format", "version"}
+        }
+        if not self._members(rest, "", {}, FILE):
+            return Bundle(())
+        entries = [entry for entry in self._entries(rest) if entry is not None]
+        self._check_unique(entries)
+        uploads = self._uploads(rest.get("blobs", ()))
+        self._check_uploads(entries, uploads)
+        return Bundle(tuple(entries), uploads, file_digest)
+
+    def _entries(self, lists: JsonObject) -> Iterator[Entry | None]:
+        for name, model in LISTS.items():
+            for index, value in enumerate(lists.get(name, ())):
+                if len(self.problems) >= MOST_PROBLEMS:
+                    return
+                yield self._entry(value, model, f"{name}[{index}]")
+
+    def _members(
+        self, value: object, place: str, required: Shapes, optional: Shapes
+    ) -> bool:
+        """Whether an object has these members and no others."""
+        before = len(self.problems)
+        if not isinstance(value, dict):
+            self.problems.append(at(place, str(OBJECT.must)))
+            return False
+        shapes = {**required, **optional}
+        prefix = f"{place}." if place else ""
+        for name, member in value.items():
+            shown = f"{prefix}{visible(name)}"
+            if name not in shapes:
+                self.problems.append(unknown(shown))
+            elif not shapes[name].fits(member):
+                self.problems.append(at(shown, str(shapes[name].must)))
+        for name in required:
+            if name not in value:
+                self.problems.append(at(place, _missing(name)))
+        return len(self.problems) == before
+
+    def _entry(
+        self, value: object, model: type[PublishedRow], place: str
+    ) -> Entry | None:
+        required, optional = members_of(model, value)
+        if not self._members(value, place, required, optional):
+            return None
+        assert isinstance(value, dict)  # noqa: S101 - `_members` has looked
+        key = str(value[key_column(model)])
+        published = self._published(value.get("published"), f"{place}.published")
+        if published is None and "published" in value:
+            return None
+        working = value.get("working")
+        if working is None:
+            working = {} if published is None else published.content
+        entry = Entry(
+            place=place,
+            model=model,
+            key=key,
+            working=working,
+            published=published,
+            source=value.get("source", Source.HERE),
+            name=str(value.get("name", key)),
+            access=tuple(value.get("access", ())),
+            page_size=value.get("page_size", 100),
+        )
+        self.problems.extend(_entry_problems(entry, value))
+        return entry
+
+    def _published(self, value: JsonObject | None, place: str) -> Published | None:
+        if value is None or not self._members(value, place, PUBLISHED, SIGNED):
+            return None
+        published = Published(**value)
+        if hash_of(published.content) != published.hash:
+            said = _(
+                "The hash is not that of the content: it was changed after it was "
+                "published. Change the working copy instead."
+            )
+            self.problems.append(at(place, said))
+        return published
+
+    def _check_unique(self, entries: list[Entry]) -> None:
+        seen: dict[tuple[str, str, str], Entry] = {}
+        for entry in entries:
+            for name in _names(entry):
+                first = seen.setdefault(name, entry)
+                if first is not entry:
+                    said = _("“%(key)s” stands at %(place)s already.")
+                    shown = {"key": visible(name[2]), "place": first.place}
+                    self.problems.append(at(entry.place, said % shown))
+
+    # -- uploads ----------------------------------------------------------------------
+
+    def _uploads(self, blobs: list[object]) -> Mapping[str, Upload]:
+        found: dict[str, Upload] = {}
+        for index, value in enumerate(blobs):
+            place = f"blobs[{index}]"
+            if not self._members(value, place, BLOB, {}):
+                continue
+            assert isinstance(value, dict)  # noqa: S101 - `_members` has looked
+            if value["digest"] in found:
+                self.problems.append(at(place, _("This digest stands there already.")))
+            if upload := self._upload(value, place):
+                found[value["digest"]] = upload
+        return found
+
+    def _upload(self, value: Mapping[str, str], place: str) -> Upload | None:
+        media_type = value["media_type"]
+        if problem := media_type_problem(media_type):
+            self.problems.append(at(place, problem))
+        try:
+            content = b64decode(value["content"], validate=True)
+        except ValueError:
+            self.problems.append(at(place, _("The content is not base64.")))
+            return None
+        if digest(content) != value["digest"]:
+            self.problems.append(at(place, _("The digest is not that of the content.")))
+        return Upload(content, media_type)
+
+    def _check_uploads(
+        self, entries: list[Entry], uploads: Mapping[str, Upload]
+    ) -> None:
+        named: set[str] = set()
+        for entry in entries:
+            for content in entry.contents():
+                named.update(digests_of(content))
+                for name in digests_of(content):
+                    if name not in uploads:
+                        said = _("It names the upload “%(name)s”, which is missing.")
+                        shown = said % {"name": visible(name[:64])}
+                        self.problems.append(at(entry.place, shown))
+        for name in uploads.keys() - named:
+            self.problems.append(
+                _("Nothing names the upload “%(name)s”.") % {"name": name}
+            )
+
+
+def _missing(name: str) -> str:
+    return _("“%(name)s” is missing.") % {"name": name}
+
+
+def _entry_problems(entry: Entry, value: JsonObject) -> Iterator[str]:
+    row = entry.model()
+    if isinstance(row, DefinitionRow):
+        row.source = entry.source
+    for place, content in _contents(entry, value):
+        yield from content_problems(row, content, f"{entry.place}.{place}")
+        column = key_column(entry.model)
+        if entry.is_made_here and content.get(column, "") == "":
+            yield at(f"{entry.place}.{place}", _missing(column))
+    if entry.is_made_here:
+        yield from _key_problems(entry)
+
+
+def _contents(entry: Entry, value: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    if "working" in value or entry.published is None:
+        yield "working", entry.working
+    if entry.published is not None:
+        yield "published.content", entry.published.content
+
+
+def _key_problems(entry: Entry) -> Iterator[str]:
+    named = entry.working.get(key_column(entry.model))
+    # What is missing, or no text, was told already.
+    if isinstance(named, str) and named not in {"", entry.key}:
+        said = _("“%(key)s” and what the working copy is called are not the same.")
+        yield at(entry.place, said % {"key": visible(entry.key)})
+
+
+def _names(entry: Entry) -> Iterator[tuple[str, str, str]]:
+    """Yield what no other entry may have: its key, and what it is published as."""
+    kind = kind_of(entry.model)
+    yield "key", kind, entry.key
+    published = entry.published
+    if published is not None and entry.is_made_here:
+        yield "published", kind, str(published.content.get(key_column(entry.model)))

@@ -1,0 +1,447 @@
+"""Importing: what was exported is there afterwards, all of it or nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_app.models import (
+    Blob,
+    Change,
+    DefinitionVersion,
+    PublishedRow,
+    Resource,
+    Server,
+    State,
+    Tool,
+)
+from mcp_app.publishing import bundle
+from mcp_app.publishing.bundle import BundleRefused
+from mcp_app.publishing.bundle.format import key_of
+from mcp_app.publishing.bundle.selecting import says_nothing
+from mcp_app.publishing.publication import OutOfDate
+from tests.models.recording import as_committed
+from tests.published import published
+from tests.publishing.bundle.content import (
+    MODELS,
+    PICTURE,
+    REGISTRY,
+    as_bytes,
+    clear,
+    entry,
+    exported,
+    fill,
+    imported,
+    overlay,
+    tool,
+)
+
+pytestmark = pytest.mark.django_db
+
+Said = dict[tuple[str, str], tuple[str, str, str]]
+
+
+def definitions() -> Said:
+    """What is here but servers, whose hashes depend on primary keys."""
+    return {
+        (row.kind_of_row, key_of(row)): (
+            getattr(row, "source", ""),
+            row.content_hash,
+            row.published.hash if row.published else "",
+        )
+        for model in MODELS[1:]
+        for row in model.rows().select_related("published")
+        if not says_nothing(row)
+    }
+
+
+def everything() -> list[tuple[int, int]]:
+    return [
+        (row.pk, row.lock_version) for model in MODELS for row in model.rows().all()
+    ]
+
+
+def test_what_was_exported_is_at_another_site_with_the_same_hashes() -> None:
+    fill()
+    before = definitions()
+    file = bundle.export(bundle.everything())
+    clear()
+    done = imported(file, publish=True)
+    assert definitions() == before
+    assert len(done) == 8
+    assert all(row.row.content_hash for row in done)
+    server = Server.objects.get(slug="shop")
+    assert (server.access, server.page_size) == ("public", 7)
+    assert not server.enabled
+    assert sorted(server.tools.values_list("name", flat=True)) == ["Hours", "hours"]
+    assert [row.uri for row in server.resources.all()] == ["shop://logo"]
+    assert server.published is not None
+    chosen = server.published.read()["chosen"]
+    assert chosen["tools"] == sorted(
+        Tool.objects.filter(name__in=["hours", "Hours"]).values_list("pk", flat=True)
+    )
+    # Neither a choice nor a column is lost on the way.
+    assert server.content_hash == server.working_hash() == server.published.hash
+    assert bytes(Blob.objects.get().content) == PICTURE
+    assert Blob.objects.get().media_type == "image/png"
+
+
+def test_what_is_exported_again_is_the_same_but_for_who_published_it() -> None:
+    fill()
+    first = exported()
+    clear()
+    imported(as_bytes(first), publish=True)
+    second = exported()
+    for file in (first, second):
+        for kind in file.values():
+            for each in kind if isinstance(kind, list) else ():
+                for name in ("number", "note", "created", "author"):
+                    each.get("published", {}).pop(name, None)
+    assert first == second
+
+
+def test_importing_twice_changes_nothing() -> None:
+    fill()
+    file = bundle.export(bundle.everything())
+    clear()
+    imported(file, publish=True)
+    before = everything()
+    versions = DefinitionVersion.objects.count()
+    as_committed()
+    assert imported(file, publish=True) == []
+    assert everything() == before
+    assert DefinitionVersion.objects.count() == versions
+    assert not Change.objects.exists()
+
+
+def test_working_copies_reach_no_client() -> None:
+    fill()
+    file = bundle.export(bundle.everything())
+    clear()
+    as_committed()
+    imported(file)
+    assert not DefinitionVersion.objects.exists()
+    row = Tool.objects.get(name="hours")
+    assert row.state == State.UNPUBLISHED
+    assert row.description == "Tells when the shop is open: changed since."
+    # A stopped server without a version is nobody's news but the loader's.
+    assert {change.kind for change in Change.objects.all()} <= {"server"}
+
+
+def test_what_is_published_is_the_version_and_not_the_working_copy() -> None:
+    fill()
+    file = bundle.export(bundle.everything())
+    clear()
+    author = User.objects.create_user("kim")
+    read = bundle.read(file)
+    looked_at = bundle.compare(read, REGISTRY).looked_at
+    done = bundle.apply(
+        read,
+        REGISTRY,
+        author=author,
+        looked_at=looked_at,
+        publish=True,
+        origin="staging.json",
+    )
+    row = Tool.objects.get(name="hours")
+    assert row.updated_by == author
+    version = row.published
+    assert version is not None
+    assert version.read()["description"].endswith("Use it when someone asks.")
+    assert row.state == State.CHANGED
+    assert (version.author, version.number) == (author, 1)
+    assert version.note == "Imported from staging.json: version 1 by a command."
+    server = Server.objects.get(slug="shop")
+    assert server.published is not None
+    assert server.published.note.endswith("by a command. Opened.")
+    sentences = {each.row: each.sentence for each in done}
+    assert sentences[row] == (
+        "Imported from staging.json. Published version 1, imported from staging.json."
+    )
+
+
+def test_nothing_is_removed_switched_or_unpublished() -> None:
+    mine = published(tool("mine"))
+    theirs = published(tool())
+    file = exported()
+    del file["tools"][1]
+    entry(file, "tools", "hours")["working"] = {
+        **entry(file, "tools", "hours")["published"]["content"],
+        "title": "Hours",
+    }
+    del entry(file, "tools", "hours")["published"]
+    Tool.objects.update(enabled=False)
+    Server.objects.update(enabled=True)
+    imported(as_bytes(file), publish=True)
+    for row in (mine, theirs):
+        row.refresh_from_db()
+        assert (row.enabled, row.published is None) == (False, False)
+    assert theirs.title == "Hours"
+    assert Server.objects.get().enabled
+
+
+def test_a_bad_entry_in_the_middle_leaves_no_trace() -> None:
+    fill()
+    file = exported()
+    entry(file, "resources", "shop://logo").pop("published")
+    entry(file, "resources", "shop://logo")["working"] = {
+        "name": "Logo",
+        "mime_type": "no type",
+        "uri": "shop://logo",
+    }
+    file["blobs"] = []
+    clear()
+    before = Change.objects.count()
+    with pytest.raises(BundleRefused, match="“no type” is no media type") as refused:
+        imported(as_bytes(file))
+    assert refused.value.problems[0].startswith("resource “shop://logo”: mime_type: ")
+    assert everything() == []
+    assert Change.objects.count() == before
+    assert not Blob.objects.exists()
+
+
+def test_a_fault_in_the_middle_leaves_no_trace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fill()
+    file = bundle.export(bundle.everything())
+    clear()
+
+    def fail(self: Server, *args: object, **options: object) -> None:
+        raise RuntimeError("The disk is full.")
+
+    monkeypatch.setattr(Server, "save", fail)
+    with pytest.raises(RuntimeError, match="disk"):
+        imported(file)
+    assert everything() == []
+    assert not Blob.objects.exists()
+
+
+def edit() -> None:
+    row = Tool.objects.get(name="hours")
+    row.title = "Theirs"
+    row.save()
+
+
+def publish() -> None:
+    Tool.objects.publish([Tool.objects.get(name="hours")])
+
+
+def make() -> None:
+    Resource.objects.create(name="Logo", uri="shop://logo")
+
+
+def stop_letting_in() -> None:
+    Server.objects.filter(slug="shop").update(access="")
+
+
+@pytest.mark.parametrize("happen", [edit, publish, make, stop_letting_in])
+def test_what_changed_since_it_was_shown_holds_it_up(happen: Any) -> None:
+    fill()
+    file = bundle.export(bundle.everything())
+    Resource.objects.all().delete()
+    read = bundle.read(file)
+    looked_at = bundle.compare(read, REGISTRY).looked_at
+    happen()
+    before = everything()
+    with pytest.raises(OutOfDate, match="Something changed here since you looked"):
+        bundle.apply(read, REGISTRY, author=None, looked_at=looked_at)
+    assert everything() == before
+
+
+def test_another_file_than_the_one_shown_is_not_imported() -> None:
+    fill()
+    file = exported()
+    read = bundle.read(as_bytes(file))
+    looked_at = bundle.compare(read, REGISTRY).looked_at
+    file["tools"] = []
+    file["servers"] = []
+    with pytest.raises(OutOfDate):
+        bundle.apply(
+            bundle.read(as_bytes(file)), REGISTRY, author=None, looked_at=looked_at
+        )
+
+
+def test_a_race_that_the_database_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody makes the same tool between the look and the insert."""
+    tool()
+    file = bundle.export(bundle.everything())
+    clear()
+    save = Tool.save
+
+    def late(self: Tool, *args: Any, **options: Any) -> None:
+        monkeypatch.setattr(Tool, "save", save)
+        tool()
+        save(self, *args, **options)
+
+    read = bundle.read(file)
+    looked_at = bundle.compare(read, REGISTRY).looked_at
+    monkeypatch.setattr(Tool, "save", late)
+    with pytest.raises(OutOfDate, match="a moment ago"):
+        bundle.apply(read, REGISTRY, author=None, looked_at=looked_at)
+    assert everything() == []
+
+
+def test_a_choice_takes_the_place_of_the_one_here() -> None:
+    fill()
+    file = bundle.export(bundle.everything())
+    server = Server.objects.get(slug="shop")
+    server.tools.set([Tool.objects.get(name="untouched")])
+    imported(file, publish=True)
+    server.refresh_from_db()
+    assert sorted(server.tools.values_list("name", flat=True)) == ["Hours", "hours"]
+    assert server.state == State.PUBLISHED
+
+
+def test_an_overlay_of_code_that_is_not_here_is_imported_and_broken() -> None:
+    fill()
+    file = bundle.export(bundle.everything())
+    clear()
+    imported(file, publish=True)
+    row = Tool.objects.get(name="vanished")
+    assert (row.state, row.source, row.title) == (State.BROKEN, "code", "Better")
+    assert row.published is not None
+
+
+def test_overlays_of_readable_things_keep_their_names() -> None:
+    Resource.objects.create(
+        name="orders", uri="shop://list", source="code", kind="function", title="Orders"
+    )
+    file = exported()
+    assert file["resources"][0]["name"] == "orders"
+    clear()
+    imported(as_bytes(file))
+    row = Resource.objects.get()
+    assert (row.name, row.uri, row.source) == ("orders", "shop://list", "code")
+    assert (row.kind, row.working_content()) == ("function", {"title": "Orders"})
+
+
+def test_an_overlay_that_is_put_back() -> None:
+    row = overlay()
+    server = Server.objects.create(slug="shop", selection="chosen")
+    server.tools.set([row])
+    file = exported()
+    assert entry(file, "tools", "find") == {
+        "name": "find",
+        "source": "code",
+        "working": {},
+    }
+    row.title = "Changed"
+    row.save()
+    imported(as_bytes(file))
+    row.refresh_from_db()
+    assert row.working_content() == {}
+
+
+def test_upper_and_lower_case_and_other_letters_are_told_apart() -> None:
+    tool("find")
+    tool("Find", title="Größer ⟩ 🛒")
+    for uri in ("shop://a", "shop://A", "shop://%C3%A9"):
+        Resource.objects.create(name="x", uri=uri)
+    file = bundle.export(bundle.everything())
+    assert "Größer ⟩ 🛒" in file.decode()
+    clear()
+    imported(file)
+    assert Tool.objects.get(name="Find").title == "Größer ⟩ 🛒"
+    assert Tool.objects.get(name="find").title == ""
+    assert Resource.objects.count() == 3
+    assert imported(file) == []
+
+
+def test_uploads_of_what_stays_the_same_are_not_stored_again() -> None:
+    fill()
+    file = bundle.export(bundle.everything())
+    Blob.objects.all().delete()
+    assert imported(file, publish=True) == []
+    assert not Blob.objects.exists()
+
+
+def test_no_secret_and_nobody_but_authors_are_in_the_file(
+    django_user_model: type[User],
+) -> None:
+    user = django_user_model.objects.create_superuser(
+        "maria", "maria@example.com", "a secret word"
+    )
+    fill()
+    row: PublishedRow = Tool.objects.get(name="hours")
+    Tool.objects.filter(pk=row.pk).update(updated_by=user)
+    Tool.objects.publish([Tool.objects.get(pk=row.pk)], author=user)
+    text = bundle.export(bundle.everything()).decode()
+    assert '"author": "maria"' in text
+    for secret in ("maria@example.com", user.password, "updated_by", "principal"):
+        assert secret not in text
+    names: set[str] = set()
+    for kind in json.loads(text).values():
+        for each in kind if isinstance(kind, list) else ():
+            names |= each.keys() | each.get("published", {}).keys()
+    assert names == {
+        "slug",
+        "access",
+        "page_size",
+        "name",
+        "uri",
+        "uri_template",
+        "source",
+        "working",
+        "published",
+        "number",
+        "hash",
+        "note",
+        "author",
+        "created",
+        "content",
+        "digest",
+        "media_type",
+    }
+
+
+LINES = st.text(
+    st.characters(codec="utf-8", exclude_categories=["C", "Z", "M"]), max_size=20
+)
+SEEN = st.fixed_dictionaries(
+    {"name": st.from_regex(r"[A-Za-z0-9_.-]{1,20}", fullmatch=True)},
+    optional={
+        "title": LINES,
+        "tags": st.from_regex(r"[A-Za-zé]{1,9}( [a-z]{1,9})?", fullmatch=True),
+        "timeout": st.floats(min_value=0.001, max_value=1e300),
+        "position": st.integers(-(2**31), 2**31 - 1),
+        "destructive": st.booleans(),
+        "permission": st.sampled_from(["shop.view_order", ""]),
+        "config": st.fixed_dictionaries(
+            {
+                "content": st.lists(
+                    st.fixed_dictionaries({"type": st.just("text"), "text": LINES}),
+                    min_size=1,
+                    max_size=2,
+                )
+            }
+        ),
+    },
+)
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=40,
+    deadline=None,
+)
+@given(contents=st.lists(SEEN, max_size=4, unique_by=lambda each: each["name"]))
+def test_whatever_is_there_comes_out_as_it_went_in(
+    contents: list[dict[str, Any]], db: None
+) -> None:
+    clear()
+    for content in contents:
+        row = Tool()
+        row.put_content({"config": {}, **content})
+        row.save()
+    before = definitions()
+    file = bundle.export(bundle.everything())
+    clear()
+    assert len(imported(file)) == len(contents)
+    assert definitions() == before
+    assert bundle.export(bundle.everything()) == file

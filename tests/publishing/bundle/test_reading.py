@@ -1,0 +1,335 @@
+"""Files that somebody sent: strictly read, each problem with its place."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_app.models.fields import digest
+from mcp_app.protocol.jsonrpc import ReadLimits
+from mcp_app.publishing import bundle
+from mcp_app.publishing.bundle import BundleRefused, reading
+from mcp_app.publishing.bundle.format import hash_of
+from tests.publishing.bundle.content import as_bytes
+
+HEAD: dict[str, Any] = {"format": "django-mcp-app bundle", "version": 1}
+PICTURE = b"\x89PNG"
+
+
+def file(**lists: Any) -> dict[str, Any]:
+    return {**HEAD, **lists}
+
+
+def a_tool(**members: Any) -> dict[str, Any]:
+    return {"name": "a", "working": {"name": "a"}, **members}
+
+
+def problems(value: object) -> list[str]:
+    body = value if isinstance(value, bytes) else as_bytes(value)
+    with pytest.raises(BundleRefused) as refused:
+        bundle.read(body)
+    return list(refused.value.problems)
+
+
+def working(**content: Any) -> dict[str, Any]:
+    return file(tools=[{"name": "a", "working": {"name": "a", **content}}])
+
+
+def published(**members: Any) -> dict[str, Any]:
+    content = members.pop("content", {"name": "a"})
+    return file(
+        tools=[
+            {
+                "name": "a",
+                "published": {
+                    "number": 1,
+                    "hash": hash_of(content),
+                    "content": content,
+                    **members,
+                },
+            }
+        ]
+    )
+
+
+def blob(**members: Any) -> dict[str, Any]:
+    return {
+        "digest": digest(PICTURE),
+        "media_type": "image/png",
+        "content": base64.b64encode(PICTURE).decode(),
+        **members,
+    }
+
+
+def with_upload(*blobs: Any, name: str = digest(PICTURE)) -> dict[str, Any]:
+    resource = {"name": "a", "uri": "shop://a", "config": {"upload": name}}
+    entry = {"uri": "shop://a", "working": resource}
+    return file(resources=[entry], blobs=list(blobs))
+
+
+def server(**content: Any) -> dict[str, Any]:
+    entry = {"slug": "shop", "access": [], "page_size": 9, "working": content}
+    return file(servers=[entry])
+
+
+def test_an_empty_bundle_is_one() -> None:
+    read = bundle.read(as_bytes(HEAD))
+    assert (read.entries, dict(read.uploads)) == ((), {})
+    assert read.fingerprint == digest(as_bytes(HEAD))[:8]
+
+
+def test_what_is_read() -> None:
+    value = with_upload(blob())
+    value["tools"] = published(note="Why", author="maria")["tools"]
+    read = bundle.read(as_bytes(value))
+    tool, resource = read.entries
+    assert (str(tool), tool.place) == ("tool “a”", "tools[0]")
+    assert tool.working == {"name": "a"}
+    assert tool.published is not None
+    assert (tool.published.note, tool.published.author) == ("Why", "maria")
+    assert (resource.key, resource.source) == ("shop://a", "here")
+    assert read.uploads[digest(PICTURE)].content == PICTURE
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", "The file ends in the middle (line 1)."),
+        (b'{\n"format": "x', "The file ends in the middle (line 2)."),
+        (b'{"format": [\n1,\n', "The file ends in the middle (line 3)."),
+        (b"\n\nno", "Line 3: this is not JSON."),
+        (b"\xff\xfe", "The file is not UTF-8 at byte 0."),
+        (b'{"a": 1, "a": 2}', "The key 'a' stands twice in one object."),
+        (b'{"a": "\\ud800"}', "A string holds half of a surrogate pair."),
+        (b'{"a": NaN}', "NaN is not a JSON number."),
+        (b"[" * 100_000, "The file nests more than 72 arrays and objects"),
+        (b"[]", "This is no bundle: “format” must be “django-mcp-app bundle”."),
+        (as_bytes({**HEAD, "format": "x"}), "This is no bundle"),
+        (as_bytes({**HEAD, "version": 0}), "version: This must be a whole number"),
+        (as_bytes({**HEAD, "version": True}), "version: This must be a whole number"),
+        (
+            as_bytes({**HEAD, "version": 3}),
+            "Made by a newer version (3; this site reads up to 1). Update this site",
+        ),
+    ],
+)
+def test_what_is_no_bundle(body: bytes, said: str) -> None:
+    [problem] = problems(body)
+    assert problem.startswith(said)
+
+
+def test_a_file_that_is_too_large() -> None:
+    body = as_bytes(HEAD) + b" " * bundle.MOST_BYTES
+    [problem] = problems(body)
+    assert problem.startswith(f"The file has {len(body)} bytes; the limit is 67108864")
+
+
+def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = ReadLimits(depth=72, nodes=50)
+    monkeypatch.setattr(reading, "LIMITS", limits)
+    many = [as_bytes(file(tools=[0] * 100)), as_bytes(["a"] * 150), b'"' * 300]
+    for body in many:
+        assert problems(body) == ["The file holds more than 50 values."]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (file(secrets=[]), ["secrets: There is no such member."]),
+        (file(tools={}), ["tools: This must be a list."]),
+        (file(tools=[1]), ["tools[0]: This must be an object."]),
+        (file(tools=[{}]), ["tools[0]: “name” is missing."]),
+        (file(tools=[{"name": ""}]), ["tools[0].name: This must be a text"]),
+        (file(tools=[{"name": "a\0"}]), ["tools[0].name: This must be a text"]),
+        (file(tools=[a_tool(id=7)]), ["tools[0].id: There is no such member."]),
+        (file(tools=[a_tool(**{"a\u202eb": 7})]), ["tools[0].a⟦U+202E⟧b: There is"]),
+        (file(tools=[a_tool(source="http")]), ["tools[0].source: This must be"]),
+        (file(tools=[a_tool(working=1)]), ["tools[0].working: This must be an object"]),
+        (
+            file(tools=[a_tool(), a_tool()]),
+            ["tools[1]: “a” stands at tools[0] already."],
+        ),
+        (
+            file(tools=[{"name": "b", "working": {"name": "a"}}]),
+            ["tools[0]: “b” and what the working copy is called are not the same."],
+        ),
+        (file(tools=[{"name": "a"}]), ["tools[0].working: “name” is missing."]),
+        (
+            file(tools=[{"name": "a", "working": {}}]),
+            ["tools[0].working: “name” is missing."],
+        ),
+        (
+            file(resources=[{"uri": "shop://a", "name": "a"}]),
+            ["resources[0].name: There is no such member."],
+        ),
+        (
+            file(resources=[{"uri": "shop://a", "source": "code"}]),
+            ["resources[0]: “name” is missing."],
+        ),
+        (
+            file(tools=[{"name": "a", "source": "code", "working": {"config": {}}}]),
+            ["tools[0].working.config: There is no such member."],
+        ),
+        (working(title=5), ["tools[0].working.title: This must be a text."]),
+        (working(title=None), ["tools[0].working.title: This must be a text."]),
+        (working(name=5), ["tools[0].working.name: This must be a text."]),
+        (
+            working(description=[]),
+            ["tools[0].working.description: This must be a text"],
+        ),
+        (working(position=True), ["tools[0].working.position: This must be a whole"]),
+        (working(position=1.5), ["tools[0].working.position: This must be a whole"]),
+        (working(timeout="5"), ["tools[0].working.timeout: This must be a number."]),
+        (working(read_only=1), ["tools[0].working.read_only: This must be true or"]),
+        (working(config=[]), ["tools[0].working.config: This must be an object."]),
+        (working(icons={}), ["tools[0].working.icons: This must be a list."]),
+        (working(enabled=True), ["tools[0].working.enabled: There is no such member."]),
+        (
+            working(config={"text": "a\0b"}),
+            ["tools[0].working: The text has the character NUL (U+0000); remove it."],
+        ),
+        (published(number=0), ["tools[0].published.number: This must be a whole"]),
+        (published(hash="A" * 64), ["tools[0].published.hash: This must be a SHA-256"]),
+        (published(hash=5), ["tools[0].published.hash: This must be a SHA-256"]),
+        (published(created="yesterday"), ["tools[0].published.created: This must be"]),
+        (published(created=5), ["tools[0].published.created: This must be"]),
+        (
+            published(created="2026-13-01T00:00:00"),
+            ["tools[0].published.created: This must be"],
+        ),
+        (published(note="a\0"), ["tools[0].published.note: This must be a text"]),
+        (published(email="x"), ["tools[0].published.email: There is no such member."]),
+        (
+            published(hash="0" * 64),
+            ["tools[0].published: The hash is not that of the content"],
+        ),
+        (
+            published(content={"title": "A"}),
+            ["tools[0].published.content: “name” is missing."],
+        ),
+        (
+            file(
+                tools=[
+                    {**published()["tools"][0]},
+                    {**published()["tools"][0], **a_tool(), "name": "b"},
+                ]
+            ),
+            [
+                "tools[1]: “b” and what the working copy is called are not the same.",
+                "tools[1]: “a” stands at tools[0] already.",
+            ],
+        ),
+        (with_upload(), ["resources[0]: It names the upload"]),
+        (
+            with_upload(blob(), name="nothing"),
+            [
+                "resources[0]: It names the upload “nothing”, which is missing.",
+                "Nothing names the upload",
+            ],
+        ),
+        (file(blobs=[blob()]), ["Nothing names the upload “0f4636c7"]),
+        (
+            with_upload(blob(), blob()),
+            ["blobs[1]: This digest stands there already."],
+        ),
+        (
+            with_upload(blob(content="AAAA")),
+            ["blobs[0]: The digest is not that of the content."],
+        ),
+        (
+            with_upload(blob(content="é")),
+            ["blobs[0]: The content is not base64.", "resources[0]: It names"],
+        ),
+        (with_upload(blob(media_type="x")), ["blobs[0]: “x” is no media type"]),
+        (
+            with_upload(blob(digest="x")),
+            ["blobs[0].digest: This must be a SHA-256", "resources[0]: It names"],
+        ),
+        (
+            file(servers=[{"slug": "a"}]),
+            ["servers[0]: “access” is missing.", "servers[0]: “page_size” is missing."],
+        ),
+        (
+            file(servers=[{"slug": "a", "access": [""], "page_size": 0}]),
+            [
+                "servers[0].access: This must be a list of names.",
+                "servers[0].page_size: This must be a whole number above 0.",
+            ],
+        ),
+        (
+            server(chosen={}),
+            ["servers[0].working.chosen: This needs the selection “chosen”."],
+        ),
+        (
+            server(selection="chosen", chosen=[]),
+            ["servers[0].working.chosen: This must be an object."],
+        ),
+        (
+            server(selection="chosen", chosen={"tools": [1], "users": []}),
+            [
+                "servers[0].working.chosen.tools: This must be a list of texts.",
+                "servers[0].working.chosen.users: There is no such member.",
+            ],
+        ),
+        (
+            server(selection="chosen", chosen={"tools": ["a", "a"]}),
+            ["servers[0].working.chosen.tools: Something stands twice in this list."],
+        ),
+    ],
+)
+def test_each_problem_is_named_with_its_place(
+    value: dict[str, Any], said: list[str]
+) -> None:
+    found = problems(value)
+    assert len(found) == len(said), found
+    for problem, start in zip(found, said, strict=True):
+        assert problem.startswith(start)
+
+
+def test_a_content_as_deep_as_a_row_may_have_it_and_deeper() -> None:
+    def nested(depth: int) -> dict[str, Any]:
+        config: Any = {}
+        for _ in range(depth):
+            config = {"a": config}
+        return working(config=config)
+
+    assert bundle.read(as_bytes(nested(60))).entries
+    [problem] = problems(nested(64))
+    assert problem.startswith("tools[0].working: The text nests more than 64 arrays")
+    [problem] = problems(nested(200))
+    assert problem.startswith("The file nests more than 72 arrays")
+
+
+def test_not_all_of_many_problems_are_named() -> None:
+    assert len(problems(file(tools=[1] * 1_000))) == 50
+
+
+Change = Callable[[Any], Any]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner)
+    ),
+    max_leaves=8,
+)
+PLACES: tuple[Change, ...] = (
+    lambda value: file(tools=value),
+    lambda value: file(tools=[value], blobs=[value]),
+    lambda value: file(tools=[a_tool(working=value, published=value)]),
+    lambda value: working(config=value, input_schema=value, tags=value),
+    lambda value: published(content=value, number=value),
+    lambda value: server(selection="chosen", chosen=value),
+)
+
+
+@given(JSON, st.sampled_from(PLACES))
+def test_anything_is_read_or_refused(value: object, put: Change) -> None:
+    body = as_bytes(put(value))
+    with suppress(BundleRefused):
+        assert bundle.read(body).digest == digest(body)
