@@ -58,8 +58,13 @@ def _node() -> str | None:
     return shutil.which("node", path=beside)
 
 
-def run(url: str, revision: str, results: Path) -> Outcome:
-    """Run a revision's requirements; a warning in the scored set is a failure, too."""
+def run(
+    url: str, revision: str, results: Path, *, patience_ms: int = 30_000
+) -> Outcome:
+    """Run a revision's requirements; a warning in the scored set is a failure, too.
+
+    A scenario that takes longer than `patience_ms` fails.
+    """
     finished = subprocess.run(
         [
             str(_node()),
@@ -69,6 +74,7 @@ def run(url: str, revision: str, results: Path) -> Outcome:
             *("--requirements", revision),
             *("--expected-failures", str(NONE_EXPECTED)),
             *("--output-dir", str(results)),
+            *("--timeout", str(patience_ms)),
         ],
         cwd=results,
         stdout=subprocess.PIPE,

@@ -22,12 +22,12 @@ def test_requirements(server: str, revision: str, tmp_path: Path) -> None:
     # At its end the server itself answers for every message that it sent.
     with running(server) as url:
         outcome = suite.run(url, revision, tmp_path)
-    assert _faults(outcome, SCORED[revision] | DEMANDED[revision]) == {}
+    assert faults(outcome, SCORED[revision] | DEMANDED[revision]) == {}
     assert outcome.status == 0, outcome.text
 
 
-def _faults(outcome: suite.Outcome, scenarios: frozenset[str]) -> dict[str, list[str]]:
-    """Scenarios that did not run, or with a check that is not good."""
+def faults(outcome: suite.Outcome, scenarios: frozenset[str]) -> dict[str, list[str]]:
+    """Return scenarios that did not run, or have a check that is not good."""
     found = {scenario: _complaints(outcome, scenario) for scenario in scenarios}
     return {scenario: faults for scenario, faults in found.items() if faults}
 
