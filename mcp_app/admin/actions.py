@@ -17,7 +17,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.comparison import Shown, served_label, shown
 from mcp_app.admin.exports import ExportAction
-from mcp_app.admin.published import author_of, number_of
+from mcp_app.admin.published import (
+    author_of,
+    note_of,
+    number_of,
+)
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionRow, PublishedRow
 from mcp_app.publishing import publication
@@ -76,14 +80,17 @@ class ListActions(ExportAction[Row]):
             "opts": self.opts,
             "media": self.media,
             "title": _("Publish the chosen"),
-            "proposals": [self._offered(row) for row in rows],
+            "proposals": [
+                self._offered(proposal)
+                for proposal in publication.propose_all(rows, mcp)
+            ],
             "after_label": _("Working copy"),
             "back_url": request.get_full_path(),
         }
         return TemplateResponse(request, "admin/mcp_app/publish_chosen.html", context)
 
-    def _offered(self, row: Row) -> Offered:
-        proposal = publication.propose(row, mcp)
+    def _offered(self, proposal: Proposal[Any]) -> Offered:
+        row = proposal.row
         reason = " ".join(each.message for each in proposal.judged.to_fix)
         if proposal.is_served_already:
             reason = _("Clients already see exactly this.")
@@ -93,19 +100,24 @@ class ListActions(ExportAction[Row]):
 
     def _publish_all(self, request: HttpRequest, rows: Sequence[Row]) -> bool:
         """Publish the rows, and say so; say why not where one is refused."""
-        note = request.POST.get("note", "")
         row: Row | None = None
+        count = 0
         try:
             with transaction.atomic():
-                for row in rows:
+                # Whoever locks several rows does it in this order.
+                for row in sorted(rows, key=lambda each: each.pk):
                     version = publication.publish(
                         row,
                         mcp,
                         author=author_of(request),
-                        note=note,
+                        note=note_of(request),
                         looked_at=request.POST.get(f"looked_at-{row.pk}", ""),
                         number=number_of(request, f"number-{row.pk}"),
                     )
+                    if version.number == number_of(request, f"number-{row.pk}"):
+                        # Clients saw it already as it is.
+                        continue
+                    count += 1
                     said = _("Published version %(number)d.")
                     self.log_change(request, row, said % {"number": version.number})
         except PublicationRefused as refused:
@@ -115,16 +127,19 @@ class ListActions(ExportAction[Row]):
             )
             return False
         self._reckon(rows)
-        said = ngettext("%d was published.", "%d were published.", len(rows))
-        self.message_user(request, said % len(rows), messages.SUCCESS)
+        said = ngettext("%d was published.", "%d were published.", count)
+        self.message_user(request, said % count, messages.SUCCESS)
         return True
 
     @admin.action(description=gettext_lazy("Unpublish"), permissions=["publish"])
     def unpublish_chosen(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
+        chosen = list(self._plain(queryset).filter(published__isnull=False))
+        rows = [row for row in chosen if not getattr(row, "from_code", False)]
         with transaction.atomic():
-            rows = list(self._plain(queryset).filter(published__isnull=False))
             self.model.rows().unpublish(rows)
             self._log(request, rows, _("Taken off the lists."))
+        if len(rows) < len(chosen):
+            self.message_user(request, publication.declared_in_code(), messages.WARNING)
         said = ngettext("%d was taken off.", "%d were taken off.", len(rows))
         self.message_user(request, said % len(rows), messages.SUCCESS)
 
@@ -140,9 +155,7 @@ class ListActions(ExportAction[Row]):
         self, request: HttpRequest, queryset: QuerySet[Row], *, on: bool
     ) -> None:
         with transaction.atomic():
-            rows = self._plain(queryset).filter(enabled=not on)
-            switched = list(rows)
-            rows.update(enabled=on)
+            switched = self._plain(queryset).switch(on)
             self._log(request, switched, _("Started.") if on else _("Stopped."))
         count = len(switched)
         said = ngettext("%d was stopped.", "%d were stopped.", count)

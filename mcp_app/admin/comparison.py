@@ -16,7 +16,8 @@ from django.utils.translation import ngettext
 
 from mcp_app.admin.frame import lacking, may, page_url
 from mcp_app.admin.wording import EVERY, SERVER, Said
-from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.overlays import overlaid
+from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.stored import load_servers, tags_of
 from mcp_app.models import (
     DefinitionRow,
@@ -27,6 +28,7 @@ from mcp_app.models import (
 )
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.publishing.differences import Difference, Piece, differences
+from mcp_app.publishing.overlays import declared_definition
 from mcp_app.publishing.publication import (
     Proposal,
     propose,
@@ -112,9 +114,13 @@ def context(
         "after": after,
         "before_label": _version_label(before),
         "after_label": _version_label(after),
-        "unpublish_url": page_url(row, "unpublish"),
+        "unpublish_url": "" if _is_from_code(row) else page_url(row, "unpublish"),
         "next_number": _next(versions),
     }
+
+
+def _is_from_code(row: PublishedRow) -> bool:
+    return isinstance(row, DefinitionRow) and row.from_code
 
 
 def restoring(
@@ -221,12 +227,22 @@ def _offering(row: PublishedRow, content: JsonObject | None) -> list[str]:
         return [row.slug] if row.enabled else []
     served = row.published.read() if row.published is not None else {}
     key = row.kind_of_row, str(row.pk)
-    tags = [tags_of(served), tags_of(content or served)]
+    tags = [_tags(row, each) for each in (served, content or served)]
     return [
         slug
         for slug, server in load_servers().items()
         if server.enabled and any(server.offers(each, key) for each in tags)
     ]
+
+
+def _tags(row: PublishedRow, content: JsonObject) -> frozenset[str]:
+    """Return the tags of a content; an overlay has the code's where it has none."""
+    definition = None
+    if isinstance(row, DefinitionRow) and row.from_code:
+        definition = declared_definition(row, mcp)
+    if definition is None:
+        return tags_of(content)
+    return overlaid(definition, content).tags
 
 
 def _costs(row: PublishedRow, proposal: Proposal[Any]) -> Sequence[str]:
@@ -264,6 +280,7 @@ def _version_label(number: int) -> str:
 
 
 NOTHING: Final = -1
+MOST_DIGITS: Final = 9
 
 
 def _served_number(row: PublishedRow) -> int:
@@ -275,9 +292,14 @@ def served_label(row: PublishedRow) -> str:
     return _version_label(_served_number(row))
 
 
+def number_from(text: str, default: int) -> int:
+    """Return a version's number as a page sends it; anything else is the default."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+    return int(text) if is_number else default
+
+
 def _asked(request: HttpRequest, name: str, default: int) -> int:
-    text = request.GET.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() else default
+    return number_from(request.GET.get(name, ""), default)
 
 
 def _compared(row: PublishedRow, before: int, after: int) -> dict[str, Any]:

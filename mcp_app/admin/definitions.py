@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy
 from mcp_app.admin.actions import ListActions
 from mcp_app.admin.fieldsets import Fieldset, overlay_fieldsets
 from mcp_app.admin.forms.overlay import OverlayForm, declared, put_back
-from mcp_app.admin.frame import page_url
+from mcp_app.admin.frame import lacking, page_url
 from mcp_app.admin.kinds import KindAdmin
 from mcp_app.admin.lists import (
     ChangesFilter,
@@ -142,6 +142,9 @@ class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
         said = _(
             "The working copy is as in the code. Publish it to let clients see it."
         )
+        kept = [name for name in row.content_columns() if name not in names]
+        if not asked and any(getattr(locked, name) for name in kept):
+            said = f"{said} {lacking('grant')}"
         self.message_user(request, said, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "change"))
 

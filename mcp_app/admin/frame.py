@@ -15,7 +15,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.wording import Said
+from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionRow, PublishedRow, State
+from mcp_app.publishing.overlays import broken
+from mcp_app.publishing.publication import judge
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
@@ -91,6 +94,10 @@ def page_url(row: PublishedRow, page: str, *more: object) -> str:
 def strip(request: HttpRequest, row: PublishedRow) -> Strip:
     """Return what the strip says of a row."""
     definition = row if isinstance(row, DefinitionRow) else None
+    if definition is not None and _depends_on_code(definition):
+        # The column is as of the last save or deployment.
+        working = judge(row, row.working_content(), mcp)
+        definition.broken = broken(definition, mcp, working)
     return Strip(
         state=row.state,
         look=LOOKS[row.state],
@@ -102,6 +109,10 @@ def strip(request: HttpRequest, row: PublishedRow) -> Strip:
         start_url=page_url(row, "start"),
         stop_reason="" if may(request, "stop") else lacking("stop"),
     )
+
+
+def _depends_on_code(row: DefinitionRow) -> bool:
+    return row.from_code or row.kind == "function"
 
 
 def _sentence(row: PublishedRow) -> str:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from mcp_app.admin.frame import LOOKS, MEANS
 from mcp_app.models import DefinitionRow, PublishedRow, Server, State
 from mcp_app.models.listings import words
+from mcp_app.models.server import SLUG
 from mcp_app.models.versions import PublishedRows
 
 NONE = "—"
@@ -79,7 +80,9 @@ class ServerFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         asked = self.value()
-        server = Server.objects.filter(slug=asked).first() if asked else None
+        server = None
+        if asked and SLUG.fullmatch(asked):
+            server = Server.objects.filter(slug=asked).first()
         if server is None or server.selection == Server.Selection.ALL:
             return queryset
         if server.selection == Server.Selection.CHOSEN:

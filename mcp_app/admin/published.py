@@ -21,7 +21,9 @@ from mcp_app.admin import comparison, timeline
 from mcp_app.admin.frame import frame, lacking, may, page_url
 from mcp_app.admin.locking import LockingAdmin
 from mcp_app.catalog.registry import mcp
+from mcp_app.interface.rules import text_problem
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow
+from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.publishing import publication
 from mcp_app.publishing.overlays import reckon
 from mcp_app.publishing.publication import PublicationRefused
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     pass
 
 Row = TypeVar("Row", bound=PublishedRow)
+
+LONGEST_NOTE = 1_000
 
 
 class PublishedAdmin(LockingAdmin[Row]):
@@ -117,7 +121,6 @@ class PublishedAdmin(LockingAdmin[Row]):
         return _("Publish version %(number)d") % number
 
     def _publish(self, request: HttpRequest, row: Row) -> HttpResponse:
-        note = request.POST.get("note", "")
         return self._committed(
             request,
             row,
@@ -125,12 +128,11 @@ class PublishedAdmin(LockingAdmin[Row]):
                 row,
                 mcp,
                 author=author_of(request),
-                note=note,
+                note=note_of(request),
                 looked_at=request.POST.get("looked_at", ""),
                 number=number_of(request),
             ),
             _("Published version %(number)d."),
-            note,
         )
 
     def rollback_view(
@@ -147,7 +149,8 @@ class PublishedAdmin(LockingAdmin[Row]):
             title = _("Roll back to version %(number)d") % {"number": number}
             return self._page(request, row, "publish", title, context)
         self._demand(request, "publish")
-        note = request.POST.get("note", "")
+        working_copy = "working_copy" in request.POST
+        self._demand_for_content(request, row, version.read(), working_copy)
         said = _("Published version {old} again as version %(number)d.")
         return self._committed(
             request,
@@ -157,13 +160,34 @@ class PublishedAdmin(LockingAdmin[Row]):
                 version,
                 mcp,
                 author=author_of(request),
-                note=note,
+                note=note_of(request),
                 number=number_of(request),
-                working_copy="working_copy" in request.POST,
+                working_copy=working_copy,
             ),
             said.format(old=number),
-            note,
         )
+
+    def _demand_for_content(
+        self,
+        request: HttpRequest,
+        row: Row,
+        content: JsonObject,
+        working_copy: bool,
+    ) -> None:
+        """Demand the rights for what an old version changes besides the texts."""
+        served = {} if row.published is None else row.published.read()
+        if content.get("permission") != served.get("permission"):
+            self._demand(request, "grant")
+        if not working_copy:
+            return
+        if not self.has_change_permission(request, row):
+            raise PermissionDenied
+        now = row.working_content()
+        if content.get("permission") != now.get("permission"):
+            self._demand(request, "grant")
+        behind = [(each.get("kind"), _function(each)) for each in (content, now)]
+        if behind[0] != behind[1]:
+            self._demand(request, "behind")
 
     def _committed(
         self,
@@ -171,14 +195,13 @@ class PublishedAdmin(LockingAdmin[Row]):
         row: Row,
         act: Callable[[], DefinitionVersion],
         said: str,
-        note: str,
     ) -> HttpResponse:
         """Do it, hold until every process knows, and say what was done."""
         try:
             with transaction.atomic():
                 version = act()
                 sentence = said % {"number": version.number}
-                self.log_change(request, row, f"{sentence} {note}".strip())
+                self.log_change(request, row, f"{sentence} {version.note}".strip())
                 fresh = self.model._default_manager.get(pk=row.pk)
                 if isinstance(fresh, DefinitionRow):
                     reckon(fresh, mcp)
@@ -186,12 +209,13 @@ class PublishedAdmin(LockingAdmin[Row]):
         except PublicationRefused as refused:
             self.message_user(request, refused.message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
-        self.message_user(
-            request,
-            _("Version %(number)d is published: every worker serves it.")
-            % {"number": version.number},
-            messages.SUCCESS,
-        )
+        done = _("Version %(number)d is published: every worker serves it.")
+        if not fresh.enabled:
+            done = _(
+                "Version %(number)d is published. It is stopped, so clients do not see "
+                "it until somebody starts it again."
+            )
+        self.message_user(request, done % {"number": version.number}, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "publish"))
 
     def unpublish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -261,10 +285,12 @@ class PublishedAdmin(LockingAdmin[Row]):
                 request, row, "change", str(context["title"]), context, "confirm"
             )
         with transaction.atomic():
-            row.rows().filter(pk=row.pk).update(enabled=on)
+            row.rows().filter(pk=row.pk).switch(on)
             self.log_change(request, row, _("Started.") if on else _("Stopped."))
             self._hold()
         said = _("Started: every worker serves it.")
+        if not row.served_hash():
+            said = _("Started. It is not published, so clients do not see it yet.")
         if not on:
             said = _("Stopped: no worker serves it any more.")
         self.message_user(request, said, messages.SUCCESS)
@@ -310,6 +336,10 @@ class PublishedAdmin(LockingAdmin[Row]):
         return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
 
 
+def _function(content: JsonObject) -> object:
+    return (content.get("config") or {}).get("function")
+
+
 def author_of(request: HttpRequest) -> AbstractBaseUser:
     """Return who is doing it."""
     user = request.user
@@ -320,5 +350,17 @@ def author_of(request: HttpRequest) -> AbstractBaseUser:
 
 def number_of(request: HttpRequest, name: str = "number") -> int:
     """Return the version that the page showed as the one that clients see."""
-    text = request.POST.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() else -1
+    return comparison.number_from(request.POST.get(name, ""), -1)
+
+
+def note_of(request: HttpRequest) -> str:
+    """Return the note for the history; `PublicationRefused` where it cannot be kept."""
+    note = request.POST.get("note", "").strip()
+    if len(note) > LONGEST_NOTE:
+        raise PublicationRefused(
+            _("The note has %(count)d characters; at most %(most)d are kept.")
+            % {"count": len(note), "most": LONGEST_NOTE}
+        )
+    if problem := text_problem(note, lines=True):
+        raise PublicationRefused(problem)
+    return note

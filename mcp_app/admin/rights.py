@@ -45,6 +45,9 @@ class GuardedAdmin(PublishedAdmin[Row]):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         guarded = self.guarded(request, None)
+        if "_saveasnew" in request.POST and guarded:
+            # The copy would be without what one may not write.
+            raise PermissionDenied(lacking(next(iter(guarded.values()))))
         if request.method == "POST":
             sent = [name for name in guarded if _is_sent(request, name)]
             if sent:

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.widgets import ManyToManyRawIdWidget
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet, Value
 from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
@@ -19,8 +19,9 @@ from mcp_app.admin.forms import ServerForm
 from mcp_app.admin.frame import page_url
 from mcp_app.admin.lists import StateFilter, state
 from mcp_app.admin.rights import GuardedAdmin
+from mcp_app.catalog.stored import DEFINITION_ROWS
 from mcp_app.interface.server import DEFAULT_SLUG
-from mcp_app.models import Server
+from mcp_app.models import DefinitionRow, Server
 
 MOST_OFFERED = 1_000
 """Beyond so many rows a form does not list them to choose from."""
@@ -83,14 +84,32 @@ class ServerAdmin(ListActions[Server], ImportPages[Server], GuardedAdmin[Server]
 
         A list works without scripts, which a field that searches does not.
         """
-        rows = db_field.remote_field.model._default_manager
-        if rows.count() > MOST_OFFERED:
+        if self._counts(request)[db_field.remote_field.model] > MOST_OFFERED:
             options["widget"] = ManyToManyRawIdWidget(
                 db_field.remote_field, self.admin_site
             )
         else:
             options["widget"] = CheckboxSelectMultiple({"class": "mcp-boxes"})
         return super().formfield_for_manytomany(db_field, request, **options)
+
+    def _counts(self, request: HttpRequest) -> dict[type[DefinitionRow], int]:
+        """Return how many rows there are of each model, asked once for a request."""
+        known: dict[type[DefinitionRow], int] | None
+        known = getattr(request, "mcp_counts", None)
+        if known is None:
+            models = list(DEFINITION_ROWS)
+            one, *others = (
+                model._default_manager.order_by()
+                .annotate(place=Value(place))
+                .values("place")
+                .annotate(count=Count("pk"))
+                .values_list("place", "count")
+                for place, model in enumerate(models)
+            )
+            counted = dict(one.union(*others))
+            known = {model: counted.get(n, 0) for n, model in enumerate(models)}
+            vars(request)["mcp_counts"] = known
+        return known
 
     @admin.display(description=gettext_lazy("address"), ordering="slug")
     def address(self, server: Server) -> str:

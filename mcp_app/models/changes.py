@@ -238,6 +238,8 @@ class WatchedRow(models.Model):
                 if not field.primary_key and field.attname not in deferred
             }
             columns -= self.SERVED - self._changed()
+            # Others may have reckoned them anew since this instance was read.
+            columns -= self.PRIVATE
         else:
             columns = set(named)
         if columns - self.SERVED:

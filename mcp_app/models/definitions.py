@@ -53,10 +53,6 @@ class DefinitionRows(PublishedRows[Row]):
         yield models.When(untouched, then=models.Value(State.CHANGED))
         yield from others
 
-    def switch(self, on: bool) -> int:
-        """Switch all these rows on or off at once; return how many."""
-        return self.update(enabled=on)
-
 
 class Source(models.TextChoices):
     """Where a definition comes from; a row of what code declares is its overlay."""
@@ -84,7 +80,7 @@ class DefinitionRow(PublishedRow, CheckedRow):
     """
 
     ONE_LINE = ("name", "title")
-    SERVED = frozenset({"enabled", "published"})
+    SERVED = frozenset({"enabled", "published", "published_identity"})
     PRIVATE = frozenset({"broken", "tokens", "to_fix", "advices"})
     POINTERS = ("published", "published_identity")
     IDENTITY: ClassVar[str] = "name"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models.signals import m2m_changed
+from django.db.models.signals import m2m_changed, post_delete
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.conf import mcp_settings
@@ -106,6 +107,13 @@ class Server(PublishedRow, CheckedRow):
             content["chosen"] = {name: self._chosen(name) for name in self.CHOICES}
         return content
 
+    def put_choices(self, content: Mapping[str, Any]) -> None:
+        for name in self.CHOICES:
+            chosen = content.get("chosen", {}).get(name, ())
+            rows = getattr(self, name).model._default_manager
+            # What was deleted since cannot be chosen again.
+            getattr(self, name).set(rows.filter(pk__in=chosen))
+
     def _chosen(self, name: str) -> list[int]:
         rows = getattr(self, name).order_by("pk")
         return list(rows.values_list("pk", flat=True))
@@ -169,6 +177,14 @@ def _rechosen(
         rows = models.QuerySet[Server](Server, using=using).filter(pk=server.pk)
         rows.update(content_hash=server.content_hash)
 
+
+def _gone(using: str, **_: object) -> None:
+    """A definition was deleted, and with it its place in the choices of servers."""
+    _rechosen(Server(), "post_clear", reverse=True, using=using)
+
+
+for _model in (Tool, Resource, ResourceTemplate, Prompt):
+    post_delete.connect(_gone, sender=_model, dispatch_uid=f"gone {_model.__name__}")
 
 for _name in Server.CHOICES:
     m2m_changed.connect(_rechosen, sender=getattr(Server, _name).through)

@@ -190,10 +190,22 @@ class PublishedRows(WatchedRows[Row]):
             self._point(fresh)
         return [versions[row.pk] for row in contents]
 
+    def switch(self, on: bool) -> list[Row]:
+        """Switch all these rows on or off at once; return those that were not."""
+        with transaction.atomic(using=self.write_alias()):
+            # Whoever locks several rows does it in this order.
+            locked = self.filter(enabled=not on).select_for_update().order_by("pk")
+            rows = list(locked)
+            for some in _batches([row.pk for row in rows]):
+                own = type(self)(self.model, using=self.db).filter(pk__in=some)
+                own.update(enabled=on)
+        return rows
+
     def unpublish(self, rows: Iterable[Row]) -> None:
         """Take rows off the lists; their versions stay."""
         with transaction.atomic(using=self.write_alias()):
-            unpublished = list(rows)
+            unpublished = sorted(rows, key=lambda row: row.pk)
+            self._served(unpublished)
             for row in unpublished:
                 row.set_published(None, {})
             self._point(unpublished)
@@ -277,6 +289,11 @@ class _Signed:
         )
 
 
+def hash_of(content: JsonObject) -> str:
+    """Return the hash that a version with this content has."""
+    return digest(jsonrpc.write(content))
+
+
 class PublishedRow(WatchedRow):
     """A working copy, and the version of it that clients see.
 
@@ -337,11 +354,20 @@ class PublishedRow(WatchedRow):
 
     def working_hash(self) -> str:
         """Return the hash that a version of the working copy would have."""
-        return digest(jsonrpc.write(self.working_content()))
+        return hash_of(self.working_content())
 
     def put_content(self, content: Mapping[str, Any]) -> None:
         """Make the working copy what a version says; nothing is saved."""
         put_content(self, self.content_columns(), content)
+
+    def _columns_to_save(self, named: Iterable[str] | None) -> set[str]:
+        columns = super()._columns_to_save(named)
+        if not columns.isdisjoint(self.CONTENT):
+            columns.add("content_hash")
+        return columns
+
+    def put_choices(self, content: Mapping[str, Any]) -> None:
+        """Choose what a version chose; saved at once, for rows that choose anything."""
 
     def is_served(self) -> bool:
         return self.published_id is not None

@@ -89,9 +89,10 @@ class Catalogs:
         servers = self._servers
         if news.everything or news.refs("server"):
             servers = stored.load_servers()
+        # A server may have chosen a row of code that nobody was told of.
+        everything = news.everything or bool(news.refs("server"))
         refs = {
-            kind: {"*"} if news.everything else news.refs(kind)
-            for kind in stored.MODELS
+            kind: {"*"} if everything else news.refs(kind) for kind in stored.MODELS
         }
         # From here on nothing is read any more that could fail.
         touched = self._load_rows({kind: each for kind, each in refs.items() if each})
@@ -124,7 +125,9 @@ class Catalogs:
         rows.update(loaded)
         here, overlays = dict(self._here), dict(self._overlays)
         for offer in gone:
-            (overlays if offer.overlay else here).pop(offer.place, None)
+            by_place = overlays if offer.overlay else here
+            if by_place.get(offer.place) is offer:
+                del by_place[offer.place]
         for offer in loaded.values():
             (overlays if offer.overlay else here)[offer.place] = offer
         self._rows, self._here, self._overlays = rows, here, overlays

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -20,7 +21,7 @@ from django.utils.translation import gettext as _
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.jsonrpc import JsonObject
 
-_WORDS = re.compile(r"\s+|[^\s]+")
+_WORDS = re.compile(r"\s+|\S+\s*")
 ABSENT = object()
 
 
@@ -60,15 +61,11 @@ class Difference:
         return self._pieces(Change.ADDED)
 
     def _pieces(self, side: Change) -> list[Piece]:
-        both = self.before or "", self.after or ""
-        if max(map(len, both)) > LONGEST_COMPARED:
-            # A comparison word by word costs their product.
-            own = both[0] if side is Change.REMOVED else both[1]
-            return [Piece(side, own)] if own else []
-        before, after = map(_WORDS.findall, both)
-        matcher = SequenceMatcher(None, before, after, autojunk=False)
+        before, after = (
+            _WORDS.findall(text or "") for text in (self.before, self.after)
+        )
         pieces = []
-        for operation, start, end, new_start, new_end in matcher.get_opcodes():
+        for operation, start, end, new_start, new_end in _operations(before, after):
             words = before[start:end]
             if side is Change.ADDED:
                 words = after[new_start:new_end]
@@ -78,8 +75,40 @@ class Difference:
         return pieces
 
 
-LONGEST_COMPARED = 20_000
-"""Characters; longer texts are shown as they are."""
+MOST_PAIRS = 10_000
+"""Pairs of equal words that a comparison looks at: it costs more than their number."""
+
+
+def _operations(
+    before: list[str], after: list[str]
+) -> Iterator[tuple[str, int, int, int, int]]:
+    """Yield what became of which words, as `SequenceMatcher.get_opcodes` does.
+
+    Between the first and the last word that differ, texts in which too much is alike
+    are one difference.
+    """
+    start = _common(before, after)
+    end = _common(before[start:][::-1], after[start:][::-1])
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    yield "equal", 0, start, 0, start
+    counts = Counter(new)
+    if sum(counts[word] for word in old) > MOST_PAIRS:
+        yield "replace", start, start + len(old), start, start + len(new)
+    else:
+        matcher = SequenceMatcher(None, old, new, autojunk=False)
+        for operation, *places in matcher.get_opcodes():
+            one, two, three, four = (place + start for place in places)
+            yield operation, one, two, three, four
+    yield "equal", start + len(old), len(before), start + len(new), len(after)
+
+
+def _common(one: list[str], other: list[str]) -> int:
+    """Return how many words are the same at the beginning of both."""
+    pairs = zip(one, other, strict=False)
+    return next(
+        (place for place, (old, new) in enumerate(pairs) if old != new),
+        min(len(one), len(other)),
+    )
 
 
 def differences(before: JsonObject, after: JsonObject) -> list[Difference]:

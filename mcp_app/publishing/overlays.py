@@ -31,6 +31,7 @@ def _migrated(using: str, **details: object) -> None:
         names = connections[using].introspection.table_names()
         if DefinitionVersion._meta.db_table in names:
             make_overlays(mcp)
+            reckon_all(mcp, only_code=True)
 
 
 def make_overlays(registry: Registry) -> int:
@@ -67,6 +68,12 @@ def _overlay(model: type[DefinitionRow], definition: Definition) -> DefinitionRo
     return model(source=Source.CODE, kind="function", **columns)
 
 
+def declared_definition(row: DefinitionRow, registry: Registry) -> Definition | None:
+    """Return what code declares under a row's name; None where it does no more."""
+    found = declarations(registry)[row.kind_of_row].get(row.identity)
+    return None if found is None else found.definition
+
+
 def reckon(row: DefinitionRow, registry: Registry) -> Judged:
     """Store what lint says of the working copy, and why what is served is broken."""
     judged = judge(row, row.working_content(), registry)
@@ -91,11 +98,17 @@ def broken(row: DefinitionRow, registry: Registry, working: Judged) -> str:
     return " ".join(unservable)
 
 
-def reckon_all(registry: Registry) -> int:
-    """Do so for every row, and return how many are broken; blocks for a while."""
+def reckon_all(registry: Registry, *, only_code: bool = False) -> int:
+    """Do so for every row, and return how many are broken; blocks for a while.
+
+    `only_code` leaves out what does not depend on code.
+    """
     count = 0
     for model in MODELS.values():
         rows: models.QuerySet[Any] = model.rows().select_related("published")
+        if only_code:
+            of_code = models.Q(source=Source.CODE) | models.Q(kind="function")
+            rows = rows.filter(of_code)
         for row in rows.order_by("pk").iterator(chunk_size=500):
             reckon(row, registry)
             count += bool(row.broken)

@@ -25,6 +25,7 @@ from mcp_app.interface.definitions import Definition
 from mcp_app.kinds import findings
 from mcp_app.kinds.survey import declarations
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Server
+from mcp_app.models.versions import hash_of
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.publishing.differences import Difference, breaking, differences
 
@@ -95,15 +96,48 @@ class Proposal(Generic[Row]):
 
 def propose(row: Row, registry: Registry) -> Proposal[Row]:
     """Return what publishing the working copy would do."""
-    content = row.working_content()
-    return Proposal(
-        row,
-        row.published,
-        content,
-        row.working_hash(),
-        judge(row, content, registry),
-        differences(_served(row), content),
-    )
+    [proposal] = propose_all([row], registry)
+    return proposal
+
+
+def propose_all(rows: Sequence[Row], registry: Registry) -> list[Proposal[Row]]:
+    """Return what publishing each of these rows would do, in few statements."""
+    contents = {row: row.working_content() for row in rows}
+    others = _taken_by_others(contents)
+    return [
+        _proposal(row, content, registry, others.get(row, ()))
+        for row, content in contents.items()
+    ]
+
+
+def _taken_by_others(
+    contents: Mapping[Row, JsonObject],
+) -> Mapping[Row, Sequence[Finding]]:
+    """Return the rows whose name or URI another one is published under."""
+    identities = {
+        row: row.identity_hash(str(content.get(row.IDENTITY, "")))
+        for row, content in contents.items()
+        if isinstance(row, DefinitionRow) and not row.from_code
+    }
+    if not identities:
+        return {}
+    model = type(next(iter(identities)))
+    found = model.rows().filter(published_identity__in=set(identities.values()))
+    by_identity = {each.published_identity: each for each in found}
+    return {
+        row: [taken(other, str(contents[row][row.IDENTITY]))]
+        for row, identity in identities.items()
+        if (other := by_identity.get(identity)) is not None and other.pk != row.pk
+    }
+
+
+def _proposal(
+    row: Row, content: JsonObject, registry: Registry, found: Sequence[Finding]
+) -> Proposal[Row]:
+    judged = judge_content(row, content, registry, uploads_of(content))
+    both = Judged([*found, *judged.findings], judged.tokens)
+    compared = differences(_served(row), content)
+    return Proposal(row, row.published, content, hash_of(content), both, compared)
 
 
 def propose_version(
@@ -229,7 +263,7 @@ def publish(
     """
     with transaction.atomic():
         locked = _locked(row)
-        if locked.content_hash != looked_at:
+        if locked.working_hash() != looked_at:
             raise OutOfDate(_working_copy_changed(locked))
         proposal = propose(locked, registry)
         return _published(proposal, number, author, note)
@@ -256,6 +290,7 @@ def roll_back(
         if working_copy:
             locked.put_content(proposal.content)
             locked.save()
+            locked.put_choices(proposal.content)
         return made
 
 
@@ -264,7 +299,17 @@ def unpublish(row: PublishedRow, *, number: int) -> None:
     with transaction.atomic():
         locked = _locked(row)
         _check_number(locked, number)
+        if isinstance(locked, DefinitionRow) and locked.from_code:
+            raise PublicationRefused(declared_in_code())
         locked.rows().unpublish([locked])
+
+
+def declared_in_code() -> str:
+    """Return why what code declares cannot be taken off the lists."""
+    return _(
+        "The code declares it. To take it away, stop it; to let clients see what the "
+        "code says, use everything from code and publish that."
+    )
 
 
 def _locked(row: Row) -> Row:

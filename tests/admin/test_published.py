@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
+from django.db.models import QuerySet
 from django.test import Client
 
+from mcp_app.catalog.registered import RegisteredFunction
+from mcp_app.catalog.registry import mcp
 from mcp_app.models import (
     Change,
     DefinitionVersion,
@@ -440,6 +444,139 @@ def test_a_field_without_its_right_is_refused_and_not_dropped(
     user = User.objects.get(username="kim")
     user.user_permissions.add(Permission.objects.get(codename=right))
     assert f'name="{field}"' in client.get(url).content.decode()
+
+
+def overlay(**columns: Any) -> Tool:
+    return Tool.objects.create(name="declared", source="code", **columns)
+
+
+def test_what_code_declares_is_not_unpublished(admin_client: Client) -> None:
+    """It would take an added permission away, and leave the tool on the lists."""
+    row = published(overlay(permission="auth.view_user"))
+    text = admin_client.get(page("tool", "publish", row.pk)).content.decode()
+    assert "Unpublish" not in text
+    url = page("tool", "unpublish", row.pk)
+    done = admin_client.post(url, {"number": 1}, follow=True)
+    assert "The code declares it." in done.content.decode()
+    sent = {**chosen(row), "action": "unpublish_chosen"}
+    done = admin_client.post(page("tool"), sent, follow=True)
+    assert "The code declares it." in done.content.decode()
+    assert "0 were taken off." in done.content.decode()
+    row.refresh_from_db()
+    assert row.published is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "right"),
+    [
+        ({}, {"permission": "auth.view_user"}, "grant"),
+        (
+            {"kind": "function", "config": '{"function": "shop.find"}'},
+            {"kind": "text", "config": CONTENT},
+            "behind",
+        ),
+    ],
+)
+def test_rolling_back_needs_the_rights_for_what_it_changes(
+    staff: Callable[..., Client],
+    monkeypatch: pytest.MonkeyPatch,
+    old: dict[str, Any],
+    new: dict[str, Any],
+    right: str,
+) -> None:
+    function = RegisteredFunction(lambda: "", key="shop.find", returns=str)
+    monkeypatch.setitem(mcp.functions, "shop.find", function)
+    row = published(tool(**old))
+    published(edited(row, **new))
+    client = staff("view_tool", "change_tool", "publish")
+    url = page("tool", "rollback", row.pk, 1)
+    assert client.post(url, sent(row, working_copy="on")).status_code == 403
+    row.refresh_from_db()
+    assert row.published is not None
+    assert (row.published.number, row.permission) == (2, new.get("permission", ""))
+    user = User.objects.get(username="kim")
+    user.user_permissions.add(Permission.objects.get(codename=right))
+    assert client.post(url, sent(row, working_copy="on")).status_code == 302
+    row.refresh_from_db()
+    assert row.published.number == 3
+
+
+def test_putting_the_working_copy_back_needs_the_right_to_change_it(
+    staff: Callable[..., Client],
+) -> None:
+    row = published(tool(title="One"))
+    published(edited(row, title="Two"))
+    client = staff("view_tool", "publish")
+    url = page("tool", "rollback", row.pk, 1)
+    assert client.post(url, sent(row, working_copy="on")).status_code == 403
+    assert client.post(url, sent(row)).status_code == 302
+
+
+def test_a_copy_is_refused_where_a_right_would_be_lost(
+    staff: Callable[..., Client],
+) -> None:
+    row = tool(permission="auth.view_user")
+    client = staff("view_tool", "change_tool", "add_tool", "behind")
+    sent = {"name": "copy", "_saveasnew": "Save as new"}
+    url = page("tool", "change", row.pk)
+    assert client.post(url, sent).status_code == 403
+    assert Tool.objects.count() == 1
+
+
+@pytest.mark.parametrize("note", ["a" * 1_001, "a\x00b", "a\u202eb"])
+def test_a_note_that_cannot_be_kept(admin_client: Client, note: str) -> None:
+    row = tool()
+    url = page("tool", "publish", row.pk)
+    refused = admin_client.post(url, sent(row, note=note), follow=True)
+    assert 'class="error"' in refused.content.decode()
+    row.refresh_from_db()
+    assert row.published is None
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "\x00", "-1"])
+def test_odd_numbers_of_versions(admin_client: Client, number: str) -> None:
+    row = published(tool())
+    edited(row, title="New")
+    url = page("tool", "publish", row.pk)
+    admin_client.post(url, sent(row, number=number))
+    assert DefinitionVersion.objects.of(row).count() == 1
+    query = {"before": number, "after": number}
+    assert admin_client.get(url, query).status_code == 200
+    assert admin_client.get(page("tool"), {"server": number}).status_code == 200
+
+
+def test_what_is_stopped_is_published_and_not_served(admin_client: Client) -> None:
+    row = tool(enabled=False)
+    url = page("tool", "publish", row.pk)
+    done = admin_client.post(url, sent(row), follow=True)
+    assert "It is stopped, so clients do not see it" in done.content.decode()
+
+
+def test_what_is_not_published_is_started_and_not_served(admin_client: Client) -> None:
+    row = tool(enabled=False)
+    done = admin_client.post(page("tool", "start", row.pk), follow=True)
+    assert "It is not published, so clients do not see it" in done.content.decode()
+
+
+def test_a_stale_hash_does_not_hold_up_publishing(admin_client: Client) -> None:
+    """As a fixture of an older release leaves it."""
+    row = tool()
+    QuerySet(Tool).filter(pk=row.pk).update(content_hash="")
+    url = page("tool", "publish", row.pk)
+    text = admin_client.get(url).content.decode()
+    looked_at = re.search(r'name="looked_at" value="(\w+)"', text)
+    assert looked_at
+    admin_client.post(url, {"looked_at": looked_at[1], "number": 0})
+    row.refresh_from_db()
+    assert row.published is not None
+
+
+def test_many_on_one_page_cost_few_queries(
+    admin_client: Client, django_assert_max_num_queries: Queries
+) -> None:
+    rows = [tool(name=f"t{number}") for number in range(30)]
+    with django_assert_max_num_queries(15):
+        admin_client.post(page("tool"), chosen(*rows))
 
 
 # -- looks --------------------------------------------------------------------------

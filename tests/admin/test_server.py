@@ -4,7 +4,7 @@ import pytest
 from django.test import Client, override_settings
 
 from mcp_app.models import Server, Tool
-from tests.admin.pages import errors, fill_in, page, saved
+from tests.admin.pages import errors, fill_in, form_of, page, saved, shown_values
 
 pytestmark = pytest.mark.django_db
 
@@ -113,3 +113,19 @@ def test_what_a_server_offers_is_chosen_in_its_form(admin_client: Client) -> Non
     server.refresh_from_db()
     assert server.working_content()["chosen"]["tools"] == [tools[1].pk]
     assert server.content_hash == server.working_hash()
+
+
+def test_a_choice_is_not_lost_where_two_people_edit(admin_client: Client) -> None:
+    rows = [Tool.objects.create(name=name) for name in "ab"]
+    server = Server.objects.create(slug="shop", selection="chosen")
+    url = page("server", "change", server.pk)
+    keys = [str(row.pk) for row in rows]
+    sent = {**shown_values(admin_client.get(url)), "tools": keys}
+    server.title = "Theirs"
+    server.save()
+    again = admin_client.post(url, sent)
+    assert "(empty)" in again.content.decode()
+    mine = admin_client.post(url, {**sent, "_mine": "Keep"})
+    shown = form_of(mine)
+    assert shown["tools"].value() == keys
+    assert shown["title"].value() == "Theirs"

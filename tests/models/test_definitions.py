@@ -126,6 +126,7 @@ def test_a_row_is_called_by_its_title_or_name() -> None:
 
 def test_rows_are_switched_and_no_form_is_out_of_date() -> None:
     tool().save()
-    assert Tool.objects.all().switch(False) == 1
+    assert [row.name for row in Tool.objects.all().switch(False)] == ["find_orders"]
+    assert Tool.objects.all().switch(False) == []
     row = Tool.objects.get()
     assert (row.enabled, row.lock_version) == (False, 0)

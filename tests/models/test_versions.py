@@ -188,6 +188,55 @@ def test_updates_of_many_rows_keep_the_hash_right() -> None:
     assert Tool.objects.get().state == State.PUBLISHED
 
 
+@pytest.mark.parametrize("partly", [True, False])
+def test_saving_some_columns_keeps_the_hash_right(partly: bool) -> None:
+    published(Tool(name="a"))
+    row = Tool.objects.only("title").get() if partly else Tool.objects.get()
+    row.title = "New"
+    row.save(update_fields=None if partly else ["title"])
+    assert Tool.objects.get().state == State.CHANGED
+
+
+def test_an_old_instance_keeps_what_is_served_under_its_name() -> None:
+    row = Tool.objects.create(name="a")
+    old = Tool.objects.get()
+    published(row)
+    Tool.objects.update(broken="Gone.", tokens=7)
+    old.title = "Edited"
+    old.save()
+    now = Tool.objects.get()
+    assert now.published_identity == row.published_identity is not None
+    assert (now.broken, now.tokens) == ("Gone.", 7)
+
+
+def test_a_deleted_definition_leaves_the_choices_of_servers() -> None:
+    rows = [Tool.objects.create(name=name) for name in "ab"]
+    server = Server.objects.create(slug="a", selection="chosen")
+    server.tools.set(rows)
+    server.refresh_from_db()
+    published(server)
+    rows[0].delete()
+    now = Server.objects.get(pk=server.pk)
+    assert now.state == State.CHANGED
+    assert now.content_hash == now.working_hash()
+
+
+def test_a_servers_choice_can_be_put_back() -> None:
+    rows = [Tool.objects.create(name=name) for name in "abc"]
+    server = Server.objects.create(slug="a", selection="chosen")
+    server.tools.set(rows[:2])
+    server.refresh_from_db()
+    published(server)
+    assert server.published is not None
+    content = server.published.read()
+    server.tools.set(rows[2:])
+    rows[0].delete()
+    server.put_content(content)
+    server.save()
+    server.put_choices(content)
+    assert list(server.tools.all()) == [rows[1]]
+
+
 def test_a_servers_choice_belongs_to_its_content() -> None:
     tool, server = Tool.objects.create(name="a"), Server.objects.create(slug="a")
     server.selection = "chosen"

@@ -359,3 +359,31 @@ def test_what_has_no_overlay_yet(loading: Loading) -> None:
     assert ("tools", "declared_tool") in loading.catalogs.missing_overlays()
     loading.after(overlay())
     assert ("tools", "declared_tool") not in loading.catalogs.missing_overlays()
+
+
+def test_a_server_may_choose_a_row_that_nobody_was_told_of(loading: Loading) -> None:
+    """Rows of what code declares are made without a change."""
+    row = overlay()
+    server = Server.objects.get(slug="shop")
+    server.selection = "chosen"
+    server.save()
+    server.tools.add(row)
+    server.refresh_from_db()
+    tools = loading.after(published(server))["shop"].tools
+    assert set(tools) == {"declared_tool"}
+
+
+def test_two_rows_under_one_name_do_not_take_each_other_along(loading: Loading) -> None:
+    """The database refuses it; a hand in the database does not."""
+    Tool.objects.filter(name="stored_tool").update(published_identity=None)
+    other = published(Tool(name="stored_tool2", kind="text", config=CONTENT))
+    version = other.published
+    assert version is not None
+    twin = Tool.objects.create(name="twin", kind="text", config=CONTENT)
+    Tool.objects.publish_contents({twin: {**version.read(), "name": "stored_tool"}})
+    loading.after(twin)
+    twin.delete()
+    loading.catalogs.load(EVERYTHING)
+    fresh = Catalogs(loading.catalogs._registry)
+    fresh.load(EVERYTHING)
+    assert "stored_tool" in fresh.by_slug["default"].tools

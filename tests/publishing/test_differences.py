@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from mcp_app.publishing.differences import (
-    LONGEST_COMPARED,
     Change,
     Difference,
     breaking,
@@ -198,10 +197,27 @@ def test_words_are_marked_inside_a_text() -> None:
     assert after == [(Change.SAME, "Use it "), (Change.ADDED, "now and then.")]
 
 
-def test_very_long_texts_are_not_compared_word_by_word() -> None:
-    text = "word " * LONGEST_COMPARED
-    difference = Difference("description", "", text, f"{text}more")
-    (before,) = difference.pieces_before()
-    (after,) = difference.pieces_after()
-    assert (before.change, before.text) == (Change.REMOVED, text)
-    assert (after.change, after.text) == (Change.ADDED, f"{text}more")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("a " * 9_990, "a b " * 4_990), ("word " * 20_000, "word " * 19_000 + "more")],
+)
+def test_much_that_is_alike_is_one_difference(before: str, after: str) -> None:
+    """To compare it word by word would take the cube of its length."""
+    difference = Difference("description", "", before, after)
+    for pieces, text in (
+        (difference.pieces_before(), before),
+        (difference.pieces_after(), after),
+    ):
+        assert "".join(each.text for each in pieces) == text
+        assert len(pieces) <= 3
+
+
+def test_a_long_text_is_compared_word_by_word() -> None:
+    words = [f"word{number} " for number in range(3_000)]
+    before = "".join(words)
+    words[10], words[2_000] = "new ", "other "
+    difference = Difference("description", "", before, "".join(words))
+    changed = [
+        each.text for each in difference.pieces_after() if each.change.value == "added"
+    ]
+    assert changed == ["new ", "other "]

@@ -61,7 +61,7 @@ def test_the_database_refuses_what_a_race_let_through(
     other.name = "renamed"
     other.save()
     row = tool()
-    monkeypatch.setattr(publication, "_taken", lambda *_: ())
+    monkeypatch.setattr(publication, "_taken_by_others", lambda *_: {})
     with pytest.raises(PublicationRefused, match="a moment ago"):
         publish(row)
     assert Tool.objects.get(pk=row.pk).published is None

@@ -17,9 +17,9 @@ from mcp_app.admin.forms.watched import WatchedForm
 from mcp_app.admin.wording import Words
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.interface.definitions import Definition, ToolDefinition
-from mcp_app.kinds.survey import declarations
 from mcp_app.models import DefinitionRow
 from mcp_app.models.definitions import Tool
+from mcp_app.publishing.overlays import declared_definition
 
 SHOWN: Final = 300
 """Characters of a text from code that stand beside its field."""
@@ -35,8 +35,7 @@ HINTS: Final[Words] = {
 
 def declared(row: DefinitionRow, registry: Registry = mcp) -> Definition | None:
     """Return what code declares under a row's name; None where it does no more."""
-    found = declarations(registry)[row.kind_of_row].get(row.identity)
-    return None if found is None else found.definition
+    return declared_definition(row, registry)
 
 
 def from_code(definition: Definition) -> Mapping[str, str]:
