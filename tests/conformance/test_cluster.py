@@ -26,7 +26,7 @@ NEEDS_THE_LOG: Final = frozenset(
         "tools-call-sampling",
     }
 )
-PATIENCE_MS: Final = 8_000
+PATIENCE_MS: Final = 5_000
 """Those that need the log end when it is over."""
 
 

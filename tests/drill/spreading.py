@@ -10,7 +10,8 @@ import asyncio
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, contextmanager
 from itertools import cycle
 from typing import Final
 
@@ -22,7 +23,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from tests.drill.ports import HOST, free_port
-from tests.drill.running import running
+from tests.drill.running import DrillServer, ServerFailed, started
 
 METHODS: Final = ["GET", "POST", "DELETE", "OPTIONS", "PUT", "PATCH", "HEAD"]
 HOP: Final = frozenset({"connection", "keep-alive", "transfer-encoding"})
@@ -58,6 +59,9 @@ class _Proxy:
         }
         return StreamingResponse(_bytes(answer, stack), answer.status_code, headers)
 
+    async def close(self) -> None:
+        await self._client.aclose()
+
 
 def _passes(name: bytes) -> bool:
     return name.decode().lower() not in HOP
@@ -72,36 +76,56 @@ async def _bytes(answer: httpx.Response, stack: AsyncExitStack) -> AsyncIterator
 
 @contextmanager
 def spread(count: int, env: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Serve the fixture set from so many processes; give the URL of all together."""
-    with ExitStack() as stack:
-        directory = stack.enter_context(tempfile.TemporaryDirectory())
+    """Serve the fixture set from so many processes; give the URL of all together.
+
+    Each must end well, and with it what it has sent must have been right.
+    """
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        ThreadPoolExecutor(count) as pool,
+    ):
         shared = {"DATABASE_URL": f"sqlite:///{directory}/db.sqlite3", **(env or {})}
-        urls = [
-            stack.enter_context(running("uvicorn", shared)).removesuffix("/mcp")
-            for _ in range(count)
-        ]
-        port = free_port()
-        app = Starlette(
-            routes=[Route("/{path:path}", _Proxy(urls).answer, methods=METHODS)]
+        servers = list(pool.map(lambda _: started("uvicorn", shared), range(count)))
+        try:
+            with _proxied([each.url.removesuffix("/mcp") for each in servers]) as url:
+                yield url
+        finally:
+            ended = list(pool.map(DrillServer.stop, servers))
+        outputs = [each.output for each in servers]
+    if any(ended):
+        raise ServerFailed(f"The servers ended with {ended}:\n{outputs}")
+
+
+@contextmanager
+def _proxied(targets: list[str]) -> Iterator[str]:
+    port, proxy = free_port(), _Proxy(targets)
+    app = Starlette(routes=[Route("/{path:path}", proxy.answer, methods=METHODS)])
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host=HOST,
+            port=port,
+            log_level="critical",
+            lifespan="off",
+            timeout_graceful_shutdown=1,
         )
-        config = uvicorn.Config(
-            app, host=HOST, port=port, log_level="error", lifespan="off"
-        )
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=_serve, args=(server,), daemon=True)
-        thread.start()
-        stack.callback(_stop, server, thread)
+    )
+    thread = threading.Thread(target=_serve, args=(server, proxy), daemon=True)
+    thread.start()
+    try:
         _wait(server)
         yield f"http://{HOST}:{port}/mcp"
+    finally:
+        server.should_exit = True
+        thread.join(START_S)
 
 
-def _serve(server: uvicorn.Server) -> None:
-    asyncio.run(server.serve())
+def _serve(server: uvicorn.Server, proxy: _Proxy) -> None:
+    async def serve() -> None:
+        await server.serve()
+        await proxy.close()
 
-
-def _stop(server: uvicorn.Server, thread: threading.Thread) -> None:
-    server.should_exit = server.force_exit = True
-    thread.join(START_S)
+    asyncio.run(serve())
 
 
 def _wait(server: uvicorn.Server) -> None:
