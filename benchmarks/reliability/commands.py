@@ -49,7 +49,8 @@ def commands(site: Site, name: str, rounds: int) -> Iterator[Round]:
                     Lane(site, staff, number, here, others)
                     for number in range(min(LANES, rounds - first))
                 ]
-                yield from pool.map(partial(_round, name), lanes)
+                found = list(pool.map(partial(_round, name), lanes))
+            yield from found
 
 
 def _round(name: str, lane: Lane) -> Round:

@@ -111,7 +111,7 @@ class _Block:
     def _publish(self, version: int, number: str) -> tuple[float, bool]:
         sent = time.monotonic()
         done = self._staff.press(MODEL, self._key, version, number)
-        return sent, done.status_code == 200
+        return sent, "rollback" not in done.headers.get("location", "rollback")
 
     def _late(self, text: str) -> tuple[list[Page], int, int]:
         """Begin to listen while the change is on its way, and list elsewhere at once.

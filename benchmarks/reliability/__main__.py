@@ -1,0 +1,106 @@
+"""`python -m benchmarks.reliability`: try for long what is promised of changes.
+
+Each test has its rounds on each kind of cluster; a file keeps them, and with
+`--continue` a run that was cut goes on.  The table is printed and written into
+docs/reliability.md.  Exits with 1 where a promise or a figure was not kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from benchmarks.reliability.commands import COMMANDS, commands
+from benchmarks.reliability.rates import TEST as RATES
+from benchmarks.reliability.rates import rates
+from benchmarks.reliability.report import report, written
+from benchmarks.reliability.rounds import Journal, Round
+from benchmarks.reliability.site import Site, site
+from benchmarks.reliability.stale_reads import SLOWED, stale_reads
+from benchmarks.reliability.stale_reads import TEST as STALE
+from benchmarks.reliability.watchers import BURSTS, LATE, bursts, late_watchers
+from tests.process.clusters import KINDS, cluster
+
+ROUNDS: Final = 1000
+JOURNAL: Final = Path("results/reliability.jsonl")
+USUAL: Final = ("postgresql", "postgresql-redis", "mariadb")
+
+Test = Callable[[Site, int], Iterator[Round]]
+TESTS: Final[dict[str, tuple[Test, float]]] = {
+    # Checks are slow in a third of the rounds of stale reads.
+    STALE: (stale_reads, 2 / 3),
+    SLOWED: (partial(stale_reads, slowed=True), 1 / 3),
+    LATE: (late_watchers, 1),
+    **{
+        name: (lambda site, rounds, name=name: commands(site, name, rounds), 1 / 5)
+        for name in COMMANDS
+    },
+    BURSTS: (bursts, 1 / 10),
+    RATES: (rates, 1 / 200),
+}
+"""Each test, and its share of the rounds."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is missing, print and write the table, and return the exit status."""
+    options = _options(arguments)
+    # So that servers are stopped by their context managers.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    load = os.getloadavg()[0]
+    journal = (
+        Journal(options.go_on) if options.go_on else Journal.emptied(JOURNAL)
+    )
+    for kind in options.on or USUAL:
+        try:
+            _run(kind, options.only, options.rounds, journal)
+        except pytest.skip.Exception as missing:
+            print(f"Not tried on {kind}: {missing}", file=sys.stderr)
+    table = report(journal.rounds(), load)
+    print(table)
+    written(table)
+    return int("NO" in table)
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.reliability",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--only", choices=TESTS, action="append", metavar="NAME")
+    parser.add_argument("--on", choices=KINDS, action="append")
+    parser.add_argument("--continue", type=Path, dest="go_on", metavar="FILE")
+    return parser.parse_args(arguments)
+
+
+def _run(
+    kind: str, only: Sequence[str] | None, rounds: int, journal: Journal
+) -> None:
+    missing = {
+        name: max(1, round(rounds * part)) - journal.count(kind, name)
+        for name, (_, part) in TESTS.items()
+        if only is None or name in only
+    }
+    if not any(count > 0 for count in missing.values()):
+        return
+    with cluster(kind, wire="") as made, site(made) as found:
+        for name, count in missing.items():
+            began = time.monotonic()
+            for each in TESTS[name][0](found, max(0, count)):
+                journal.add(kind, each)
+            seconds = time.monotonic() - began
+            print(f"{kind}, {name}: {count} rounds in {seconds:.0f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
