@@ -68,6 +68,12 @@ conformance-server: $(VENV_STAMP) ## Serve the fixture set at /mcp (PORT, SERVER
 bench: $(VENV_STAMP) ## Run the benchmarks; print ratios against the floors.
 	@python -m benchmarks
 
+ROUNDS ?= 1000
+
+.PHONY: reliability
+reliability: $(VENV_STAMP) ## Try for long what is promised of changes (ROUNDS=1000).
+	@python -m benchmarks.reliability --rounds $(ROUNDS)
+
 .PHONY: migrations
 migrations: $(VENV_STAMP) ## Write the migrations that changed models need.
 	@python manage.py makemigrations mcp_app

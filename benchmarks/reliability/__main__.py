@@ -24,7 +24,7 @@ from benchmarks.reliability.rates import TEST as RATES
 from benchmarks.reliability.rates import rates
 from benchmarks.reliability.report import report, written
 from benchmarks.reliability.rounds import Journal, Round
-from benchmarks.reliability.site import Site, site
+from benchmarks.reliability.site import site
 from benchmarks.reliability.stale_reads import SLOWED, stale_reads
 from benchmarks.reliability.stale_reads import TEST as STALE
 from benchmarks.reliability.watchers import BURSTS, LATE, bursts, late_watchers
@@ -34,16 +34,13 @@ ROUNDS: Final = 1000
 JOURNAL: Final = Path("results/reliability.jsonl")
 USUAL: Final = ("postgresql", "postgresql-redis", "mariadb")
 
-Test = Callable[[Site, int], Iterator[Round]]
+Test = Callable[..., Iterator[Round]]
 TESTS: Final[dict[str, tuple[Test, float]]] = {
     # Checks are slow in a third of the rounds of stale reads.
     STALE: (stale_reads, 2 / 3),
     SLOWED: (partial(stale_reads, slowed=True), 1 / 3),
     LATE: (late_watchers, 1),
-    **{
-        name: (lambda site, rounds, name=name: commands(site, name, rounds), 1 / 5)
-        for name in COMMANDS
-    },
+    **{name: (partial(commands, name=name), 1 / 5) for name in COMMANDS},
     BURSTS: (bursts, 1 / 10),
     RATES: (rates, 1 / 200),
 }
@@ -56,9 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # So that servers are stopped by their context managers.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     load = os.getloadavg()[0]
-    journal = (
-        Journal(options.go_on) if options.go_on else Journal.emptied(JOURNAL)
-    )
+    journal = Journal(options.go_on) if options.go_on else Journal.emptied(JOURNAL)
     for kind in options.on or USUAL:
         try:
             _run(kind, options.only, options.rounds, journal)
@@ -83,9 +78,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _run(
-    kind: str, only: Sequence[str] | None, rounds: int, journal: Journal
-) -> None:
+def _run(kind: str, only: Sequence[str] | None, rounds: int, journal: Journal) -> None:
     missing = {
         name: max(1, round(rounds * part)) - journal.count(kind, name)
         for name, (_, part) in TESTS.items()
@@ -96,7 +89,7 @@ def _run(
     with cluster(kind, wire="") as made, site(made) as found:
         for name, count in missing.items():
             began = time.monotonic()
-            for each in TESTS[name][0](found, max(0, count)):
+            for each in TESTS[name][0](found, rounds=max(0, count)):
                 journal.add(kind, each)
             seconds = time.monotonic() - began
             print(f"{kind}, {name}: {count} rounds in {seconds:.0f} s", file=sys.stderr)

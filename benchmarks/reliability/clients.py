@@ -84,7 +84,9 @@ class Page:
     def described(self, name: str) -> str | None:
         """Return what a tool is described as; None where it is not listed."""
         tools = json.loads(self.body)["result"]["tools"] if self.status == 200 else ()
-        return next((each["description"] for each in tools if each["name"] == name), None)
+        return next(
+            (each["description"] for each in tools if each["name"] == name), None
+        )
 
     def is_old(self, name: str, text: str) -> bool:
         """Whether it is an answer, and describes a tool in another way."""

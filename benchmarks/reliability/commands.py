@@ -87,7 +87,7 @@ def _level(lane: Lane) -> Iterator[bool]:
 
 def _subscription(lane: Lane) -> Iterator[bool]:
     """What is said later is told later: so it is known what is not told."""
-    watched, other = f"ledger://line{lane.number}", f"ledger://line{lane.number + LANES}"
+    watched, other = (f"ledger://line{lane.number + each}" for each in (0, LANES))
     there, elsewhere, _ = lane.others
     session = Session(lane.here)
     with Stream.standing(there, session.at(there)) as stream:

@@ -58,7 +58,9 @@ def share(sorted_values: Sequence[float], part: float) -> float:
 
 def _line(test: str, kind: str, rounds: list[Round]) -> tuple[str, ...]:
     announced = sorted(each.announced for each in rounds if each.announced is not None)
-    times = [f"{share(announced, part):.2f} s" if announced else "" for part in (0.5, 0.99)]
+    times = [
+        f"{share(announced, part):.2f} s" if announced else "" for part in (0.5, 0.99)
+    ]
     kept = all(each.kept for each in rounds)
     if test == STALE and kind in LIMITS_S and announced:
         kept = kept and share(announced, 0.99) <= LIMITS_S[kind]

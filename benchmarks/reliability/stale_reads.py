@@ -86,7 +86,8 @@ class _Block:
         late = self._pool.submit(self._late, VERSIONS[version])
         told = stream.hears(TOOLS, before + 1, site.patience)
         announced = time.monotonic()
-        pages = self._lister.since(announced, 1 if self._slowed else ENOUGH) if told else []
+        enough = 1 if self._slowed else ENOUGH
+        pages = self._lister.since(announced, enough) if told else []
         sent, answered = publishing.result()
         late_pages, late_wrong, late_untold = late.result()
         every = [*self._lister.taken(), *late_pages]

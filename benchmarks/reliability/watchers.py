@@ -96,9 +96,7 @@ def bursts(site: Site, rounds: int) -> Iterator[Round]:
 def _burst(site: Site, keys: list[str], told: list[tuple[Stream, str]]) -> Round:
     before = [stream.told[uri] for stream, uri in told]
     text = f"writer {next(_number)}"
-    written = [
-        site.writer.write(key, text, random.uniform(0, BURST_S)) for key in keys
-    ]
+    written = [site.writer.write(key, text, random.uniform(0, BURST_S)) for key in keys]
     deadlocks = sum(each.result() for each in written)
     end = time.monotonic() + site.patience
     heard = [

@@ -203,7 +203,10 @@ FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
     ANSWERED_AT_ONCE: [(Here, "committed", _committed), (Process, "settled", _settled)],
     READ_APART: [(news, "_checked", _checked)],
     FOLDED_BY_ITS_OWN: [(folding, "_fold_some", _fold_some)],
-    NEW_STREAMS_FORGOTTEN: [(Announcements, "seen", _seen), (Announcements, "_of", _of)],
+    NEW_STREAMS_FORGOTTEN: [
+        (Announcements, "seen", _seen),
+        (Announcements, "_of", _of),
+    ],
     LOOKED_WHEN_RUNG: [
         (Gate, "fresh", _fresh),
         (Gate, "refresh", _refresh),

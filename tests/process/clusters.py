@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from tests.drill import switches
 from tests.drill.databases import DATABASES
 from tests.drill.running import OWN, ROOT, DrillServer, started
@@ -89,6 +91,15 @@ KINDS: Final[Mapping[str, Kind]] = {
     "postgresql-redis": Kind("postgresql", rings=True),
     "mariadb": Kind("mysql"),
 }
+
+
+def on_clusters(*kinds: str) -> pytest.MarkDecorator:
+    """Let a test run on each of these, beside the others that do."""
+    params = [
+        pytest.param(kind, marks=pytest.mark.xdist_group(f"cluster {kind}"))
+        for kind in kinds
+    ]
+    return pytest.mark.parametrize("cluster", params, indirect=True)
 
 
 @dataclass(frozen=True, slots=True)

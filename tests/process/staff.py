@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 
-
 PATIENCE_S = 30
 
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
 from typing import Final
 
-import pytest
-
 from mcp_app.wakeup.workers import FRESHNESS
-from tests.process.clusters import LISTED, Cluster, listed
+from tests.process.clusters import LISTED, Cluster, listed, on_clusters
 from tests.process.staff import Staff
 from tests.process.streaming import Answer, Session, listening, stateless
 
-KINDS: Final = ["sqlite", "postgresql-redis", "mariadb"]
 URI: Final = "test://static-text"
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 UPDATED: Final = "notifications/resources/updated"
 
-pytestmark = pytest.mark.parametrize("cluster", KINDS, indirect=True)
+pytestmark = on_clusters("sqlite", "postgresql-redis", "mariadb")
 
 
 def rounds(cluster: Cluster) -> Iterator[tuple[str, list[str]]]:

@@ -15,7 +15,7 @@ from benchmarks.reliability.site import Site, site
 from benchmarks.reliability.stale_reads import stale_reads
 from benchmarks.reliability.watchers import bursts, late_watchers
 from tests.drill import switches
-from tests.process.clusters import Cluster
+from tests.process.clusters import Cluster, on_clusters
 
 KINDS: Final = ["postgresql", "postgresql-redis", "mariadb"]
 IMPATIENT_S: Final = 3.0
@@ -23,8 +23,8 @@ IMPATIENT_S: Final = 3.0
 OVERTAKEN: Final = [name for name in COMMANDS if name != "subscription"]
 """Commands that would be overtaken; what is told of is ordered by its commits."""
 
-everywhere = pytest.mark.parametrize("cluster", KINDS, indirect=True)
-once = pytest.mark.parametrize("cluster", ["postgresql"], indirect=True)
+everywhere = on_clusters(*KINDS)
+once = on_clusters("postgresql")
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +58,7 @@ def test_nor_while_the_database_is_slow(changed: Site) -> None:
     kept(stale_reads(changed, 10, slowed=True), 10)
 
 
-@pytest.mark.parametrize("cluster", ["sqlite", *KINDS], indirect=True)
+@on_clusters("sqlite", *KINDS)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_holds_everywhere(changed: Site, name: str) -> None:
     count = 20 if changed.cluster.kind == "postgresql" else 5
@@ -105,7 +105,8 @@ def test_announced_without_waiting_for_the_others(impatient: Site) -> None:
 @pytest.mark.usefixtures("whole_again")
 def test_versions_that_are_read_apart_from_changes(impatient: Site) -> None:
     with impatient.cluster.faulty(switches.READ_APART):
-        assert broken(stale_reads(impatient, 60))
+        found = broken(stale_reads(impatient, 60))
+    assert found.wrong or found.untold
 
 
 @once
@@ -115,7 +116,7 @@ def test_streams_that_are_told_only_of_what_is_seen_later(impatient: Site) -> No
         assert broken(stale_reads(impatient, 60)).untold
 
 
-@pytest.mark.parametrize("cluster", ["postgresql-redis"], indirect=True)
+@on_clusters("postgresql-redis")
 @pytest.mark.usefixtures("whole_again")
 def test_a_ring_that_is_relied_upon(impatient: Site) -> None:
     redis = impatient.cluster.redis
