@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 from pytest_django import DjangoDbBlocker
 
-pytest_plugins = ("tests.require_all", "tests.scripting", "tests.serving")
+pytest_plugins = (
+    "tests.grouping",
+    "tests.require_all",
+    "tests.scripting",
+    "tests.serving",
+)
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,9 @@
 """`python -m benchmarks.reliability`: try for long what is promised of changes.
 
-Each test has its rounds on each kind of cluster; a file keeps them, and with
-`--continue` a run that was cut goes on.  The table is printed and written into
-docs/reliability.md.  Exits with 1 where a promise or a figure was not kept.
+Each test has its rounds on each kind of cluster: one kind after the other where times
+are measured, else side by side.  A file keeps the rounds, and with `--continue` a run
+that was cut goes on.  The table is printed and written into docs/reliability.md.
+Exits with 1 where a promise or a figure was not kept.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Final
 
 import pytest
@@ -24,7 +28,7 @@ from benchmarks.reliability.rates import TEST as RATES
 from benchmarks.reliability.rates import rates
 from benchmarks.reliability.report import report, written
 from benchmarks.reliability.rounds import Journal, Round
-from benchmarks.reliability.site import site
+from benchmarks.reliability.site import Site, site
 from benchmarks.reliability.stale_reads import SLOWED, stale_reads
 from benchmarks.reliability.stale_reads import TEST as STALE
 from benchmarks.reliability.watchers import BURSTS, LATE, bursts, late_watchers
@@ -45,6 +49,7 @@ TESTS: Final[dict[str, tuple[Test, float]]] = {
     RATES: (rates, 1 / 200),
 }
 """Each test, and its share of the rounds."""
+TIMED: Final = (STALE, RATES)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,11 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     load = os.getloadavg()[0]
     journal = Journal(options.go_on) if options.go_on else Journal.emptied(JOURNAL)
-    for kind in options.on or USUAL:
-        try:
-            _run(kind, options.only, options.rounds, journal)
-        except pytest.skip.Exception as missing:
-            print(f"Not tried on {kind}: {missing}", file=sys.stderr)
+    with ExitStack() as stack:
+        sites = dict(_sites(stack, options.on or USUAL))
+        for name in options.only or TESTS:
+            _try(name, sites, options.rounds, journal)
     table = report(journal.rounds(), load)
     print(table)
     written(table)
@@ -78,21 +82,39 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _run(kind: str, only: Sequence[str] | None, rounds: int, journal: Journal) -> None:
-    missing = {
-        name: max(1, round(rounds * part)) - journal.count(kind, name)
-        for name, (_, part) in TESTS.items()
-        if only is None or name in only
-    }
-    if not any(count > 0 for count in missing.values()):
-        return
-    with cluster(kind, wire="") as made, site(made) as found:
-        for name, count in missing.items():
-            began = time.monotonic()
-            for each in TESTS[name][0](found, rounds=max(0, count)):
-                journal.add(kind, each)
-            seconds = time.monotonic() - began
-            print(f"{kind}, {name}: {count} rounds in {seconds:.0f} s", file=sys.stderr)
+def _sites(stack: ExitStack, kinds: Sequence[str]) -> Iterator[tuple[str, Site]]:
+    """Start a cluster of each kind whose database is there."""
+    for kind in kinds:
+        try:
+            made = stack.enter_context(cluster(kind, wire=""))
+        except pytest.skip.Exception as missing:
+            print(f"Not tried on {kind}: {missing}", file=sys.stderr)
+        else:
+            yield kind, stack.enter_context(site(made))
+
+
+def _try(name: str, sites: Mapping[str, Site], rounds: int, journal: Journal) -> None:
+    """Run what is missing of one test."""
+    test, part = TESTS[name]
+    stopped = Event()
+
+    def run(kind: str) -> None:
+        count = max(1, round(rounds * part)) - journal.count(kind, name)
+        began = time.monotonic()
+        for each in test(sites[kind], rounds=max(0, count)):
+            journal.add(kind, each)
+            if stopped.is_set():
+                return
+        seconds = time.monotonic() - began
+        print(f"{kind}, {name}: {count} rounds in {seconds:.0f} s", file=sys.stderr)
+
+    with ThreadPoolExecutor(1 if name in TIMED else len(KINDS)) as pool:
+        try:
+            list(pool.map(run, sites))
+        except BaseException:
+            # So that the threads end, too, after their rounds.
+            stopped.set()
+            raise
 
 
 if __name__ == "__main__":

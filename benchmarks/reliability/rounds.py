@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,6 +33,9 @@ class Round:
         return not (self.wrong or self.unanswered or self.untold or self.deadlocks)
 
 
+_writing = threading.Lock()
+
+
 @dataclass(frozen=True, slots=True)
 class Journal:
     """Rounds in a file, a line each; so a run that was cut goes on where it was."""
@@ -40,7 +44,7 @@ class Journal:
 
     def add(self, kind: str, found: Round) -> None:
         """Write a round that a kind of cluster has finished."""
-        with self.path.open("a", encoding="utf-8") as file:
+        with _writing, self.path.open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps({'on': kind, **asdict(found)})}\n")
 
     def rounds(self) -> Iterator[tuple[str, Round]]:
