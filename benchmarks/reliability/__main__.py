@@ -46,7 +46,7 @@ TESTS: Final[dict[str, tuple[Test, float]]] = {
     LATE: (late_watchers, 1),
     **{name: (partial(commands, name=name), 1 / 5) for name in COMMANDS},
     BURSTS: (bursts, 1 / 10),
-    RATES: (rates, 1 / 200),
+    RATES: (rates, 1 / 100),
 }
 """Each test, and its share of the rounds."""
 TIMED: Final = (STALE, RATES)

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.reliability import report, site
 from benchmarks.reliability.__main__ import main
-from benchmarks.reliability.rates import COUNTER, PLAIN, WATCHED
+from benchmarks.reliability.rates import COUNTER, PLAIN, UNHEARD, WATCHED
 from benchmarks.reliability.rates import TEST as RATES
 from benchmarks.reliability.report import DOCUMENT, share, written
 from benchmarks.reliability.rounds import Journal, Round
@@ -86,7 +86,7 @@ def test_what_is_not_announced_has_no_time() -> None:
     [(100, 30, 0, "yes"), (101, 30, 0, "NO"), (100, 31, 0, "NO"), (100, 30, 1, "NO")],
 )
 def test_rates(plain: float, counter: float, deadlocks: int, kept: str) -> None:
-    found = {WATCHED: 90.0, PLAIN: plain, COUNTER: counter}
+    found = {WATCHED: 90.0, UNHEARD: 95.0, PLAIN: plain, COUNTER: counter}
     *_, last = line(Round(test=RATES, asked=8, rates=found, deadlocks=deadlocks))
     assert last == kept
 
