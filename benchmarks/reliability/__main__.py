@@ -4,6 +4,9 @@ Each test has its rounds on each kind of cluster: one kind after the other where
 are measured, else side by side.  A file keeps the rounds, and with `--continue` a run
 that was cut goes on.  The table is printed and written into docs/reliability.md.
 Exits with 1 where a promise or a figure was not kept.
+
+With `--fault` every process is broken, and nothing is written: the table shows in how
+many rounds that was found.
 """
 
 from __future__ import annotations
@@ -32,10 +35,12 @@ from benchmarks.reliability.site import Site, site
 from benchmarks.reliability.stale_reads import SLOWED, stale_reads
 from benchmarks.reliability.stale_reads import TEST as STALE
 from benchmarks.reliability.watchers import BURSTS, LATE, bursts, late_watchers
+from tests.drill.switches import FAULTS
 from tests.process.clusters import KINDS, cluster
 
 ROUNDS: Final = 1000
 JOURNAL: Final = Path("results/reliability.jsonl")
+FAULTY: Final = Path("results/faults.jsonl")
 USUAL: Final = ("postgresql", "postgresql-redis", "mariadb")
 
 Test = Callable[..., Iterator[Round]]
@@ -58,14 +63,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # So that servers are stopped by their context managers.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     load = os.getloadavg()[0]
-    journal = Journal(options.go_on) if options.go_on else Journal.emptied(JOURNAL)
+    journal = _journal(options)
     with ExitStack() as stack:
-        sites = dict(_sites(stack, options.on or USUAL))
-        for name in options.only or TESTS:
+        names = options.only or list(TESTS)
+        kinds = [
+            kind
+            for kind in options.on or USUAL
+            if any(_missing(name, kind, options.rounds, journal) for name in names)
+        ]
+        sites = dict(_sites(stack, kinds))
+        for each in sites.values():
+            stack.enter_context(each.cluster.faulty(*options.fault))
+        for name in names:
             _try(name, sites, options.rounds, journal)
     table = report(journal.rounds(), load)
     print(table)
-    written(table)
+    if not options.fault:
+        written(table)
     return int("NO" in table)
 
 
@@ -79,7 +93,14 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", choices=TESTS, action="append", metavar="NAME")
     parser.add_argument("--on", choices=KINDS, action="append")
     parser.add_argument("--continue", type=Path, dest="go_on", metavar="FILE")
+    parser.add_argument("--fault", choices=FAULTS, action="append", default=[])
     return parser.parse_args(arguments)
+
+
+def _journal(options: argparse.Namespace) -> Journal:
+    if options.go_on:
+        return Journal(options.go_on)
+    return Journal.emptied(FAULTY if options.fault else JOURNAL)
 
 
 def _sites(stack: ExitStack, kinds: Sequence[str]) -> Iterator[tuple[str, Site]]:
@@ -93,15 +114,21 @@ def _sites(stack: ExitStack, kinds: Sequence[str]) -> Iterator[tuple[str, Site]]
             yield kind, stack.enter_context(site(made))
 
 
+def _missing(name: str, kind: str, rounds: int, journal: Journal) -> int:
+    """Return how many rounds of a test are not in the journal."""
+    wanted = max(1, round(rounds * TESTS[name][1]))
+    return max(0, wanted - journal.count(kind, name))
+
+
 def _try(name: str, sites: Mapping[str, Site], rounds: int, journal: Journal) -> None:
     """Run what is missing of one test."""
-    test, part = TESTS[name]
+    test, _ = TESTS[name]
     stopped = Event()
 
     def run(kind: str) -> None:
-        count = max(1, round(rounds * part)) - journal.count(kind, name)
+        count = _missing(name, kind, rounds, journal)
         began = time.monotonic()
-        for each in test(sites[kind], rounds=max(0, count)):
+        for each in test(sites[kind], rounds=count) if count else ():
             journal.add(kind, each)
             if stopped.is_set():
                 return

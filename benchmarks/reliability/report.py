@@ -21,7 +21,7 @@ LIMITS_S: Final = {"postgresql": 0.75, "postgresql-redis": 0.5, "mariadb": 0.75}
 """In which 99 of 100 announcements are to be there, with unslowed checks."""
 HEADINGS: Final = (
     *("test", "on", "rounds", "answers", "wrong", "untold", "unanswered"),
-    *("deadlocks", "announced p50", "p99", "kept"),
+    *("deadlocks", "announced p50", "p99", "broken rounds", "kept"),
 )
 MODES: Final = (WATCHED, UNHEARD, PLAIN, COUNTER)
 RATES: Final = (
@@ -64,14 +64,23 @@ def _line(test: str, kind: str, rounds: list[Round]) -> tuple[str, ...]:
     times = [
         f"{share(announced, part):.2f} s" if announced else "" for part in (0.5, 0.99)
     ]
-    kept = all(each.kept for each in rounds)
+    broken = sum(not each.kept for each in rounds)
+    kept = not broken
     if test == STALE and kind in LIMITS_S and announced:
         kept = kept and share(announced, 0.99) <= LIMITS_S[kind]
     sums = [
         sum(getattr(each, name) for each in rounds)
         for name in ("asked", "wrong", "untold", "unanswered", "deadlocks")
     ]
-    return (test, kind, str(len(rounds)), *map(str, sums), *times, _yes(kept))
+    return (
+        test,
+        kind,
+        str(len(rounds)),
+        *map(str, sums),
+        *times,
+        str(broken),
+        _yes(kept),
+    )
 
 
 def _rates(kind: str, rounds: list[Round]) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def test_rounds_are_added_up() -> None:
     bad = Round(test=STALE, asked=4, wrong=1, untold=2, unanswered=3, deadlocks=4)
     assert line(GOOD, bad) == [
         *(STALE, "postgresql", "2", "8", "1", "2", "3", "4"),
-        *("0.40 s", "0.40 s", "NO"),
+        *("0.40 s", "0.40 s", "1", "NO"),
     ]
     assert line(GOOD)[-1] == "yes"
 
@@ -78,7 +78,7 @@ def test_announcements_that_are_late(kind: str, seconds: float, kept: str) -> No
 
 
 def test_what_is_not_announced_has_no_time() -> None:
-    assert line(Round(test="level", asked=6))[-3:] == ["", "", "yes"]
+    assert line(Round(test="level", asked=6))[-4:] == ["", "", "0", "yes"]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,15 @@ FOLDED_BY_ITS_OWN: Final = "folded_by_its_own"
 NEW_STREAMS_FORGOTTEN: Final = "new_streams_forgotten"
 LOOKED_WHEN_RUNG: Final = "looked_when_rung"
 ASKED_WHO_WATCHES: Final = "asked_who_watches"
+FAULTS: Final = (
+    ANNOUNCED_AT_ONCE,
+    ANSWERED_AT_ONCE,
+    READ_APART,
+    FOLDED_BY_ITS_OWN,
+    NEW_STREAMS_FORGOTTEN,
+    LOOKED_WHEN_RUNG,
+    ASKED_WHO_WATCHES,
+)
 
 
 @contextmanager
