@@ -72,6 +72,12 @@ bench: $(VENV_STAMP) ## Run the benchmarks; print ratios against the floors.
 pictures: $(VENV_STAMP) $(NODE_STAMP) ## Take the pictures of docs/admin.md anew.
 	@PICTURES=docs/images pytest -q tests/browser/test_publishing.py
 
+ROUNDS ?= 1000
+
+.PHONY: reliability
+reliability: $(VENV_STAMP) ## Try for long what is promised of changes (ROUNDS=1000).
+	@python -m benchmarks.reliability --rounds $(ROUNDS)
+
 .PHONY: migrations
 migrations: $(VENV_STAMP) ## Write the migrations that changed models need.
 	@python manage.py makemigrations mcp_app

@@ -2,4 +2,9 @@
 
 from __future__ import annotations
 
-pytest_plugins = ("tests.require_all", "tests.scripting", "tests.serving")
+pytest_plugins = (
+    "tests.grouping",
+    "tests.require_all",
+    "tests.scripting",
+    "tests.serving",
+)

@@ -38,6 +38,8 @@ OWN: Final = frozenset(
         "DATABASE_URL",
         "DEBUG",
         "DJANGO_SETTINGS_MODULE",
+        "FAULTS",
+        "LEDGER",
         "NTOOLS",
         "PORT",
         "REDIS_URL",

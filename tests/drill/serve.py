@@ -5,7 +5,8 @@
 Environment: PORT; SERVER=daphne|uvicorn|granian; DATABASE_URL (without it, a
 temporary SQLite file for the port); REDIS_URL; NTOOLS=n for n plain tools more;
 WIRE=check to validate each message sent, with a copy of what is found in the file
-WIRE_REPORT.
+WIRE_REPORT; LEDGER=bound for resources that show the ledger; FAULTS, a directory by
+which `tests.drill.faults` are switched on.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Options:
     plain_tools: int
     wire: bool
     report: str
+    faults: str = ""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Options:
@@ -63,6 +65,7 @@ class Options:
             plain_tools=_number(environment, "NTOOLS", "0", 99_999),
             wire=wire == "check",
             report=environment.get("WIRE_REPORT", ""),
+            faults=environment.get("FAULTS", ""),
         )
 
 
@@ -139,6 +142,8 @@ def _application(options: Options) -> Any:
     django.setup()
     prepare: Callable[[int], None] = import_string("tests.drill.preparing.prepare")
     prepare(options.plain_tools)
+    if options.faults:
+        import_string("tests.drill.faults.plant")(options.faults)
     return import_string("mcp_project.asgi.application")
 
 

@@ -42,9 +42,15 @@ def test_all_options() -> None:
         "NTOOLS": "250",
         "WIRE": "check",
         "WIRE_REPORT": "report.txt",
+        "FAULTS": "faults",
     }
     assert Options.read(environment) == Options(
-        port=9000, server="granian", plain_tools=250, wire=True, report="report.txt"
+        port=9000,
+        server="granian",
+        plain_tools=250,
+        wire=True,
+        report="report.txt",
+        faults="faults",
     )
 
 

@@ -116,6 +116,12 @@ def stateless(
     url: str, method: str, headers: Mapping[str, str] | None = None, **params: Any
 ) -> Answer:
     """Begin a request of the stateless era; `headers` come beside its own."""
+    own, body = stateless_request(method, **params)
+    return Answer(url, "POST", {**own, **(headers or {})}, body)
+
+
+def stateless_request(method: str, **params: Any) -> tuple[dict[str, str], bytes]:
+    """Return the headers and the body of a request of the stateless era."""
     meta = {
         f"{META}protocolVersion": STATELESS,
         f"{META}clientInfo": CLIENT,
@@ -124,8 +130,7 @@ def stateless(
     own = {**JSON, "MCP-Protocol-Version": STATELESS, "Mcp-Method": method}
     if "name" in params:
         own["Mcp-Name"] = params["name"]
-    body = _body(method, {**params, "_meta": meta})
-    return Answer(url, "POST", {**own, **(headers or {})}, body)
+    return own, _body(method, {**params, "_meta": meta})
 
 
 def called(url: str, tool: str, **arguments: Any) -> Answer:

@@ -1,0 +1,1 @@
+"""What is promised of changes, tried for long on clusters of real processes."""

@@ -1,0 +1,67 @@
+"""What one round of a test has found."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """Counts; where all but `asked` are 0, what is promised was kept."""
+
+    test: str
+    asked: int = 0
+    """Answers that were looked at, or changes that somebody was to be told of."""
+    wrong: int = 0
+    """Old lists after an announcement, answers that a command had overtaken."""
+    unanswered: int = 0
+    untold: int = 0
+    deadlocks: int = 0
+    announced: float | None = None
+    """Seconds from the request that published to the announcement."""
+    rates: dict[str, float] | None = None
+    """Transactions a second, by what each does besides saving its row."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the promise was kept."""
+        return not (self.wrong or self.unanswered or self.untold or self.deadlocks)
+
+
+_writing = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """Rounds in a file, a line each; so a run that was cut goes on where it was."""
+
+    path: Path
+
+    def add(self, kind: str, found: Round) -> None:
+        """Write a round that a kind of cluster has finished."""
+        with _writing, self.path.open("a", encoding="utf-8") as file:
+            file.write(f"{json.dumps({'on': kind, **asdict(found)})}\n")
+
+    def rounds(self) -> Iterator[tuple[str, Round]]:
+        """Yield each kind of cluster and its round, in their order."""
+        if not self.path.exists():
+            return
+        for line in self.path.read_text(encoding="utf-8").splitlines():
+            found = json.loads(line)
+            yield found.pop("on"), Round(**found)
+
+    def count(self, kind: str, test: str) -> int:
+        """Return how many rounds of a test are there."""
+        return sum(each.test == test for on, each in self.rounds() if on == kind)
+
+    @classmethod
+    def emptied(cls, path: Path) -> Self:
+        """Begin anew."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        return cls(path)

@@ -1,0 +1,217 @@
+"""Faults that are planted in a process, so that tests show that they would find them.
+
+`tests.drill.switches` has their names, and switches them on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterable
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final
+
+from django.db import connections, router
+
+from mcp_app.models import Change, Counter, Subscription, Topic
+from mcp_app.models.changes import ChangeQuerySet
+from mcp_app.models.topics import COUNTER
+from mcp_app.process.announcements import Announcements
+from mcp_app.process.freshness import NEVER, Gate
+from mcp_app.process.runtime import Process
+from mcp_app.wakeup import folding, news
+from mcp_app.wakeup.changes import RESOURCE
+from mcp_app.wakeup.workers import Here
+from tests.drill.switches import (
+    ANNOUNCED_AT_ONCE,
+    ANSWERED_AT_ONCE,
+    ASKED_WHO_WATCHES,
+    FOLDED_BY_ITS_OWN,
+    LOOKED_WHEN_RUNG,
+    NEW_STREAMS_FORGOTTEN,
+    READ_APART,
+    SLOW_CHECKS,
+    SLOW_S,
+)
+
+GAP_S: Final = 0.03
+"""Between two statements that should be one, so that few rounds are enough."""
+
+
+def plant(directory: str) -> None:
+    """Let each fault be there while the directory has a file of its name."""
+    for name, faults in FAULTS.items():
+        for owner, attribute, fault in faults:
+            _plant(Path(directory) / name, owner, attribute, fault)
+
+
+def _plant(switch: Path, owner: Any, attribute: str, fault: Callable[..., Any]) -> None:
+    """Give the good function to the fault, before its arguments."""
+    good = getattr(owner, attribute)
+
+    @wraps(good)
+    def either(*arguments: Any, **named: Any) -> Any:
+        if switch.exists():
+            return fault(good, *arguments, **named)
+        return good(*arguments, **named)
+
+    setattr(owner, attribute, either)
+
+
+def _slow_check(good: Callable[..., Any], announcements: Announcements) -> Any:
+    """Take long to reach the database, or to come back with what is old by then."""
+    before = random.uniform(0, SLOW_S)  # noqa: S311 - no secret
+    time.sleep(before)
+    found = good(announcements)
+    time.sleep(SLOW_S - before)
+    return found
+
+
+# -- announcing ----------------------------------------------------------------------
+
+
+async def _nobody_else(_good: object, _announcements: Announcements) -> bool:
+    """Announce without waiting until every process has checked."""
+    return False
+
+
+_told_of: Final[dict[int, frozenset[Any]]] = {}
+"""The streams that were open when a batch of news was seen, by its id."""
+
+
+def _seen(good: Callable[..., Any], announcements: Any, found: Any) -> None:
+    """Count what was seen as known to each stream that opens from now on."""
+    good(announcements, found)
+    for batch in announcements._pending:
+        _told_of.setdefault(id(batch), frozenset(announcements._listeners))
+
+
+def _of(good: Callable[..., Any], announcements: Any, batches: list[Any]) -> Any:
+    announcement = good(announcements, batches)
+    known = [_told_of.pop(id(batch), frozenset()) for batch in batches]
+    return _ToSome(announcement, frozenset[Any]().union(*known))
+
+
+class _ToSome:
+    """An announcement to some of the streams that are open."""
+
+    def __init__(self, announcement: Any, streams: Iterable[Any]) -> None:
+        self._announcement = announcement
+        self._streams = streams
+
+    def __bool__(self) -> bool:
+        return bool(self._announcement)
+
+    def wanted(self, stream: Any) -> list[str]:
+        if stream not in self._streams:
+            return []
+        wanted: list[str] = self._announcement.wanted(stream)
+        return wanted
+
+
+# -- commands ------------------------------------------------------------------------
+
+
+def _committed(_good: object, here: Any) -> None:
+    """Answer in synchronous code without waiting for the other processes."""
+    if here._stale is not None:
+        here._stale()
+
+
+async def _settled(_good: object, process: Process) -> None:
+    """The same on the loop."""
+    process.gate.stale()
+    await asyncio.sleep(0)
+
+
+# -- checks --------------------------------------------------------------------------
+
+
+def _checked(_good: object, number: int) -> list[Any]:
+    """Read the topics, the change rows and the counter with a statement each."""
+    using = router.db_for_write(Change)
+    columns = "version", "previous", "kind", "ref", "folded"
+    topics = list(
+        Topic.objects.using(using)
+        .filter(version__gt=number)
+        .order_by("version")
+        .values_list(*columns)
+    )
+    time.sleep(GAP_S)
+    rows = Change.objects.using(using).order_by("id").values_list("id", "kind", "ref")
+    changes = [(news._CHANGE, pk, 0, kind, ref, "") for pk, kind, ref in rows]
+    counters = Counter.objects.using(using).filter(name=COUNTER)
+    return [
+        *((news._COUNTER, each.value, each.floor, "", "", "") for each in counters),
+        *changes,
+        *((news._TOPIC, *topic) for topic in topics),
+    ]
+
+
+def _fresh(good: Callable[..., Any], gate: Any, arrived: float) -> Any:
+    """Serve from the caches until it rings."""
+    return gate._started > NEVER or good(gate, arrived)
+
+
+def _refresh(_good: object, gate: Gate) -> None:
+    """Look for nothing as time passes."""
+
+
+def _heard(_good: object, process: Any) -> None:
+    """Look because it rang, whoever is to be told."""
+    if process._answering is None:
+        process._answering = process.loop.call_later(0, process._answer_ring)
+
+
+# -- changes and folding -------------------------------------------------------------
+
+
+def _fold_some(_good: object) -> int:
+    """Raise the topics only where nobody else has deleted one of the rows."""
+    using = router.db_for_write(Change)
+    with folding._own_transaction(using):
+        rows = list(Change.objects.using(using).order_by("id")[: folding.BATCH])
+        time.sleep(GAP_S)
+        if rows:
+            number = Counter.objects.using(using).draw()
+            keys = [row.pk for row in rows]
+            ids: dict[tuple[str, str], list[int]] = {}
+            for row in rows:
+                ids.setdefault((row.kind, row.ref), []).append(row.pk)
+            with connections[using].cursor() as cursor:
+                table = connections[using].ops.quote_name(Change._meta.db_table)
+                marks = ", ".join(["%s"] * len(keys))
+                statement = f"DELETE FROM {table} WHERE id IN ({marks})"  # noqa: S608 - our own name
+                cursor.execute(statement, keys)
+                deleted = cursor.rowcount
+            if deleted == len(rows):
+                folding._raise(using, number, ids)
+    return 0
+
+
+def _record(good: Callable[..., Any], rows: Any, kind: str, ref: str = "*") -> None:
+    """Ask in the site's own transaction whether somebody watches."""
+    if kind != RESOURCE or Subscription.objects.using(rows.db).watched([ref]):
+        good(rows, kind, ref)
+
+
+FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
+    SLOW_CHECKS: [(Announcements, "read", _slow_check)],
+    ANNOUNCED_AT_ONCE: [(Announcements, "_others_live", _nobody_else)],
+    ANSWERED_AT_ONCE: [(Here, "committed", _committed), (Process, "settled", _settled)],
+    READ_APART: [(news, "_checked", _checked)],
+    FOLDED_BY_ITS_OWN: [(folding, "_fold_some", _fold_some)],
+    NEW_STREAMS_FORGOTTEN: [
+        (Announcements, "seen", _seen),
+        (Announcements, "_of", _of),
+    ],
+    LOOKED_WHEN_RUNG: [
+        (Gate, "fresh", _fresh),
+        (Gate, "refresh", _refresh),
+        (Process, "_heard", _heard),
+    ],
+    ASKED_WHO_WATCHES: [(ChangeQuerySet, "record", _record)],
+}
+"""What each replaces: where, its name, and by what."""

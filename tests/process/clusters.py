@@ -1,0 +1,228 @@
+"""Several processes that serve one database, and what their tests do with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.drill import switches
+from tests.drill.databases import DATABASES
+from tests.drill.running import OWN, ROOT, DrillServer, started
+from tests.process.streaming import Answer, stateless
+from tests.wakeup.redis_servers import RedisServer
+
+PROCESSES: Final = 4
+LANES: Final = 5
+"""Rows of each kind that are alike, so that as many rounds may run side by side."""
+LINES: Final = 72
+LISTED: Final = "drill_add"
+CHANGING: Final = "changing"
+"""A server whose list has only what changes, and is short for that."""
+
+PREPARE: Final = f"""
+import json
+import django
+django.setup()
+from django.contrib.auth.models import Group, Permission, User
+from mcp_app.models import Server, Tool
+from tests.drill.models import Ledger
+from tests.drill.preparing import prepare
+from tests.published import published
+prepare()
+right = Permission.objects.get(codename="view_tool")
+User.objects.create_superuser("admin", password="admin")
+for number in range({LANES}):
+    user = User.objects.create_user(f"user{{number}}")
+    user.user_permissions.add(right)
+    group = Group.objects.create(name=f"group{{number}}")
+    group.permissions.add(right)
+    User.objects.create_user(f"member{{number}}").groups.add(group)
+for number in range({LINES}):
+    Ledger.objects.create(key=f"line{{number}}", worker="nobody")
+published(
+    Server(slug="private", access="name", selection="tags", tags="private")
+)
+published(Server(
+    slug="{CHANGING}", access="public", selection="tags", tags="{CHANGING}"
+))
+published(Tool(
+    name="secret", permission="mcp_app.view_tool", tags="private",
+    config='{{"content": [{{"type": "text", "text": "psst"}}]}}',
+))
+for number in range({LANES}):
+    tool = Tool(
+        name=f"changing{{number}}", tags="{CHANGING}", description="version 1",
+        config='{{"content": [{{"type": "text", "text": "same"}}]}}',
+    )
+    published(tool)
+    tool.description = "version 2"
+    tool.save()
+    published(tool)
+print(json.dumps({{
+    "tool": dict(Tool.objects.values_list("name", "pk")),
+    "user": dict(User.objects.values_list("username", "pk")),
+    "group": dict(Group.objects.values_list("name", "pk")),
+}}))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A database, and whether a doorbell rings."""
+
+    vendor: str
+    rings: bool = False
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "sqlite": Kind("sqlite"),
+    "postgresql": Kind("postgresql"),
+    "postgresql-redis": Kind("postgresql", rings=True),
+    "mariadb": Kind("mysql"),
+}
+
+
+def on_clusters(*kinds: str) -> pytest.MarkDecorator:
+    """Let a test run on each of these, beside the others that do."""
+    params = [
+        pytest.param(kind, marks=pytest.mark.xdist_group(f"cluster {kind}"))
+        for kind in kinds
+    ]
+    return pytest.mark.parametrize("cluster", params, indirect=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Several processes with one database; `kind` is a key of `KINDS`."""
+
+    urls: list[str]
+    kind: str
+    environment: Mapping[str, str]
+    keys: Mapping[str, Mapping[str, int]]
+    """Primary keys, by the name of a model and that of the row."""
+    faults: Path
+    redis: RedisServer | None
+
+    def turns(self, rounds: int) -> Iterator[tuple[str, list[str]]]:
+        """Yield one process, and the others; each in its turn."""
+        for number in range(rounds):
+            at = number % len(self.urls)
+            yield self.urls[at], self.urls[at + 1 :] + self.urls[:at]
+
+    def faulty(self, *names: str) -> AbstractContextManager[None]:
+        """Plant faults in each process, as long as the block runs."""
+        return switches.on(self.faults, *names)
+
+
+@contextmanager
+def cluster(kind: str, *, wire: str = "check") -> Iterator[Cluster]:
+    """Start a cluster; where its database is missing, the test is skipped."""
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        faults = directory / "faults"
+        faults.mkdir()
+        environment = {
+            "DATABASE_URL": stack.enter_context(_database(kind, directory)),
+            "FAULTS": str(faults),
+            "LEDGER": "bound",
+            "MCP_AUTHENTICATION": json.dumps({"name": "tests.auth.callables.by_name"}),
+        }
+        redis = RedisServer() if KINDS[kind].rings else None
+        if redis is not None:
+            redis.start()
+            stack.callback(redis.kill)
+            environment["REDIS_URL"] = redis.url
+        keys = json.loads(run_python(environment, "-c", PREPARE))
+        urls = stack.enter_context(_serving({**environment, "WIRE": wire}))
+        yield Cluster(urls, kind, environment, keys, faults, redis)
+
+
+@contextmanager
+def _database(kind: str, directory: Path) -> Iterator[str]:
+    if kind == "sqlite":
+        yield f"sqlite:///{directory}/db.sqlite3"
+        return
+    with DATABASES[KINDS[kind].vendor]() as url:
+        yield url
+
+
+@contextmanager
+def _serving(environment: Mapping[str, str]) -> Iterator[list[str]]:
+    """Run the processes, and demand that each ends well."""
+    servers: list[DrillServer] = []
+
+    def start(_: int) -> None:
+        servers.append(started("uvicorn", environment))
+
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        try:
+            list(pool.map(start, range(PROCESSES)))
+            # Each has loaded its catalogs, and has its row.
+            for each in servers:
+                assert listed(each.url)
+            yield [each.url for each in servers]
+        except BaseException as error:
+            for each in servers:
+                each.kill()
+                error.add_note(f"The server at {each.url} wrote:\n{each.output}")
+            raise
+        for each, status in zip(
+            servers, pool.map(DrillServer.stop, servers), strict=True
+        ):
+            assert status == 0, each.output
+
+
+def python_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what another program on the site's side of the database is given."""
+    inherited = {name: value for name, value in os.environ.items() if name not in OWN}
+    settings = {"DJANGO_SETTINGS_MODULE": "tests.drill.settings"}
+    return {**inherited, **environment, **settings}
+
+
+def run_python(environment: Mapping[str, str], *arguments: str) -> str:
+    """Run Python in the site's environment, and return what it wrote."""
+    # Where somebody serves, faults are the servers' alone.
+    given = {name: value for name, value in environment.items() if name != "FAULTS"}
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=python_environment(given),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def described(url: str) -> dict[str, str]:
+    """Return the tools of a server, with their descriptions."""
+    answer = stateless(url, "tools/list").whole()
+    result = answer.messages[0].get("result")
+    assert result is not None, answer.messages
+    return {tool["name"]: tool["description"] for tool in result["tools"]}
+
+
+def listed(url: str) -> set[str]:
+    """Return the names of the tools of a server."""
+    return set(described(url))
+
+
+def asked_for_secrets(url: str, user: str) -> Answer:
+    """Begin to ask what a user sees on the private server."""
+    return stateless(f"{url}/private", "tools/list", headers={"X-Name": user})
+
+
+def secrets(asked: Answer) -> set[str]:
+    """Return the names of the tools that the user saw."""
+    return {tool["name"] for tool in asked.whole().messages[0]["result"]["tools"]}

@@ -1,0 +1,107 @@
+"""A superuser in the admin of one process of a cluster."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+
+PATIENCE_S = 30
+
+
+class Staff(httpx.Client):
+    """Logs in, unless another one's cookies are given: sessions are everywhere.
+
+    It may do several things at once; whether one was done is seen by where it leads,
+    because what is said may be said to another.
+    """
+
+    def __init__(self, url: str, cookies: httpx.Cookies | None = None) -> None:
+        super().__init__(
+            base_url=url.removesuffix("/mcp"),
+            follow_redirects=True,
+            cookies=cookies,
+            timeout=PATIENCE_S,
+        )
+        if cookies is None:
+            self.get("/admin/login/")
+            sent = {"username": "admin", "password": "admin", "next": "/admin/"}
+            done = self._sent("/admin/login/", **sent)
+            assert done.status_code == HTTPStatus.FOUND, done.text
+
+    def at(self, url: str) -> Staff:
+        """The same superuser, at another process."""
+        return Staff(url, httpx.Cookies(self.cookies))
+
+    def _sent(self, path: str, **sent: Any) -> httpx.Response:
+        """Post a form, and do not look where that leads: that would take its time."""
+        sent["csrfmiddlewaretoken"] = self.cookies["csrftoken"]
+        return self.post(path, data=sent, follow_redirects=False)
+
+    def key(self, model: str, name: str) -> str:
+        """Return the primary key of a row by what its list shows."""
+        page = self.get(f"/admin/{model}/", params={"q": name}).text
+        link = rf'href="/admin/{model}/(\d+)/change/[^"]*">[^/]*\b{name}<'
+        found = re.search(link, page)
+        assert found, page
+        return found[1]
+
+    def publish(self, model: str, key: str, version: int) -> None:
+        """Publish an old version again."""
+        number = self.offered(model, key, version)
+        # Clients see it already where nothing can be pressed.
+        if number is not None:
+            done = self.press(model, key, version, number)
+            assert "rollback" not in done.headers["location"], done.text
+
+    def offered(self, model: str, key: str, version: int) -> str | None:
+        """Open the page on which a version is published again."""
+        page = self.get(_rollback(model, key, version)).text
+        found = re.search(r'name="number" value="(\d+)"', page)
+        return None if found is None else found[1]
+
+    def press(self, model: str, key: str, version: int, number: str) -> httpx.Response:
+        """Publish it there."""
+        return self._sent(_rollback(model, key, version), number=number)
+
+    def act(self, model: str, action: str, *keys: str) -> None:
+        """Do something to rows."""
+        sent = {"action": action, "_selected_action": list(keys)}
+        done = self._sent(f"/admin/{model}/", **sent)
+        assert done.status_code == HTTPStatus.FOUND, done.text
+
+    def form(self, model: str, key: str) -> dict[str, str]:
+        """Open the page of a user or of a group; return what it shows, as sent back.
+
+        The right to see tools is `right`, and is not sent as it stands there.
+        """
+        page = self.get(_account(model, key)).text
+        shown = re.search(r'value="(\d+)"[^>]*>[^<]*Can view tool<', page)
+        assert shown, page
+        names = ("name", "username", "date_joined_0", "date_joined_1")
+        found = {
+            name: value
+            for name in names
+            for value in re.findall(rf'name="{name}" value="([^"]*)"', page)
+        }
+        return {**found, "is_active": "on", "right": shown[1]}
+
+    def give(self, model: str, key: str, form: dict[str, str], *, may: bool) -> None:
+        """Let a user or a group see tools, or no longer; all else stays as it is."""
+        right = form["right"]
+        sent = {name: value for name, value in form.items() if name != "right"}
+        if may:
+            sent["permissions" if model == "group" else "user_permissions"] = right
+        saved = self._sent(_account(model, key), **sent)
+        # A form with errors is shown again.
+        assert saved.status_code == HTTPStatus.FOUND, saved.text
+
+
+def _account(model: str, key: str) -> str:
+    return f"/admin/auth/{model}/{key}/change/"
+
+
+def _rollback(model: str, key: str, version: int) -> str:
+    return f"/admin/{model}/{key}/rollback/{version}/"

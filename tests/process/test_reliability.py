@@ -1,0 +1,148 @@
+"""What is promised of changes: the short form of `python -m benchmarks.reliability`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from benchmarks.reliability.commands import COMMANDS, commands
+from benchmarks.reliability.rounds import Round
+from benchmarks.reliability.site import Site, site
+from benchmarks.reliability.stale_reads import stale_reads
+from benchmarks.reliability.watchers import bursts, late_watchers
+from tests.drill import switches
+from tests.process.clusters import Cluster, on_clusters
+
+KINDS: Final = ["postgresql", "postgresql-redis", "mariadb"]
+IMPATIENT_S: Final = 3.0
+"""For faults: so long it takes until what is never told counts as untold."""
+OVERTAKEN: Final = [name for name in COMMANDS if name != "subscription"]
+"""Commands that would be overtaken; what is told of is ordered by its commits."""
+
+everywhere = on_clusters(*KINDS)
+once = on_clusters("postgresql")
+
+
+@pytest.fixture(scope="session")
+def changed(cluster: Cluster) -> Iterator[Site]:
+    with site(cluster) as found:
+        yield found
+
+
+@pytest.fixture
+def impatient(changed: Site) -> Site:
+    return replace(changed, patience=IMPATIENT_S)
+
+
+def kept(rounds: Iterable[Round], count: int) -> None:
+    found = list(rounds)
+    assert len(found) == count
+    assert all(each.asked for each in found)
+    assert [each for each in found if not each.kept] == []
+
+
+# -- what is promised ----------------------------------------------------------------
+
+
+@everywhere
+def test_nobody_who_was_told_is_shown_an_old_list(changed: Site) -> None:
+    kept(stale_reads(changed, 20), 20)
+
+
+@everywhere
+def test_nor_while_the_database_is_slow(changed: Site) -> None:
+    kept(stale_reads(changed, 10, slowed=True), 10)
+
+
+@on_clusters("sqlite", *KINDS)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_holds_everywhere(changed: Site, name: str) -> None:
+    count = 20 if changed.cluster.kind == "postgresql" else 5
+    kept(commands(changed, name, count), count)
+
+
+@everywhere
+def test_whoever_watches_late_misses_nothing(changed: Site) -> None:
+    kept(late_watchers(changed, 30), 30)
+
+
+@everywhere
+def test_many_write_at_once_and_everything_is_told(changed: Site) -> None:
+    kept(bursts(changed, 5), 5)
+
+
+# -- and that these tests would find it broken ---------------------------------------
+
+
+def broken(rounds: Iterator[Round]) -> Round:
+    """Return the first round in which the promise was not kept."""
+    with closing(rounds):  # type: ignore[type-var]
+        return next(each for each in rounds if not each.kept)
+
+
+@pytest.fixture
+def whole_again(impatient: Site) -> Iterator[None]:
+    """Everything holds when a fault is gone; what was missed is published again."""
+    yield
+    list(stale_reads(impatient, 1))
+    kept(stale_reads(impatient, 1), 1)
+
+
+@once
+@pytest.mark.usefixtures("whole_again")
+def test_announced_without_waiting_for_the_others(impatient: Site) -> None:
+    with impatient.cluster.faulty(switches.ANNOUNCED_AT_ONCE):
+        found = list(stale_reads(replace(impatient, patience=1.0), 20))
+    # One in ten must be found; it is more like one in three.
+    assert sum(each.wrong > 0 for each in found) >= 2
+
+
+@once
+@pytest.mark.usefixtures("whole_again")
+def test_versions_that_are_read_apart_from_changes(impatient: Site) -> None:
+    with impatient.cluster.faulty(switches.READ_APART):
+        found = broken(stale_reads(impatient, 60))
+    assert found.wrong or found.untold
+
+
+@once
+@pytest.mark.usefixtures("whole_again")
+def test_streams_that_are_told_only_of_what_is_seen_later(impatient: Site) -> None:
+    with impatient.cluster.faulty(switches.NEW_STREAMS_FORGOTTEN):
+        assert broken(stale_reads(impatient, 60)).untold
+
+
+@on_clusters("postgresql-redis")
+@pytest.mark.usefixtures("whole_again")
+def test_a_ring_that_is_relied_upon(impatient: Site) -> None:
+    redis = impatient.cluster.redis
+    assert redis is not None
+    with impatient.cluster.faulty(switches.LOOKED_WHEN_RUNG):
+        redis.kill()
+        try:
+            assert broken(stale_reads(impatient, 5)).untold
+        finally:
+            redis.start()
+
+
+@once
+@pytest.mark.parametrize("name", OVERTAKEN)
+def test_a_command_that_is_answered_at_once(impatient: Site, name: str) -> None:
+    with impatient.cluster.faulty(switches.ANSWERED_AT_ONCE):
+        assert broken(commands(impatient, name, 60)).wrong
+
+
+@once
+def test_a_fold_that_raises_only_what_was_all_its_own(impatient: Site) -> None:
+    with impatient.cluster.faulty(switches.FOLDED_BY_ITS_OWN):
+        assert broken(bursts(impatient, 60)).untold
+
+
+@once
+def test_who_watches_asked_where_the_site_saves(impatient: Site) -> None:
+    with impatient.cluster.faulty(switches.ASKED_WHO_WATCHES):
+        assert broken(late_watchers(impatient, 60)).untold
