@@ -159,6 +159,8 @@ class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
         guarded = super().guarded(request, obj)
         if not request.user.has_perm("mcp_app.behind"):
             guarded["function"] = "behind"
+            if self.kind_of(request, obj) == "function":
+                guarded["config"] = "behind"
         return guarded
 
     def has_delete_permission(

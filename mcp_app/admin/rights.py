@@ -44,15 +44,18 @@ class GuardedAdmin(PublishedAdmin[Row]):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        guarded = self.guarded(request, None)
-        if "_saveasnew" in request.POST and guarded:
-            # The copy would be without what one may not write.
-            raise PermissionDenied(lacking(next(iter(guarded.values()))))
         if request.method == "POST":
-            sent = [name for name in guarded if _is_sent(request, name)]
-            if sent:
-                raise PermissionDenied(lacking(guarded[sent[0]]))
+            row = None if object_id is None else self.get_object(request, object_id)
+            self._refuse_guarded(request, row)
         return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def _refuse_guarded(self, request: HttpRequest, row: Row | None) -> None:
+        """Raise 403 where a field comes that one may not change, or would be lost."""
+        copied = row if "_saveasnew" in request.POST else None
+        for name, right in self.guarded(request, row).items():
+            # A copy would be without what one may not write.
+            if _is_sent(request, name) or getattr(copied, name, None):
+                raise PermissionDenied(lacking(right))
 
     def render_change_form(
         self,

@@ -424,6 +424,8 @@ def test_the_product_rights_are_enough(staff: Callable[..., Client]) -> None:
     [
         ("tool", "permission", "grant"),
         ("tool", "function", "behind"),
+        ("tool", "config", "behind"),
+        ("tool", "config-json", "behind"),
         ("server", "access", "grant"),
     ],
 )
@@ -443,7 +445,9 @@ def test_a_field_without_its_right_is_refused_and_not_dropped(
     assert (row.content_hash, row.lock_version) == before
     user = User.objects.get(username="kim")
     user.user_permissions.add(Permission.objects.get(codename=right))
-    assert f'name="{field}"' in client.get(url).content.decode()
+    shown = f'name="{field}"' in client.get(url).content.decode()
+    # A function is chosen by its name, and never by JSON.
+    assert shown is not field.startswith("config")
 
 
 def overlay(**columns: Any) -> Tool:
@@ -521,6 +525,10 @@ def test_a_copy_is_refused_where_a_right_would_be_lost(
     url = page("tool", "change", row.pk)
     assert client.post(url, sent).status_code == 403
     assert Tool.objects.count() == 1
+    free = tool(name="free")
+    url = page("tool", "change", free.pk)
+    # Whatever else is missing, it is not a right.
+    assert client.post(url, sent).status_code != 403
 
 
 @pytest.mark.parametrize("note", ["a" * 1_001, "a\x00b", "a\u202eb"])
