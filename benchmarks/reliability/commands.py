@@ -7,7 +7,7 @@ look each T/2, and answer from what they have in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Lane:
     others: list[str]
 
 
-def commands(site: Site, name: str, rounds: int) -> Iterator[Round]:
+def commands(site: Site, name: str, rounds: int) -> Generator[Round]:
     """Yield rounds of one command; `name` is a key of `COMMANDS`."""
     with ThreadPoolExecutor(LANES) as pool:
         turns = site.cluster.turns(-(-rounds // LANES))

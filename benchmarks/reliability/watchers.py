@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import count
@@ -28,7 +28,7 @@ BURST_S: Final = 0.06
 _number: Final = count(1)
 
 
-def late_watchers(site: Site, rounds: int) -> Iterator[Round]:
+def late_watchers(site: Site, rounds: int) -> Generator[Round]:
     """Yield rounds: somebody begins to watch while a transaction is open.
 
     What is read after the subscription was answered is new, or the change is told.
@@ -80,7 +80,7 @@ def _read(url: str, uri: str) -> str:
     return str(content["text"])
 
 
-def bursts(site: Site, rounds: int) -> Iterator[Round]:
+def bursts(site: Site, rounds: int) -> Generator[Round]:
     """Yield rounds: eight writers save a line each, and every process tells of each."""
     keys = [f"line{number}" for number in range(LINES - WRITERS, LINES)]
     uris = [f"ledger://{key}" for key in keys]

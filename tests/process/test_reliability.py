@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from itertools import accumulate
 from typing import Final
 
 import pytest
@@ -78,9 +79,9 @@ def test_many_write_at_once_and_everything_is_told(changed: Site) -> None:
 # -- and that these tests would find it broken ---------------------------------------
 
 
-def broken(rounds: Iterator[Round]) -> Round:
+def broken(rounds: Generator[Round]) -> Round:
     """Return the first round in which the promise was not kept."""
-    with closing(rounds):  # type: ignore[type-var]
+    with closing(rounds):
         return next(each for each in rounds if not each.kept)
 
 
@@ -95,10 +96,17 @@ def whole_again(impatient: Site) -> Iterator[None]:
 @once
 @pytest.mark.usefixtures("whole_again")
 def test_announced_without_waiting_for_the_others(impatient: Site) -> None:
-    with impatient.cluster.faulty(switches.ANNOUNCED_AT_ONCE):
-        found = list(stale_reads(replace(impatient, patience=1.0), 20))
-    # One in ten must be found; it is more like one in three.
-    assert sum(each.wrong > 0 for each in found) >= 2
+    """In at least a tenth of the rounds somebody is shown an old list."""
+    quickly = replace(impatient, patience=1.0)
+    with (
+        impatient.cluster.faulty(switches.ANNOUNCED_AT_ONCE),
+        closing(stale_reads(quickly, 60)) as rounds,
+    ):
+        shares = accumulate(float(each.wrong > 0) for each in rounds)
+        assert any(
+            found >= 2 and found >= number / 10
+            for number, found in enumerate(shares, 1)
+        )
 
 
 @once
