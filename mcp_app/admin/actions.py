@@ -15,8 +15,10 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from mcp_app.admin import comparison
 from mcp_app.admin.comparison import Shown, served_label, shown
 from mcp_app.admin.exports import ExportAction
+from mcp_app.admin.frame import may
 from mcp_app.admin.published import (
     author_of,
     note_of,
@@ -133,9 +135,11 @@ class ListActions(ExportAction[Row]):
 
     @admin.action(description=gettext_lazy("Unpublish"), permissions=["publish"])
     def unpublish_chosen(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
-        chosen = list(self._plain(queryset).filter(published__isnull=False))
-        rows = [row for row in chosen if not getattr(row, "from_code", False)]
+        published = self._plain(queryset).filter(published__isnull=False)
         with transaction.atomic():
+            # Whoever locks several rows does it in this order.
+            chosen = list(published.select_for_update().order_by("pk"))
+            rows = [row for row in chosen if not getattr(row, "from_code", False)]
             self.model.rows().unpublish(rows)
             self._log(request, rows, _("Taken off the lists."))
         if len(rows) < len(chosen):
@@ -147,9 +151,27 @@ class ListActions(ExportAction[Row]):
     def stop_chosen(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
         self._switch(request, queryset, on=False)
 
-    @admin.action(description=gettext_lazy("Start"), permissions=["stop"])
-    def start_chosen(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
-        self._switch(request, queryset, on=True)
+    @admin.action(description=gettext_lazy("Start the chosen…"), permissions=["stop"])
+    def start_chosen(
+        self, request: HttpRequest, queryset: QuerySet[Row]
+    ) -> HttpResponse | None:
+        """Say what comes back; once confirmed, start."""
+        if "confirmed" in request.POST:
+            self._switch(request, queryset, on=True)
+            return None
+        stopped = self._plain(queryset).filter(enabled=False)
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "media": self.media,
+            "title": _("Start the chosen"),
+            "rows": [
+                (row, comparison.back(row))
+                for row in stopped.select_related("published")
+            ],
+            "back_url": request.get_full_path(),
+        }
+        return TemplateResponse(request, "admin/mcp_app/start_chosen.html", context)
 
     def _switch(
         self, request: HttpRequest, queryset: QuerySet[Row], *, on: bool
@@ -183,7 +205,7 @@ class ListActions(ExportAction[Row]):
                 reckon(row, mcp)
 
     def has_publish_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("mcp_app.publish")
+        return may(request, "publish")
 
     def has_stop_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("mcp_app.stop")
+        return may(request, "stop")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,7 +25,7 @@ from mcp_app.models import (
     Server,
     Session,
 )
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.jsonrpc import JsonObject, indented
 from mcp_app.publishing.differences import Difference, Piece, differences
 from mcp_app.publishing.overlays import declared_definition
 from mcp_app.publishing.publication import (
@@ -96,7 +95,7 @@ def context(
     proposal = propose(row, registry)
     compared: dict[str, Any] = {
         "differences": shown(row, proposal.differences),
-        "as_json": _pretty(proposal.content),
+        "as_json": indented(proposal.content),
     }
     others = (before, after) != (_served_number(row), WORKING_COPY)
     if others:
@@ -135,7 +134,7 @@ def restoring(
         **_proposed(request, row, proposal),
         "proposal": proposal,
         "differences": shown(row, proposal.differences),
-        "as_json": _pretty(proposal.content),
+        "as_json": indented(proposal.content),
         "restores": version.number,
         "before_label": _version_label(_served_number(row)),
         "after_label": _version_label(version.number),
@@ -150,7 +149,7 @@ def looking(version: DefinitionVersion) -> dict[str, Any]:
         "at": date_format(localtime(version.created), "SHORT_DATETIME_FORMAT"),
         "hash": version.hash,
     }
-    return {"as_json": _pretty(version.read()), "sentence": said}
+    return {"as_json": indented(version.read()), "sentence": said}
 
 
 def unpublishing(row: PublishedRow) -> list[str]:
@@ -171,17 +170,21 @@ def switching(row: PublishedRow, *, on: bool) -> dict[str, Any]:
             "sentences": [_("Clients stop seeing it at once. Nothing is lost.")],
             "button": _("Stop it"),
         }
-    version = row.published
-    said = _("Clients see what the code says again.")
-    if version is not None:
-        said = _("Clients see version %(number)d again.") % {"number": version.number}
-    elif not (isinstance(row, DefinitionRow) and row.from_code):
-        said = _("It is not published: clients see it only when it is.")
     return {
         "title": _("Start again"),
-        "sentences": [said, *_told(row)],
+        "sentences": [back(row), *_told(row)],
         "button": _("Start it"),
     }
+
+
+def back(row: PublishedRow) -> str:
+    """Say what clients see once a row is started again."""
+    if row.published is not None:
+        number = {"number": row.published.number}
+        return _("Clients see version %(number)d again.") % number
+    if isinstance(row, DefinitionRow) and row.from_code:
+        return _("Clients see what the code says again.")
+    return _("It is not published: clients see it only when it is.")
 
 
 def gone(what: object) -> Http404:
@@ -306,7 +309,7 @@ def _compared(row: PublishedRow, before: int, after: int) -> dict[str, Any]:
     old, new = (_content(row, number) for number in (before, after))
     return {
         "differences": shown(row, differences(old, new)),
-        "as_json": _pretty(new),
+        "as_json": indented(new),
         "is_served_already": False,
     }
 
@@ -324,7 +327,3 @@ def _content(row: PublishedRow, number: int) -> JsonObject:
 
 def _next(versions: Sequence[DefinitionVersion]) -> int:
     return versions[0].number + 1 if versions else 1
-
-
-def _pretty(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)

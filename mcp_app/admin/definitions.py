@@ -19,8 +19,8 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.actions import ListActions
 from mcp_app.admin.fieldsets import Fieldset, overlay_fieldsets
-from mcp_app.admin.forms.overlay import OverlayForm, declared, put_back
-from mcp_app.admin.frame import lacking, page_url
+from mcp_app.admin.forms.overlay import OverlayForm, put_back
+from mcp_app.admin.frame import lacking, may, page_url
 from mcp_app.admin.kinds import KindAdmin
 from mcp_app.admin.lists import (
     ChangesFilter,
@@ -33,8 +33,9 @@ from mcp_app.admin.lists import (
 )
 from mcp_app.admin.rights import GuardedAdmin
 from mcp_app.catalog.registry import mcp
+from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
-from mcp_app.publishing.overlays import reckon
+from mcp_app.publishing.overlays import declared_definition, reckon
 
 Row = TypeVar("Row", bound=DefinitionRow)
 
@@ -98,10 +99,10 @@ class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
     @admin.display(description=gettext_lazy("Declared"))
     def code(self, row: Row) -> SafeString:
         """Say what code declares under this name, and where."""
-        definition = declared(row)
+        definition = declared_definition(row, mcp)
         if definition is None:
             return format_html("{}", row.broken or _("It is no longer in the code."))
-        described = definition.description or _("(nothing)")
+        described = visible(definition.description, None) or _("(nothing)")
         return format_html(
             "<code>{}</code><br><span>{}</span>", row.identity, described
         )
@@ -157,7 +158,7 @@ class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
 
     def guarded(self, request: HttpRequest, obj: Row | None) -> dict[str, str]:
         guarded = super().guarded(request, obj)
-        if not request.user.has_perm("mcp_app.behind"):
+        if not may(request, "behind"):
             guarded["function"] = "behind"
             if self.kind_of(request, obj) == "function":
                 guarded["config"] = "behind"
@@ -166,11 +167,11 @@ class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
     def has_delete_permission(
         self, request: HttpRequest, obj: Row | None = None
     ) -> bool:
-        may = super().has_delete_permission(request, obj)
+        allowed = super().has_delete_permission(request, obj)
         if obj is None or not obj.from_code:
-            return may
+            return allowed
         # What code declares would come back at once; what vanished may go.
-        return may and declared(obj) is None
+        return allowed and declared_definition(obj, mcp) is None
 
     def save_model(
         self, request: HttpRequest, obj: Row, form: ModelForm[Row], change: bool

@@ -15,6 +15,7 @@ from mcp_app.catalog.registered import RegisteredFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.stored import stored_definition
 from mcp_app.interface.definitions import PromptDefinition, ToolDefinition
+from mcp_app.interface.rules import visible
 from mcp_app.models import Prompt, Tool
 from mcp_app.protocol import jsonrpc
 
@@ -29,7 +30,7 @@ def described(key: str, registry: Registry) -> Mapping[str, Any]:
     return {
         "key": key,
         "is_there": True,
-        "description": function.description,
+        "description": visible(function.description, None),
         "parameters": [(each, type_label(each.type)) for each in parameters],
         "result": _result(function),
         "name": function.qualified_name,

@@ -46,7 +46,7 @@ def shown(text: str) -> str:
     if "\n" in text.strip():
         return lines_from_browser(text)
     try:
-        return json.dumps(parsed(text), ensure_ascii=False, indent=2)
+        return jsonrpc.indented(parsed(text))
     except ValueError:
         return text
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from typing import Any
 
 from django.db.models import Model
@@ -17,7 +16,7 @@ from django.db.models.signals import post_delete, post_save
 
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.protocol.uri_templates import UriTemplate
-from mcp_app.wakeup.changes import RESOURCE, record
+from mcp_app.wakeup.changes import record_resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,5 +91,4 @@ def _tell(
 ) -> None:
     if not issubclass(sender, binding.model):
         return
-    uri = binding.uri_of(instance)
-    record(using, RESOURCE, sha256(uri.encode()).hexdigest())
+    record_resource(using, binding.uri_of(instance))

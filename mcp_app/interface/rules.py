@@ -11,6 +11,8 @@ import unicodedata
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
 TAG = re.compile(r"[\w.:-]{1,64}")
+MESSAGE = 200
+"""Characters of a value that a message shows."""
 PERMISSION = re.compile(r"[a-z_]\w*\.\w+", re.ASCII | re.IGNORECASE)
 
 _CHARACTER = r"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})"
@@ -120,10 +122,13 @@ def text_problem(text: str, *, lines: bool = False) -> str | None:
     )
 
 
-def visible(text: str) -> str:
-    """Return a text with its hidden characters written as ⟦U+202E⟧."""
+def visible(text: str, most: int | None = MESSAGE) -> str:
+    """Return a text with its hidden characters written as ⟦U+202E⟧.
+
+    It is cut after `most` characters; None leaves it whole.
+    """
     shown = _HIDDEN.sub(lambda found: f"⟦{_code_point(found.group())}⟧", text)
-    return shown if len(shown) <= 200 else f"{shown[:200]}…"  # noqa: PLR2004 - as long as a message may be
+    return shown if most is None or len(shown) <= most else f"{shown[:most]}…"
 
 
 def _code_point(character: str) -> str:

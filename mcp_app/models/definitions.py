@@ -142,7 +142,7 @@ class DefinitionRow(PublishedRow, CheckedRow):
     @staticmethod
     def identity_hash(identity: str) -> str:
         """Return what `published_identity` is for a name or URI."""
-        return digest(identity.encode())
+        return digest(identity)
 
     @property
     def from_code(self) -> bool:
@@ -297,7 +297,7 @@ class Resource(ReadableRow):
         yield from super().collisions()
         if uri_problem(self.uri):
             return
-        if self.taken(uri_digest=digest(self.uri.encode())):
+        if self.taken(uri_digest=digest(self.uri)):
             yield "uri", f"Another resource has the address {self.uri}."
 
 
@@ -334,7 +334,7 @@ class ResourceTemplate(ReadableRow):
         yield from super().collisions()
         if _template_problem(self.uri_template):
             return
-        if self.taken(uri_template_digest=digest(self.uri_template.encode())):
+        if self.taken(uri_template_digest=digest(self.uri_template)):
             yield (
                 "uri_template",
                 f"Another template has the pattern {self.uri_template}.",

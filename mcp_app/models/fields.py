@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -23,8 +22,6 @@ else:
 
 MYSQL_EXACT = "utf8mb4_0900_bin"
 MARIADB_EXACT = "utf8mb4_nopad_bin"
-
-_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 _SHAPES: dict[str, type] = {"object": dict, "array": list, "any": object}
 
@@ -67,7 +64,7 @@ class DigestField(Characters):
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
         if self.of:
             text = getattr(model_instance, self.of)
-            setattr(model_instance, self.attname, digest(text.encode()))
+            setattr(model_instance, self.attname, digest(text))
         return super().pre_save(model_instance, add)
 
 
@@ -118,16 +115,18 @@ class JSONTextField(Text):
 def parsed(text: str) -> Any:
     """Read strict JSON; ValueError says what is wrong with the text."""
     try:
-        value = jsonrpc.read(text.encode())
+        body = text.encode()
+        value = jsonrpc.read(body)
     except UnicodeEncodeError:
         raise ValueError("The text has half of a surrogate pair.") from None
     except ProtocolError as error:
         raise ValueError(error.message.replace("The body", "The text")) from None
-    if _NUL.search(text):
+    if jsonrpc.holds_nul(body):
         raise ValueError("The text has the character NUL (U+0000); remove it.")
     return value
 
 
-def digest(content: bytes) -> str:
-    """Return the SHA-256 of bytes in hexadecimal."""
-    return sha256(content).hexdigest()
+def digest(content: bytes | str) -> str:
+    """Return the SHA-256 of bytes, or of a text in UTF-8, in hexadecimal."""
+    encoded = content.encode() if isinstance(content, str) else content
+    return sha256(encoded).hexdigest()

@@ -30,7 +30,7 @@ class SessionQuerySet(RecordedRows["Session"]):
 
     def named(self, session_id: str) -> SessionQuerySet:
         """Return the rows (one at most) of a session by its id."""
-        return self.filter(digest=digest(session_id.encode()))
+        return self.filter(digest=digest(session_id))
 
     def stream_opened(self, pk: int, public_id: str, seen: int) -> int:
         """Note a session's newest GET stream; return how many it is, 0 for no session.

@@ -59,6 +59,8 @@ class ReadLimits:
 
 DEFAULT_LIMITS = ReadLimits()
 
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
 
 def read(body: bytes, limits: ReadLimits = DEFAULT_LIMITS) -> object:
     """The value of `body`; raises ParseError where it is not strict JSON.
@@ -231,6 +233,16 @@ def write(value: object) -> bytes:
 def canonical(value: object) -> bytes:
     """`write` with sorted keys, for digests; what is in a Fragment stays as it is."""
     return _write(value, OPT_PASSTHROUGH_DATACLASS | OPT_SORT_KEYS)
+
+
+def indented(value: object) -> str:
+    """Write a value for people: two spaces, characters as they are."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def holds_nul(text: bytes) -> bool:
+    """Whether JSON has the character NUL in one of its strings."""
+    return _NUL.search(text) is not None
 
 
 def _write(value: object, options: int) -> bytes:

@@ -5,7 +5,6 @@ Parameters of a schema are matched by their names: to move one is no rewrite.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -170,7 +169,7 @@ def _shown(value: object) -> str | None:
     if isinstance(value, str):
         return value
     if isinstance(value, dict | list):
-        return json.dumps(value, ensure_ascii=False, indent=2)
+        return jsonrpc.indented(value)
     return str(value)
 
 

@@ -313,7 +313,12 @@ def declared_in_code() -> str:
 
 
 def _locked(row: Row) -> Row:
-    return row.rows().select_for_update().get(pk=row.pk)
+    found: Row | None = row.rows().select_for_update().filter(pk=row.pk).first()
+    if found is None:
+        raise PublicationRefused(
+            _("“%(row)s” was deleted while you looked.") % {"row": row}
+        )
+    return found
 
 
 def _published(

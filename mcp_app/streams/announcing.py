@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
+from mcp_app.models.changes import ANY
 from mcp_app.streams.listeners import LISTS, Listener
 from mcp_app.wakeup.changes import MODEL
 from mcp_app.wakeup.news import Name, topics_of
-
-EVERY_RESOURCE = "*"
 
 Shows: TypeAlias = Callable[[frozenset[str], str], bool]
 """Whether a URI may show an instance of one of these models."""
@@ -65,7 +64,7 @@ def _is_new(number: int | None, listener: Listener) -> bool:
 
 
 def _wanted(listener: Listener, what: str) -> list[str]:
-    if what == EVERY_RESOURCE:
+    if what == ANY:
         return _resources(listener)
     wanted = listener.watched(what)
     return [] if wanted is None else [wanted]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
 from typing import Protocol
+
+from mcp_app.models.fields import digest
 
 LISTS = ("tools", "prompts", "resources")
 
 
 def digest_of(uri: str) -> str:
     """Return the ref by which a change of a resource is known."""
-    return sha256(uri.encode()).hexdigest()
+    return digest(uri)
 
 
 class Listener(Protocol):

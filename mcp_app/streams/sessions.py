@@ -12,7 +12,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
 from django.db import IntegrityError, router, transaction
@@ -23,6 +22,7 @@ from mcp_app.interface.principal import Principal
 from mcp_app.models import Session
 from mcp_app.models.changes import ANY
 from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.fields import digest as digest_of
 from mcp_app.models.sessions import Subscription
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol import jsonrpc
@@ -41,10 +41,6 @@ ANSWERED_KEPT = 64
 HANDSHAKE_S = 5.0
 """How long a client that never says `notifications/initialized` is not asked."""
 HANDSHAKE_LOOK_S = 0.1
-
-
-def digest_of(session_id: str) -> str:
-    return sha256(session_id.encode()).hexdigest()
 
 
 def now_ms() -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from hashlib import sha256
 from typing import TypeVar
 
 from django.db import (
@@ -21,6 +20,7 @@ from django.db import (
 
 from mcp_app.models import Once
 from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.fields import digest
 from mcp_app.protocol import jsonrpc
 
 Returned = TypeVar("Returned")
@@ -44,7 +44,7 @@ class StoredSteps:
 
         What the function raises rolls its row back: the step may run again.
         """
-        named = {"round_trip": _digest(round_trip), "key": _digest(key)}
+        named = {"round_trip": digest(round_trip), "key": digest(key)}
         alias = router.db_for_write(Once)
         for _ in range(ATTEMPTS):
             with suppress(_Victim):
@@ -61,10 +61,6 @@ class StoredSteps:
             Once.objects.using(alias).filter(**named).update(result=encoded.decode())
         # As everybody gets it who comes later.
         return jsonrpc.read(encoded)  # type: ignore[return-value]
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
 
 
 def _claimed(alias: str, named: dict[str, str]) -> bool:

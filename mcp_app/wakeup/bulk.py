@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from django.db import models, router, transaction
+from django.db import models, router
 
+from mcp_app.models.changes import ANY, RecordedRows
 from mcp_app.wakeup.changes import MODEL, record
 
 Row = TypeVar("Row", bound=models.Model)
@@ -21,26 +21,12 @@ def changed_model(model: type[models.Model], using: str | None = None) -> None:
     record(alias, MODEL, model._meta.label_lower)
 
 
-class WatchedQuerySet(models.QuerySet[Row]):
+class WatchedQuerySet(RecordedRows[Row]):
     """A queryset whose `update()` and `bulk_…()` say so in the same transaction.
 
     `objects = WatchedQuerySet.as_manager()` on the model.
     """
 
-    def update(self, **values: Any) -> int:
-        self._for_write = True
-        with transaction.atomic(using=self.db, savepoint=False):
-            count = super().update(**values)
-            if count:
-                changed_model(self.model, self.db)
-        return count
-
-    update.alters_data = True  # type: ignore[attr-defined]
-
-    def bulk_create(self, objs: Iterable[Row], *args: Any, **options: Any) -> list[Row]:
-        self._for_write = True
-        with transaction.atomic(using=self.db, savepoint=False):
-            created = super().bulk_create(objs, *args, **options)
-            if created:
-                changed_model(self.model, self.db)
-        return created
+    def record(self, ref: str = ANY) -> None:
+        """Say in the caller's transaction that any row may have changed."""
+        changed_model(self.model, self.write_alias())

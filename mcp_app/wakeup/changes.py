@@ -5,13 +5,12 @@ The change is a row in the caller's own transaction: it is told when that commit
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 from asgiref.sync import sync_to_async
 from django.db import router, transaction
 
 from mcp_app.models import Change
 from mcp_app.models import sessions as session_rows
+from mcp_app.models.fields import digest
 
 RESOURCE = "uri"
 LIST = "list"
@@ -26,7 +25,7 @@ EVERYWHERE = "*"
 
 def changed(uri: str) -> None:
     """Say that the resource with this URI has other contents now."""
-    Change.objects.record(RESOURCE, sha256(uri.encode()).hexdigest())
+    Change.objects.record(RESOURCE, digest(uri))
 
 
 def notify(what: str, server: str | None = None) -> None:
@@ -37,6 +36,11 @@ def notify(what: str, server: str | None = None) -> None:
     if what not in LISTS:
         raise ValueError(f"{what!r} is no list: use one of {', '.join(LISTS)}.")
     Change.objects.record(LIST, f"{what}:{server or EVERYWHERE}")
+
+
+def record_resource(using: str, uri: str) -> None:
+    """Record that a transaction on this database changes what a resource shows."""
+    record(using, RESOURCE, digest(uri))
 
 
 def record(using: str, kind: str, ref: str) -> None:

@@ -48,17 +48,15 @@ class WatchedResources:
         with transaction.atomic(using=rows.db):
             for some in _batches(missing):
                 own = rows.of_worker(self._worker_id)
-                known = own.watched(digest(uri.encode()) for uri in some)
-                new = [uri for uri in some if digest(uri.encode()) not in known]
+                known = own.watched(digest(uri) for uri in some)
+                new = [uri for uri in some if digest(uri) not in known]
                 rows.watch(self._worker_id, new)
 
     def erase(self, uris: Iterable[str]) -> None:
         """Delete the rows of these; blocks."""
         own = Subscription.objects.of_worker(self._worker_id)
         for some in _batches(list(uris)):
-            own.filter(
-                uri_digest__in=[digest(each.encode()) for each in some]
-            ).unwatch()
+            own.filter(uri_digest__in=[digest(each) for each in some]).unwatch()
 
 
 def _batches(uris: list[str]) -> Iterator[list[str]]:

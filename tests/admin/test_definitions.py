@@ -131,6 +131,11 @@ def test_many_are_stopped_and_started_at_once(
     chosen = list(Tool.objects.values_list("pk", flat=True)[:3])
     as_committed()
     sent = {"action": action, "_selected_action": chosen}
+    if on:
+        asked = admin_client.post(page("tool"), sent)
+        assert all(f'value="{key}" checked' in asked.content.decode() for key in chosen)
+        assert not Tool.objects.filter(enabled=True).exists()
+        sent["confirmed"] = "yes"
     response = admin_client.post(page("tool"), sent, follow=True)
     assert said in response.content.decode()
     assert set(Tool.objects.filter(enabled=on).values_list("pk", flat=True)) == set(

@@ -48,6 +48,19 @@ def test_the_form_says_what_is_inherited(admin_client: Client) -> None:
     assert "Published" in text
 
 
+def test_hidden_characters_of_code_are_shown(admin_client: Client) -> None:
+    @mcp.tool
+    async def hidden() -> str:
+        """Says a\u202eb."""
+        return ""
+
+    make_overlays(mcp)
+    row = Tool.objects.get(name="hidden")
+    text = admin_client.get(page("tool", "change", row.pk)).content.decode()
+    assert "From code: “Says a⟦U+202E⟧b.”" in text
+    assert "\u202e" not in text
+
+
 def test_a_change_is_marked_and_goes_back_with_one_press(admin_client: Client) -> None:
     row = overlay()
     url = page("tool", "change", row.pk)

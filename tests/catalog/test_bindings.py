@@ -12,7 +12,7 @@ from mcp_app import RegistrationError
 from mcp_app.catalog import bindings
 from mcp_app.catalog.bindings import Binding
 from mcp_app.catalog.registry import Registry
-from mcp_app.streams.listeners import digest_of
+from mcp_app.models.fields import digest
 from tests.drill.models import Ledger
 from tests.models.recording import as_committed, recorded
 
@@ -59,8 +59,8 @@ def test_its_resources_change_with_an_instance(
     as_committed()
     change(row)
     assert set(recorded()) == {
-        ("uri", digest_of("ledger://a%20b")),
-        ("uri", digest_of("ledger://all")),
+        ("uri", digest("ledger://a%20b")),
+        ("uri", digest("ledger://all")),
     }
 
 
@@ -68,7 +68,7 @@ def test_its_resources_change_with_an_instance(
 @pytest.mark.usefixtures("connected")
 def test_a_new_instance_is_a_change() -> None:
     entered("a")
-    assert ("uri", digest_of("ledger://a")) in recorded()
+    assert ("uri", digest("ledger://a")) in recorded()
 
 
 class Page(Ledger):
@@ -83,7 +83,7 @@ class Page(Ledger):
 @pytest.mark.usefixtures("connected")
 def test_a_proxy_of_the_model_is_the_model() -> None:
     Page.objects.create(key="a", worker="w")
-    assert ("uri", digest_of("ledger://a")) in recorded()
+    assert ("uri", digest("ledger://a")) in recorded()
 
 
 @pytest.mark.django_db

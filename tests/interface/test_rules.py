@@ -130,3 +130,4 @@ def test_line_breaks_are_only_fine_in_texts_of_many_lines() -> None:
 def test_visible_shows_hidden_characters_and_shortens() -> None:
     assert rules.visible("a\u202eb") == "a⟦U+202E⟧b"
     assert len(rules.visible("x" * 1000)) == 201
+    assert len(rules.visible("x" * 1000, None)) == 1000

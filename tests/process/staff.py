@@ -67,8 +67,8 @@ class Staff(httpx.Client):
         return self._sent(_rollback(model, key, version), number=number)
 
     def act(self, model: str, action: str, *keys: str) -> None:
-        """Do something to rows."""
-        sent = {"action": action, "_selected_action": list(keys)}
+        """Do something to rows; where a page asks before, it is answered."""
+        sent = {"action": action, "_selected_action": list(keys), "confirmed": "yes"}
         done = self._sent(f"/admin/{model}/", **sent)
         assert done.status_code == HTTPStatus.FOUND, done.text
 

@@ -12,11 +12,12 @@ from django.db import DatabaseError
 
 from mcp_app.catalog.bindings import Binding
 from mcp_app.models import Change, Topic
+from mcp_app.models.fields import digest
 from mcp_app.pools.database import writer
 from mcp_app.process import announcements as module
 from mcp_app.process.announcements import Announcements
 from mcp_app.protocol.uri_templates import UriTemplate
-from mcp_app.streams.listeners import LISTS, Listeners, digest_of
+from mcp_app.streams.listeners import LISTS, Listeners
 from mcp_app.wakeup.news import Changed, Missed, Name, News
 from mcp_app.wakeup.workers import WorkerRow
 from tests.streams.test_listeners import Stream
@@ -85,7 +86,7 @@ async def done(announcements: Announcements) -> None:
     [
         (News(), []),
         (News(rows=(("tool", "1"), ("tool", "2"))), ["tools"]),
-        (News(rows=(("uri", digest_of(URI)), ("prompt", "1"))), [URI]),
+        (News(rows=(("uri", digest(URI)), ("prompt", "1"))), [URI]),
         (News(rows=(("list", "tools:staff"),)), []),
         (News(everything=True), ["tools", URI]),
     ],
@@ -215,7 +216,7 @@ async def test_news_are_announced_in_their_order_and_together(
     announcements = Announcements(Listeners(), looks.look, Others(live=True), {})
     listening = stream(announcements)
     announcements.seen(changed(1, TOOLS))
-    announcements.seen(changed(2, ("uri", digest_of(URI)), TOOLS))
+    announcements.seen(changed(2, ("uri", digest(URI)), TOOLS))
     announcements.seen(changed(3, PROMPTS, TOOLS))
     # The last of them is not due with the first.
     announcements._pending[-1].due += 0.2

@@ -432,3 +432,22 @@ def test_canonical_text_does_not_depend_on_the_order_of_keys() -> None:
 def test_canonical_text_says_the_same_value(value: object) -> None:
     assert read(canonical(value)) == value
     assert canonical(read(canonical(value))) == canonical(value)
+
+
+def test_indented_text_keeps_order_and_characters() -> None:
+    assert jsonrpc.indented({"b": ["é"], "a": 1}) == (
+        '{\n  "b": [\n    "é"\n  ],\n  "a": 1\n}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "there"),
+    [
+        (rb'"\u0000"', True),
+        (rb'"\\\u0000"', True),
+        (rb'"\\u0000"', False),
+        (rb'"u0000"', False),
+    ],
+)
+def test_nul_is_found_where_it_is_not_escaped_itself(text: bytes, there: bool) -> None:
+    assert jsonrpc.holds_nul(text) is there

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from mcp_app.catalog.registry import Registry
@@ -44,6 +46,16 @@ def test_two_who_publish_at_once() -> None:
     publish(row)
     with pytest.raises(OutOfDate, match="Version 1 was published by a command"):
         publish(other)
+
+
+@pytest.mark.parametrize(
+    "act", [publish, lambda row: publication.unpublish(row, number=0)]
+)
+def test_what_was_deleted_meanwhile_is_refused(act: Callable[[Tool], None]) -> None:
+    row = tool()
+    Tool.objects.get().delete()
+    with pytest.raises(PublicationRefused, match="“hours” was deleted while you"):
+        act(row)
 
 
 def test_what_must_be_fixed_is_named() -> None:

@@ -26,9 +26,9 @@ from mcp_app import (
     TimedOut,
 )
 from mcp_app.models import Change, Topic
+from mcp_app.models.fields import digest
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
-from mcp_app.streams.listeners import digest_of
 from tests.asgi_client import PREFIX, Client, Visit
 from tests.drill.models import Ledger
 from tests.scripting import STATEFUL, STATELESS, Play
@@ -186,7 +186,7 @@ def join(connect: Connect, user: AbstractBaseUser) -> Join:
 
 def told(uri: str) -> bool:
     """Whether a change of the resource is recorded, folded or not."""
-    name = {"kind": "uri", "ref": digest_of(uri)}
+    name = {"kind": "uri", "ref": digest(uri)}
     return any(model.objects.filter(**name).exists() for model in (Change, Topic))
 
 

@@ -7,13 +7,14 @@ from typing import Final
 
 import pytest
 
+from mcp_app.models.fields import digest
 from mcp_app.streams.announcing import Announcement
-from mcp_app.streams.listeners import LISTS, digest_of
+from mcp_app.streams.listeners import LISTS
 from mcp_app.wakeup.news import Name
 from tests.streams.test_listeners import Stream
 
 URI: Final = "shop://orders/1"
-RESOURCE: Final = ("uri", digest_of(URI))
+RESOURCE: Final = ("uri", digest(URI))
 ORDER: Final = ("model", "shop.order")
 
 
@@ -40,7 +41,7 @@ def wanted(
         ([("list", "prompts:default")], ["prompts"]),
         ([("session", "1"), ("rights", "*")], []),
         ([RESOURCE, ("prompt", "1")], [URI, "prompts"]),
-        ([("uri", digest_of("shop://orders/2"))], []),
+        ([("uri", digest("shop://orders/2"))], []),
         # So many resources changed that none is named.
         ([("uri", "*")], [URI]),
         ([ORDER], [URI]),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mcp_app.streams.listeners import Listeners, digest_of
+from mcp_app.models.fields import digest
+from mcp_app.streams.listeners import Listeners
 
 
 class Stream:
@@ -17,7 +18,7 @@ class Stream:
     def __init__(self, server: str, *lists: str, uri: str = "") -> None:
         self.server = server
         self._lists = lists
-        self._uris = {digest_of(uri): uri} if uri else {}
+        self._uris = {digest(uri): uri} if uri else {}
         self.told: list[str] = []
         self.numbers: list[int] = []
         """Up to which it has been told all, each time."""

@@ -9,13 +9,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from mcp_app.models import Change, Counter, Topic
-from mcp_app.streams.listeners import digest_of
+from mcp_app.models.fields import digest
 from mcp_app.wakeup import changes, folding, news
 from mcp_app.wakeup.news import Changed, Missed, News, NewsReader, missed_since
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 
-RESOURCE = ("uri", digest_of("shop://orders/1"))
+RESOURCE = ("uri", digest("shop://orders/1"))
 TOOL = ("tool", "1")
 
 

@@ -15,8 +15,9 @@ from django.utils.translation import gettext_lazy
 from mcp_app.admin.forms.definition import WIDGETS
 from mcp_app.admin.forms.watched import WatchedForm
 from mcp_app.admin.wording import Words
-from mcp_app.catalog.registry import Registry, mcp
+from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Definition, ToolDefinition
+from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow
 from mcp_app.models.definitions import Tool
 from mcp_app.publishing.overlays import declared_definition
@@ -31,11 +32,6 @@ HINTS: Final[Words] = {
     "idempotent": (gettext_lazy("Twice does the same as once"), ""),
     "open_world": (gettext_lazy("Reaches outside this site"), ""),
 }
-
-
-def declared(row: DefinitionRow, registry: Registry = mcp) -> Definition | None:
-    """Return what code declares under a row's name; None where it does no more."""
-    return declared_definition(row, registry)
 
 
 def from_code(definition: Definition) -> Mapping[str, str]:
@@ -70,7 +66,7 @@ class OverlayForm(WatchedForm[DefinitionRow]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.fields.pop("name", None)
-        definition = declared(self.instance)
+        definition = declared_definition(self.instance, mcp)
         said = {} if definition is None else from_code(definition)
         for name, text in said.items():
             if name in self.fields:
@@ -87,7 +83,7 @@ class OverlayForm(WatchedForm[DefinitionRow]):
             self.fields["position"].required = False
 
     def _help(self, name: str, text: str) -> str:
-        shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+        shown = visible(text, SHOWN)
         in_code = (
             _("From code: “%(text)s”.") % {"text": shown}
             if shown

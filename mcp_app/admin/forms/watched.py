@@ -222,7 +222,7 @@ def _columns(row: WatchedRow) -> dict[str, Any]:
 
 
 def _digest(value: object) -> str:
-    return digest(repr(value).encode())[:_DIGITS]
+    return digest(repr(value))[:_DIGITS]
 
 
 def _digests(columns: Mapping[str, object]) -> str:

@@ -129,7 +129,7 @@ class Here:
         if column != "name":
             # Long keys are found by their digests, which every database compares alike.
             column = f"{column}_digest"
-            wanted = [digest(key.encode()) for key in wanted]
+            wanted = [digest(key) for key in wanted]
         for some in _some(wanted):
             yield Q(**{f"{column}__in": some})
         for some in _some(sorted(self._identities[kind])):

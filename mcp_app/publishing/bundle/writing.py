@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC
@@ -12,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.catalog.stored import digests_of
 from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow, Server
+from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.publishing.bundle.choices import CHOSEN, NaturalKeys, naturally
 from mcp_app.publishing.bundle.format import (
@@ -45,7 +45,7 @@ def export(rows: Iterable[PublishedRow]) -> bytes:
         **entries,
         "blobs": list(_blobs(entries)),
     }
-    text = json.dumps(file, ensure_ascii=False, indent=2) + "\n"
+    text = jsonrpc.indented(file) + "\n"
     written = text.encode()
     if len(written) > MOST_BYTES:
         raise BundleRefused(

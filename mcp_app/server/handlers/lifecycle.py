@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from mcp_app.protocol import jsonrpc, negotiation, results
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.jsonrpc import JsonObject
@@ -14,7 +12,6 @@ from mcp_app.server.handlers.lists import list_hint
 
 MOST_DESCRIBED = 64 * 1024
 # Escaped, and not the end of an escaped backslash.
-NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 async def initialize(exchange: Exchange) -> JsonObject:
@@ -46,7 +43,7 @@ def _check_description(**described: JsonObject) -> None:
     for member, value in described.items():
         text = jsonrpc.write(value)
         size += len(text)
-        if NUL.search(text):
+        if jsonrpc.holds_nul(text):
             raise InvalidParams(f"params.{member} holds a NUL character.")
     if size > MOST_DESCRIBED:
         raise InvalidParams(
