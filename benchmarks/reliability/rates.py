@@ -30,7 +30,10 @@ SECONDS: Final = 2.0
 WATCHED, PLAIN, COUNTER = "change", "plain insert", "bumped counter"
 UNHEARD: Final = "change, unheard"
 """The same as the first, while no stream listens."""
-MODES: Final = (WATCHED, PLAIN, COUNTER)
+GOES_ON: Final = ", 5 ms more"
+"""Of transactions that go on after the save: what they hold, they hold for longer."""
+WATCHED_LONGER, COUNTER_LONGER = f"{WATCHED}{GOES_ON}", f"{COUNTER}{GOES_ON}"
+MODES: Final = (WATCHED, PLAIN, COUNTER, WATCHED_LONGER, COUNTER_LONGER)
 DEADLOCKS: Final = ("deadlock", "Deadlock")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,18 +14,21 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.signals import post_delete, post_save
 
-from benchmarks.reliability.rates import COUNTER, PLAIN, WATCHED
+from benchmarks.reliability.rates import COUNTER, GOES_ON, PLAIN, WATCHED
 from mcp_app import mcp
 from mcp_app.catalog import bindings
 from mcp_app.models import Counter
 from tests.drill.models import Ledger
 
+MORE_S: Final = 0.005
+"""What the rest of a view may take."""
 FAR_AWAY: Final = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 @contextmanager
 def saving(key: str, mode: str) -> Iterator[Callable[[], None]]:
     """Give what saves the line once; only a watched model records a change."""
+    longer, mode = mode.endswith(GOES_ON), mode.removesuffix(GOES_ON)
     line = Ledger.objects.get(key=key)
     Counter.objects.get_or_create(name=BUMPED)
 
@@ -33,6 +37,8 @@ def saving(key: str, mode: str) -> Iterator[Callable[[], None]]:
             line.worker = uuid4().hex
             line.save()
             BESIDES[mode]()
+            if longer:
+                time.sleep(MORE_S)
 
     if mode != WATCHED:
         _unwatch()

@@ -12,15 +12,13 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from django.db import connections, models, router, transaction
-from django.db.models.signals import post_save
 
 from mcp_app.models import Change, Counter, Subscription, Topic
-from mcp_app.models.changes import ANY
+from mcp_app.models.changes import ANY, many_written
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.topics import COUNTER, ids_to_text
 from mcp_app.wakeup import changes
 
-RARELY = 1_000
 BATCH = 5_000
 """Rows that one transaction folds."""
 MOST_IDS = 100
@@ -48,13 +46,12 @@ def fold() -> None:
 
 def connect() -> None:
     """Let every thousandth change row fold: perhaps no process runs that would."""
-    post_save.connect(_recorded, sender=Change)
+    many_written.connect(_many_written)
 
 
-def _recorded(instance: Change, using: str, **_: object) -> None:
+def _many_written(using: str, **_: object) -> None:
     # Where a site commits by hand, Django calls nothing after it.
-    by_hand = not transaction.get_autocommit(using) and not in_atomic(using)
-    if instance.pk % RARELY == 0 and not by_hand:
+    if transaction.get_autocommit(using) or in_atomic(using):
         transaction.on_commit(fold, using=using, robust=True)
 
 

@@ -8,7 +8,14 @@ import pytest
 
 from benchmarks.reliability import report, site
 from benchmarks.reliability.__main__ import main
-from benchmarks.reliability.rates import COUNTER, PLAIN, UNHEARD, WATCHED
+from benchmarks.reliability.rates import (
+    COUNTER,
+    COUNTER_LONGER,
+    PLAIN,
+    UNHEARD,
+    WATCHED,
+    WATCHED_LONGER,
+)
 from benchmarks.reliability.rates import TEST as RATES
 from benchmarks.reliability.report import DOCUMENT, share, written
 from benchmarks.reliability.rounds import Journal, Round
@@ -86,7 +93,8 @@ def test_what_is_not_announced_has_no_time() -> None:
     [(100, 30, 0, "yes"), (101, 30, 0, "NO"), (100, 31, 0, "NO"), (100, 30, 1, "NO")],
 )
 def test_rates(plain: float, counter: float, deadlocks: int, kept: str) -> None:
-    found = {WATCHED: 90.0, UNHEARD: 95.0, PLAIN: plain, COUNTER: counter}
+    found = {WATCHED: 90.0, UNHEARD: 95.0, PLAIN: plain, COUNTER: 80.0}
+    found |= {WATCHED_LONGER: 90.0, COUNTER_LONGER: counter}
     *_, last = line(Round(test=RATES, asked=8, rates=found, deadlocks=deadlocks))
     assert last == kept
 

@@ -289,7 +289,7 @@ def test_a_site_that_commits_by_hand() -> None:
     transaction.set_autocommit(False)
     try:
         tool = published(Tool(name="a"))
-        Change.objects.create(id=7_000, kind="tool", ref="1", created_ms=1)
+        Change.objects.create(id=7_000, kind="tool", ref="1")
         transaction.commit()
     finally:
         transaction.set_autocommit(True)

@@ -9,7 +9,7 @@ from threading import Barrier
 import pytest
 from django.db import connections
 
-from mcp_app.models import Change, Counter, Topic
+from mcp_app.models import Change, Counter, Topic, changes
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import digest
 from mcp_app.wakeup import folding
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.databases
 
 
 def record(kind: str, ref: str) -> None:
-    Change.objects.create(kind=kind, ref=ref, created_ms=0)
+    Change.objects.create(kind=kind, ref=ref)
 
 
 def numbers() -> dict[tuple[str, str], int]:
@@ -131,7 +131,7 @@ def test_a_thousandth_row_is_folded_by_who_writes_it(
     django_capture_on_commit_callbacks: Callable[..., object],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(folding, "RARELY", 1)
+    monkeypatch.setattr(changes, "RARELY", 1)
     with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
         Change.objects.record("tool", "1")
     assert numbers() == {("tool", "1"): 1}
