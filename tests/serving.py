@@ -104,7 +104,7 @@ def served_rows(
     """The fixture rows and a few servers more, for all tests of a module."""
     from django.db.backends.signals import connection_created  # noqa: PLC0415
 
-    from mcp_app.pools.database import reader, writer  # noqa: PLC0415
+    from mcp_app.pools.database import log_writer, reader, writer  # noqa: PLC0415
 
     connection_created.connect(_without_waiting_for_the_disk)
     with django_db_blocker.unblock():
@@ -112,7 +112,7 @@ def served_rows(
         _warmth.clear()
         yield
         _erase_rows(before)
-        for each in (reader, writer):
+        for each in (reader, writer, log_writer):
             each.close()
     connection_created.disconnect(_without_waiting_for_the_disk)
 

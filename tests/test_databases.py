@@ -21,10 +21,10 @@ MODULES: Final = [
     "tests/streams",
     "tests/wakeup",
 ]
-SERVERS: Final = "tests/wakeup/on_servers.py"
+SERVERS: Final = ["tests/wakeup/on_servers.py", "tests/streams/on_servers.py"]
 MORE: Final = {
-    "postgresql": ["tests/server/on_postgresql.py", SERVERS],
-    "mysql": [SERVERS],
+    "postgresql": ["tests/server/on_postgresql.py", *SERVERS],
+    "mysql": SERVERS,
 }
 
 

@@ -14,6 +14,7 @@ from mcp_app.models.definitions import (
 from mcp_app.models.once import Once
 from mcp_app.models.server import Server
 from mcp_app.models.sessions import Session, Subscription
+from mcp_app.models.streams import Event, Stream
 from mcp_app.models.topics import Counter, Topic
 from mcp_app.models.versions import DefinitionVersion, PublishedRow, State
 from mcp_app.models.workers import Worker
@@ -24,6 +25,7 @@ __all__ = [
     "Counter",
     "DefinitionRow",
     "DefinitionVersion",
+    "Event",
     "Once",
     "Prompt",
     "PublishedRow",
@@ -32,6 +34,7 @@ __all__ = [
     "Server",
     "Session",
     "State",
+    "Stream",
     "Subscription",
     "Tool",
     "Topic",

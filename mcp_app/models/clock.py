@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models.sql.compiler import SQLCompiler
+
+_NOW: Final[Mapping[str, str]] = {
+    "sqlite": "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)",
+    "postgresql": "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint",
+    # UNIX_TIMESTAMP(NOW()) would be ambiguous when the server's clocks go back.
+    "mysql": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000",
+}
+
+
+def now_sql(connection: BaseDatabaseWrapper) -> str:
+    """Return what stands for the time in a statement of our own."""
+    return _NOW[connection.vendor]
 
 
 class NowMilliseconds(models.Func):
@@ -17,21 +30,11 @@ class NowMilliseconds(models.Func):
     arity = 0
     output_field = models.BigIntegerField()
 
-    def as_sqlite(
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
+    def as_sql(
+        self,
+        compiler: SQLCompiler,
+        connection: BaseDatabaseWrapper,
+        *positional: Any,
+        **named: Any,
     ) -> tuple[str, Any]:
-        template = "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
-        return self.as_sql(compiler, connection, template=template)
-
-    def as_postgresql(
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
-    ) -> tuple[str, Any]:
-        template = "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint"
-        return self.as_sql(compiler, connection, template=template)
-
-    def as_mysql(
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
-    ) -> tuple[str, Any]:
-        # UNIX_TIMESTAMP(NOW()) would be ambiguous when the server's clocks go back.
-        template = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000"
-        return self.as_sql(compiler, connection, template=template)
+        return now_sql(connection), ()

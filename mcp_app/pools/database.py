@@ -53,15 +53,15 @@ class DatabaseThreads:
     """Threads with connections of their own, asked from any loop.
 
     They are daemons: a database that hangs does not keep a process that ends.  Where
-    they only read, a connection is kept while there is work, whatever the site's
-    CONN_MAX_AGE: to connect costs many times what a check does.
+    what they do may be done twice, a connection is kept while there is work, whatever
+    the site's CONN_MAX_AGE: to connect costs many times what a check does.
     """
 
-    def __init__(self, name: str, size: int = 1, *, reads: bool = False) -> None:
+    def __init__(self, name: str, size: int = 1, *, repeatable: bool = False) -> None:
         self._name = name
         self._size = size
-        self._idle = IDLE_SECONDS if reads else None
-        self._around = _with_kept_connections if reads else _with_connections
+        self._idle = IDLE_SECONDS if repeatable else None
+        self._around = _with_kept_connections if repeatable else _with_connections
         self._begin()
         # A fork has none of its parent's threads.
         os.register_at_fork(after_in_child=self._begin)
@@ -178,7 +178,7 @@ def _with_connections(function: Callable[[], Returned]) -> Returned:
 
 
 def _with_kept_connections(function: Callable[[], Returned]) -> Returned:
-    """Read; once more on a new connection, where the kept one was cut meanwhile."""
+    """Do it; once more on a new connection, where the kept one was cut meanwhile."""
     kept = [each for each in connections.all() if each.connection is not None]
     try:
         return function()
@@ -192,7 +192,9 @@ def _with_kept_connections(function: Callable[[], Returned]) -> Returned:
         raise
 
 
-reader = DatabaseThreads("mcp-reader", reads=True)
+reader = DatabaseThreads("mcp-reader", repeatable=True)
 writer = DatabaseThreads("mcp-writer")
+log_writer = DatabaseThreads("mcp-log", repeatable=True)
+"""Messages to clients wait for no other statement of ours."""
 authenticators = DatabaseThreads("mcp-authentication", 4)
 """Authentication never waits for a thread of user code."""

@@ -21,13 +21,12 @@ from django.db import (
 from mcp_app.models import Once
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import digest
+from mcp_app.pools.transactions import is_conflict
 from mcp_app.protocol import jsonrpc
 
 Returned = TypeVar("Returned")
 
 ATTEMPTS = 50
-INNODB_DEADLOCK = 1213
-POSTGRESQL_CONFLICTS = frozenset({"40001", "40P01"})
 
 
 class _Victim(Exception):
@@ -73,19 +72,10 @@ def _claimed(alias: str, named: dict[str, str]) -> bool:
     except IntegrityError:
         return False
     except OperationalError as error:
-        if outermost and _is_deadlock(error):
+        if outermost and is_conflict(error):
             raise _Victim from error
         raise
     return True
-
-
-def _is_deadlock(error: OperationalError) -> bool:
-    """Whether the database chose this transaction to let others go on.
-
-    InnoDB does where several wait for a row whose insertion is rolled back.
-    """
-    state = getattr(error.__cause__, "sqlstate", None)
-    return error.args[:1] == (INNODB_DEADLOCK,) or state in POSTGRESQL_CONFLICTS
 
 
 def _stored(alias: str, named: dict[str, str]) -> Returned:  # type: ignore[type-var]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from django.db import connections, models, router, transaction
 
@@ -17,6 +16,7 @@ from mcp_app.models import Change, Counter, Subscription, Topic
 from mcp_app.models.changes import ANY, many_written
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.topics import COUNTER, ids_to_text
+from mcp_app.pools.transactions import own_transaction
 from mcp_app.wakeup import changes
 
 BATCH = 5_000
@@ -62,7 +62,7 @@ def in_atomic(using: str) -> bool:
 def prune() -> None:
     """Forget what every process that serves has seen long ago; blocks."""
     using = router.db_for_write(Topic)
-    with _own_transaction(using):
+    with own_transaction(using):
         counters = Counter.objects.using(using)
         # The counter is locked: no topic gets another number meanwhile.
         counters.draw()
@@ -78,7 +78,7 @@ def prune() -> None:
 def _fold_some() -> int:
     """Fold at most `BATCH` rows in a transaction; return how many went."""
     using = router.db_for_write(Change)
-    with _own_transaction(using):
+    with own_transaction(using):
         if not _alone(using):
             return 0
         rows = list(Change.objects.using(using).order_by("id")[:BATCH])
@@ -171,26 +171,3 @@ def _known(using: str, names: Iterable[_Name]) -> Iterator[Topic]:
 def _some(refs: list[str]) -> Iterator[list[str]]:
     for start in range(0, len(refs), _REFS_AT_ONCE):
         yield refs[start : start + _REFS_AT_ONCE]
-
-
-@contextmanager
-def _own_transaction(using: str) -> Iterator[None]:
-    """Open a transaction that sees what others commit, and may write on SQLite.
-
-    Under REPEATABLE READ a fold would block the site's inserts on MariaDB; a deferred
-    transaction of SQLite cannot wait for the lock once it has read.
-    """
-    connection: Any = connections[using]
-    outermost, sqlite = not connection.in_atomic_block, connection.vendor == "sqlite"
-    mode = getattr(connection, "transaction_mode", None)
-    if sqlite:
-        connection.transaction_mode = "IMMEDIATE"
-    try:
-        with transaction.atomic(using=using):
-            if outermost and not sqlite:
-                with connection.cursor() as cursor:
-                    cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            yield
-    finally:
-        if sqlite:
-            connection.transaction_mode = mode

@@ -18,6 +18,7 @@ from django.db import connections, router
 from mcp_app.models import Change, Counter, Subscription, Topic
 from mcp_app.models.changes import ChangeQuerySet
 from mcp_app.models.topics import COUNTER
+from mcp_app.pools.transactions import own_transaction
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.freshness import NEVER, Gate
 from mcp_app.process.runtime import Process
@@ -171,7 +172,7 @@ def _heard(_good: object, process: Any) -> None:
 def _fold_some(_good: object) -> int:
     """Raise the topics only where nobody else has deleted one of the rows."""
     using = router.db_for_write(Change)
-    with folding._own_transaction(using):
+    with own_transaction(using):
         rows = list(Change.objects.using(using).order_by("id")[: folding.BATCH])
         time.sleep(GAP_S)
         if rows:

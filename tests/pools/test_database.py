@@ -160,7 +160,7 @@ class Reads:
 @pytest.fixture
 def reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[DatabaseThreads]:
     monkeypatch.setattr(database, "IDLE_SECONDS", 0.1)
-    made = DatabaseThreads("test-reader", reads=True)
+    made = DatabaseThreads("test-reader", repeatable=True)
     yield made
     made.close()
 

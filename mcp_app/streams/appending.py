@@ -1,0 +1,177 @@
+"""Writing to the log: what many streams gain is one transaction.
+
+The rows of the streams are locked until the commit, so that the order of numbers is the
+order of commits; a rollback gives its numbers back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from uuid import uuid4
+
+from django.db import Error as DatabaseError
+from django.db import connections, router
+
+from mcp_app.models.streams import Event, EventRow, Head, NewStream, Stream
+from mcp_app.pools.database import OUTAGES
+from mcp_app.pools.transactions import is_conflict, own_transaction
+
+ATTEMPTS = 20
+"""How often a transaction that gave way to others is begun again."""
+
+Beside: TypeAlias = Callable[[str], object]
+"""Writes rows on the database of this alias, in the transaction of an append."""
+
+
+class Fenced(Exception):
+    """The stream is closed, or belongs to another process: nothing was added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a stream gains with one commit: messages, or a new state, or both.
+
+    `new` is the row that is still to be made, `key` that of one that is there; `seq`
+    and `size` are what the stream had before.
+    """
+
+    new: NewStream | None
+    key: int | None
+    seq: int
+    size: int
+    payloads: Sequence[bytes]
+    state: str
+    beside: Sequence[Beside] = ()
+
+    @property
+    def head(self) -> Head:
+        """What its row says afterwards."""
+        gained = sum(map(len, self.payloads))
+        return Head(self.seq + len(self.payloads), self.size + gained, self.state)
+
+    def events(self, key: int) -> Iterator[EventRow]:
+        """Yield the rows of the messages."""
+        for number, payload in enumerate(self.payloads, self.seq + 1):
+            yield key, number, payload.decode(), len(payload)
+
+
+Result: TypeAlias = int | Exception
+"""The key of the stream, or why it has gained nothing."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """What is to be committed together; it keeps its name until that is decided."""
+
+    gains: Sequence[Gain]
+    owner: str
+    name: str = field(default_factory=lambda: uuid4().hex)
+    tried: bool = False
+    """Whether a commit was begun whose outcome is not known."""
+    results: list[Result] = field(default_factory=list)
+    parts: Sequence[Batch] = ()
+    """A batch for each gain, where one of them is refused by the database."""
+
+
+def write(batch: Batch) -> list[Result]:
+    """Commit a batch; return a result for each gain; blocks.
+
+    Raises what Django raises where the database cannot be reached: it may be committed
+    all the same, which writing it again finds out first.
+    """
+    if not batch.results:
+        batch.results = _results(batch)
+    return batch.results
+
+
+def _results(batch: Batch) -> list[Result]:
+    if batch.parts:
+        return [write(part)[0] for part in batch.parts]
+    found = _committed(batch) if batch.tried else []
+    return found or _attempted(batch)
+
+
+def _attempted(batch: Batch) -> list[Result]:
+    for _ in range(ATTEMPTS):
+        try:
+            return _written(batch)
+        except OUTAGES as error:
+            if not is_conflict(error):
+                return _decided(batch, error)
+        except DatabaseError as error:
+            return _apart(batch, error)
+    return _written(batch)
+
+
+def _written(batch: Batch) -> list[Result]:
+    using = router.db_for_write(Stream)
+    with own_transaction(using):
+        keys = _new_keys(using, batch)
+        held = _held_keys(using, batch)
+        results: list[Result] = []
+        events: list[EventRow] = []
+        for gain in batch.gains:
+            key = keys[gain.new.public_id] if gain.new else gain.key
+            if key is None or not (gain.new or key in held):
+                results.append(Fenced())
+                continue
+            results.append(key)
+            events.extend(gain.events(key))
+            for write_row in gain.beside:
+                write_row(using)
+        if events:
+            Event.objects.using(using).insert(events)
+        batch.tried = True
+    return results
+
+
+def _new_keys(using: str, batch: Batch) -> dict[str, int]:
+    new = [(gain.new, gain.head) for gain in batch.gains if gain.new is not None]
+    return Stream.objects.using(using).insert(new, batch.name) if new else {}
+
+
+def _held_keys(using: str, batch: Batch) -> set[int]:
+    heads = {gain.key: gain.head for gain in batch.gains if gain.key is not None}
+    if not heads:
+        return set()
+    return Stream.objects.using(using).raise_heads(heads, batch.owner, batch.name)
+
+
+def _decided(batch: Batch, error: Exception) -> list[Result]:
+    """Find out on a new connection whether a commit that broke was one."""
+    connections.close_all()
+    if batch.tried and (found := _committed(batch)):
+        return found
+    raise error
+
+
+def _committed(batch: Batch) -> list[Result]:
+    """Return the results of a batch that is committed, nothing for one that is not.
+
+    A stream that another process has taken since counts as fenced.
+    """
+    rows = Stream.objects.using(router.db_for_write(Stream))
+    names = [gain.new.public_id for gain in batch.gains if gain.new is not None]
+    keys = [gain.key for gain in batch.gains if gain.key is not None]
+    own = rows.filter(last_batch=batch.name)
+    new = dict(own.filter(public_id__in=names).values_list("public_id", "pk"))
+    held = set(own.filter(pk__in=keys).values_list("pk", flat=True))
+    if not new and not held:
+        batch.tried = False
+        return []
+    return [
+        new.get(gain.new.public_id, Fenced())
+        if gain.new is not None
+        else (gain.key if gain.key in held else Fenced())
+        for gain in batch.gains
+    ]
+
+
+def _apart(batch: Batch, error: Exception) -> list[Result]:
+    """Write each gain by itself: the one that is refused must not stop the others."""
+    if len(batch.gains) == 1:
+        return [error]
+    batch.parts = [Batch([gain], batch.owner) for gain in batch.gains]
+    return _results(batch)

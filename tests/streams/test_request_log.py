@@ -1,0 +1,249 @@
+"""What requests say is committed before it is sent, many together."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import pytest
+from django.db import IntegrityError, OperationalError
+
+from mcp_app.models import Session, Stream
+from mcp_app.pools.database import log_writer, reader
+from mcp_app.streams import request_log
+from mcp_app.streams.appending import Batch, Fenced, Result, write
+from mcp_app.streams.request_log import OwnedStream, RequestLog
+from tests.streams.logging_rows import OWNER, erase, events, own_session
+
+pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
+
+ABORTED: Final = Stream.State.ABORTED.value
+
+
+class Heard:
+    """A reader that remembers what it was sent."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[bytes, str]] = []
+        self.over = asyncio.Event()
+
+    def message(self, payload: bytes, event_id: str) -> None:
+        self.messages.append((payload, event_id))
+
+    def ended(self) -> None:
+        self.over.set()
+
+
+class Writes:
+    """Lets a test look at each batch, hold it, and break it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sizes: list[tuple[int, int]] = []
+        self.outages = 0
+        self.fault: Exception | None = None
+        monkeypatch.setattr(request_log, "write", self._write)
+
+    def _write(self, batch: Batch) -> list[Result]:
+        if self.outages:
+            self.outages -= 1
+            raise OperationalError("The database is away.")
+        if self.fault is not None:
+            raise self.fault
+        messages = sum(len(gain.payloads) for gain in batch.gains)
+        self.sizes.append((len(batch.gains), messages))
+        return write(batch)
+
+
+@pytest.fixture
+def writes(monkeypatch: pytest.MonkeyPatch) -> Writes:
+    monkeypatch.setattr(request_log, "RETRY_S", (0.01,))
+    return Writes(monkeypatch)
+
+
+@pytest.fixture
+async def row() -> AsyncIterator[Session]:
+    yield await log_writer.run(own_session)
+    await log_writer.run(erase)
+
+
+@pytest.fixture
+def log() -> RequestLog:
+    return RequestLog(OWNER)
+
+
+def begun(log: RequestLog, row: Session, **named: Any) -> tuple[OwnedStream, Heard]:
+    stream = log.open(row.pk, secrets.token_urlsafe(18), **named)
+    heard = Heard()
+    stream.readers.append(heard)
+    return stream, heard
+
+
+async def stored(stream: OwnedStream) -> list[tuple[int, str]]:
+    assert stream.key is not None
+    return await reader.run(events, stream.key)
+
+
+async def test_what_is_sent_is_there(log: RequestLog, row: Session) -> None:
+    stream, heard = begun(log, row)
+    await stream.committed()
+    assert (stream.seq, heard.messages) == (0, [])
+    stream.append(b"1")
+    stream.append(b"2")
+    assert heard.messages == []
+    await stream.committed()
+    name = stream.public_id
+    assert heard.messages == [(b"1", f"{name}.1"), (b"2", f"{name}.2")]
+    assert await stored(stream) == [(1, "1"), (2, "2")]
+    assert not heard.over.is_set()
+
+
+async def test_a_stream_ends_with_its_last_message(
+    log: RequestLog, row: Session
+) -> None:
+    stream, heard = begun(log, row)
+    stream.append(b"1")
+    stream.end(b"2")
+    stream.append(b"too late")
+    stream.end(b"twice")
+    await asyncio.wait_for(heard.over.wait(), 10)
+    assert [payload for payload, _ in heard.messages] == [b"1", b"2"]
+    assert (len(log), stream.readers) == (0, [])
+    assert log.find(stream.public_id) is None
+    assert len(await stored(stream)) == 2
+
+
+async def test_a_stream_ends_in_silence(log: RequestLog, row: Session) -> None:
+    stream, heard = begun(log, row)
+    stream.end(None, ABORTED)
+    await asyncio.wait_for(heard.over.wait(), 10)
+    found = await reader.run(Stream.objects.get, public_id=stream.public_id)
+    assert (found.state, found.head_seq) == (ABORTED, 0)
+
+
+async def test_what_is_said_meanwhile_goes_together(
+    log: RequestLog, row: Session, writes: Writes
+) -> None:
+    streams = [begun(log, row)[0] for _ in range(20)]
+    for number in range(5):
+        for stream in streams:
+            stream.append(b"%d" % number)
+    await asyncio.gather(*(stream.committed() for stream in streams))
+    assert writes.sizes == [(20, 100)]
+    for stream in streams:
+        assert await stored(stream) == [(n + 1, str(n)) for n in range(5)]
+
+
+async def test_a_batch_has_its_limits(
+    log: RequestLog,
+    row: Session,
+    writes: Writes,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(request_log, "MOST_EVENTS", 10)
+    monkeypatch.setattr(request_log, "MOST_BYTES", 100)
+    many, large = begun(log, row), begun(log, row)
+    for number in range(25):
+        many[0].append(b"%d" % number)
+    for _ in range(3):
+        large[0].append(b"x" * 60)
+    large[0].end(b"last")
+    await asyncio.gather(many[0].committed(), large[0].committed())
+    assert all(messages <= 10 for _, messages in writes.sizes)
+    assert len(writes.sizes) > 3
+    assert [text for text, _ in many[1].messages] == [b"%d" % n for n in range(25)]
+    assert [len(text) for text, _ in large[1].messages] == [60, 60, 60, 4]
+    assert large[1].over.is_set()
+
+
+async def test_an_outage_is_waited_for(
+    log: RequestLog, row: Session, writes: Writes
+) -> None:
+    stream, heard = begun(log, row)
+    stream.append(b"1")
+    writes.outages = 5
+    await asyncio.sleep(0.05)
+    stream.append(b"2")
+    await stream.committed()
+    assert await stored(stream) == [(1, "1"), (2, "2")]
+    assert len(heard.messages) == 2
+
+
+async def test_one_that_is_refused_stops_no_other(
+    log: RequestLog, row: Session
+) -> None:
+    good, heard = begun(log, row, request_key="k")
+    await good.committed()
+    bad, unheard = begun(log, row, request_key="k")
+    waiting = asyncio.ensure_future(bad.committed())
+    bad.append(b"1")
+    good.append(b"1")
+    await good.committed()
+    with pytest.raises(IntegrityError):
+        await waiting
+    with pytest.raises(IntegrityError):
+        await bad.committed()
+    bad.append(b"2")
+    bad.end(b"3")
+    assert unheard.over.is_set()
+    assert (unheard.messages, len(heard.messages), len(log)) == ([], 1, 1)
+
+
+async def test_who_lost_its_stream_is_told(log: RequestLog, row: Session) -> None:
+    stream, heard = begun(log, row)
+    await stream.committed()
+    taken = Stream.objects.filter(public_id=stream.public_id)
+    await log_writer.run(taken.update, owner="worker-2")
+    stream.append(b"1")
+    with pytest.raises(Fenced):
+        await stream.committed()
+    assert (heard.messages, heard.over.is_set()) == ([], True)
+
+
+async def test_a_fault_of_ours_ends_the_streams(
+    log: RequestLog, row: Session, writes: Writes, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream, heard = begun(log, row)
+    writes.fault = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        await stream.committed()
+    assert heard.over.is_set()
+    assert "The log could not be written" in caplog.text
+    writes.fault = None
+    other, _ = begun(log, row)
+    await other.committed()
+
+
+async def test_who_waits_no_longer_is_not_told(log: RequestLog, row: Session) -> None:
+    stream, _ = begun(log, row)
+    for end in (None, Fenced()):
+        waiting = asyncio.ensure_future(stream.committed())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        if end is not None:
+            stream.failed(end)
+        else:
+            stream.append(b"1")
+            await stream.committed()
+            stream.append(b"2")
+    with pytest.raises(Fenced):
+        await stream.committed()
+
+
+async def test_a_reader_may_leave_when_it_is_told(
+    log: RequestLog, row: Session
+) -> None:
+    stream, heard = begun(log, row)
+
+    class Leaving(Heard):
+        def message(self, payload: bytes, event_id: str) -> None:
+            super().message(payload, event_id)
+            stream.readers.remove(self)
+
+    leaving = Leaving()
+    stream.readers.insert(0, leaving)
+    stream.append(b"1")
+    stream.append(b"2")
+    await stream.committed()
+    assert (len(leaving.messages), len(heard.messages)) == (1, 2)
