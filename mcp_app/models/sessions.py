@@ -19,6 +19,7 @@ from mcp_app.models.fields import (
     digest,
     parsed,
 )
+from mcp_app.models.transactions import own_transaction
 from mcp_app.models.workers import Worker
 
 SESSION = "session"
@@ -27,6 +28,22 @@ SESSION = "session"
 
 class SessionQuerySet(RecordedRows["Session"]):
     PRIVATE = frozenset({"seen_ms", "initialized", "stream", "streams", "seen"})
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        """Delete sessions with what is theirs; nothing joins them meanwhile.
+
+        Who would add a stream to one waits for the lock, and finds no session.
+        """
+        using = self.write_alias()
+        with own_transaction(using):
+            locked = self.using(using).select_for_update().order_by("pk")
+            keys = list(locked.values_list("pk", flat=True))
+            return models.QuerySet.delete(
+                self.model.objects.using(using).filter(pk__in=keys)
+            )
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
 
     def named(self, session_id: str) -> SessionQuerySet:
         """Return the rows (one at most) of a session by its id."""

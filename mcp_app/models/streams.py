@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from django.db import connections, models
+from django.db.models.signals import pre_delete
+from django.dispatch import receiver
 
 from mcp_app.models.clock import now_sql
 from mcp_app.models.fields import DigestField, ExactCharField
@@ -32,11 +34,13 @@ class NewStream:
 
     `request_key` is the digest of the JSON-RPC id where the request must run at most
     once, else None; `request_digest` tells whether a repeated id says the same.
+    `requests` is the JSON array of the ids that are answered.
     """
 
     public_id: str
     session_id: int
     owner: str
+    requests: str
     tool: str = ""
     request_key: str | None = None
     request_digest: str = ""
@@ -147,6 +151,7 @@ def _values(stream: NewStream, head: Head, batch: str) -> dict[str, str | int | 
         "public_id": stream.public_id,
         "session_id": stream.session_id,
         "owner": stream.owner,
+        "requests": stream.requests,
         "tool": stream.tool,
         "request_key": stream.request_key,
         "request_digest": stream.request_digest,
@@ -211,6 +216,7 @@ class Stream(models.Model):
         db_index=False,
     )
     public_id = ExactCharField(max_length=32)
+    requests = models.TextField()
     request_key = models.CharField(max_length=64, null=True)  # noqa: DJ001 - NULL is not unique
     request_digest = DigestField(blank=True)
     tool = ExactCharField(max_length=128, blank=True)
@@ -240,6 +246,13 @@ class Stream(models.Model):
 
     def __str__(self) -> str:
         return self.public_id
+
+
+@receiver(pre_delete, sender=Session, dispatch_uid="mcp_app streams")
+def _close(instance: Session, using: str, **_: object) -> None:
+    """Let nothing be appended to the streams of a session that is being deleted."""
+    own = Stream.objects.using(using).filter(session_id=instance.pk, state=OPEN)
+    own.update(state=Stream.State.CLOSED)
 
 
 class EventQuerySet(models.QuerySet["Event"]):

@@ -36,8 +36,10 @@ from mcp_app.publishing.overlays import make_overlays
 from mcp_app.server.exchange import Adapters, End
 from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.server.request_state import StateSealer, derived_key
+from mcp_app.streams.following import Followers
 from mcp_app.streams.listeners import Listener, Listeners
 from mcp_app.streams.questions import OpenQuestions
+from mcp_app.streams.request_log import RequestLog
 from mcp_app.streams.sessions import OpenSession, SessionStore
 from mcp_app.streams.steps import StoredSteps
 from mcp_app.wakeup import changes
@@ -77,6 +79,8 @@ class Process:
         self._announcements = Announcements(
             self.listeners, self._looked, self._row, registry.bindings
         )
+        self.log = RequestLog(self._row.id)
+        self.followers = Followers()
         self.openings = Openings(
             self._announcements, self.sessions, self._row, self.spawn
         )

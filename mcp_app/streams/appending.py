@@ -15,8 +15,8 @@ from django.db import Error as DatabaseError
 from django.db import connections, router
 
 from mcp_app.models.streams import Event, EventRow, Head, NewStream, Stream
+from mcp_app.models.transactions import is_conflict, own_transaction
 from mcp_app.pools.database import OUTAGES
-from mcp_app.pools.transactions import is_conflict, own_transaction
 
 ATTEMPTS = 20
 """How often a transaction that gave way to others is begun again."""

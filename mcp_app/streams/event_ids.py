@@ -1,8 +1,10 @@
-"""Ids of the events of a standing stream: `<public_id>.<seq>.<seen>`.
+"""Ids of events: `<public_id>.<seq>` of a request's stream, and of a standing one
+`<public_id>.<seq>.<seen>`.
 
 `public_id` is random for each stream, and bears a mark by which every process knows,
-without a row, that the stream is one of the session.  `seq` counts the session's own
-logged messages.  `seen` is the number of the changes up to which everything has been
+without a row, that the stream is one of the session.  A request's `seq` is the number
+of its message in the log; that of a standing stream counts the session's own logged
+messages.  `seen` is the number of the changes up to which everything has been
 announced on the stream.
 
 An id is used once in a session (transports, "Resumability and Redelivery"): where more
@@ -26,6 +28,7 @@ _COUNT = r"(0|[1-9][0-9]{0,17})"
 _EVENT_ID = re.compile(
     rf"([A-Za-z0-9_-]{{24}})\.{_COUNT}\.{_COUNT}(?:\.[1-9][0-9]{{0,8}})?", re.ASCII
 )
+_OF_REQUEST = re.compile(rf"([A-Za-z0-9_-]{{24}})\.{_COUNT}", re.ASCII)
 LOGGED = 0
 """How many messages a session has logged: none yet comes from outside of a call."""
 
@@ -45,11 +48,27 @@ def seen(event_id: str, session: str) -> int:
     if found is None:
         raise wrong()
     public_id, seq, number = found.groups()
-    whole = urlsafe_b64decode(public_id)
-    chance, mark = whole[:_PART], whole[_PART:]
-    if not hmac.compare_digest(mark, _mark(session, chance)) or int(seq) > LOGGED:
+    if not _is_own(public_id, session) or int(seq) > LOGGED:
         raise wrong()
     return int(number)
+
+
+def of_request(event_id: str, session: str) -> tuple[str, int] | None:
+    """Return which stream of a request an id names, and which of its messages.
+
+    None stands for an id that is of no request's stream.
+    """
+    found = _OF_REQUEST.fullmatch(event_id)
+    if found is None:
+        return None
+    if not _is_own(found[1], session):
+        raise wrong()
+    return found[1], int(found[2])
+
+
+def _is_own(public_id: str, session: str) -> bool:
+    whole = urlsafe_b64decode(public_id)
+    return hmac.compare_digest(whole[_PART:], _mark(session, whole[:_PART]))
 
 
 def wrong() -> InvalidRequest:

@@ -26,10 +26,14 @@ RETRY_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Seconds between attempts in an outage; the last one over and over."""
 
 COMPLETED: Final = Stream.State.COMPLETED.value
+ABORTED: Final = Stream.State.ABORTED.value
 
 
 class Reader(Protocol):
     """Who is sent the messages of a stream; used on the loop only."""
+
+    def began(self) -> None:
+        """The stream is there: who comes back will find it."""
 
     def message(self, payload: bytes, event_id: str) -> None:
         """Send a message that is committed."""
@@ -58,6 +62,7 @@ class OwnedStream:
         "public_id",
         "readers",
         "seq",
+        "session_id",
     )
 
     def __init__(self, log: RequestLog, new: NewStream) -> None:
@@ -70,6 +75,7 @@ class OwnedStream:
         self._committed = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self.public_id = new.public_id
+        self.session_id = new.session_id
         self.key: int | None = None
         self.seq = 0
         """Number of the last message that is committed."""
@@ -132,7 +138,10 @@ class OwnedStream:
 
     def gained(self, gain: Gain, key: int) -> None:
         """It is committed: send it."""
-        self._new, self.key = None, key
+        if self._new is not None:
+            self._new, self.key = None, key
+            for reader in tuple(self.readers):
+                reader.began()
         number = self.seq
         self.seq, self._size = gain.head.seq, gain.head.size
         for payload in gain.payloads:
@@ -188,17 +197,22 @@ class RequestLog:
         session_id: int,
         public_id: str,
         *,
+        requests: str,
         tool: str = "",
         request_key: str | None = None,
         request_digest: str = "",
     ) -> OwnedStream:
-        """Begin a stream; its row comes with the first commit."""
+        """Begin a stream; its row comes with the first commit.
+
+        `requests` is the JSON array of the ids that it answers.
+        """
         stream = OwnedStream(
             self,
             NewStream(
                 public_id=public_id,
                 session_id=session_id,
                 owner=self._owner,
+                requests=requests,
                 tool=tool,
                 request_key=request_key,
                 request_digest=request_digest,

@@ -21,7 +21,7 @@ from django.db import (
 from mcp_app.models import Once
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import digest
-from mcp_app.pools.transactions import is_conflict
+from mcp_app.models.transactions import is_conflict
 from mcp_app.protocol import jsonrpc
 
 Returned = TypeVar("Returned")

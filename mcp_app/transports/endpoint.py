@@ -50,7 +50,9 @@ from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
 from mcp_app.transports.bodies import ClientGone, read_body, too_slow
 from mcp_app.transports.doors import Doors, preflight
 from mcp_app.transports.event_stream import SSE_HEADERS, EventStream
+from mcp_app.transports.logged_replies import LoggedReply
 from mcp_app.transports.replies import Reply, send_empty, send_json, with_retry
+from mcp_app.transports.resumed import ResumedStream
 from mcp_app.transports.standing import ListenStream, StandingStream
 
 logger = logging.getLogger("mcp_app.transports")
@@ -298,12 +300,18 @@ class Visit:
         if not exchange.principal.anonymous:
             self._process.admit(exchange.principal, 1)
         self._started = True
-        exchange.outgoing = reply = Reply(self, exchange)
+        exchange.outgoing = reply = self._reply(exchange, [exchange.request_id])
         running, call = self._process.running, dispatch.answer(exchange)
         if exchange.revision.disconnect_cancels:
             return reply.run(call, running, self._task)
         running.start(exchange, call, reply)
         return reply.deliver()
+
+    def _reply(self, exchange: Exchange, requests: list[str | int]) -> Reply:
+        session = exchange.session
+        if session is None or not session.revision.resumable:
+            return Reply(self, exchange)
+        return LoggedReply(self, exchange, session, self._process.log, requests)
 
     # -- the stateful era ---------------------------------------------------------
 
@@ -438,7 +446,7 @@ class Visit:
         if not exchanges:
             await send_json(self.send, HTTPStatus.OK, _array(refused), self.cors)
             return
-        reply = Reply(self, exchanges[0])
+        reply = self._reply(exchanges[0], [each.request_id for each in exchanges])
         together = Together(reply, len(exchanges), refused)
         for exchange in exchanges:
             exchange.outgoing = reply
@@ -457,6 +465,10 @@ class Visit:
         if self._headers.get(SESSION_HEADER) is None and last is None:
             raise _not_allowed("GET")
         session, current = await self._session(), self._process
+        place = None if last is None else event_ids.of_request(last, session.digest)
+        if place is not None:
+            await self._resume(session, *place)
+            return
         seen = None if last is None else event_ids.seen(last, session.digest)
         stream = EventStream(self.send, [*SSE_HEADERS, *self.cors])
         standing = StandingStream(stream, current.listeners, session, owner=self._owner)
@@ -465,6 +477,23 @@ class Visit:
             await current.openings.standing(standing, session, seen)
             self._started = True
             await standing.serve(self.receive)
+
+    async def _resume(self, session: OpenSession, public_id: str, seq: int) -> None:
+        """Send the rest of a request's stream, whichever process it runs in."""
+        current = self._process
+        place = await current.followers.find(session.pk, public_id, seq)
+        resumed = ResumedStream(
+            EventStream(self.send, [*SSE_HEADERS, *self.cors]),
+            current.listeners,
+            server=self._slug,
+            owner=self._owner,
+            session=session.digest,
+        )
+        current.listen(resumed)
+        with resumed, current.followers.following(place, resumed):
+            self._started = True
+            resumed.opened()
+            await resumed.serve(self.receive)
 
     async def delete(self) -> None:
         """Close a session."""

@@ -152,11 +152,15 @@ class Reply:
     def finished(self, task: asyncio.Task[Answer]) -> None:
         """The call is over; one that broke out of everything has no answer."""
         broken = task.cancelled() or task.exception() is not None
-        self._resolve(None if broken else task.result())
+        self._answer(None if broken else task.result())
 
     def answered(self, status: int, body: bytes) -> None:
         """Send this answer."""
-        self._resolve((status, body))
+        self._answer((status, body))
+
+    def _answer(self, answer: Answer | None) -> None:
+        """Let `deliver` send an answer, or end without one."""
+        self._resolve(answer)
 
     def _resolve(self, answer: Answer | None) -> None:
         if self._finished is not None and not self._finished.done():
@@ -180,7 +184,11 @@ class Reply:
                 self._connection.send, [*SSE_HEADERS, *self._connection.cors]
             )
             self._events.closed.add_done_callback(self._closed)
+            self._begin(self._events)
         return self._events
+
+    def _begin(self, events: EventStream) -> None:
+        """Write what comes before the first message."""
 
     def lasting(self) -> None:
         """Look from now on whether the client leaves, and be no longer silent."""

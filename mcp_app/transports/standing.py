@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mcp_app.transports.event_stream import EventStream
 
 
-class _OpenStream:
+class OpenStream:
     """A listener that lives as long as its client or its process.
 
     What it is told, before it is open, waits: something must be written first.  It is
@@ -128,7 +128,7 @@ def _woken(task: asyncio.Task[Any] | None, closed: asyncio.Future[None]) -> bool
     return ended and task is not None and task.uncancel() == 0
 
 
-class StandingStream(_OpenStream):
+class StandingStream(OpenStream):
     """The GET stream of a session; of several, only the newest is told anything.
 
     It listens from `begin` on, and is open when it was told what its client missed.
@@ -226,7 +226,7 @@ class StandingStream(_OpenStream):
         self._stream.end(retry_ms=retry_ms)
 
 
-class ListenStream(_OpenStream):
+class ListenStream(OpenStream):
     """The stream of one `subscriptions/listen` request."""
 
     __slots__ = ("_closing", "_lists", "_subscription", "_uris")

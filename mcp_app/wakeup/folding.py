@@ -16,7 +16,7 @@ from mcp_app.models import Change, Counter, Subscription, Topic
 from mcp_app.models.changes import ANY, many_written
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.topics import COUNTER, ids_to_text
-from mcp_app.pools.transactions import own_transaction
+from mcp_app.models.transactions import own_transaction
 from mcp_app.wakeup import changes
 
 BATCH = 5_000

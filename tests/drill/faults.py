@@ -18,7 +18,7 @@ from django.db import connections, router
 from mcp_app.models import Change, Counter, Subscription, Topic
 from mcp_app.models.changes import ChangeQuerySet
 from mcp_app.models.topics import COUNTER
-from mcp_app.pools.transactions import own_transaction
+from mcp_app.models.transactions import own_transaction
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.freshness import NEVER, Gate
 from mcp_app.process.runtime import Process

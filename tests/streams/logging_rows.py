@@ -21,7 +21,11 @@ def own_session() -> Session:
 
 def new(row: Session, **columns: Any) -> NewStream:
     return NewStream(
-        public_id=secrets.token_urlsafe(18), session_id=row.pk, owner=OWNER, **columns
+        public_id=secrets.token_urlsafe(18),
+        session_id=row.pk,
+        owner=OWNER,
+        requests="[1]",
+        **columns,
     )
 
 

@@ -26,8 +26,13 @@ class Heard:
     """A reader that remembers what it was sent."""
 
     def __init__(self) -> None:
+        self.begun = 0
         self.messages: list[tuple[bytes, str]] = []
         self.over = asyncio.Event()
+
+    def began(self) -> None:
+        assert not self.messages
+        self.begun += 1
 
     def message(self, payload: bytes, event_id: str) -> None:
         self.messages.append((payload, event_id))
@@ -74,7 +79,7 @@ def log() -> RequestLog:
 
 
 def begun(log: RequestLog, row: Session, **named: Any) -> tuple[OwnedStream, Heard]:
-    stream = log.open(row.pk, secrets.token_urlsafe(18), **named)
+    stream = log.open(row.pk, secrets.token_urlsafe(18), requests="[1]", **named)
     heard = Heard()
     stream.readers.append(heard)
     return stream, heard
@@ -88,7 +93,7 @@ async def stored(stream: OwnedStream) -> list[tuple[int, str]]:
 async def test_what_is_sent_is_there(log: RequestLog, row: Session) -> None:
     stream, heard = begun(log, row)
     await stream.committed()
-    assert (stream.seq, heard.messages) == (0, [])
+    assert (stream.seq, heard.messages, heard.begun) == (0, [], 1)
     stream.append(b"1")
     stream.append(b"2")
     assert heard.messages == []
@@ -97,6 +102,7 @@ async def test_what_is_sent_is_there(log: RequestLog, row: Session) -> None:
     assert heard.messages == [(b"1", f"{name}.1"), (b"2", f"{name}.2")]
     assert await stored(stream) == [(1, "1"), (2, "2")]
     assert not heard.over.is_set()
+    assert heard.begun == 1
 
 
 async def test_a_stream_ends_with_its_last_message(

@@ -21,7 +21,8 @@ from tests.behaviours import Stage
 from tests.serving import Connect, counted
 from tests.wire.middleware import WireCheck
 
-NOTHING: Final = {"Subscription": 0, "Session": 0, "Once": 0, "Ledger": 0}
+TRACES: Final = ("Subscription", "Event", "Stream", "Session", "Once", "Ledger")
+NOTHING: Final = dict.fromkeys(TRACES, 0)
 NEWEST: Final = SUPPORTED_VERSIONS[0]
 ERAS: Final = ("2025-11-25", NEWEST)
 MIB: Final = 1024 * 1024
