@@ -1,4 +1,4 @@
-"""Ids of the events of a standing stream."""
+"""Ids of events of standing streams, and of requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from mcp_app.protocol.errors import InvalidRequest
-from mcp_app.streams.event_ids import EventIds, new_public_id, seen
+from mcp_app.streams.event_ids import EventIds, new_public_id, of_request, seen
 
 SESSION: Final = "5" * 64
 PUBLIC_ID: Final = new_public_id(SESSION)
@@ -74,3 +74,33 @@ def test_ids_of_a_stream() -> None:
     parts = [each.removeprefix(f"{ids.public_id}.0.") for each in given]
     assert parts == ["3", "3.1", "3.2", "7", "7.1", "7.2", "8"]
     assert [seen(each, SESSION) for each in given] == [3, 3, 3, 7, 7, 7, 8]
+
+
+def test_what_an_id_of_a_request_says() -> None:
+    for number in (0, 1, 10, 10**17):
+        assert of_request(f"{PUBLIC_ID}.{number}", SESSION) == (PUBLIC_ID, number)
+
+
+@pytest.mark.parametrize(
+    "event_id",
+    [
+        "",
+        "1",
+        PUBLIC_ID,
+        f"{PUBLIC_ID}.0.7",
+        f"{PUBLIC_ID}.07",
+        f"{PUBLIC_ID}.-7",
+        f"{PUBLIC_ID}.7\n",
+        f"{PUBLIC_ID}.1_0",
+        f"{PUBLIC_ID}.\N{ARABIC-INDIC DIGIT THREE}",
+        f"{PUBLIC_ID}.{10**18}",
+    ],
+)
+def test_ids_that_are_of_no_request(event_id: str) -> None:
+    assert of_request(event_id, SESSION) is None
+
+
+def test_ids_of_other_sessions_are_wrong() -> None:
+    for event_id in (f"{new_public_id('6' * 64)}.1", f"{'A' * 24}.1"):
+        with pytest.raises(InvalidRequest):
+            of_request(event_id, SESSION)
