@@ -386,6 +386,12 @@ async def talks(ctx: Context, after: str = "") -> str:
     return "talked"
 
 
+@registry.tool(read_only=True)
+async def peeks(ctx: Context, after: str = "") -> str:
+    """Does the same, and may be called twice."""
+    return await talks(ctx, after)
+
+
 # -- notifications ----------------------------------------------------------------
 
 

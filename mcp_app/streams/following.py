@@ -19,7 +19,7 @@ from mcp_app.models.streams import OPEN
 from mcp_app.pools.database import reader
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams import event_ids
-from mcp_app.streams.request_log import Reader
+from mcp_app.streams.request_log import COMPLETED, Reader
 
 logger = logging.getLogger("mcp_app.streams")
 
@@ -39,6 +39,19 @@ class Place:
     seq: int
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A request that came before, and the place before its first message.
+
+    `whole` says that it was answered, and that nothing came before its answer.
+    """
+
+    place: Place
+    digest: str
+    tool: str
+    whole: bool
+
+
 class Followers:
     """Those who read what this process need not own; used on the loop only."""
 
@@ -55,6 +68,16 @@ class Followers:
         if row is None or seq > row.head_seq:
             raise event_ids.wrong()
         return Place(row.pk, public_id, seq)
+
+    async def earlier(self, session_id: int, request_key: str) -> Earlier | None:
+        """Return the request of a session that had this id."""
+        rows = Stream.objects.filter(session_id=session_id, request_key=request_key)
+        row = await reader.run(rows.first)
+        if row is None:
+            return None
+        place = Place(row.pk, row.public_id, 0)
+        whole = row.state == COMPLETED and row.head_seq == 1
+        return Earlier(place, row.request_digest, row.tool, whole)
 
     @contextmanager
     def following(self, place: Place, to: Reader) -> Iterator[None]:

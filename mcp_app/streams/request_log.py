@@ -57,6 +57,7 @@ class OwnedStream:
         "_size",
         "_state",
         "_waiting",
+        "_withdrawn",
         "failure",
         "key",
         "public_id",
@@ -73,6 +74,7 @@ class OwnedStream:
         self._size = 0
         self._appended = 0
         self._committed = 0
+        self._withdrawn = False
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self.public_id = new.public_id
         self.session_id = new.session_id
@@ -114,6 +116,11 @@ class OwnedStream:
         self._waiting.append((self._appended, waiting))
         await waiting
 
+    def withdraw(self) -> None:
+        """The request did not begin: leave nothing of it behind."""
+        self._withdrawn = True
+        self._close()
+
     # -- for the log --------------------------------------------------------------
 
     def gain(self, events: int, size: int) -> Gain:
@@ -135,6 +142,11 @@ class OwnedStream:
             state=OPEN if self._queue else self._state,
             beside=beside,
         )
+
+    @property
+    def is_left_over(self) -> bool:
+        """Whether a row is there that should not be."""
+        return self._withdrawn and self.key is not None
 
     def gained(self, gain: Gain, key: int) -> None:
         """It is committed: send it."""
@@ -222,9 +234,10 @@ class RequestLog:
         self.wrote(stream)
         return stream
 
-    def find(self, public_id: str) -> OwnedStream | None:
-        """Return a stream that is open here."""
-        return self._open.get(public_id)
+    @property
+    def busy(self) -> bool:
+        """Whether anything is still to be committed."""
+        return self._task is not None
 
     def wrote(self, stream: OwnedStream) -> None:
         """A stream has something to be committed."""
@@ -266,6 +279,10 @@ class RequestLog:
                 stream.failed(result)
             else:
                 stream.gained(gain, result)
+        names = [stream.public_id for stream, _ in taken if stream.is_left_over]
+        if names:
+            left_over = Stream.objects.filter(public_id__in=names)
+            await log_writer.run(left_over.delete)
 
     async def _results(self, batch: Batch) -> list[int | Exception]:
         """Write a batch, however long the database is away."""

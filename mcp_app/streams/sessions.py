@@ -147,7 +147,7 @@ class SessionStore:
         digest = digest_of(session_id)
         session = self._kept.get(digest) or await self._loaded(digest)
         if session is None or not self._usable(session, principal, server):
-            raise _not_found()
+            raise not_found()
         await self._touch(session)
         self._name(session, session_id)
         return session
@@ -232,7 +232,7 @@ class SessionStore:
         opened = Session.objects.stream_opened
         number = await writer.run(opened, session.pk, public_id, seen)
         if not number:
-            raise _not_found()
+            raise not_found()
         session.newest = max(session.newest, number)
         return number
 
@@ -243,7 +243,7 @@ class SessionStore:
         """
         seen = await reader.run(_seen, session.pk)
         if seen is None:
-            raise _not_found()
+            raise not_found()
         return seen
 
     async def set_level(self, session: OpenSession, level: int) -> None:
@@ -293,7 +293,7 @@ class SessionStore:
         row = Session.objects.filter(pk=session.pk, seen_ms__gte=oldest)
         if not await writer.run(row.update, seen_ms=NowMilliseconds()):
             self._drop(session.digest)
-            raise _not_found()
+            raise not_found()
         session.seen_ms = now
 
     def _keep(self, session: OpenSession) -> None:
@@ -319,7 +319,8 @@ class SessionStore:
             self._closed(session)
 
 
-def _not_found() -> Refused:
+def not_found() -> Refused:
+    """Return the answer to a session that is closed, unknown or somebody else's."""
     return Refused(404, "Session not found: initialize a new one.")
 
 
@@ -361,14 +362,14 @@ def _subscribe(pk: int, uri: str, most: int) -> bool:
             return True
         if Session.objects.filter(pk=pk).exists():
             raise
-        raise _not_found() from error
+        raise not_found() from error
     return True
 
 
 def _set_level(pk: int, level: int) -> None:
     row = Session.objects.filter(pk=pk).first()
     if row is None:
-        raise _not_found()
+        raise not_found()
     row.log_level = level
     with transaction.atomic(using=row._state.db):
         row.save(update_fields=["log_level"])

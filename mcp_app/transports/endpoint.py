@@ -20,7 +20,6 @@ from mcp_app.auth import principals
 from mcp_app.auth.permissions import NOTHING
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import AuthenticationRequest, Principal
-from mcp_app.process.running import Answer
 from mcp_app.process.runtime import Process, process
 from mcp_app.process.uploads import Reader
 from mcp_app.protocol import envelope, jsonrpc, negotiation
@@ -44,15 +43,18 @@ from mcp_app.protocol.headers import (
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revision
 from mcp_app.server import dispatch, subscriptions
 from mcp_app.server.exchange import End, Exchange, NoWayBack
+from mcp_app.server.identity import runs_once
 from mcp_app.streams import event_ids
 from mcp_app.streams.sessions import OpenSession
+from mcp_app.transports import at_most_once
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
+from mcp_app.transports.batches import Together, array
 from mcp_app.transports.bodies import ClientGone, read_body, too_slow
 from mcp_app.transports.doors import Doors, preflight
 from mcp_app.transports.event_stream import SSE_HEADERS, EventStream
 from mcp_app.transports.logged_replies import LoggedReply
 from mcp_app.transports.replies import Reply, send_empty, send_json, with_retry
-from mcp_app.transports.resumed import ResumedStream
+from mcp_app.transports.resumed import Returning
 from mcp_app.transports.standing import ListenStream, StandingStream
 
 logger = logging.getLogger("mcp_app.transports")
@@ -85,7 +87,7 @@ class Visit:
     _revision: Revision | None = None
     _request_id: str | int | None = None
     _identified = False
-    _started = False
+    started = False
     _task: Reader = None
 
     _headers: Headers
@@ -143,7 +145,7 @@ class Visit:
 
     async def _refuse(self, error: ProtocolError) -> None:
         """Send an error that answers the whole request."""
-        if self._started:
+        if self.started:
             return
         revision = self._revision or await self._refusing_revision()
         request_id = error.request_id
@@ -265,7 +267,7 @@ class Visit:
         if self.accepts.json:
             ready = dispatch.ready(self._catalog, revision, request)
             if ready is not None:
-                self._started = True
+                self.started = True
                 return send_json(self.send, HTTPStatus.OK, ready, self.cors)
         exchange = self._exchange(request, revision, meta)
         if request.method == subscriptions.METHOD:
@@ -299,13 +301,33 @@ class Visit:
         """Run a call; in the stateless era here, else in a task of its own."""
         if not exchange.principal.anonymous:
             self._process.admit(exchange.principal, 1)
-        self._started = True
+        session = exchange.session
+        if session is not None and runs_once(exchange):
+            return self._call_once(exchange, session)
+        self.started = True
         exchange.outgoing = reply = self._reply(exchange, [exchange.request_id])
         running, call = self._process.running, dispatch.answer(exchange)
         if exchange.revision.disconnect_cancels:
             return reply.run(call, running, self._task)
         running.start(exchange, call, reply)
         return reply.deliver()
+
+    async def _call_once(self, exchange: Exchange, session: OpenSession) -> None:
+        """Run a call that must not run twice, or answer as the first one is."""
+        log, running = self._process.log, self._process.running
+        stream = await at_most_once.begun(log, exchange, session)
+        if stream is None:
+            await self._returning().repeat(exchange, session)
+            return
+        self.started = True
+        reply = LoggedReply(self, exchange, session, log, [exchange.request_id])
+        reply.begun(stream)
+        exchange.outgoing = reply
+        running.start(exchange, dispatch.answer(exchange), reply)
+        await reply.deliver()
+
+    def _returning(self) -> Returning:
+        return Returning(self, self._process, self._owner)
 
     def _reply(self, exchange: Exchange, requests: list[str | int]) -> Reply:
         session = exchange.session
@@ -386,12 +408,15 @@ class Visit:
         self._process.refuse_if_stopping()
         if request.method == "initialize":
             raise InvalidRequest("initialize must be a message of its own.")
-        if request.id in session.running:
+        meta = negotiation.meta_of(request.params) or {}
+        exchange = self._exchange(request, session.revision, meta, session)
+        same = session.running.get(request.id)
+        # The log tells whether a call that runs once is the same one.
+        if same is not None and not (runs_once(same) and runs_once(exchange)):
             raise InvalidRequest(
                 f"A request with the id {request.id!r} is running in this session."
             )
-        meta = negotiation.meta_of(request.params) or {}
-        return self._exchange(request, session.revision, meta, session)
+        return exchange
 
     async def _take(self, session: OpenSession, message: envelope.Message) -> None:
         """Take a notification or a reply."""
@@ -442,12 +467,12 @@ class Visit:
             except InvalidParams as error:
                 refusal = dispatch.refusal(session.revision, each.id, error)
                 refused.append(refusal[1])
-        self._started = True
+        self.started = True
         if not exchanges:
-            await send_json(self.send, HTTPStatus.OK, _array(refused), self.cors)
+            await send_json(self.send, HTTPStatus.OK, array(refused), self.cors)
             return
         reply = self._reply(exchanges[0], [each.request_id for each in exchanges])
-        together = Together(reply, len(exchanges), refused)
+        together = Together(reply, self._process.log, len(exchanges), refused)
         for exchange in exchanges:
             exchange.outgoing = reply
             work = together.answer(exchange)
@@ -465,9 +490,10 @@ class Visit:
         if self._headers.get(SESSION_HEADER) is None and last is None:
             raise _not_allowed("GET")
         session, current = await self._session(), self._process
-        place = None if last is None else event_ids.of_request(last, session.digest)
-        if place is not None:
-            await self._resume(session, *place)
+        named = None if last is None else event_ids.of_request(last, session.digest)
+        if named is not None:
+            place = await current.followers.find(session.pk, *named)
+            await self._returning().resume(session, place)
             return
         seen = None if last is None else event_ids.seen(last, session.digest)
         stream = EventStream(self.send, [*SSE_HEADERS, *self.cors])
@@ -475,25 +501,8 @@ class Visit:
         current.listen(standing)
         with standing:
             await current.openings.standing(standing, session, seen)
-            self._started = True
+            self.started = True
             await standing.serve(self.receive)
-
-    async def _resume(self, session: OpenSession, public_id: str, seq: int) -> None:
-        """Send the rest of a request's stream, whichever process it runs in."""
-        current = self._process
-        place = await current.followers.find(session.pk, public_id, seq)
-        resumed = ResumedStream(
-            EventStream(self.send, [*SSE_HEADERS, *self.cors]),
-            current.listeners,
-            server=self._slug,
-            owner=self._owner,
-            session=session.digest,
-        )
-        current.listen(resumed)
-        with resumed, current.followers.following(place, resumed):
-            self._started = True
-            resumed.opened()
-            await resumed.serve(self.receive)
 
     async def delete(self) -> None:
         """Close a session."""
@@ -528,7 +537,7 @@ class Visit:
         current.listen(listening)
         with listening:
             async with current.openings.watching(interest.uris):
-                self._started = True
+                self.started = True
                 listening.opened(subscriptions.acknowledged(exchange, honoured))
                 await listening.serve(self.receive)
 
@@ -566,53 +575,6 @@ _NOTIFICATIONS = {
     "notifications/initialized": _initialized,
     "notifications/cancelled": _cancelled,
 }
-
-
-class Together:
-    """The answers of a batch; a cancelled request has none."""
-
-    def __init__(self, reply: Reply, count: int, refused: list[bytes]) -> None:
-        self._reply = reply
-        self._open = count
-        self._bodies = refused
-        self._size = 0
-
-    async def answer(self, exchange: Exchange) -> Answer:
-        """Answer one request; all answers together have a size, too."""
-        answer = await dispatch.answer(exchange)
-        self._size += len(answer[1])
-        most = exchange.adapters.limits.body
-        if self._size <= most:
-            return answer
-        self._size -= len(answer[1])
-        error = InternalError(
-            f"The answers of this batch have more than {most} bytes: send this request"
-            " by itself."
-        )
-        return dispatch.refusal(exchange.revision, exchange.request_id, error)
-
-    def lasting(self) -> None:
-        self._reply.lasting()
-
-    def beat(self) -> None:
-        self._reply.beat()
-
-    def finished(self, task: asyncio.Task[Answer]) -> None:
-        """Note one answer; the last one sends them all."""
-        self._open -= 1
-        if not task.cancelled() and task.exception() is None:
-            self._bodies.append(task.result()[1])
-        if self._open > 0:
-            return
-        if self._bodies:
-            self._reply.answered(HTTPStatus.OK, _array(self._bodies))
-        else:
-            # Nothing is left to answer, and an empty array is no answer.
-            self._reply.finished(task)
-
-
-def _array(bodies: list[bytes]) -> bytes:
-    return b"[" + b",".join(bodies) + b"]"
 
 
 # Whoever makes headers up may make long ones up: few are kept.

@@ -24,13 +24,32 @@ if TYPE_CHECKING:
     from mcp_app.transports.event_stream import EventStream
 
 
+def open_stream(
+    log: RequestLog,
+    session: OpenSession,
+    requests: Sequence[str | int],
+    **identity: str,
+) -> OwnedStream:
+    """Begin the stream that answers these requests of a session."""
+    return log.open(
+        session.pk,
+        event_ids.new_public_id(session.digest),
+        requests=jsonrpc.write(requests).decode(),
+        **identity,
+    )
+
+
 class LoggedReply(Reply):
     """A reply that is JSON, or becomes a stream of the log.
 
-    The call goes on when its client leaves, and what it says is logged.
+    The call goes on when its client leaves, and what it says is logged.  A request that
+    must not run twice has its stream before it runs; others have one if anything but
+    the answer is to be sent.
     """
 
-    _stream: OwnedStream | None = None
+    _promoted = False
+    _last: Answer | None = None
+    """The answer, while it is being logged."""
 
     def __init__(
         self,
@@ -44,57 +63,80 @@ class LoggedReply(Reply):
         self._session = session
         self._log = log
         self._requests = requests
+        self._stream: OwnedStream | None = None
+
+    def begun(self, stream: OwnedStream) -> None:
+        """Use this stream, whose row is there."""
+        self._stream = stream
+        stream.readers.append(self)
 
     def send(self, message: bytes) -> None:
-        if self._stream is not None:
+        if self._stream is None and self.streams and not self._over:
+            self._logged()
+        if self._stream is not None and self._connection.accepts.events:
             self._stream.append(message)
-        elif self.streams and not self._over:
-            self._logged().append(message)
 
     def _logged(self) -> OwnedStream:
         if self._stream is None:
-            session = self._session
-            self._stream = self._log.open(
-                session.pk,
-                event_ids.new_public_id(session.digest),
-                requests=jsonrpc.write(self._requests).decode(),
-            )
-            self._stream.readers.append(self)
-        return self._stream
+            self.begun(open_stream(self._log, self._session, self._requests))
+        return self._stream  # type: ignore[return-value]
 
     def _promote(self) -> None:
         self._timer = None
-        if self.streams and not self._over:
-            self._logged()
+        if not self.streams or self._over:
+            return
+        self._promoted = True
+        if self._logged().key is not None:
+            self.began()
 
     def _answer(self, answer: Answer | None) -> None:
-        whole = self._connection.accepts.json or (answer and answer[0] != OK)
-        if self._stream is None and (answer is None or whole or self._left):
+        unlogged = self._stream is None
+        if unlogged and (answer is None or self._left or self._whole(answer)):
             super()._answer(answer)
         elif answer is None:
+            # Nobody wants to hear what is still to be logged.
+            self._leave()
             self._logged().end(None, ABORTED)
+            super()._answer(None)
         else:
+            self._last = answer
             self._logged().end(answer[1], COMPLETED)
 
+    def _whole(self, answer: Answer) -> bool:
+        """Whether an answer is sent as JSON, where nothing was streamed before."""
+        return self._connection.accepts.json or answer[0] != OK
+
     def _gone(self) -> None:
+        self._leave()
+        super()._gone()
+
+    def _leave(self) -> None:
         if self._stream is not None and self in self._stream.readers:
             self._stream.readers.remove(self)
-        super()._gone()
 
     # -- what the log has committed ---------------------------------------------------
 
     def began(self) -> None:
-        self._opened()
-        # Servers send the headers with the first bytes; messages may follow at once.
-        asyncio.get_running_loop().call_soon(self.beat)
+        if self._promoted:
+            self._opened()
+            # Servers send the headers with the first bytes; messages may follow.
+            asyncio.get_running_loop().call_soon(self.beat)
 
     def message(self, payload: bytes, event_id: str) -> None:
-        self._opened().message(payload, event_id)
+        last = self._last
+        if self._events is None and last and payload is last[1] and self._whole(last):
+            self._resolve(last)
+        else:
+            resumable = self._session.revision.resumable
+            self._opened().message(payload, event_id if resumable else None)
 
     def ended(self) -> None:
         """End the connection, with or without an answer."""
         self._resolve(None)
 
     def _begin(self, events: EventStream) -> None:
-        if self._stream is not None and self._session.revision.priming:
+        if self._stream is None or self._over:
+            # A stream that only ends begins with nothing.
+            return
+        if self._session.revision.priming:
             events.prime(self._stream.event_id(0))

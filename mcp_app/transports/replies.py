@@ -59,6 +59,8 @@ class Connection(Protocol):
     send: Send
     cors: RawHeaders
     accepts: Accepts
+    started: bool
+    """Whether the answer has begun, so that nothing else can be sent."""
 
     def watch(self) -> None:
         """Look after the reply for as long as it is open."""

@@ -29,11 +29,12 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replies, "PROMOTE_AFTER", 0.01)
 
 
-def talking(client: Client, **arguments: Any) -> Visit:
+def talking(client: Client, tool: str = "peeks", **arguments: Any) -> Visit:
+    """Call a tool that says one thing, waits for the test, and says another."""
     return client.begin(
         "tools/call",
         {
-            "name": "talks",
+            "name": tool,
             "arguments": {"after": "second", **arguments},
             "_meta": {"io.modelcontextprotocol/logLevel": "debug"},
         },
@@ -180,7 +181,7 @@ async def test_a_call_goes_on_without_its_client(
 async def test_a_batch_has_one_stream(connect: Connect, stage: Stage) -> None:
     client = await connect("2025-03-26")
     calls = [
-        client.message("tools/call", {"name": "talks"}, id=7),
+        client.message("tools/call", {"name": "peeks"}, id=7),
         client.message("ping", id="p"),
     ]
     visit = client.post(calls)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 from django.core.signals import got_request_exception
 
+from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL
 from mcp_app.server.handlers.tools import read_strings
 from tests.asgi_client import PREFIX, Client, JsonObject, Outcome
@@ -457,12 +458,19 @@ async def test_a_tool_that_answers_when_its_time_is_over(
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-async def test_a_tool_leaves_nothing_behind(connect: Connect, version: str) -> None:
+async def test_a_tool_leaves_nothing_behind(
+    connect: Connect, process: Process, version: str
+) -> None:
+    """But what keeps it from running twice."""
     client = await connect(version)
     before = await counted()
-    for tool in ("fails", "returns", "hangs", "typed", "nothing"):
+    tools = ("fails", "returns", "hangs", "typed", "nothing")
+    for tool in tools:
         await client.call(tool, kind="exception", which="nan")
-    assert await counted() == before
+    there = process.catalog("default").tools
+    known = [there[tool] for tool in tools if tool in there]
+    once = sum(not each.definition.hints.repeatable for each in known)
+    assert await counted() == {**before, "Stream": once, "Event": once}
 
 
 async def test_a_text_tool(connect: Connect) -> None:

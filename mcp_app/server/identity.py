@@ -1,0 +1,44 @@
+"""Whether a request may run twice, and whether another one is the same.
+
+A client that did not get its answer may send a request again, with the same id.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from mcp_app.protocol import jsonrpc
+
+if TYPE_CHECKING:
+    from mcp_app.server.exchange import Exchange
+
+
+def runs_once(exchange: Exchange) -> bool:
+    """Whether a request of a session must not run twice.
+
+    That is a call of a tool that says neither that it only reads, nor that twice is
+    the same as once.
+    """
+    if exchange.method != "tools/call":
+        return False
+    name = exchange.params.get("name")
+    entry = exchange.catalog.tools.get(name) if type(name) is str else None
+    return entry is not None and not (
+        entry.definition.hints.repeatable
+        or not exchange.may_see(entry.definition.permissions)
+    )
+
+
+def key(request_id: str | int) -> str:
+    """Return the digest of a JSON-RPC id; 1 and "1" are two."""
+    return sha256(jsonrpc.write(request_id)).hexdigest()
+
+
+def digest(exchange: Exchange) -> str:
+    """Return the digest of what a request asks for; its progress token is no part."""
+    params: dict[str, Any] = exchange.params
+    if "progressToken" in exchange.meta:
+        meta = {k: v for k, v in exchange.meta.items() if k != "progressToken"}
+        params = {**params, "_meta": meta}
+    return sha256(jsonrpc.canonical([exchange.method, params])).hexdigest()

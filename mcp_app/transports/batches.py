@@ -1,0 +1,95 @@
+"""Batches of 2025-03-26: many requests, and one array with their answers."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from mcp_app.protocol.errors import InternalError, InvalidRequest, ProtocolError
+from mcp_app.server import dispatch
+from mcp_app.server.identity import runs_once
+from mcp_app.streams.request_log import ABORTED
+from mcp_app.transports import at_most_once
+
+if TYPE_CHECKING:
+    from mcp_app.process.running import Answer
+    from mcp_app.server.exchange import Exchange
+    from mcp_app.streams.request_log import RequestLog
+    from mcp_app.streams.sessions import OpenSession
+    from mcp_app.transports.replies import Reply
+
+
+class Together:
+    """The answers of a batch; a cancelled request has none."""
+
+    def __init__(
+        self, reply: Reply, log: RequestLog, count: int, refused: list[bytes]
+    ) -> None:
+        self._reply = reply
+        self._log = log
+        self._open = count
+        self._bodies = refused
+        self._size = 0
+
+    async def answer(self, exchange: Exchange) -> Answer:
+        """Answer one request; all answers together have a size, too."""
+        session = exchange.session
+        if session is not None and runs_once(exchange):
+            answer = await self._answered_once(exchange, session)
+        else:
+            answer = await dispatch.answer(exchange)
+        self._size += len(answer[1])
+        most = exchange.adapters.limits.body
+        if self._size <= most:
+            return answer
+        self._size -= len(answer[1])
+        error = InternalError(
+            f"The answers of this batch have more than {most} bytes: send this request"
+            " by itself."
+        )
+        return dispatch.refusal(exchange.revision, exchange.request_id, error)
+
+    async def _answered_once(self, exchange: Exchange, session: OpenSession) -> Answer:
+        """Answer a request that has a row of its own, which keeps its answer."""
+        try:
+            stream = await at_most_once.begun(self._log, exchange, session)
+            if stream is None:
+                raise InvalidRequest(
+                    f"The id {exchange.request_id!r} was used before in this session:"
+                    " give each request an id of its own."
+                )
+        except ProtocolError as error:
+            return dispatch.refusal(exchange.revision, exchange.request_id, error)
+        try:
+            answer = await dispatch.answer(exchange)
+        except asyncio.CancelledError:
+            stream.end(None, ABORTED)
+            raise
+        stream.end(answer[1])
+        await stream.committed()
+        return answer
+
+    def lasting(self) -> None:
+        self._reply.lasting()
+
+    def beat(self) -> None:
+        self._reply.beat()
+
+    def finished(self, task: asyncio.Task[Answer]) -> None:
+        """Note one answer; the last one sends them all."""
+        self._open -= 1
+        if not task.cancelled() and task.exception() is None:
+            self._bodies.append(task.result()[1])
+        if self._open > 0:
+            return
+        if self._bodies:
+            self._reply.answered(HTTPStatus.OK, array(self._bodies))
+        else:
+            # Nothing is left to answer, and an empty array is no answer.
+            self._reply.finished(task)
+
+
+def array(bodies: list[bytes]) -> bytes:
+    """Return encoded messages as an array."""
+    return b"[" + b",".join(bodies) + b"]"

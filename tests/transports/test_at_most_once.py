@@ -1,0 +1,302 @@
+"""A request of a session that must not run twice has its row before it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, Final
+
+import pytest
+from django.db import OperationalError
+
+from mcp_app.models import Event, Stream
+from mcp_app.pools.database import reader, writer
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.revisions import REVISIONS, STATEFUL
+from mcp_app.streams import request_log
+from mcp_app.transports import at_most_once
+from tests.asgi_client import Client, Visit
+from tests.behaviours import Stage
+from tests.serving import Connect, counted
+
+NEWEST: Final = "2025-11-25"
+ANSWERS: Final = {
+    "json": {"accept": "application/json"},
+    "events": {"accept": "text/event-stream"},
+    "both": {},
+}
+
+
+def talking(client: Client, request_id: str | int = "seven", **more: Any) -> Visit:
+    params = {"name": "talks", "arguments": {"after": "second"}, **more}
+    return client.begin("tools/call", params, id=request_id)
+
+
+async def rows() -> list[Stream]:
+    return await reader.run(list, Stream.objects.order_by("pk"))
+
+
+async def entered(stage: Stage) -> None:
+    async with asyncio.timeout(5):
+        await stage.entered.wait()
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+async def test_the_row_is_there_before_it_runs(
+    connect: Connect, process: Process, stage: Stage, version: str
+) -> None:
+    client = await connect(version, headers=ANSWERS["json"])
+    visit = talking(client)
+    await entered(stage)
+    (row,) = await rows()
+    assert (row.state, row.tool, row.owner) == ("open", "talks", process._row.id)
+    stage.released.set()
+    answer = await visit.json()
+    assert answer["result"]["content"][0]["text"] == "talked"
+    (row,) = await rows()
+    assert (row.state, row.head_seq) == ("completed", 1)
+    payload = await reader.run(Event.objects.get)
+    assert json.loads(payload.payload) == answer
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("accept", ANSWERS)
+async def test_a_repeated_request_is_answered_from_the_row(
+    connect: Connect, stage: Stage, version: str, accept: str
+) -> None:
+    client = await connect(version, headers=ANSWERS[accept])
+    stage.released.set()
+    answers = [(await talking(client).messages())[-1] for _ in range(3)]
+    assert answers == [answers[0]] * 3
+    assert stage.told == []
+    assert len(await rows()) == 1
+    assert (await counted())["Stream"] == 1
+
+
+@pytest.mark.parametrize("accept", ANSWERS)
+async def test_a_request_that_runs_is_followed(
+    connect: Connect, stage: Stage, accept: str
+) -> None:
+    client = await connect(NEWEST)
+    first = talking(client)
+    await entered(stage)
+    stage.entered.clear()
+    headers = {**ANSWERS[accept]}
+    params = {"name": "talks", "arguments": {"after": "second"}}
+    again = client.begin("tools/call", params, id="seven", headers=headers)
+    if accept != "json":
+        await again.opened()
+    stage.released.set()
+    whole = await first.messages()
+    messages = await again.messages()
+    assert messages == (whole[-1:] if accept == "json" else whole)
+    assert not stage.entered.is_set()
+    if accept == "both":
+        assert again.ids == first.ids
+        assert again.ids[0].endswith(".0")
+
+
+async def test_the_progress_token_is_no_part_of_a_request(
+    connect: Connect, stage: Stage
+) -> None:
+    client = await connect(NEWEST)
+    stage.released.set()
+    meta = [{"progressToken": 1}, {"progressToken": 2}]
+    first, second = [
+        (await talking(client, _meta=each).messages())[-1] for each in meta
+    ]
+    assert first == second
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_another_request_with_the_same_id(
+    connect: Connect, stage: Stage, ended: bool
+) -> None:
+    client = await connect(NEWEST)
+    first = talking(client)
+    await entered(stage)
+    if ended:
+        stage.released.set()
+        await first.messages()
+    params = {"name": "talks", "arguments": {"after": "other"}}
+    refused = await client.begin("tools/call", params, id="seven").begun()
+    error = (await refused.json())["error"]
+    assert (refused.status, error["code"]) == (400, -32600)
+    assert error["message"] == (
+        "The id 'seven' was used before in this session, for a call of talks: give"
+        " each request an id of its own."
+    )
+    stage.released.set()
+    if not ended:
+        await first.messages()
+
+
+async def test_ids_of_two_types_are_two(connect: Connect, stage: Stage) -> None:
+    client = await connect(NEWEST)
+    stage.released.set()
+    for request_id in (1, "1"):
+        (*_, answer) = await talking(client, request_id).messages()
+        assert answer["id"] == request_id
+    assert len(await rows()) == 2
+
+
+async def test_sessions_have_ids_of_their_own(connect: Connect, stage: Stage) -> None:
+    stage.released.set()
+    for _ in range(2):
+        await talking(await connect(NEWEST)).messages()
+    assert len(await rows()) == 2
+
+
+async def test_ten_at_once_run_once(connect: Connect, stage: Stage) -> None:
+    client = await connect(NEWEST, headers=ANSWERS["json"])
+    calls = [talking(client) for _ in range(8)]
+    await entered(stage)
+    stage.released.set()
+    answers = [await each.json() for each in calls]
+    assert answers == [answers[0]] * 8
+    assert len(await rows()) == 1
+
+
+@pytest.mark.parametrize("accept", ANSWERS)
+async def test_a_cancelled_request_has_no_answer_later(
+    connect: Connect, stage: Stage, accept: str
+) -> None:
+    client = await connect(NEWEST)
+    first = talking(client)
+    await entered(stage)
+    await client.notify("notifications/cancelled", {"requestId": "seven"})
+    await first.messages()
+    params = {"name": "talks", "arguments": {"after": "second"}}
+    again = client.begin("tools/call", params, id="seven", headers=ANSWERS[accept])
+    assert all("id" not in each for each in await again.messages())
+    assert again.headers["content-type"] == "text/event-stream"
+
+
+async def test_a_call_that_may_be_repeated_runs_again(
+    connect: Connect, stage: Stage
+) -> None:
+    client = await connect(NEWEST, headers=ANSWERS["json"])
+    stage.released.set()
+    for _ in range(2):
+        stage.entered.clear()
+        visit = client.begin("tools/call", {"name": "peeks"}, id=7)
+        await visit.json()
+        assert stage.entered.is_set()
+    assert await rows() == []
+
+
+async def test_while_it_runs_its_id_is_taken(connect: Connect, stage: Stage) -> None:
+    client = await connect(NEWEST)
+    first = client.begin("tools/call", {"name": "peeks"}, id="seven")
+    await entered(stage)
+    for tool in ("peeks", "talks"):
+        other = client.begin("tools/call", {"name": tool}, id="seven")
+        assert "is running" in (await other.json())["error"]["message"]
+    stage.released.set()
+    await first.messages()
+
+
+async def test_unknown_and_hidden_tools_have_no_row(connect: Connect) -> None:
+    client = await connect(NEWEST)
+    for params in ({"name": "no such tool"}, {"name": 7}, {}):
+        found = await client.request("tools/call", params)
+        assert found.error["code"] == -32602
+    assert await rows() == []
+
+
+class Away:
+    """A database that the log cannot reach for a while."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.away = True
+        monkeypatch.setattr(request_log, "RETRY_S", (0.01,))
+        monkeypatch.setattr(request_log, "write", self._write)
+
+    def _write(self, batch: Any) -> Any:
+        from mcp_app.streams.appending import write  # noqa: PLC0415
+
+        if self.away:
+            raise OperationalError("The database is away.")
+        return write(batch)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+async def test_an_outage_refuses_what_has_not_begun(
+    connect: Connect,
+    process: Process,
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    leaves: bool,
+) -> None:
+    """And leaves nothing behind that would answer when it is sent again."""
+    client = await connect(NEWEST)
+    database = Away(monkeypatch)
+    if leaves:
+        visit = talking(client)
+        await asyncio.sleep(0.05)
+        visit.task.cancel()
+        await asyncio.wait([visit.task])
+    else:
+        monkeypatch.setattr(at_most_once, "PATIENCE_S", 0.05)
+        visit = await talking(client).begun()
+        assert (visit.status, "retry-after" in visit.headers) == (503, True)
+    database.away = False
+    while process.log.busy:
+        await asyncio.sleep(0.01)
+    assert not stage.entered.is_set()
+    assert (await rows(), len(process.log)) == ([], 0)
+    stage.released.set()
+    assert len(await talking(client).messages()) == 3
+
+
+async def test_a_session_that_was_closed_elsewhere(
+    connect: Connect, process: Process
+) -> None:
+    from mcp_app.models import Session  # noqa: PLC0415
+
+    client = await connect(NEWEST)
+    # Raw, so that no process is told.
+    await writer.run(lambda: Session.objects.all()._raw_delete("default"))
+    visit = await talking(client).begun()
+    assert visit.status == 404
+    assert await rows() == []
+
+
+# -- batches of 2025-03-26 --------------------------------------------------------
+
+
+def batch(client: Client, *calls: tuple[int, str]) -> Visit:
+    return client.post(
+        [
+            client.message("tools/call", {"name": tool}, id=number)
+            for number, tool in calls
+        ]
+    )
+
+
+async def test_each_of_a_batch_has_its_row(connect: Connect, stage: Stage) -> None:
+    client = await connect("2025-03-26", headers=ANSWERS["json"])
+    stage.released.set()
+    answers = await batch(client, (1, "talks"), (2, "peeks"), (3, "talks")).messages()
+    assert {each["id"] for each in answers} == {1, 2, 3}
+    found = await rows()
+    assert [json.loads(each.requests) for each in found] == [[1], [3]]
+    assert {each.state for each in found} == {"completed"}
+    (answer,) = await batch(client, (1, "talks")).messages()
+    assert answer["error"]["code"] == -32600
+    assert "was used before" in answer["error"]["message"]
+
+
+async def test_one_of_a_batch_is_cancelled(connect: Connect, stage: Stage) -> None:
+    client = await connect("2025-03-26", headers=ANSWERS["json"])
+    visit = batch(client, (1, "talks"), (2, "ping"))
+    await entered(stage)
+    await client.notify("notifications/cancelled", {"requestId": 1})
+    (answer,) = await visit.messages()
+    assert answer["id"] == 2
+    (row,) = await rows()
+    assert row.state == "aborted"
+
+
+def test_every_stateful_revision_is_here() -> None:
+    assert set(STATEFUL) < set(REVISIONS)
