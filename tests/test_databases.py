@@ -19,6 +19,8 @@ MODULES: Final = [
     "tests/server/test_context.py",
     "tests/server/test_invocation.py",
     "tests/streams",
+    "tests/transports/test_at_most_once.py",
+    "tests/transports/test_logged_replies.py",
     "tests/wakeup",
 ]
 SERVERS: Final = ["tests/wakeup/on_servers.py", "tests/streams/on_servers.py"]

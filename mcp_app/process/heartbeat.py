@@ -11,11 +11,14 @@ from collections.abc import Awaitable, Callable
 from django.db import Error as DatabaseError
 
 from mcp_app.pools.database import writer
-from mcp_app.process.freshness import Gate
+from mcp_app.process.freshness import NEVER, Gate
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.wakeup.workers import HEARTBEAT, TRUSTED, WorkerRow
 
 logger = logging.getLogger("mcp_app.process")
+
+LATE = 2 * HEARTBEAT
+STEADY = 20.0
 
 
 class Heartbeat:
@@ -27,12 +30,26 @@ class Heartbeat:
         row: WorkerRow,
         gate: Gate,
         spawn: Callable[[Awaitable[None]], None],
+        beaten: Callable[[], Awaitable[object]],
     ) -> None:
+        """`beaten` is done after each beat, while it is steady."""
         self._loop = loop
         self._row = row
         self._gate = gate
         self._spawn = spawn
+        self._beaten = beaten
         self._timer: asyncio.TimerHandle | None = None
+        self._last = NEVER
+        self._steady_since = NEVER
+
+    @property
+    def steady(self) -> bool:
+        """Whether each beat of the last `STEADY` seconds came in time.
+
+        After an outage, or a pause of this process, others may seem dead that are not.
+        """
+        now = time.monotonic()
+        return now - self._last <= LATE and now - self._steady_since >= STEADY
 
     async def begun(self) -> None:
         """Return when the row is there: before the first check."""
@@ -54,6 +71,9 @@ class Heartbeat:
     async def _renewed(self) -> None:
         began = time.monotonic()
         await writer.run(self._row.renew)
+        if began - self._last > LATE:
+            self._steady_since = began
+        self._last = began
         self._gate.trust(began + TRUSTED)
 
     def _later(self) -> None:
@@ -66,6 +86,8 @@ class Heartbeat:
     async def _try(self) -> None:
         try:
             await self._renewed()
+            if self.steady:
+                await self._beaten()
         except (DatabaseError, Unavailable) as error:
             reason = error.__cause__ or error
             logger.warning("This process could not say that it lives: %r", reason)

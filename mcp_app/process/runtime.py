@@ -18,7 +18,7 @@ from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import Principal
-from mcp_app.pools.database import reader, writer
+from mcp_app.pools.database import log_writer, reader, writer
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process.announcements import Announcements
@@ -36,6 +36,7 @@ from mcp_app.publishing.overlays import make_overlays
 from mcp_app.server.exchange import Adapters, End
 from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.server.request_state import StateSealer, derived_key
+from mcp_app.streams.claims import claim
 from mcp_app.streams.following import Followers
 from mcp_app.streams.listeners import Listener, Listeners
 from mcp_app.streams.questions import OpenQuestions
@@ -80,7 +81,7 @@ class Process:
             self.listeners, self._looked, self._row, registry.bindings
         )
         self.log = RequestLog(self._row.id)
-        self.followers = Followers()
+        self.followers = Followers(self._orphaned)
         self.openings = Openings(
             self._announcements, self.sessions, self._row, self.spawn
         )
@@ -88,7 +89,9 @@ class Process:
         self._doorbell = Doorbell(mcp_settings.doorbell, self._heard)
         self._answering: asyncio.TimerHandle | None = None
         here.serves(self._row, self.gate.stale, self._committed)
-        self._heartbeat = Heartbeat(self.loop, self._row, self.gate, self.spawn)
+        self._heartbeat = Heartbeat(
+            self.loop, self._row, self.gate, self.spawn, self.claim
+        )
         self.adapters = self._adapters()
         self._watching: asyncio.TimerHandle | None = None
         self._beaten = self.loop.time()
@@ -249,6 +252,15 @@ class Process:
         for stream in list(session.streams):
             stream.end()
 
+    async def _orphaned(self) -> None:
+        """A client here waits for a process that seems to be dead."""
+        if self._heartbeat.steady:
+            await self.claim()
+
+    async def claim(self) -> None:
+        """End the streams of processes that died."""
+        await log_writer.run(claim, self._row.id)
+
     # -- the end ----------------------------------------------------------------
 
     async def drain(self) -> None:
@@ -264,12 +276,16 @@ class Process:
         for exchange in self.running:
             exchange.stop(End.SHUT_DOWN)
         deadline = self.loop.time() + LAST_WORDS
-        while (self.running or self.listeners) and self.loop.time() < deadline:
+        while self._has_words() and self.loop.time() < deadline:
             await asyncio.sleep(0.02)
         self._doorbell.close()
         # A call is over before its answer is sent, and some servers cut what is left.
         await asyncio.sleep(LAST_BYTES)
         await self._heartbeat.end()
+
+    def _has_words(self) -> bool:
+        """Whether anything is still to be sent, or logged."""
+        return bool(self.running or self.listeners or self.log.busy)
 
     def close(self) -> None:
         """Let go of threads and connections."""
@@ -280,6 +296,7 @@ class Process:
         self.threads.close()
         reader.close()
         writer.close()
+        log_writer.close()
 
 
 def _soon() -> int:

@@ -5,23 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_app.conf import Limits
-from mcp_app.models import Once, Session
+from mcp_app.models import Once, Session, Stream
 from mcp_app.models.clock import NowMilliseconds
 
 STEPS_KEPT_MS = 24 * 3_600_000
 """How long a step is remembered: longer than any chain of retries lasts."""
+STREAMS_KEPT_MS = 3_600_000
+"""How long a client may come back for an answer, or send its request again."""
 BATCH = 1_000
 
 
 def remove_expired(limits: Limits) -> int:
-    """Delete sessions and steps in batches; return how many rows went; blocks."""
+    """Delete sessions, streams and steps in batches; blocks.
+
+    Returns how many rows went.
+    """
     now = NowMilliseconds()
     sessions = Session.objects.expired(
         seen_before_ms=now - int(limits.session_idle * 1000),
         created_before_ms=now - int(limits.session_age * 1000),
     )
     steps = Once.objects.older_than(now - STEPS_KEPT_MS)
-    return _delete(sessions) + _delete(steps)
+    streams = Stream.objects.filter(ended_ms__lt=now - STREAMS_KEPT_MS)
+    return _delete(sessions) + _delete(streams) + _delete(steps)
 
 
 def _delete(rows: Any) -> int:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from django.db import Error as DatabaseError
+from django.db.models import Exists, OuterRef
 
-from mcp_app.models import Event, Stream
+from mcp_app.models import Event, Stream, Worker
 from mcp_app.models.streams import OPEN
 from mcp_app.pools.database import reader
 from mcp_app.protocol.errors import Unavailable
@@ -25,6 +26,10 @@ logger = logging.getLogger("mcp_app.streams")
 
 LOOK_S = 0.125
 """Seconds between two looks."""
+
+ORPHANED = "orphaned"
+"""Open, and its owner has not said for long that it lives."""
+GOES_ON = frozenset({OPEN, ORPHANED})
 
 Heads: TypeAlias = dict[int, tuple[int, str]]
 """The last message and the state of streams, by their keys."""
@@ -55,7 +60,9 @@ class Earlier:
 class Followers:
     """Those who read what this process need not own; used on the loop only."""
 
-    def __init__(self) -> None:
+    def __init__(self, orphaned: Callable[[], Awaitable[object]]) -> None:
+        """`orphaned` is called where the owner of a stream seems to be dead."""
+        self._orphaned = orphaned
         self._places: dict[Place, Reader] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -102,6 +109,8 @@ class Followers:
         places = list(self._places)
         try:
             heads = await reader.run(_heads, [place.key for place in places])
+            if any(state == ORPHANED for _, state in heads.values()):
+                await self._orphaned()
             for place in places:
                 await self._advance(place, *heads.get(place.key, (None, "")))
         except (DatabaseError, Unavailable) as error:
@@ -113,7 +122,7 @@ class Followers:
             events = await reader.run(_events, place)
             if not self._send(place, events):
                 head = None
-        if (head is None or state != OPEN) and place in self._places:
+        if (head is None or state not in GOES_ON) and place in self._places:
             self._places.pop(place).ended()
 
     def _send(self, place: Place, events: Sequence[tuple[int, str]]) -> bool:
@@ -137,10 +146,13 @@ def _row(session_id: int, public_id: str) -> Stream | None:
 
 
 def _heads(keys: Sequence[int]) -> Heads:
-    rows = Stream.objects.filter(pk__in=keys)
+    live = Worker.objects.live().filter(pk=OuterRef("owner"))
+    rows = Stream.objects.filter(pk__in=keys).annotate(lives=Exists(live))
     return {
-        pk: (seq, state)
-        for pk, seq, state in rows.values_list("pk", "head_seq", "state")
+        pk: (seq, ORPHANED if state == OPEN and not lives else state)
+        for pk, seq, state, lives in rows.values_list(
+            "pk", "head_seq", "state", "lives"
+        )
     }
 
 

@@ -131,7 +131,7 @@ def _hold() -> None:
         here.committed()
 
 
-_OWN_THREADS = frozenset({"mcp-reader", "mcp-writer"})
+_OWN_THREADS = frozenset({"mcp-reader", "mcp-writer", "mcp-log"})
 
 
 def prune() -> None:

@@ -176,8 +176,11 @@ class Session:
 
     def request(self, method: str, **params: Any) -> Answer:
         """Begin a request."""
-        headers = {**JSON, **self.headers}
-        return Answer(self._url, "POST", headers, _body(method, params))
+        return self.send(_body(method, params))
+
+    def send(self, body: bytes) -> Answer:
+        """Send a message, perhaps once more."""
+        return Answer(self._url, "POST", {**JSON, **self.headers}, body)
 
     def standing(self, last: str | None = None) -> Answer:
         """Open the GET stream after an event's id, and wait for its first byte."""

@@ -31,6 +31,10 @@ class Rows(WorkerRow):
         super().__init__()
         self.renewed = 0
         self.error: Exception | None = None
+        self.claims = 0
+
+    async def beaten(self) -> None:
+        self.claims += 1
 
     def renew(self) -> None:
         if self.error is not None:
@@ -77,7 +81,7 @@ async def beating(
     def spawn(work: Awaitable[None]) -> None:
         tasks.add(asyncio.ensure_future(work))
 
-    made = Heartbeat(asyncio.get_running_loop(), row, gate, spawn)
+    made = Heartbeat(asyncio.get_running_loop(), row, gate, spawn, row.beaten)
     yield made
     row.error = None
     await made.end()
@@ -137,3 +141,37 @@ async def test_a_process_that_cannot_say_it_does_not_begin(
     row.error = None
     await beating.begun()
     assert gate.until
+
+
+async def test_it_is_steady_when_all_beats_came_for_a_while(
+    beating: Heartbeat, row: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "LATE", 0.5)
+    monkeypatch.setattr(heartbeat, "STEADY", 0.2)
+    seen = [beating.steady]
+    await beating.begun()
+    seen.append(beating.steady)
+    async with asyncio.timeout(PATIENCE_S):
+        while not row.claims:
+            await asyncio.sleep(0.001)
+    assert [*seen, beating.steady] == [False, False, True]
+
+
+async def test_after_a_beat_that_was_late_it_is_not_steady(
+    beating: Heartbeat, row: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "STEADY", 0.1)
+    await beating.begun()
+    async with asyncio.timeout(PATIENCE_S):
+        while not beating.steady:
+            await asyncio.sleep(0.001)
+    row.error = DatabaseError("gone")
+    await asyncio.sleep(0.05)
+    monkeypatch.setattr(heartbeat, "LATE", 0.02)
+    seen = [beating.steady]
+    monkeypatch.setattr(heartbeat, "STEADY", 60)
+    row.error, renewed = None, row.renewed
+    async with asyncio.timeout(PATIENCE_S):
+        while row.renewed == renewed:
+            await asyncio.sleep(0.001)
+    assert [*seen, beating.steady] == [False, False]

@@ -8,11 +8,12 @@ from uuid import uuid4
 import pytest
 
 from mcp_app.conf import Limits
-from mcp_app.models import Once, Session
+from mcp_app.models import Event, Once, Session, Stream
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.sessions import Subscription
 from mcp_app.streams import expiry
 from mcp_app.streams.expiry import remove_expired
+from tests.streams.logging_rows import opened
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 
@@ -57,6 +58,27 @@ def test_what_is_too_old_goes_and_the_rest_stays() -> None:
     assert Session.objects.count() + Once.objects.count() == len(kept)
     assert not Subscription.objects.exists()
     assert remove_expired(LIMITS) == 0
+
+
+def test_streams_that_ended_long_ago_go() -> None:
+    row = session()
+    keys = {age: opened(row, b"1", b"2") for age in (0, HOUR_MS // 2, HOUR_MS + 60_000)}
+    still_open = opened(row, b"1")
+    for age, key in keys.items():
+        ended = Stream.objects.filter(pk=key)
+        ended.update(state="completed", ended_ms=NowMilliseconds() - age)
+    # The row, and its two messages.
+    assert remove_expired(LIMITS) == 3
+    left = set(Stream.objects.values_list("pk", flat=True))
+    assert left == {still_open, keys[0], keys[HOUR_MS // 2]}
+    assert set(Event.objects.values_list("stream_id", flat=True)) == left
+
+
+def test_a_session_that_expires_takes_its_streams_along() -> None:
+    opened(session(seen=2 * HOUR_MS), b"1", b"2")
+    assert remove_expired(LIMITS) == 4
+    assert not Stream.objects.exists()
+    assert not Event.objects.exists()
 
 
 def test_many_go_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,8 @@ from tests.asgi_client import Client, Visit
 from tests.behaviours import Stage
 from tests.serving import Connect, counted
 
+pytestmark = pytest.mark.databases
+
 NEWEST: Final = "2025-11-25"
 ANSWERS: Final = {
     "json": {"accept": "application/json"},

@@ -17,6 +17,8 @@ from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage
 from tests.serving import Connect, counted
 
+pytestmark = pytest.mark.databases
+
 NEWEST: Final = "2025-11-25"
 RESUMABLE: Final = [name for name, each in REVISIONS.items() if each.resumable]
 OTHERS: Final = [name for name in REVISIONS if name not in RESUMABLE]

@@ -1,0 +1,73 @@
+"""Ending the streams of processes that died: their clients must not wait for ever.
+
+Nothing is run again: whether the call had an effect is not known.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import uuid4
+
+from django.db import connections, router
+
+from mcp_app.models import Event, Stream, Worker
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.streams import OPEN, StreamQuerySet
+from mcp_app.models.transactions import own_transaction
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.envelope import error_message
+from mcp_app.protocol.errors import InternalError
+from mcp_app.streams.request_log import ABORTED
+
+AT_ONCE: Final = 20
+"""Streams that one claim takes: other processes take the others."""
+
+
+def orphans() -> StreamQuerySet:
+    """Return the open streams whose owner has not said for long that it lives."""
+    live = Worker.objects.live().values("pk")
+    return Stream.objects.filter(ended_ms=None, state=OPEN).exclude(owner__in=live)
+
+
+def claim(owner: str) -> int:
+    """Give some orphans their last message; return how many; blocks.
+
+    From then on whoever owned them adds nothing: it comes back to streams that are
+    another's.
+    """
+    using = router.db_for_write(Stream)
+    skip = connections[using].features.has_select_for_update_skip_locked
+    if not orphans().using(using).exists():
+        return 0
+    with own_transaction(using):
+        rows = orphans().using(using).select_for_update(skip_locked=skip)
+        taken = list(rows.order_by("pk")[:AT_ONCE])
+        for stream in taken:
+            payload = _last_words(stream)
+            seq, size = stream.head_seq + 1, len(payload)
+            Event.objects.using(using).insert(
+                [(stream.pk, seq, payload.decode(), size)]
+            )
+            Stream.objects.using(using).filter(pk=stream.pk).update(
+                owner=owner,
+                head_seq=seq,
+                size=stream.size + size,
+                state=ABORTED,
+                last_batch=uuid4().hex,
+                ended_ms=NowMilliseconds(),
+            )
+    return len(taken)
+
+
+def _last_words(stream: Stream) -> bytes:
+    """Return the error that answers each request of a stream."""
+    error = InternalError(
+        "The worker that ran this call is gone: whether it had an effect is not known.",
+        {"retryable": stream.request_key is None},
+    )
+    requests = jsonrpc.read(stream.requests.encode())
+    answers = [
+        error_message(each, error, null_id=False)
+        for each in requests  # type: ignore[attr-defined]
+    ]
+    return jsonrpc.write(answers[0] if len(answers) == 1 else answers)

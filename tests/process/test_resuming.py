@@ -1,0 +1,95 @@
+"""Clients that lose their connection, or their process, and go on elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import cycle
+from typing import Any, Final
+
+import pytest
+
+from tests.drill.databases import DATABASES
+from tests.drill.running import DrillServer, started
+from tests.process.streaming import Answer, Session
+
+COUNT: Final = 40
+LEDGER: Final = "a line of this test"
+
+
+@pytest.fixture(params=DATABASES)
+def servers(request: pytest.FixtureRequest) -> Iterator[list[DrillServer]]:
+    """Two processes with one database."""
+    with ExitStack() as stack:
+        url = stack.enter_context(DATABASES[request.param]())
+        both = []
+        for _ in range(2):
+            server = started("uvicorn", {"DATABASE_URL": url})
+            stack.callback(server.kill)
+            both.append(server)
+        yield both
+
+
+def test_a_client_goes_from_process_to_process(servers: list[DrillServer]) -> None:
+    session = Session(servers[0].url)
+    answer = session.request(
+        "tools/call",
+        name="drill_count",
+        arguments={"n": COUNT, "delay_ms": 30},
+        _meta={"progressToken": "p"},
+    )
+    answer.until(lambda each: each.messages)
+    messages: list[dict[str, Any]] = []
+    ids: list[str] = []
+    for server in cycle(reversed(servers)):
+        answer.until(lambda each: len(each.messages) > 2 or each.ended)
+        if not answer.ended:
+            answer.leave()
+        messages += answer.messages
+        ids += answer.field("id")
+        if "method" not in messages[-1]:
+            break
+        answer = session.at(server.url).standing(ids[-1])
+    counted = [each["params"]["progress"] for each in messages[:-1]]
+    assert counted == list(range(1, COUNT + 1))
+    assert messages[-1]["result"]["content"][0]["text"] == f"done {COUNT}"
+    name = ids[0].partition(".")[0]
+    assert ids == [f"{name}.{number}" for number in range(COUNT + 2)]
+    assert answer.error is None
+
+
+def test_a_process_is_killed_in_the_middle_of_a_call(
+    servers: list[DrillServer],
+) -> None:
+    """Nothing is run again, and the client is told that the outcome is not known."""
+    doomed, survivor = servers
+    session = Session(doomed.url)
+    body = ledger("seven", seconds=300)
+    answer = session.send(body).until(lambda each: each.raw)
+    waiting = session.at(survivor.url).send(body).until(lambda each: each.raw)
+    doomed.kill()
+    answer.until(lambda each: each.ended)
+    assert answer.messages == []
+    session = session.at(survivor.url)
+    (told,) = waiting.whole().messages
+    assert (told["id"], told["error"]["code"]) == ("seven", -32603)
+    assert told["error"]["data"] == {"retryable": False}
+    assert "is gone" in told["error"]["message"]
+    resumed = session.standing(answer.field("id")[-1]).whole()
+    again = session.send(body).whole()
+    assert resumed.messages == again.messages == [told]
+    other = session.send(ledger("eight", seconds=0)).whole()
+    assert lines(other) == 2
+
+
+def ledger(request_id: str, **arguments: Any) -> bytes:
+    """Return a call that enters a line, sleeps, and counts the lines."""
+    params = {"name": "drill_ledger", "arguments": {"key": LEDGER, **arguments}}
+    message = {"jsonrpc": "2.0", "id": request_id, "method": "tools/call"}
+    return json.dumps({**message, "params": params}).encode()
+
+
+def lines(answer: Answer) -> int:
+    (message,) = answer.messages
+    return int(message["result"]["structuredContent"]["result"])

@@ -1,0 +1,116 @@
+"""What a process that died left open gets its last message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from mcp_app.models import Session, Stream, Worker
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.workers import LIVE_MS
+from mcp_app.streams import claims
+from mcp_app.streams.appending import Batch, Fenced, write
+from tests.streams.logging_rows import (
+    OWNER,
+    erase,
+    events,
+    further,
+    opened,
+    own_session,
+)
+
+pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
+
+ME = "worker-9"
+
+
+@pytest.fixture
+def row() -> Iterator[Session]:
+    yield own_session()
+    erase()
+    Worker.objects.filter(pk=OWNER).delete()
+
+
+def seen(age_ms: int) -> None:
+    """Let the owner have said so long ago that it lives."""
+    now = NowMilliseconds()
+    Worker.objects.create(pk=OWNER, pid=1, started_ms=now, seen_ms=now - age_ms)
+
+
+@pytest.mark.parametrize("age_ms", [None, LIVE_MS + 1_000])
+def test_an_orphan_is_told_and_closed(row: Session, age_ms: int | None) -> None:
+    if age_ms is not None:
+        seen(age_ms)
+    key = opened(row, b"1", b"2")
+    assert claims.claim(ME) == 1
+    (first, second, (number, text)) = events(key)
+    assert (first, second, number) == ((1, "1"), (2, "2"), 3)
+    error = json.loads(text)
+    assert (error["id"], error["error"]["code"]) == (1, -32603)
+    assert error["error"]["data"] == {"retryable": True}
+    stream = Stream.objects.get(pk=key)
+    assert (stream.state, stream.owner, stream.head_seq) == ("aborted", ME, 3)
+    assert stream.size == 2 + len(text)
+    assert stream.ended_ms is not None
+    assert claims.claim(ME) == 0
+
+
+def test_what_must_not_run_twice_is_not_to_be_repeated(row: Session) -> None:
+    key = opened(row, request_key="k")
+    claims.claim(ME)
+    ((_, text),) = events(key)
+    assert json.loads(text)["error"]["data"] == {"retryable": False}
+
+
+def test_each_of_a_batch_is_told(row: Session) -> None:
+    key = opened(row)
+    Stream.objects.filter(pk=key).update(requests='[1,"b"]')
+    claims.claim(ME)
+    ((_, text),) = events(key)
+    assert [each["id"] for each in json.loads(text)] == [1, "b"]
+
+
+def test_who_lives_keeps_its_streams(row: Session) -> None:
+    seen(LIVE_MS - 5_000)
+    key = opened(row, b"1")
+    assert claims.claim(ME) == 0
+    assert len(events(key)) == 1
+
+
+@pytest.mark.parametrize("state", ["completed", "aborted", "closed"])
+def test_what_has_ended_is_left_alone(row: Session, state: str) -> None:
+    key = opened(row, b"1")
+    write(Batch([further(key, state=state)], OWNER))
+    assert claims.claim(ME) == 0
+
+
+def test_who_comes_back_from_the_dead_adds_nothing(row: Session) -> None:
+    key = opened(row, b"1")
+    gain = further(key, b"2")
+    claims.claim(ME)
+    assert isinstance(write(Batch([gain], OWNER))[0], Fenced)
+    assert len(events(key)) == 2
+
+
+def test_many_claim_at_once(row: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "AT_ONCE", 3)
+    keys = [opened(row) for _ in range(10)]
+
+    def work(number: int) -> int:
+        taken = 0
+        try:
+            while claims.orphans().exists():
+                taken += claims.claim(f"worker-{number}")
+        finally:
+            connections.close_all()
+        return taken
+
+    with ThreadPoolExecutor(4) as pool:
+        counts: list[Any] = list(pool.map(work, range(10, 14)))
+    assert sum(counts) == 10
+    assert [len(events(key)) for key in keys] == [1] * 10
