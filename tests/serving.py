@@ -307,6 +307,13 @@ def connect(application: WireCheck) -> Connect:
     return connected
 
 
+async def all_logged(process: Process) -> None:
+    """Wait until everything that was said is committed."""
+    async with asyncio.timeout(PATIENCE_S):
+        while process.log.busy:
+            await asyncio.sleep(0.001)
+
+
 async def counted() -> Counts:
     """Return how many rows of each kind requests have left behind."""
     from mcp_app.pools.database import reader  # noqa: PLC0415

@@ -17,7 +17,7 @@ from mcp_app.streams import request_log
 from mcp_app.transports import at_most_once
 from tests.asgi_client import Client, Visit
 from tests.behaviours import Stage
-from tests.serving import Connect, counted
+from tests.serving import Connect, all_logged, counted
 
 pytestmark = pytest.mark.databases
 
@@ -243,8 +243,7 @@ async def test_an_outage_refuses_what_has_not_begun(
         visit = await talking(client).begun()
         assert (visit.status, "retry-after" in visit.headers) == (503, True)
     database.away = False
-    while process.log.busy:
-        await asyncio.sleep(0.01)
+    await all_logged(process)
     assert not stage.entered.is_set()
     assert (await rows(), len(process.log)) == ([], 0)
     stage.released.set()
@@ -289,13 +288,16 @@ async def test_each_of_a_batch_has_its_row(connect: Connect, stage: Stage) -> No
     assert "was used before" in answer["error"]["message"]
 
 
-async def test_one_of_a_batch_is_cancelled(connect: Connect, stage: Stage) -> None:
+async def test_one_of_a_batch_is_cancelled(
+    connect: Connect, process: Process, stage: Stage
+) -> None:
     client = await connect("2025-03-26", headers=ANSWERS["json"])
     visit = batch(client, (1, "talks"), (2, "ping"))
     await entered(stage)
     await client.notify("notifications/cancelled", {"requestId": 1})
     (answer,) = await visit.messages()
     assert answer["id"] == 2
+    await all_logged(process)
     (row,) = await rows()
     assert row.state == "aborted"
 

@@ -15,7 +15,7 @@ from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.transports import replies
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage
-from tests.serving import Connect, counted
+from tests.serving import Connect, all_logged, counted
 
 pytestmark = pytest.mark.databases
 
@@ -198,7 +198,7 @@ async def test_a_batch_has_one_stream(connect: Connect, stage: Stage) -> None:
 
 @pytest.mark.parametrize("leaves", [False, True])
 async def test_a_cancelled_call_ends_without_an_answer(
-    connect: Connect, stage: Stage, leaves: bool
+    connect: Connect, process: Process, stage: Stage, leaves: bool
 ) -> None:
     client = await connect(NEWEST)
     visit = talking(client)
@@ -210,6 +210,7 @@ async def test_a_cancelled_call_ends_without_an_answer(
     request_id = json.loads((await stream()).requests)[0]
     await client.notify("notifications/cancelled", {"requestId": request_id})
     assert await visit.messages() == []
+    await all_logged(process)
     assert (await stream()).state == "aborted"
 
 
