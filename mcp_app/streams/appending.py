@@ -6,7 +6,7 @@ order of commits; a rollback gives its numbers back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 from uuid import uuid4
@@ -14,7 +14,8 @@ from uuid import uuid4
 from django.db import Error as DatabaseError
 from django.db import connections, router
 
-from mcp_app.models.streams import Event, EventRow, Head, NewStream, Stream
+from mcp_app.models.appends import Addition, NewStream, is_one_statement
+from mcp_app.models.streams import Stream
 from mcp_app.models.transactions import is_conflict, own_transaction
 from mcp_app.pools.database import OUTAGES
 
@@ -45,16 +46,20 @@ class Gain:
     state: str
     beside: Sequence[Beside] = ()
 
-    @property
-    def head(self) -> Head:
-        """What its row says afterwards."""
-        gained = sum(map(len, self.payloads))
-        return Head(self.seq + len(self.payloads), self.size + gained, self.state)
-
-    def events(self, key: int) -> Iterator[EventRow]:
-        """Yield the rows of the messages."""
-        for number, payload in enumerate(self.payloads, self.seq + 1):
-            yield key, number, payload.decode(), len(payload)
+    def addition(self) -> Addition:
+        """Return what it adds, and what the stream's row says afterwards."""
+        payloads = [
+            (number, payload.decode(), len(payload))
+            for number, payload in enumerate(self.payloads, self.seq + 1)
+        ]
+        return Addition(
+            self.new,
+            self.key,
+            self.seq + len(payloads),
+            self.size + sum(size for _, _, size in payloads),
+            self.state,
+            payloads,
+        )
 
 
 Result: TypeAlias = int | Exception
@@ -107,36 +112,24 @@ def _attempted(batch: Batch) -> list[Result]:
 
 def _written(batch: Batch) -> list[Result]:
     using = router.db_for_write(Stream)
+    beside = any(gain.beside for gain in batch.gains)
+    if is_one_statement(connections[using]) and not beside:
+        batch.tried = True
+        return _appended(using, batch)
     with own_transaction(using):
-        keys = _new_keys(using, batch)
-        held = _held_keys(using, batch)
-        results: list[Result] = []
-        events: list[EventRow] = []
-        for gain in batch.gains:
-            key = keys[gain.new.public_id] if gain.new else gain.key
-            if key is None or not (gain.new or key in held):
-                results.append(Fenced())
-                continue
-            results.append(key)
-            events.extend(gain.events(key))
-            for write_row in gain.beside:
+        results = _appended(using, batch)
+        for gain, result in zip(batch.gains, results, strict=True):
+            for write_row in gain.beside if isinstance(result, int) else ():
                 write_row(using)
-        if events:
-            Event.objects.using(using).insert(events)
         batch.tried = True
     return results
 
 
-def _new_keys(using: str, batch: Batch) -> dict[str, int]:
-    new = [(gain.new, gain.head) for gain in batch.gains if gain.new is not None]
-    return Stream.objects.using(using).insert(new, batch.name) if new else {}
-
-
-def _held_keys(using: str, batch: Batch) -> set[int]:
-    heads = {gain.key: gain.head for gain in batch.gains if gain.key is not None}
-    if not heads:
-        return set()
-    return Stream.objects.using(using).raise_heads(heads, batch.owner, batch.name)
+def _appended(using: str, batch: Batch) -> list[Result]:
+    additions = [gain.addition() for gain in batch.gains]
+    streams = Stream.objects.using(using)
+    keys = streams.append(additions, batch.owner, batch.name)
+    return [Fenced() if key is None else key for key in keys]
 
 
 def _decided(batch: Batch, error: Exception) -> list[Result]:

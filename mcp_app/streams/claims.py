@@ -10,9 +10,9 @@ from uuid import uuid4
 
 from django.db import connections, router
 
-from mcp_app.models import Event, Stream, Worker
-from mcp_app.models.clock import NowMilliseconds
-from mcp_app.models.streams import OPEN, StreamQuerySet
+from mcp_app.models import Stream, Worker
+from mcp_app.models.appends import OPEN, Addition
+from mcp_app.models.streams import StreamQuerySet
 from mcp_app.models.transactions import own_transaction
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import error_message
@@ -42,21 +42,17 @@ def claim(owner: str) -> int:
     with own_transaction(using):
         rows = orphans().using(using).select_for_update(skip_locked=skip)
         taken = list(rows.order_by("pk")[:AT_ONCE])
-        for stream in taken:
-            payload = _last_words(stream)
-            seq, size = stream.head_seq + 1, len(payload)
-            Event.objects.using(using).insert(
-                [(stream.pk, seq, payload.decode(), size)]
-            )
-            Stream.objects.using(using).filter(pk=stream.pk).update(
-                owner=owner,
-                head_seq=seq,
-                size=stream.size + size,
-                state=ABORTED,
-                last_batch=uuid4().hex,
-                ended_ms=NowMilliseconds(),
-            )
+        own = Stream.objects.using(using)
+        own.filter(pk__in=[stream.pk for stream in taken]).update(owner=owner)
+        own.append([_end(stream) for stream in taken], owner, uuid4().hex)
     return len(taken)
+
+
+def _end(stream: Stream) -> Addition:
+    text = _last_words(stream)
+    seq, size = stream.head_seq + 1, len(text)
+    payload = (seq, text.decode(), size)
+    return Addition(None, stream.pk, seq, stream.size + size, ABORTED, [payload])
 
 
 def _last_words(stream: Stream) -> bytes:

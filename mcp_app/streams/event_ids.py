@@ -15,14 +15,17 @@ Whoever comes back with that is told all of it again.
 from __future__ import annotations
 
 import hmac
+import os
 import re
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from hashlib import blake2b
 
 from mcp_app.protocol.errors import InvalidRequest
 
 _PART = 9
 """Bytes of chance, and as many of the mark: twelve characters each."""
+_DRAWN = 256
 _COUNT = r"(0|[1-9][0-9]{0,17})"
 # `int()` would take other digits, blanks and underscores.
 _EVENT_ID = re.compile(
@@ -35,7 +38,7 @@ LOGGED = 0
 
 def new_public_id(session: str) -> str:
     """Return the id of a new stream of the session with this digest."""
-    chance = secrets.token_bytes(_PART)
+    chance = _chances.take()
     return urlsafe_b64encode(chance + _mark(session, chance)).decode()
 
 
@@ -77,7 +80,28 @@ def wrong() -> InvalidRequest:
 
 
 def _mark(session: str, chance: bytes) -> bytes:
-    return hmac.digest(session.encode(), chance, "sha256")[:_PART]
+    return blake2b(chance, key=session.encode(), digest_size=_PART).digest()
+
+
+class _Chances:
+    """Random bytes, drawn from the kernel many at once: it is slow to answer."""
+
+    def __init__(self) -> None:
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        self._left = b""
+
+    def take(self) -> bytes:
+        """Return bytes for one stream."""
+        if not self._left:
+            self._left = secrets.token_bytes(_PART * _DRAWN)
+        taken, self._left = self._left[:_PART], self._left[_PART:]
+        return taken
+
+
+_chances = _Chances()
 
 
 class EventIds:

@@ -16,7 +16,7 @@ from django.db import Error as DatabaseError
 from django.db.models import Exists, OuterRef
 
 from mcp_app.models import Event, Stream, Worker
-from mcp_app.models.streams import OPEN
+from mcp_app.models.appends import OPEN
 from mcp_app.pools.database import reader
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams import event_ids

@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from mcp_app.models.streams import OPEN, NewStream, Stream
+from mcp_app.models.appends import OPEN, NewStream
+from mcp_app.models.streams import Stream
 from mcp_app.pools.database import log_writer
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.appending import Batch, Beside, Gain, write
@@ -155,7 +156,8 @@ class OwnedStream:
             for reader in tuple(self.readers):
                 reader.began()
         number = self.seq
-        self.seq, self._size = gain.head.seq, gain.head.size
+        self.seq += len(gain.payloads)
+        self._size += sum(map(len, gain.payloads))
         for payload in gain.payloads:
             number += 1
             for reader in tuple(self.readers):
@@ -223,7 +225,6 @@ class RequestLog:
             NewStream(
                 public_id=public_id,
                 session_id=session_id,
-                owner=self._owner,
                 requests=requests,
                 tool=tool,
                 request_key=request_key,
@@ -266,7 +267,7 @@ class RequestLog:
             if stream.queued:
                 self._dirty[stream] = None
             events -= max(1, len(gain.payloads))
-            size -= gain.head.size - gain.size
+            size -= sum(map(len, gain.payloads))
             yield stream, gain
             if events <= 0 or size <= 0:
                 return

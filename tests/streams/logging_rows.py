@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from mcp_app.models import Event, Session, Stream
-from mcp_app.models.streams import OPEN, NewStream
+from mcp_app.models.appends import OPEN, NewStream
 from mcp_app.streams.appending import Batch, Gain, write
 from tests.models.test_sessions import session
 
@@ -23,7 +23,6 @@ def new(row: Session, **columns: Any) -> NewStream:
     return NewStream(
         public_id=secrets.token_urlsafe(18),
         session_id=row.pk,
-        owner=OWNER,
         requests="[1]",
         **columns,
     )

@@ -16,6 +16,8 @@ from django.db import (
 from django.test.utils import CaptureQueriesContext
 
 from mcp_app.models import Session, Stream
+from mcp_app.models.appends import is_one_statement
+from mcp_app.models.streams import StreamQuerySet
 from mcp_app.streams import appending
 from mcp_app.streams.appending import Batch, Fenced, Gain, write
 from tests.streams.logging_rows import (
@@ -151,16 +153,20 @@ class Broken:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, after: bool) -> None:
         self.times = 1
         kind: Any = type(connections["default"])
-        committed = kind._commit
+        if is_one_statement(connections["default"]):
+            place, name = StreamQuerySet, "append"
+        else:
+            place, name = kind, "_commit"
+        committed = getattr(place, name)
 
-        def commit(wrapper: Any) -> None:
+        def commit(*arguments: Any) -> Any:
             breaks, self.times = self.times > 0, self.times - 1
-            if after or not breaks:
-                committed(wrapper)
+            done = committed(*arguments) if after or not breaks else None
             if breaks:
                 raise OperationalError("The connection was cut.")
+            return done
 
-        monkeypatch.setattr(kind, "_commit", commit)
+        monkeypatch.setattr(place, name, commit)
 
 
 @pytest.mark.parametrize("is_new", [True, False])

@@ -1,0 +1,307 @@
+"""The statements that add to the log: in one transaction, for many streams.
+
+PostgreSQL does it with one statement, which is a transaction by itself: on the way to
+the database and back nothing else of this process need wait.  Elsewhere they are three,
+however many streams there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from mcp_app.models.clock import now_sql
+from mcp_app.protocol import jsonrpc
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+OPEN: Final = "open"
+"""The state in which a stream may gain something."""
+
+Columns: TypeAlias = dict[str, str | int | None]
+Payload: TypeAlias = tuple[int, str, int]
+"""Number, text, and size in bytes of a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewStream:
+    """The row of a request, before it is there.
+
+    `request_key` is the digest of the JSON-RPC id where the request must run at most
+    once, else None; `request_digest` tells whether a repeated id says the same.
+    `requests` is the JSON array of the ids that are answered.
+    """
+
+    public_id: str
+    session_id: int
+    requests: str
+    tool: str = ""
+    request_key: str | None = None
+    request_digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What a stream gains: `new` is its row where that is still to be made.
+
+    `key` is that of a row which is there; `seq`, `size` and `state` are what the row
+    says afterwards.
+    """
+
+    new: NewStream | None
+    key: int | None
+    seq: int
+    size: int
+    state: str
+    payloads: Sequence[Payload]
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The quoted names of our tables, and who writes into them under which name."""
+
+    streams: str
+    events: str
+    owner: str
+    batch: str
+
+
+def append(
+    connection: BaseDatabaseWrapper, tables: Tables, additions: Sequence[Addition]
+) -> list[int | None]:
+    """Add to new streams, and to those that are open and the owner's.
+
+    Returns their keys; None stands for a stream that is closed, or somebody else's.
+    Rows are locked in the order of their keys.
+    """
+    if is_one_statement(connection):
+        return _together(connection, tables, additions)
+    return _one_after_another(connection, tables, additions)
+
+
+def is_one_statement(connection: BaseDatabaseWrapper) -> bool:
+    """Whether `append` is a transaction by itself."""
+    return connection.vendor == "postgresql"
+
+
+def _values(tables: Tables, addition: Addition) -> Columns:
+    """Return the columns of a new row, but for its times."""
+    stream = addition.new
+    if stream is None:
+        raise ValueError("This stream has a row.")
+    return {
+        "public_id": stream.public_id,
+        "session_id": stream.session_id,
+        "owner": tables.owner,
+        "requests": stream.requests,
+        "tool": stream.tool,
+        "request_key": stream.request_key,
+        "request_digest": stream.request_digest,
+        "head_seq": addition.seq,
+        "floor_seq": 0,
+        "size": addition.size,
+        "state": addition.state,
+        "last_batch": tables.batch,
+    }
+
+
+# -- one statement ------------------------------------------------------------------
+
+_NEW: Final = (
+    "public_id text, session_id bigint, owner text, requests text, tool text,"
+    " request_key text, request_digest text, head_seq bigint, floor_seq bigint,"
+    " size bigint, state text, last_batch text"
+)
+_NEW_NAMES: Final = ", ".join(each.split()[0] for each in _NEW.split(", "))
+
+_TOGETHER: Final = """
+WITH given AS (
+    SELECT * FROM json_to_recordset(%(new)s) AS given ({new})
+), made AS (
+    INSERT INTO {streams} ({names}, created_ms, ended_ms)
+    SELECT {names}, {now}, CASE WHEN state <> 'open' THEN {now} END FROM given
+    RETURNING id, public_id
+), heads AS (
+    SELECT * FROM json_to_recordset(%(heads)s)
+        AS heads (id bigint, seq bigint, size bigint, state text)
+), held AS (
+    SELECT id FROM {streams} WHERE id IN (SELECT id FROM heads)
+    AND owner = %(owner)s AND state = 'open' ORDER BY id FOR UPDATE
+), raised AS (
+    UPDATE {streams} SET head_seq = heads.seq, size = heads.size, state = heads.state,
+        last_batch = %(batch)s,
+        ended_ms = CASE WHEN heads.state <> 'open' THEN {now} END
+    FROM held, heads WHERE {streams}.id = held.id AND heads.id = held.id
+    RETURNING {streams}.id
+), said AS (
+    SELECT * FROM json_to_recordset(%(events)s) AS said
+        (public_id text, id bigint, seq bigint, payload text, size bigint)
+), added AS (
+    INSERT INTO {events} (stream_id, seq, payload, size)
+    SELECT COALESCE(made.id, raised.id), seq, payload, size FROM said
+    LEFT JOIN made ON made.public_id = said.public_id
+    LEFT JOIN raised ON raised.id = said.id
+    WHERE made.id IS NOT NULL OR raised.id IS NOT NULL
+)
+SELECT id, public_id FROM made UNION ALL SELECT id, NULL FROM raised
+"""
+
+
+def _together(
+    connection: BaseDatabaseWrapper, tables: Tables, additions: Sequence[Addition]
+) -> list[int | None]:
+    statement = _TOGETHER.format(
+        streams=tables.streams,
+        events=tables.events,
+        new=_NEW,
+        names=_NEW_NAMES,
+        now=now_sql(connection),
+    )
+    new = [_values(tables, each) for each in additions if each.new is not None]
+    # As JSON each is one parameter: to quote arrays costs the client many times more.
+    parameters = {
+        "new": _json(new),
+        "heads": _json([_head(each) for each in additions if each.new is None]),
+        "events": _json([event for each in additions for event in _events(each)]),
+        "owner": tables.owner,
+        "batch": tables.batch,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        found = cursor.fetchall()
+    made = {name: int(key) for key, name in found if name is not None}
+    raised = {int(key) for key, name in found if name is None}
+    return [
+        made[each.new.public_id]
+        if each.new is not None
+        else (each.key if each.key in raised else None)
+        for each in additions
+    ]
+
+
+def _head(addition: Addition) -> Mapping[str, object]:
+    return {
+        "id": addition.key,
+        "seq": addition.seq,
+        "size": addition.size,
+        "state": addition.state,
+    }
+
+
+def _events(addition: Addition) -> Iterator[Mapping[str, object]]:
+    stream = (
+        {"id": addition.key}
+        if addition.new is None
+        else {"public_id": addition.new.public_id}
+    )
+    for seq, payload, size in addition.payloads:
+        yield {**stream, "seq": seq, "payload": payload, "size": size}
+
+
+def _json(rows: Sequence[Mapping[str, object]]) -> str:
+    return jsonrpc.write(rows).decode()
+
+
+# -- three statements ---------------------------------------------------------------
+
+
+def _one_after_another(
+    connection: BaseDatabaseWrapper, tables: Tables, additions: Sequence[Addition]
+) -> list[int | None]:
+    made = _made(connection, tables, [each for each in additions if each.new])
+    raised = _raised(
+        connection,
+        tables,
+        {each.key: each for each in additions if each.key is not None},
+    )
+    keys = [
+        made[each.new.public_id]
+        if each.new is not None
+        else (each.key if each.key in raised else None)
+        for each in additions
+    ]
+    events = [
+        (key, *payload)
+        for key, each in zip(keys, additions, strict=True)
+        if key is not None
+        for payload in each.payloads
+    ]
+    if events:
+        statement = (
+            f"INSERT INTO {tables.events} (stream_id, seq, payload, size)"  # noqa: S608 - our own names
+            " VALUES (%s, %s, %s, %s)"
+        )
+        with connection.cursor() as cursor:
+            cursor.executemany(statement, events)
+    return keys
+
+
+def _made(
+    connection: BaseDatabaseWrapper, tables: Tables, additions: Sequence[Addition]
+) -> dict[str, int]:
+    """Insert rows; return their keys by public id."""
+    if not additions:
+        return {}
+    now = now_sql(connection)
+    rows = [_values(tables, each) for each in additions]
+    own = ", ".join(["%s"] * len(rows[0]))
+    values = ", ".join(
+        f"({own}, {now}, {'NULL' if each.state == OPEN else now})" for each in additions
+    )
+    names = [str(row["public_id"]) for row in rows]
+    insert = (
+        f"INSERT INTO {tables.streams} ({', '.join(rows[0])}, created_ms, ended_ms)"  # noqa: S608 - our own names
+        f" VALUES {values}"
+    )
+    select = (
+        f"SELECT public_id, id FROM {tables.streams}"  # noqa: S608 - our own names
+        f" WHERE public_id IN ({', '.join(['%s'] * len(names))})"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(insert, [part for row in rows for part in row.values()])
+        # Not every database says which keys it has given.
+        cursor.execute(select, names)
+        return {name: int(key) for name, key in cursor.fetchall()}
+
+
+def _raised(
+    connection: BaseDatabaseWrapper, tables: Tables, additions: Mapping[int, Addition]
+) -> set[int]:
+    """Write what open streams of the owner have now; return those that are."""
+    if not additions:
+        return set()
+    keys = sorted(additions)
+    case = f"CASE id {'WHEN %s THEN %s ' * len(keys)}END"
+    marks = ", ".join(["%s"] * len(keys))
+    # InnoDB locks rows in the order in which it finds them.
+    order = " ORDER BY id" if connection.vendor == "mysql" else ""
+    update = (
+        f"UPDATE {tables.streams} SET head_seq = {case}, size = {case},"  # noqa: S608 - our own names
+        f" state = {case}, last_batch = %s, ended_ms = {_ended(connection, additions)}"
+        f" WHERE id IN ({marks}) AND owner = %s AND state = %s{order}"
+    )
+    chosen = [
+        part
+        for name in ("seq", "size", "state")
+        for key in keys
+        for part in (key, getattr(additions[key], name))
+    ]
+    select = (
+        f"SELECT id FROM {tables.streams} WHERE id IN ({marks}) AND last_batch = %s"  # noqa: S608 - our own names
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(update, [*chosen, tables.batch, *keys, tables.owner, OPEN])
+        if cursor.rowcount == len(keys):
+            return set(keys)
+        cursor.execute(select, [*keys, tables.batch])
+        return {int(key) for (key,) in cursor.fetchall()}
+
+
+def _ended(connection: BaseDatabaseWrapper, additions: Mapping[int, Addition]) -> str:
+    """Return what the end of each stream is set to; the keys are numbers of ours."""
+    ended = [str(int(key)) for key, each in additions.items() if each.state != OPEN]
+    if not ended:
+        return "NULL"
+    return f"CASE WHEN id IN ({', '.join(ended)}) THEN {now_sql(connection)} END"
