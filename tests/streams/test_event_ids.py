@@ -81,21 +81,21 @@ def test_what_an_id_of_a_request_says() -> None:
         assert of_request(f"{PUBLIC_ID}.{number}", SESSION) == (PUBLIC_ID, number)
 
 
-@pytest.mark.parametrize(
-    "event_id",
-    [
-        "",
-        "1",
-        PUBLIC_ID,
-        f"{PUBLIC_ID}.0.7",
-        f"{PUBLIC_ID}.07",
-        f"{PUBLIC_ID}.-7",
-        f"{PUBLIC_ID}.7\n",
-        f"{PUBLIC_ID}.1_0",
-        f"{PUBLIC_ID}.\N{ARABIC-INDIC DIGIT THREE}",
-        f"{PUBLIC_ID}.{10**18}",
-    ],
-)
+OF_NO_REQUEST: Final = [
+    "",
+    "1",
+    PUBLIC_ID,
+    f"{PUBLIC_ID}.0.7",
+    f"{PUBLIC_ID}.07",
+    f"{PUBLIC_ID}.-7",
+    f"{PUBLIC_ID}.7\n",
+    f"{PUBLIC_ID}.1_0",
+    f"{PUBLIC_ID}.\N{ARABIC-INDIC DIGIT THREE}",
+    f"{PUBLIC_ID}.{10**18}",
+]
+
+
+@pytest.mark.parametrize("event_id", OF_NO_REQUEST, ids=range(len(OF_NO_REQUEST)))
 def test_ids_that_are_of_no_request(event_id: str) -> None:
     assert of_request(event_id, SESSION) is None
 
