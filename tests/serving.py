@@ -160,11 +160,11 @@ def _erase_rows(servers: list[Server]) -> None:
 
 def _traces() -> list[type[Model]]:
     """What requests leave behind."""
-    from mcp_app.models import Event, Once, Session, Stream  # noqa: PLC0415
+    from mcp_app.models import Event, Once, Question, Session, Stream  # noqa: PLC0415
     from mcp_app.models.sessions import Subscription  # noqa: PLC0415
     from tests.drill.models import Ledger  # noqa: PLC0415
 
-    return [Subscription, Event, Stream, Session, Once, Ledger]
+    return [Subscription, Question, Event, Stream, Session, Once, Ledger]
 
 
 @pytest.fixture

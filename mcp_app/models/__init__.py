@@ -12,6 +12,7 @@ from mcp_app.models.definitions import (
     Tool,
 )
 from mcp_app.models.once import Once
+from mcp_app.models.questions import Question
 from mcp_app.models.server import Server
 from mcp_app.models.sessions import Session, Subscription
 from mcp_app.models.streams import Event, Stream
@@ -29,6 +30,7 @@ __all__ = [
     "Once",
     "Prompt",
     "PublishedRow",
+    "Question",
     "Resource",
     "ResourceTemplate",
     "Server",

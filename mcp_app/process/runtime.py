@@ -33,6 +33,7 @@ from mcp_app.process.uploads import Uploads
 from mcp_app.protocol.errors import Refused, Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.publishing.overlays import make_overlays
+from mcp_app.server import identity
 from mcp_app.server.exchange import Adapters, End
 from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.server.request_state import StateSealer, derived_key
@@ -151,7 +152,31 @@ class Process:
         closed = news.refs(changes.SESSION)
         if closed or news.everything:
             await self.sessions.reload(None if news.everything else closed)
+        await self._load_of_calls(news)
         self._announcements.seen(news)
+
+    async def _load_of_calls(self, news: News) -> None:
+        """Take answers and cancellations that came to other processes."""
+        answered = news.refs(changes.QUESTION)
+        if news.everything:
+            answered = self.questions.open
+        await self.questions.look(answered)
+        for ref in news.refs(changes.CANCELLED):
+            session, _, key = ref.partition(":")
+            self._cancel(session, key)
+
+    def _cancel(self, session: str, key: str) -> None:
+        for exchange in list(self.sessions.running(session)):
+            if identity.key(exchange.request_id) == key:
+                exchange.stop(End.CANCELLED)
+
+    async def cancel_elsewhere(
+        self, session: OpenSession, request_id: str | int
+    ) -> None:
+        """Cancel a request of a session that does not run here, if it runs at all."""
+        if await reader.run(self._row.others_live):
+            key = identity.key(request_id)
+            await writer.run(changes.cancelled, session.pk, key)
 
     def _committed(self) -> None:
         """A thread of this OS process has committed a change: wake everybody."""

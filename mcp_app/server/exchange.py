@@ -49,8 +49,13 @@ class Outgoing(Protocol):
     def streams(self) -> bool:
         """Whether the client takes messages before the answer."""
 
-    def send(self, message: bytes) -> None:
-        """Queue a notification or a question, encoded."""
+    def send(
+        self, message: bytes, beside: Callable[[str], object] | None = None
+    ) -> None:
+        """Queue a notification or a question, encoded.
+
+        `beside` writes rows that belong to it, where it is logged.
+        """
 
 
 class NoWayBack:
@@ -58,7 +63,9 @@ class NoWayBack:
 
     streams = False
 
-    def send(self, message: bytes) -> None:
+    def send(
+        self, message: bytes, beside: Callable[[str], object] | None = None
+    ) -> None:
         """Drop the message: nobody is there to get it."""
 
 

@@ -208,10 +208,9 @@ class RoundTrip:
         try:
             for each in prepared:
                 identifier = session.next_question_id()
-                waiting[identifier] = exchange.adapters.questions.expect(
-                    session, identifier
-                )
-                self._send(identifier, each)
+                asked = exchange.adapters.questions.expect(session, identifier)
+                waiting[identifier] = asked.answer
+                self._send(identifier, each, asked.beside)
             return await asyncio.gather(*waiting.values())
         finally:
             self._withdraw(waiting)
@@ -220,16 +219,18 @@ class RoundTrip:
         """Forget the questions; cancel those that are open (utilities/cancellation)."""
         exchange = self._exchange
         for identifier, answer in waiting.items():
-            exchange.adapters.questions.forget(exchange.own_session, identifier)
+            exchange.adapters.questions.forget(identifier)
             if answer.cancelled() or not answer.done():
                 params = {"requestId": identifier, "reason": "Nobody waits any more."}
                 message = notification_message("notifications/cancelled", params)
                 exchange.outgoing.send(jsonrpc.write(message))
         waiting.clear()
 
-    def _send(self, identifier: str, question: Prepared) -> None:
+    def _send(
+        self, identifier: str, question: Prepared, beside: Callable[[str], object]
+    ) -> None:
         message = request_message(identifier, question.method, question.params or None)
-        self._exchange.outgoing.send(jsonrpc.write(message))
+        self._exchange.outgoing.send(jsonrpc.write(message), beside)
 
     def _check_way_back(self, prepared: Sequence[Prepared]) -> None:
         if self._exchange.outgoing.streams:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_app.conf import Limits
-from mcp_app.models import Once, Session, Stream
+from mcp_app.models import Once, Question, Session, Stream
 from mcp_app.models.clock import NowMilliseconds
 
 STEPS_KEPT_MS = 24 * 3_600_000
@@ -26,8 +26,9 @@ def remove_expired(limits: Limits) -> int:
         created_before_ms=now - int(limits.session_age * 1000),
     )
     steps = Once.objects.older_than(now - STEPS_KEPT_MS)
+    questions = Question.objects.filter(created_ms__lt=now - STREAMS_KEPT_MS)
     streams = Stream.objects.filter(ended_ms__lt=now - STREAMS_KEPT_MS)
-    return _delete(sessions) + _delete(streams) + _delete(steps)
+    return sum(map(_delete, (sessions, questions, streams, steps)))
 
 
 def _delete(rows: Any) -> int:

@@ -1,53 +1,106 @@
-"""Questions of the stateful era that wait for an answer, in this process's memory."""
+"""Questions of the stateful era that wait for an answer, here or at another process."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from django.db import router, transaction
+
 from mcp_app.interface.errors import ClientRefused
+from mcp_app.models import Question
+from mcp_app.pools.database import reader, writer
+from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.jsonrpc import JsonObject
-from mcp_app.streams.sessions import ANSWERED_KEPT, OpenSession
+from mcp_app.streams.appending import Beside
+from mcp_app.streams.sessions import OpenSession
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an answer resolves, and `beside`, which writes the question's row."""
+
+    answer: asyncio.Future[JsonObject]
+    beside: Beside
 
 
 class OpenQuestions:
-    """Futures by session and request id; used on the loop only."""
+    """Futures by request id; used on the loop only."""
 
     def __init__(self) -> None:
-        self._waiting: dict[tuple[str, str], asyncio.Future[JsonObject]] = {}
+        self._waiting: dict[str, asyncio.Future[JsonObject]] = {}
 
-    def expect(self, session: OpenSession, identifier: str) -> asyncio.Future[Any]:
-        """Return what the answer will resolve."""
+    @property
+    def open(self) -> frozenset[str]:
+        """The ids of those that wait."""
+        return frozenset(self._waiting)
+
+    def expect(self, session: OpenSession, identifier: str) -> Asked:
+        """Wait for the answer to a question of a session."""
         future: asyncio.Future[JsonObject]
         future = asyncio.get_running_loop().create_future()
-        self._waiting[session.digest, identifier] = future
-        return future
+        self._waiting[identifier] = future
+        return Asked(future, partial(_ask, session.pk, identifier))
 
-    def forget(self, session: OpenSession, identifier: str) -> None:
-        """Wait no longer; a late answer is known for a while, and dropped."""
-        self._waiting.pop((session.digest, identifier), None)
-        session.answered[identifier] = None
-        while len(session.answered) > ANSWERED_KEPT:
-            session.answered.popitem(last=False)
+    def forget(self, identifier: str) -> None:
+        """Wait no longer; a late answer is taken, and dropped."""
+        self._waiting.pop(identifier, None)
 
-    def answer(
+    async def take(
         self,
         session: OpenSession,
         identifier: str | int,
         result: JsonObject | None,
         error: JsonObject | None,
     ) -> bool:
-        """Resolve a question; False where nobody ever asked it."""
+        """Take an answer from a session; False where it was never asked that."""
         name = str(identifier)
-        future = self._waiting.get((session.digest, name))
-        if future is None:
-            return name in session.answered
-        if not future.done():
-            if result is not None:
-                future.set_result(result)
-            else:
-                future.set_exception(ClientRefused(_reason(error or {})))
+        reply = {"result": result} if error is None else {"error": error}
+        text = jsonrpc.write(reply).decode()
+        here = name in self._waiting
+        if not await writer.run(_answer, session.pk, name, text, not here):
+            return False
+        if here:
+            await self.look([name])
         return True
+
+    async def look(self, identifiers: Collection[str]) -> None:
+        """Resolve those of these questions that are asked here, with what is stored.
+
+        The first answer counts, wherever it came.
+        """
+        own = [each for each in identifiers if each in self._waiting]
+        found = await reader.run(_answers, own) if own else {}
+        for identifier, text in found.items():
+            self._resolve(identifier, jsonrpc.read(text.encode()))
+
+    def _resolve(self, identifier: str, reply: Any) -> None:
+        future = self._waiting.get(identifier)
+        if future is None or future.done():
+            return
+        if "error" in reply:
+            future.set_exception(ClientRefused(_reason(reply["error"])))
+        else:
+            future.set_result(reply["result"])
+
+
+def _ask(session: int, identifier: str, using: str) -> None:
+    Question.objects.using(using).ask(session, identifier)
+
+
+def _answer(session: int, identifier: str, text: str, tell: bool) -> bool:
+    using = router.db_for_write(Question)
+    with transaction.atomic(using=using):
+        questions = Question.objects.using(using)
+        return questions.answer(session, identifier, text, tell=tell)
+
+
+def _answers(identifiers: Collection[str]) -> Mapping[str, str]:
+    rows = Question.objects.filter(rpc_id__in=identifiers).exclude(answer="")
+    return dict(rows.values_list("rpc_id", "answer"))
 
 
 def _reason(error: JsonObject) -> str:

@@ -37,7 +37,6 @@ TOUCH_MS = 60_000
 NOT_READ = -1
 AT_ONCE = 500
 """Sessions that one statement reads again."""
-ANSWERED_KEPT = 64
 HANDSHAKE_S = 5.0
 """How long a client that never says `notifications/initialized` is not asked."""
 HANDSHAKE_LOOK_S = 0.1
@@ -68,7 +67,6 @@ class OpenSession:
     uris: dict[str, str] = field(default_factory=dict)
     """Resources that the session watches, by their digests."""
     running: dict[str | int, Any] = field(default_factory=dict)
-    answered: OrderedDict[str, None] = field(default_factory=OrderedDict)
     streams: list[Any] = field(default_factory=list)
     """Its open GET streams in this process."""
     newest: int = 0
@@ -203,6 +201,11 @@ class SessionStore:
         session.level, session.uris = row.level, row.uris
         session.newest = max(session.newest, row.newest)
         session.initialized = session.initialized or row.initialized
+
+    def running(self, pk: str) -> Iterable[Any]:
+        """Return what runs here of the session with this key."""
+        session = self._by_pk.get(pk)
+        return () if session is None else session.running.values()
 
     async def initialized(self, session: OpenSession) -> None:
         """Note that the client has finished its side of the handshake."""

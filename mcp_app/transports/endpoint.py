@@ -331,7 +331,7 @@ class Visit:
 
     def _reply(self, exchange: Exchange, requests: list[str | int]) -> Reply:
         session = exchange.session
-        if session is None or not session.revision.resumable:
+        if session is None:
             return Reply(self, exchange)
         return LoggedReply(self, exchange, session, self._process.log, requests)
 
@@ -421,7 +421,7 @@ class Visit:
     async def _take(self, session: OpenSession, message: envelope.Message) -> None:
         """Take a notification or a reply."""
         if type(message) is ClientReply:
-            known = self._process.questions.answer(
+            known = await self._process.questions.take(
                 session, message.id, message.result, message.error
             )
             if not known:
@@ -559,16 +559,22 @@ async def _initialized(
     await current.sessions.initialized(session)
 
 
-async def _cancelled(_: Process, session: OpenSession, params: dict[str, Any]) -> None:
-    """Cancel a running request of the session; any other is ignored."""
+async def _cancelled(
+    current: Process, session: OpenSession, params: dict[str, Any]
+) -> None:
+    """Cancel a running request of the session, wherever; any other is ignored."""
     request_id: Any = params.get("requestId")
     # True and 1.0 would find the request with the id 1.
     known = type(request_id) is str or type(request_id) is int
-    running = session.running.get(request_id) if known else None
+    if not known:
+        return
+    reason = str(params.get("reason", ""))[:LOGGED]
+    call_logger.info("A client cancelled a request.", extra={"reason": reason})
+    running = session.running.get(request_id)
     if running is not None:
-        reason = str(params.get("reason", ""))[:LOGGED]
-        call_logger.info("A client cancelled a request.", extra={"reason": reason})
         running.stop(End.CANCELLED)
+    else:
+        await current.cancel_elsewhere(session, request_id)
 
 
 _NOTIFICATIONS = {

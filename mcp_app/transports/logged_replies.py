@@ -7,7 +7,7 @@ to any process, and gets the rest.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mcp_app.protocol import jsonrpc
 from mcp_app.streams import event_ids
@@ -15,13 +15,17 @@ from mcp_app.streams.request_log import ABORTED, COMPLETED
 from mcp_app.transports.replies import OK, Connection, Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mcp_app.process.running import Answer
     from mcp_app.server.exchange import Exchange
     from mcp_app.streams.request_log import OwnedStream, RequestLog
     from mcp_app.streams.sessions import OpenSession
     from mcp_app.transports.event_stream import EventStream
+
+
+LAST_WORDS_S: Final = 1.0
+"""So long the end of a cancelled call waits for the database."""
 
 
 def open_stream(
@@ -70,11 +74,13 @@ class LoggedReply(Reply):
         self._stream = stream
         stream.readers.append(self)
 
-    def send(self, message: bytes) -> None:
+    def send(
+        self, message: bytes, beside: Callable[[str], object] | None = None
+    ) -> None:
         if self._stream is None and self.streams and not self._over:
             self._logged()
         if self._stream is not None and self._connection.accepts.events:
-            self._stream.append(message)
+            self._stream.append(message, beside)
 
     def _logged(self) -> OwnedStream:
         if self._stream is None:
@@ -94,13 +100,20 @@ class LoggedReply(Reply):
         if unlogged and (answer is None or self._left or self._whole(answer)):
             super()._answer(answer)
         elif answer is None:
-            # Nobody wants to hear what is still to be logged.
-            self._leave()
-            self._logged().end(None, ABORTED)
-            super()._answer(None)
+            self._cut(self._logged())
         else:
             self._last = answer
             self._logged().end(answer[1], COMPLETED)
+
+    def _cut(self, stream: OwnedStream) -> None:
+        """End without an answer, soon: who cancelled waits for nothing much."""
+        stream.end(None, ABORTED)
+        if self._events is None:
+            self._leave()
+            super()._answer(None)
+            return
+        # What was said before may be of use: that questions are withdrawn.
+        asyncio.get_running_loop().call_later(LAST_WORDS_S, self._resolve, None)
 
     def _whole(self, answer: Answer) -> bool:
         """Whether an answer is sent as JSON, where nothing was streamed before."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from mcp_app.process.running import Answer, RunningCalls
@@ -81,7 +81,9 @@ class Reply:
         self._exchange: Exchange | None = exchange
         self.streams = connection.accepts.events
 
-    def send(self, message: bytes) -> None:
+    def send(
+        self, message: bytes, beside: Callable[[str], object] | None = None
+    ) -> None:
         """Queue a message before the answer; dropped where the client takes none."""
         if self.streams and not self._over:
             self._opened().message(message)

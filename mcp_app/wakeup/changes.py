@@ -8,13 +8,16 @@ from __future__ import annotations
 from asgiref.sync import sync_to_async
 from django.db import router, transaction
 
-from mcp_app.models import Change
+from mcp_app.models import Change, questions
 from mcp_app.models import sessions as session_rows
 from mcp_app.models.fields import digest
 
 RESOURCE = "uri"
 LIST = "list"
 SESSION = session_rows.SESSION
+QUESTION = questions.QUESTION
+CANCELLED = "cancelled"
+"""A request of a session; the ref is the session's key and the digest of its id."""
 MODEL = "model"
 """Any instance of a model of the site; the ref is the model's label."""
 RIGHTS = "rights"
@@ -36,6 +39,11 @@ def notify(what: str, server: str | None = None) -> None:
     if what not in LISTS:
         raise ValueError(f"{what!r} is no list: use one of {', '.join(LISTS)}.")
     Change.objects.record(LIST, f"{what}:{server or EVERYWHERE}")
+
+
+def cancelled(session: int, request_key: str) -> None:
+    """Say that a client cancelled a request of a session, by the digest of its id."""
+    Change.objects.record(CANCELLED, f"{session}:{request_key}")
 
 
 def record_resource(using: str, uri: str) -> None:

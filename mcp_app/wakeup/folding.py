@@ -32,6 +32,8 @@ _SHORT_LIVED = (
     changes.MODEL,
     changes.SESSION,
     changes.RIGHTS,
+    changes.QUESTION,
+    changes.CANCELLED,
 )
 _REFS_AT_ONCE = 500
 

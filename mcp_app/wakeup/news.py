@@ -27,7 +27,8 @@ LISTS_OF_ROWS = {
     "server": changes.LISTS,
 }
 _TOLD = frozenset({changes.RESOURCE, changes.LIST, changes.MODEL})
-_NO_DEFINITION = _TOLD | {changes.SESSION, changes.RIGHTS}
+_OF_CALLS = {changes.QUESTION, changes.CANCELLED}
+_NO_DEFINITION = _TOLD | _OF_CALLS | {changes.SESSION, changes.RIGHTS}
 
 # One statement sees one state of the database: a fold is in it, or is not.
 _COUNTER, _CHANGE, _TOPIC = range(3)

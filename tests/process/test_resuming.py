@@ -93,3 +93,40 @@ def ledger(request_id: str, **arguments: Any) -> bytes:
 def lines(answer: Answer) -> int:
     (message,) = answer.messages
     return int(message["result"]["structuredContent"]["result"])
+
+
+def test_a_question_is_answered_at_another_process(
+    servers: list[DrillServer],
+) -> None:
+    here, there = servers
+    session = Session(here.url)
+    answer = session.called("drill_ask_twice", question="Which?")
+    for count, text in ((1, "this"), (2, "that")):
+        answer.until(lambda each, count=count: len(each.messages) == count)  # type: ignore[misc]
+        question = answer.messages[-1]
+        assert question["method"] == "elicitation/create"
+        reply = {"action": "accept", "content": {"answer": text}}
+        body = json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": reply})
+        for _ in range(2):
+            assert session.at(there.url).send(body.encode()).whole().status == 202
+        foreign = Session(there.url).send(body.encode()).whole()
+        assert foreign.status == 400
+    (*_, last) = answer.whole().messages
+    assert last["result"]["content"][0]["text"] == "this that"
+
+
+def test_a_call_is_cancelled_at_another_process(servers: list[DrillServer]) -> None:
+    here, there = servers
+    session = Session(here.url)
+    params = {"name": "drill_sleep", "arguments": {"seconds": 300}}
+    call = {"jsonrpc": "2.0", "id": "seven", "method": "tools/call", "params": params}
+    answer = session.send(json.dumps(call).encode())
+    answer.until(lambda each: each.raw)
+    cancel = {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": "seven"},
+    }
+    sent = session.at(there.url).send(json.dumps(cancel).encode())
+    assert sent.whole().status == 202
+    assert answer.whole().messages == []

@@ -1,85 +1,158 @@
-"""Questions that wait for an answer."""
+"""Questions that wait for an answer, which comes to any process."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from typing import Any
+
 import pytest
+from django.db import transaction
 
 from mcp_app.interface.context import Client
 from mcp_app.interface.errors import ClientRefused
+from mcp_app.models import Change, Question
+from mcp_app.models.questions import QUESTION
+from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.streams.questions import OpenQuestions
-from mcp_app.streams.sessions import ANSWERED_KEPT, OpenSession
+from mcp_app.streams.questions import Asked, OpenQuestions
+from mcp_app.streams.sessions import OpenSession
+from tests.streams.logging_rows import erase, own_session
+
+pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
 
 
-def session(digest: str = "one") -> OpenSession:
+def known(pk: int) -> OpenSession:
     return OpenSession(
-        pk=1,
-        digest=digest,
+        pk=pk,
+        digest="d",
         principal_key="",
         server="default",
         revision=REVISIONS["2025-11-25"],
         client=Client(),
-        level=None,
-        initialized=True,
-        created_ms=0,
-        seen_ms=0,
-        uris={},
     )
 
 
-async def test_an_answer_comes_to_who_asked() -> None:
-    register, own = OpenQuestions(), session()
-    first = register.expect(own, "a")
-    second = register.expect(own, "b")
-    assert register.answer(own, "b", {"action": "decline"}, None)
-    assert await second == {"action": "decline"}
-    assert not first.done()
+@pytest.fixture
+async def session() -> AsyncIterator[OpenSession]:
+    yield known((await writer.run(own_session)).pk)
+    await writer.run(_erase)
 
 
-async def test_an_error_is_a_refusal() -> None:
-    register, own = OpenQuestions(), session()
-    asked = register.expect(own, "a")
+def _erase() -> None:
+    Question.objects.all().delete()
+    Change.objects.all().delete()
+    erase()
+
+
+@pytest.fixture
+def here() -> OpenQuestions:
+    return OpenQuestions()
+
+
+@pytest.fixture
+def elsewhere() -> OpenQuestions:
+    """The questions of another process."""
+    return OpenQuestions()
+
+
+async def asked(
+    questions: OpenQuestions, session: OpenSession, identifier: str
+) -> Asked:
+    """Ask, and commit what belongs to the message."""
+    made = questions.expect(session, identifier)
+
+    def commit() -> None:
+        with transaction.atomic():
+            made.beside("default")
+
+    await writer.run(commit)
+    return made
+
+
+async def told() -> list[str]:
+    rows = Change.objects.filter(kind=QUESTION).values_list("ref", flat=True)
+    return list(await reader.run(list, rows))
+
+
+async def test_an_answer_comes_to_who_asked(
+    here: OpenQuestions, session: OpenSession
+) -> None:
+    first, second = [await asked(here, session, each) for each in "ab"]
+    assert await here.take(session, "b", {"action": "decline"}, None)
+    assert await second.answer == {"action": "decline"}
+    assert not first.answer.done()
+    assert await told() == []
+
+
+async def test_an_answer_at_another_process(
+    here: OpenQuestions, elsewhere: OpenQuestions, session: OpenSession
+) -> None:
+    question = await asked(here, session, "a")
+    assert await elsewhere.take(session, "a", {"action": "accept"}, None)
+    assert await told() == ["a"]
+    assert not question.answer.done()
+    await here.look(["a", "another's"])
+    assert await question.answer == {"action": "accept"}
+    await here.look(["a"])
+
+
+async def test_an_error_is_a_refusal(here: OpenQuestions, session: OpenSession) -> None:
+    question = await asked(here, session, "a")
     error = {"code": -1, "message": "The person left."}
-    assert register.answer(own, "a", None, error)
+    assert await here.take(session, "a", None, error)
     with pytest.raises(ClientRefused, match=r"error -1: The person left\."):
-        await asked
+        await question.answer
 
 
 @pytest.mark.parametrize("identifier", ["b", 7, "a "])
-async def test_an_answer_to_nothing(identifier: str | int) -> None:
-    register, own = OpenQuestions(), session()
-    register.expect(own, "a")
-    assert not register.answer(own, identifier, {}, None)
+async def test_an_answer_to_nothing(
+    here: OpenQuestions, session: OpenSession, identifier: str | int
+) -> None:
+    question = await asked(here, session, "a")
+    assert not await here.take(session, identifier, {}, None)
+    assert not question.answer.done()
 
 
-async def test_an_answer_from_another_session() -> None:
-    register, own = OpenQuestions(), session()
-    asked = register.expect(own, "a")
-    assert not register.answer(session("two"), "a", {}, None)
-    assert not asked.done()
+async def test_an_answer_from_another_session(
+    here: OpenQuestions, session: OpenSession
+) -> None:
+    question = await asked(here, session, "a")
+    other = known((await writer.run(own_session)).pk)
+    assert not await here.take(other, "a", {}, None)
+    assert not question.answer.done()
 
 
-async def test_a_second_and_a_late_answer_are_taken_and_dropped() -> None:
-    register, own = OpenQuestions(), session()
-    asked = register.expect(own, "a")
-    assert register.answer(own, "a", {"first": 1}, None)
-    assert register.answer(own, "a", {"second": 2}, None)
-    assert await asked == {"first": 1}
-    register.forget(own, "a")
-    assert register.answer(own, "a", {"late": 3}, None)
+async def test_the_first_answer_counts_wherever_it_came(
+    here: OpenQuestions, elsewhere: OpenQuestions, session: OpenSession
+) -> None:
+    question = await asked(here, session, "a")
+    assert await elsewhere.take(session, "a", {"first": 1}, None)
+    assert await here.take(session, "a", {"second": 2}, None)
+    assert await question.answer == {"first": 1}
+    here.forget("a")
+    assert await here.take(session, "a", {"late": 3}, None)
+    assert await told() == ["a"]
 
 
-async def test_what_was_answered_is_remembered_for_a_while() -> None:
-    register, own = OpenQuestions(), session()
-    for number in range(ANSWERED_KEPT + 1):
-        register.expect(own, str(number))
-        register.forget(own, str(number))
-    assert not register.answer(own, "0", {}, None)
-    assert register.answer(own, "1", {}, None)
+@pytest.mark.parametrize("value", [{"text": "a\x00b 𝄞"}, {}, {"n": None}])
+async def test_answers_come_as_they_were_given(
+    here: OpenQuestions, session: OpenSession, value: Any
+) -> None:
+    question = await asked(here, session, "a")
+    assert await here.take(session, "a", value, None)
+    assert await question.answer == value
+
+
+async def test_which_are_open(here: OpenQuestions, session: OpenSession) -> None:
+    await asked(here, session, "a")
+    await asked(here, session, "b")
+    here.forget("a")
+    here.forget("unknown")
+    assert here.open == {"b"}
 
 
 def test_ids_of_questions_are_not_guessed() -> None:
-    own = session()
+    own = known(1)
     identifiers = {own.next_question_id() for _ in range(100)}
     assert len(identifiers) == 100
     assert all(len(each) >= 16 for each in identifiers)

@@ -21,7 +21,15 @@ from tests.behaviours import Stage
 from tests.serving import Connect, counted
 from tests.wire.middleware import WireCheck
 
-TRACES: Final = ("Subscription", "Event", "Stream", "Session", "Once", "Ledger")
+TRACES: Final = (
+    "Subscription",
+    "Question",
+    "Event",
+    "Stream",
+    "Session",
+    "Once",
+    "Ledger",
+)
 NOTHING: Final = dict.fromkeys(TRACES, 0)
 NEWEST: Final = SUPPORTED_VERSIONS[0]
 ERAS: Final = ("2025-11-25", NEWEST)

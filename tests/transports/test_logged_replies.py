@@ -21,7 +21,7 @@ pytestmark = pytest.mark.databases
 
 NEWEST: Final = "2025-11-25"
 RESUMABLE: Final = [name for name, each in REVISIONS.items() if each.resumable]
-OTHERS: Final = [name for name in REVISIONS if name not in RESUMABLE]
+STATELESS: Final = [name for name, each in REVISIONS.items() if each.stateless]
 TEXT: Final = [{"type": "text", "text": "talked"}]
 
 
@@ -88,8 +88,19 @@ async def test_a_stream_has_ids_and_rows(
     assert len(process.log) == 0
 
 
-@pytest.mark.parametrize("version", OTHERS)
-async def test_other_revisions_leave_no_rows(
+async def test_a_revision_without_ids_has_rows(connect: Connect, stage: Stage) -> None:
+    """A question on its stream may be answered at another process."""
+    client = await connect("2024-11-05")
+    visit = talking(client)
+    stage.released.set()
+    messages = await visit.messages()
+    assert said(messages) == ["first", "second", TEXT]
+    assert visit.ids == []
+    assert messages == await logged()
+
+
+@pytest.mark.parametrize("version", STATELESS)
+async def test_the_stateless_era_leaves_no_rows(
     connect: Connect, stage: Stage, version: str
 ) -> None:
     client = await connect(version)

@@ -141,7 +141,7 @@ async def test_a_failure_of_ours_is_an_http_error(
         raise RuntimeError("a secret of the inside")
 
     client = await connect(NEWEST)
-    monkeypatch.setattr(process.questions, "answer", fail)
+    monkeypatch.setattr(process.questions, "take", fail)
     found = await client.reply("question-1", {})
     assert (found.status, found.error["code"]) == (500, -32603)
     assert b"secret" not in found.raw

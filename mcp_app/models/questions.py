@@ -1,0 +1,52 @@
+"""Questions to clients of sessions: rows, so that any process takes the answer."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from mcp_app.models.changes import Change
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.fields import ExactCharField
+from mcp_app.models.sessions import Session
+
+QUESTION = "question"
+"""The kind of a change that says that a question was answered."""
+
+
+class QuestionQuerySet(models.QuerySet["Question"]):
+    def ask(self, session: int, rpc_id: str) -> None:
+        """Note that a question is asked, in the transaction of its message."""
+        self.create(session_id=session, rpc_id=rpc_id, created_ms=NowMilliseconds())
+
+    def answer(self, session: int, rpc_id: str, answer: str, *, tell: bool) -> bool:
+        """Store the first answer; return whether the question was ever asked.
+
+        With `tell` it is a change, so that the process that waits hears of it.
+        """
+        asked = self.filter(session_id=session, rpc_id=rpc_id)
+        if not asked.filter(answer="").update(answer=answer):
+            return asked.exists()
+        if tell:
+            Change.objects.using(asked.db).record(QUESTION, rpc_id)
+        return True
+
+
+class Question(models.Model):
+    """`rpc_id` is the id of the request to the client, `answer` its whole reply."""
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, db_index=False)
+    rpc_id = ExactCharField(max_length=64)
+    answer = models.TextField(blank=True)
+    created_ms = models.BigIntegerField(db_index=True)
+
+    objects = QuestionQuerySet.as_manager()
+
+    class Meta:
+        app_label = "mcp_app"
+        constraints = [
+            models.UniqueConstraint(fields=["session", "rpc_id"], name="mcp_question"),
+        ]
+        indexes = [models.Index(fields=["rpc_id"], name="mcp_question_id")]
+
+    def __str__(self) -> str:
+        return self.rpc_id
