@@ -56,7 +56,6 @@ def test_a_client_goes_from_process_to_process(servers: list[DrillServer]) -> No
     assert messages[-1]["result"]["content"][0]["text"] == f"done {COUNT}"
     name = ids[0].partition(".")[0]
     assert ids == [f"{name}.{number}" for number in range(COUNT + 2)]
-    assert answer.error is None
 
 
 def test_a_process_is_killed_in_the_middle_of_a_call(
