@@ -70,6 +70,8 @@ def texts(definition: Definition) -> Iterator[Shown]:
             yield Shown("arguments", each.name, place=place)
             yield Shown("arguments", str(each.title), place=place)
             yield Shown("arguments", str(each.description), True, place)
+            for suggestion in each.suggestions:
+                yield Shown("arguments", suggestion, place=place)
     elif isinstance(definition, ResourceDefinition):
         yield Shown("uri", definition.uri)
         yield Shown("mime_type", definition.mime_type)

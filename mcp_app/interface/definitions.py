@@ -94,12 +94,16 @@ class ResourceTemplateDefinition(_ReadableDefinition):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptArgument:
-    """A named string that a prompt is filled with."""
+    """A named string that a prompt is filled with.
+
+    Lists never have the `suggestions`: a client gets those that fit what was typed.
+    """
 
     name: str
     title: str = ""
     description: str = ""
     required: bool = False
+    suggestions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
 TAG = re.compile(r"[\w.:-]{1,64}")
+MOST_SUGGESTIONS = 100
+LONGEST_SUGGESTION = 200
+"""Characters of one suggestion."""
 MESSAGE = 200
 """Characters of a value that a message shows."""
 PERMISSION = re.compile(r"[a-z_]\w*\.\w+", re.ASCII | re.IGNORECASE)
@@ -120,6 +124,35 @@ def text_problem(text: str, *, lines: bool = False) -> str | None:
         f"There is a hidden character {_code_point(character)} ({name}) at position "
         f"{found.start() + 1}. Such characters can carry hidden orders; remove it."
     )
+
+
+def suggestions_problem(suggestions: Sequence[str]) -> str | None:
+    """Check what is suggested for an argument or a variable: texts of one line."""
+    if len(suggestions) > MOST_SUGGESTIONS:
+        return (
+            f"There are {len(suggestions)} suggestions; at most {MOST_SUGGESTIONS} are "
+            "allowed."
+        )
+    seen: set[str] = set()
+    for each in suggestions:
+        if problem := _suggestion_problem(each):
+            return problem
+        if each in seen:
+            return f"“{visible(each)}” is suggested more than once."
+        seen.add(each)
+    return None
+
+
+def _suggestion_problem(suggestion: str) -> str | None:
+    if not suggestion:
+        return "A suggestion is empty; write its text, or remove it."
+    if len(suggestion) > LONGEST_SUGGESTION:
+        return (
+            f"“{visible(suggestion, 40)}” has {len(suggestion)} characters; a "
+            f"suggestion has at most {LONGEST_SUGGESTION}."
+        )
+    problem = text_problem(suggestion)
+    return f"“{visible(suggestion)}”: {problem}" if problem else None
 
 
 def visible(text: str, most: int | None = MESSAGE) -> str:

@@ -362,9 +362,33 @@ def _arguments(field: str, old: Any, new: Any) -> Iterator[Difference]:
             breaks = _("The argument %(name)s is gone.") % {"name": name}
         elif now.get("required") and not (was or {}).get("required"):
             breaks = _("The argument %(name)s is required now.") % {"name": name}
-        if was != now:
+        if _without_suggestions(was) != _without_suggestions(now):
             yield Difference(field, part, _argument(was), _argument(now), breaks)
+        part = _("argument %(name)s, suggestions") % {"name": name}
+        yield from _suggestions(field, part, was, now)
     yield from _moves(field, list(before), list(after))
+
+
+def _without_suggestions(argument: Mapping[str, Any] | None) -> object:
+    if argument is None:
+        return None
+    return {name: value for name, value in argument.items() if name != "suggestions"}
+
+
+def _suggestions(
+    field: str,
+    part: str,
+    before: Mapping[str, Any] | None,
+    after: Mapping[str, Any] | None,
+) -> Iterator[Difference]:
+    """Yield how two lists of suggestions differ, which have one in each line."""
+    old, new = (_lines((each or {}).get("suggestions")) for each in (before, after))
+    if old != new:
+        yield Difference(field, part, old, new)
+
+
+def _lines(texts: Sequence[str] | None) -> str | None:
+    return "\n".join(texts) if texts else None
 
 
 def _argument(value: Mapping[str, Any] | None) -> str | None:

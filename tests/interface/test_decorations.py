@@ -78,10 +78,15 @@ def test_what_is_no_annotation(value: object, said: str) -> None:
 
 
 def test_arguments() -> None:
-    wire = [{"name": "order", "title": "Order", "required": True}, {"name": "tone"}]
+    wire = [
+        {"name": "order", "title": "Order", "required": True},
+        {"name": "tone", "suggestions": ["kind", "Kind", "very brief"]},
+        {"name": "more", "suggestions": []},
+    ]
     assert arguments_from_json(wire) == (
         PromptArgument(name="order", title="Order", required=True),
-        PromptArgument(name="tone"),
+        PromptArgument(name="tone", suggestions=("kind", "Kind", "very brief")),
+        PromptArgument(name="more"),
     )
 
 
@@ -95,6 +100,9 @@ def test_arguments() -> None:
         ([{"name": "a", "required": "yes"}], "true or false"),
         ([{"name": "a", "description": "b\u200bc"}], r"U\+200B"),
         ([{"name": "a", "default": "b"}], "default"),
+        ([{"name": "a", "suggestions": "b"}], "for a must be a list of texts"),
+        ([{"name": "a", "suggestions": [1]}], "for a must be a list of texts"),
+        ([{"name": "a", "suggestions": ["b", "b"]}], "for a: “b” is suggested more"),
     ],
 )
 def test_what_is_no_argument(value: object, said: str) -> None:

@@ -26,6 +26,7 @@ def says(text: str, role: str = "user") -> dict[str, Any]:
     return {"role": role, "content": {"type": "text", "text": text}}
 
 
+SUGGESTING = {"name": "b", "suggestions": ["x"]}
 LINK = {"content": {"type": "resource_link", "uri": "x:a"}}
 TEXT = {"type": "string"}
 NUMBER = {"type": "number"}
@@ -89,6 +90,24 @@ def told(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:
             {"arguments": [{"name": "a"}]},
             {"arguments": [{"name": "a", "title": "A", "required": True}]},
             [("argument a", "a", "A (required)")],
+        ),
+        (
+            {"arguments": [{"name": "a", "suggestions": ["one", "two"]}]},
+            {"arguments": [{"name": "a", "suggestions": ["one two"]}, SUGGESTING]},
+            [
+                ("argument a, suggestions", "one\ntwo", "one two"),
+                ("argument b", None, "b"),
+                ("argument b, suggestions", None, "x"),
+            ],
+        ),
+        (
+            {"arguments": [{"name": "a", "suggestions": []}, SUGGESTING]},
+            {"arguments": [{"name": "a", "title": "A"}]},
+            [
+                ("argument a", "a", "A"),
+                ("argument b", "b", None),
+                ("argument b, suggestions", "x", None),
+            ],
         ),
         (
             {"config": {"content": [{"type": "text", "text": "x"}]}},

@@ -84,7 +84,8 @@ def fill() -> None:
         Prompt(
             name="greet",
             description="Greets someone.",
-            arguments='[{"name": "who", "description": "Whom."}]',
+            arguments='[{"name": "who", "description": "Whom.",'
+            ' "suggestions": ["Ada", "Émile"]}]',
             config=jsonrpc.write({"messages": [message]}).decode(),
         )
     )
