@@ -119,7 +119,7 @@ def _as_json(kind: str, rich: bool) -> Sequence[str]:
 
 
 def _tool(kind: str, rich: bool) -> list[Fieldset]:
-    fields = ("text",) if kind == "text" else ()
+    fields = ("text", "file") if kind == "text" else ()
     return [
         _texts("title", "name"),
         PARAMETERS,

@@ -123,6 +123,13 @@ TOOL: Words = {
         _("JSON Schema. Empty: what the function declares, or none."),
     ),
     "changes": (_("What it changes"), ""),
+    "file": (
+        _("Image or file"),
+        _(
+            "A second part of the answer, or all of it: an image, audio, or any other "
+            "file. Clients get it as it is."
+        ),
+    ),
 }
 
 READABLE: Words = {

@@ -405,21 +405,23 @@ def _argument(value: Mapping[str, Any] | None) -> str | None:
 def _configs(field: str, old: Any, new: Any) -> Iterator[Difference]:
     texts = [_only_text(value) for value in (old, new)]
     messages = [_messages(value) for value in (old, new)]
+    parts = [_parts(value) for value in (old, new)]
     if None not in texts or (old is None and texts[1] is not None):
         yield Difference(field, _("text"), texts[0], texts[1])
     elif messages[1] and (old is None or messages[0]):
-        yield from _message_differences(field, messages[0], messages[1])
+        yield from _numbered(field, _("message %(number)d"), *messages)
+    elif parts[1] and (old is None or parts[0]):
+        yield from _numbered(field, _("part %(number)d of the answer"), *parts)
     else:
         yield Difference(field, "", _shown(old), _shown(new))
 
 
-def _message_differences(
-    field: str, old: list[str], new: list[str]
+def _numbered(
+    field: str, named: str, old: list[str], new: list[str]
 ) -> Iterator[Difference]:
     for number, (was, now) in enumerate(zip_longest(old, new), 1):
         if was != now:
-            part = _("message %(number)d") % {"number": number}
-            yield Difference(field, part, was, now)
+            yield Difference(field, named % {"number": number}, was, now)
 
 
 def _messages(config: object) -> list[str]:
@@ -430,12 +432,35 @@ def _messages(config: object) -> list[str]:
 
 
 def _message(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    said = _shown(content) or ""
-    if isinstance(content, dict) and content.keys() == {"type", "text"}:
-        said = str(content["text"])
     role = _("Assistant") if message.get("role") == "assistant" else _("User")
-    return f"{role}: {said}"
+    return f"{role}: {_block(message.get('content'))}"
+
+
+def _parts(config: object) -> list[str]:
+    """Return what a tool answers with, block by block."""
+    if not isinstance(config, dict) or config.keys() != {"content"}:
+        return []
+    return [_block(each) for each in config["content"]]
+
+
+def _block(content: object) -> str:
+    """Return a content block: a text as it is, a file in words, others as JSON."""
+    if not isinstance(content, dict):
+        return _shown(content) or ""
+    if content.keys() == {"type", "text"}:
+        return str(content["text"])
+    inside = content
+    if content.keys() == {"type", "resource"} and isinstance(content["resource"], dict):
+        inside = content["resource"]
+    if "upload" in inside and inside.keys() <= {"type", "uri", "mimeType", "upload"}:
+        return _file(inside)
+    return _shown(content) or ""
+
+
+def _file(file: Mapping[str, Any]) -> str:
+    said = [str(file[name]) for name in ("mimeType", "uri") if name in file]
+    said.append(_("fingerprint %(digest)s") % {"digest": file["upload"]})
+    return _("File: %(about)s") % {"about": ", ".join(said)}
 
 
 def _only_text(config: object) -> str | None:

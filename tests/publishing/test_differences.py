@@ -26,6 +26,12 @@ def says(text: str, role: str = "user") -> dict[str, Any]:
     return {"role": role, "content": {"type": "text", "text": text}}
 
 
+TEXT_PART = {"type": "text", "text": "a"}
+IMAGE = {"type": "image", "upload": "ab", "mimeType": "image/png"}
+PDF = {
+    "type": "resource",
+    "resource": {"uri": "x:p", "mimeType": "a/b", "upload": "cd"},
+}
 SUGGESTING = {"name": "b", "suggestions": ["x"]}
 LINK = {"content": {"type": "resource_link", "uri": "x:a"}}
 TEXT = {"type": "string"}
@@ -113,6 +119,39 @@ def told(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:
             {"config": {"content": [{"type": "text", "text": "x"}]}},
             {"config": {"content": [{"type": "text", "text": "y"}]}},
             [("text", "x", "y")],
+        ),
+        (
+            {"config": {"content": [TEXT_PART]}},
+            {"config": {"content": [TEXT_PART, IMAGE, PDF]}},
+            [
+                ("part 2 of the answer", None, "File: image/png, fingerprint ab"),
+                (
+                    "part 3 of the answer",
+                    None,
+                    "File: a/b, x:p, fingerprint cd",
+                ),
+            ],
+        ),
+        (
+            {"config": {"content": [TEXT_PART, IMAGE]}},
+            {"config": {"content": [{**TEXT_PART, "text": "b"}]}},
+            [
+                ("part 1 of the answer", "a", "b"),
+                ("part 2 of the answer", "File: image/png, fingerprint ab", None),
+            ],
+        ),
+        (
+            {},
+            {"config": {"content": [7, {**IMAGE, "annotations": {}}]}},
+            [
+                ("part 1 of the answer", None, "7"),
+                (
+                    "part 2 of the answer",
+                    None,
+                    '{\n  "type": "image",\n  "upload": "ab",\n  "mimeType": '
+                    '"image/png",\n  "annotations": {}\n}',
+                ),
+            ],
         ),
         (
             {"config": {"text": "x"}},
