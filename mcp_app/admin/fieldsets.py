@@ -39,6 +39,16 @@ ARGUMENTS: Fieldset = (
         "description": _("Each argument stands in the messages as {{name}}."),
     },
 )
+VARIABLES: Fieldset = (
+    _("Variables"),
+    {
+        "fields": ["suggestions"],
+        "description": _(
+            "The names in braces in the address pattern. Clients offer what is "
+            "suggested while somebody fills in an address."
+        ),
+    },
+)
 FOR_WHOM: Fieldset = (
     _("For whom it is"),
     {
@@ -157,6 +167,7 @@ def _template(kind: str, rich: bool) -> list[Fieldset]:
     fields = ("text", "mime_type") if kind == "text" else ("mime_type",)
     return [
         _texts("title", "name", "uri_template"),
+        VARIABLES,
         _behind(ResourceTemplate, kind, *fields),
         FOR_WHOM,
         WHO,

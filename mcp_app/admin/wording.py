@@ -156,6 +156,7 @@ RESOURCE: Words = {
 RESOURCE_TEMPLATE: Words = {
     **READABLE,
     "uri_template": (_("Address pattern"), _("For example shop://orders/{number}.")),
+    "suggestions": (_("Suggestions"), ""),
 }
 
 PROMPT: Words = {

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mcp_app.interface.definitions import Definition, PromptDefinition
+from mcp_app.interface.definitions import (
+    Definition,
+    PromptDefinition,
+    ResourceTemplateDefinition,
+)
 from mcp_app.interface.results import Completion
 
-SUGGESTING: Mapping[type[Definition], str] = {PromptDefinition: "arguments"}
+SUGGESTING: Mapping[type[Definition], str] = {
+    PromptDefinition: "arguments",
+    ResourceTemplateDefinition: "suggestions",
+}
 """The column in which suggestions stand."""
 
 
 def suggestions_of(definition: Definition) -> Mapping[str, Sequence[str]]:
-    """Return what is suggested, by the names of the arguments that have some."""
+    """Return what is suggested, by the names of arguments or of variables."""
     if isinstance(definition, PromptDefinition):
         named = definition.arguments
         return {each.name: each.suggestions for each in named if each.suggestions}
+    if isinstance(definition, ResourceTemplateDefinition):
+        return definition.suggestions
     return {}
 
 

@@ -11,6 +11,7 @@ from mcp_app.interface.rules import (
     argument_problem,
     suggestions_problem,
     text_problem,
+    variable_problem,
     visible,
 )
 from mcp_app.protocol.content import Annotations, Icon, Role, Theme
@@ -97,6 +98,16 @@ def _argument(value: object) -> PromptArgument:
         required=required,
         suggestions=_suggestions(given.get("suggestions", []), name),
     )
+
+
+def suggestions_from_json(value: object) -> Mapping[str, tuple[str, ...]]:
+    """Read what is suggested for variables; ValueError says what is wrong."""
+    if not isinstance(value, dict):
+        raise ValueError("The suggestions are no JSON object.")
+    for name in value:
+        if problem := variable_problem(name):
+            raise ValueError(problem)
+    return {name: _suggestions(texts, name) for name, texts in value.items()}
 
 
 def _suggestions(value: object, name: str) -> tuple[str, ...]:

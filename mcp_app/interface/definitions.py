@@ -87,9 +87,14 @@ class ResourceDefinition(_ReadableDefinition):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceTemplateDefinition(_ReadableDefinition):
-    """Resources whose URIs match a template of RFC 6570."""
+    """Resources whose URIs match a template of RFC 6570.
+
+    Lists never have the `suggestions` for its variables, by name: a client gets those
+    that fit what was typed.
+    """
 
     uri_template: str
+    suggestions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

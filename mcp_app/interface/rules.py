@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from mcp_app.protocol import uri_templates
+
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
 TAG = re.compile(r"[\w.:-]{1,64}")
@@ -67,6 +69,16 @@ def argument_problem(name: str) -> str | None:
     return (
         f"“{visible(name)}” cannot name an argument: a letter A-Z or a-z or _ comes "
         "first, then letters, digits, _ and -, at most 128 in all."
+    )
+
+
+def variable_problem(name: str) -> str | None:
+    """Check the name of a URI template's variable (RFC 6570)."""
+    if uri_templates.NAME.fullmatch(name):
+        return None
+    return (
+        f"“{visible(name)}” cannot name a variable: only letters A-Z and a-z, digits "
+        "and _ are allowed, with single dots between them."
     )
 
 

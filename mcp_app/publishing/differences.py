@@ -387,6 +387,14 @@ def _suggestions(
         yield Difference(field, part, old, new)
 
 
+def _variables(field: str, old: Any, new: Any) -> Iterator[Difference]:
+    before, after = old or {}, new or {}
+    for name in dict.fromkeys((*before, *after)):
+        was, now = (_lines(each.get(name)) for each in (before, after))
+        if was != now:
+            yield Difference(field, _("variable %(name)s") % {"name": name}, was, now)
+
+
 def _lines(texts: Sequence[str] | None) -> str | None:
     return "\n".join(texts) if texts else None
 
@@ -482,5 +490,6 @@ _COMPARERS = {
     "input_schema": _schemas,
     "output_schema": _values,
     "arguments": _arguments,
+    "suggestions": _variables,
     "config": _configs,
 }

@@ -112,6 +112,13 @@ FOUND: list[tuple[Definition, list[str]]] = [
         ),
         ["hidden-character"],
     ),
+    (replace(TEMPLATE, suggestions={"id": ("7", "8")}), []),
+    (replace(TEMPLATE, suggestions={"id": ("\u200b",)}), ["hidden-character"]),
+    (replace(TEMPLATE, suggestions={"number": ("7",)}), ["suggestions-unused"]),
+    (
+        replace(TEMPLATE, uri_template="x:{", suggestions={"id": ("7",)}),
+        ["uri-not-allowed"],
+    ),
     (tool(description=""), ["description-missing"]),
     (tool(description=" \n"), ["description-missing"]),
     (tool(description=gettext_lazy("Tells the weather.")), []),

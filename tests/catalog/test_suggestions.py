@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mcp_app.catalog.suggestions import fitting, suggestions_of
 from mcp_app.interface.definitions import PromptArgument, ToolDefinition
-from tests.catalog.lint_cases import asking
+from tests.catalog.lint_cases import TEMPLATE, asking
 
 COLOURS = ("Red", "dark red", "green", "Infrared", "REDDISH")
 
@@ -33,3 +35,5 @@ def test_what_is_suggested_by_name() -> None:
     tone = PromptArgument(name="tone", suggestions=("kind",))
     assert suggestions_of(asking(tone, PromptArgument(name="a"))) == {"tone": ("kind",)}
     assert suggestions_of(ToolDefinition(name="a")) == {}
+    suggested = {"id": ("7",)}
+    assert suggestions_of(replace(TEMPLATE, suggestions=suggested)) == suggested

@@ -6,6 +6,7 @@ from mcp_app.interface.decorations import (
     annotations_from_json,
     arguments_from_json,
     icons_from_json,
+    suggestions_from_json,
 )
 from mcp_app.interface.definitions import PromptArgument
 from mcp_app.protocol.content import Annotations, Icon
@@ -108,3 +109,22 @@ def test_arguments() -> None:
 def test_what_is_no_argument(value: object, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         arguments_from_json(value)
+
+
+def test_suggestions_for_variables() -> None:
+    given = {"number": ["7", "8"], "at.home": []}
+    assert suggestions_from_json(given) == {"number": ("7", "8"), "at.home": ()}
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ([], "no JSON object"),
+        ({"a b": ["c"]}, "“a b” cannot name a variable"),
+        ({"a": "b"}, "for a must be a list of texts"),
+        ({"a": ["b", "b"]}, "Suggestions for a: “b” is suggested more than once."),
+    ],
+)
+def test_what_suggests_nothing(value: object, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        suggestions_from_json(value)

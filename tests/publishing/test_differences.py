@@ -121,6 +121,20 @@ def told(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:
             [("text", "x", "y")],
         ),
         (
+            {"suggestions": {"id": ["7"], "same": ["s"], "old": ["a"]}},
+            {"suggestions": {"id": ["7", "8"], "same": ["s"], "new": ["b"]}},
+            [
+                ("variable id", "7", "7\n8"),
+                ("variable old", "a", None),
+                ("variable new", None, "b"),
+            ],
+        ),
+        (
+            {"suggestions": {"id": ["7"]}},
+            {},
+            [("variable id", "7", None)],
+        ),
+        (
             {"config": {"content": [TEXT_PART]}},
             {"config": {"content": [TEXT_PART, IMAGE, PDF]}},
             [

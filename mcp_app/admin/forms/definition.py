@@ -39,6 +39,7 @@ READ_BY_KINDS = {
     "input_schema",
     "kind",
     "output_schema",
+    "suggestions",
     "text",
     "upload",
     "uri",

@@ -147,6 +147,7 @@
         return `${path}preview/`;
     }
     const preview = after(PAUSE, () => draw("preview"));
+    const variables = after(PAUSE, () => draw("suggestions"));
 
     /* Names that can be put into a text */
     let lastText = null;
@@ -208,6 +209,7 @@
         const sheet = event.target.closest("[data-mcp-sheet]");
         if (!event.target.closest("[data-mcp-not-saved]")) dirty = true;
         if (event.target.matches("[data-mcp-count]")) count(event.target);
+        if (event.target.name === "uri_template") variables();
         if (sheet?.querySelector("[data-mcp-rows]")) {
             number(sheet);
             if ("mcpMoved" in sheet.dataset) place(sheet);

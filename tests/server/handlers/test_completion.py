@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.models import Prompt
+from mcp_app.models import Prompt, ResourceTemplate
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS
@@ -179,6 +179,25 @@ async def test_what_staff_suggest(connect: Connect, version: str) -> None:
         "testValue1",
         "testValue2",
     ]
+
+
+async def test_what_staff_suggest_for_variables(connect: Connect) -> None:
+    row = ResourceTemplate(
+        name="painted",
+        uri_template="painted://{colour}",
+        suggestions=json.dumps({"colour": COLOURS}),
+        config='{"text": "{{colour}}"}',
+    )
+    await writer.run(published, row)
+    client = await connect("2025-11-25")
+    for uri in (row.uri_template, "painted://blue"):
+        ref = {"type": "ref/resource", "uri": uri}
+        found = await completed(client, ref, "colour", "re")
+        assert found["values"] == COLOURS
+    result = (await client.request("resources/templates/list")).result
+    await writer.run(row.delete)
+    assert "painted://{colour}" in json.dumps(result)
+    assert "Infrared" not in json.dumps(result)
 
 
 @pytest.mark.usefixtures("colours")
