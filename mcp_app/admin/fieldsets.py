@@ -76,6 +76,10 @@ TEXTS: Mapping[type[DefinitionRow], Said] = {
 BEYOND: Said = _(
     "The content says more than one text. It is kept exactly as it is; edit it as JSON."
 )
+BEYOND_PARTS: Said = _(
+    "The answer says more than a text and a file. It is kept exactly as it is; edit it "
+    "as JSON."
+)
 RUNS: Said = _("What it does: run a prepared function")
 FUNCTION: Said = _(
     "To change what stands behind it, make a new one and switch this one off."
@@ -119,9 +123,9 @@ def _more(*fields: str) -> Fieldset:
     )
 
 
-def _rich(model: type[DefinitionRow]) -> Fieldset:
-    """Return the place of a content that is edited as JSON."""
-    return TEXTS[model], {"fields": ["config"], "description": BEYOND}
+def _rich_tool() -> Fieldset:
+    """Return the place of an answer that is edited as JSON."""
+    return TEXTS[Tool], {"fields": ["config"], "description": BEYOND_PARTS}
 
 
 def _as_json(kind: str, rich: bool) -> Sequence[str]:
@@ -133,7 +137,7 @@ def _tool(kind: str, rich: bool) -> list[Fieldset]:
     return [
         _texts("title", "name"),
         PARAMETERS,
-        _rich(Tool) if rich else _behind(Tool, kind, *fields),
+        _rich_tool() if rich else _behind(Tool, kind, *fields),
         CHANGES,
         WHO,
         _where(),

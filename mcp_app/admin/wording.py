@@ -123,6 +123,10 @@ TOOL: Words = {
         _("JSON Schema. Empty: what the function declares, or none."),
     ),
     "changes": (_("What it changes"), ""),
+    "config": (
+        _("Content as JSON"),
+        _("For answers of more parts, in place of the text and the file above."),
+    ),
     "file": (
         _("Image or file"),
         _(

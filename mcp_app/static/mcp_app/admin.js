@@ -112,18 +112,24 @@
     /* Parts of the page that the server draws again */
     const form = document.querySelector("#content-main form[id$=_form]");
     const asked = {};
+    const typedIn = (part) =>
+        JSON.stringify(all("input, select, textarea", part).map(({ value, checked }) => [value, checked]));
     async function draw(part, show = "") {
         const old = document.getElementById(`id_${part}`);
         const mine = (asked[part] = (asked[part] || 0) + 1);
         // A file that was chosen cannot be put into a field again.
         if (!form || !old || all("[type=file]", old).some((input) => input.files.length)) return;
         const body = new FormData(form);
+        const sent = typedIn(old);
         body.set(`${part}-show`, show);
         try {
             const response = await fetch(`${address()}?part=${part}`, { method: "POST", body });
             const text = await response.text();
             // Who has been logged out in between gets another page.
-            if (response.ok && !response.redirected && mine === asked[part]) put(old, text);
+            if (!response.ok || response.redirected || mine !== asked[part]) return;
+            // What was typed into it meanwhile would be lost.
+            if (typedIn(old) === sent) put(old, text);
+            else await draw(part, show);
         } catch {
             // Without the server the page stays as it is.
         }

@@ -288,7 +288,8 @@ def test_a_content_of_many_blocks_is_edited_as_json(admin_client: Client) -> Non
     tool = Tool.objects.create(name="a", config=config)
     url = page("tool", "change", tool.pk)
     response = admin_client.get(url)
-    assert "The content says more than one text." in response.content.decode()
+    said = "The answer says more than a text and a file."
+    assert said in response.content.decode()
     shown = shown_values(response)
     assert "text" not in shown
     assert json.loads(shown["config"])["is_error"] is True
