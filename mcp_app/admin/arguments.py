@@ -13,6 +13,12 @@ from mcp_app.admin import json_texts
 from mcp_app.admin.beyond import Beyond
 from mcp_app.admin.rows import MOST_ROWS, LinesField, RowForm, rows_of
 from mcp_app.admin.sheets import Initial, Sheet
+from mcp_app.admin.suggestions import (
+    SuggestionsField,
+    as_lines,
+    fit_lines,
+    of_lines,
+)
 from mcp_app.interface.decorations import arguments_from_json
 from mcp_app.interface.rules import argument_problem, text_problem
 from mcp_app.protocol.jsonrpc import JsonObject
@@ -27,9 +33,14 @@ class ArgumentForm(RowForm):
     title = forms.CharField(label=_("Title"), required=False)
     required = forms.BooleanField(label=_("Required"), required=False)
     description = LinesField(label=_("Description"), rows=1)
+    suggestions = SuggestionsField()
 
     def legend(self) -> str:
         return str(self["name"].value() or "")
+
+    def count(self) -> int:
+        """Return how many suggestions the page shows."""
+        return len(of_lines(str(self["suggestions"].value() or "")))
 
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"])
@@ -48,8 +59,12 @@ class ArgumentForm(RowForm):
     def argument(self) -> JsonObject:
         """Return the JSON of the row."""
         given = self.cleaned_data
-        argument: JsonObject = {name: given[name] for name in _TEXTS if given[name]}
-        return {**argument, "required": True} if given["required"] else argument
+        argument = {name: given[name] for name in _TEXTS if given[name]}
+        if given["required"]:
+            argument["required"] = True
+        if given["suggestions"]:
+            argument["suggestions"] = given["suggestions"]
+        return argument
 
 
 def _visible(text: str, *, lines: bool) -> str:
@@ -113,7 +128,14 @@ def _initial(argument: JsonObject) -> JsonObject:
             or (name != "description" and "\n" in text)
         ):
             raise Beyond(f"{name} of {argument['name']}")
-    return {**texts, "required": argument.get("required", False)}
+    suggestions = argument.get("suggestions", [])
+    if not fit_lines(suggestions):
+        raise Beyond(f"suggestions of {argument['name']}")
+    return {
+        **texts,
+        "required": argument.get("required", False),
+        "suggestions": as_lines(suggestions),
+    }
 
 
 def _kept(form: ArgumentForm, known: JsonObject) -> JsonObject:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from mcp_app.admin.parts import parts_of
 from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
 from mcp_app.protocol.jsonrpc import JsonObject
 
@@ -43,6 +44,8 @@ def needs_json(model: type[DefinitionRow], config: JsonObject | None) -> bool:
     """Whether a config says more than the easy fields of a form can show."""
     if not config or (model is Resource and config.keys() == {"upload"}):
         return False
+    if model is Tool:
+        return parts_of(config) is None
     return text_of_config(model, config) is None
 
 

@@ -39,6 +39,16 @@ ARGUMENTS: Fieldset = (
         "description": _("Each argument stands in the messages as {{name}}."),
     },
 )
+VARIABLES: Fieldset = (
+    _("Variables"),
+    {
+        "fields": ["suggestions"],
+        "description": _(
+            "The names in braces in the address pattern. Clients offer what is "
+            "suggested while somebody fills in an address."
+        ),
+    },
+)
 FOR_WHOM: Fieldset = (
     _("For whom it is"),
     {
@@ -65,6 +75,10 @@ TEXTS: Mapping[type[DefinitionRow], Said] = {
 }
 BEYOND: Said = _(
     "The content says more than one text. It is kept exactly as it is; edit it as JSON."
+)
+BEYOND_PARTS: Said = _(
+    "The answer says more than a text and a file. It is kept exactly as it is; edit it "
+    "as JSON."
 )
 RUNS: Said = _("What it does: run a prepared function")
 FUNCTION: Said = _(
@@ -109,9 +123,9 @@ def _more(*fields: str) -> Fieldset:
     )
 
 
-def _rich(model: type[DefinitionRow]) -> Fieldset:
-    """Return the place of a content that is edited as JSON."""
-    return TEXTS[model], {"fields": ["config"], "description": BEYOND}
+def _rich_tool() -> Fieldset:
+    """Return the place of an answer that is edited as JSON."""
+    return TEXTS[Tool], {"fields": ["config"], "description": BEYOND_PARTS}
 
 
 def _as_json(kind: str, rich: bool) -> Sequence[str]:
@@ -119,11 +133,11 @@ def _as_json(kind: str, rich: bool) -> Sequence[str]:
 
 
 def _tool(kind: str, rich: bool) -> list[Fieldset]:
-    fields = ("text",) if kind == "text" else ()
+    fields = ("text", "file") if kind == "text" else ()
     return [
         _texts("title", "name"),
         PARAMETERS,
-        _rich(Tool) if rich else _behind(Tool, kind, *fields),
+        _rich_tool() if rich else _behind(Tool, kind, *fields),
         CHANGES,
         WHO,
         _where(),
@@ -157,6 +171,7 @@ def _template(kind: str, rich: bool) -> list[Fieldset]:
     fields = ("text", "mime_type") if kind == "text" else ("mime_type",)
     return [
         _texts("title", "name", "uri_template"),
+        VARIABLES,
         _behind(ResourceTemplate, kind, *fields),
         FOR_WHOM,
         WHO,

@@ -26,7 +26,15 @@ from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, To
 Row = TypeVar("Row", bound=DefinitionRow)
 
 KINDS: Final = ("text", "function")
-PARTS: Final = ("arguments", "config", "from_code", "input_schema", "now", "preview")
+PARTS: Final = (
+    "arguments",
+    "config",
+    "from_code",
+    "input_schema",
+    "now",
+    "preview",
+    "suggestions",
+)
 """The fields that a page may ask for again while a form is filled in."""
 
 NAMES: Final[Mapping[str, Said]] = {

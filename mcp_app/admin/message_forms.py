@@ -11,10 +11,10 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.messages import (
-    MEDIA,
     MOST_MESSAGES,
     Message,
     config_of,
+    is_media,
     messages_of,
 )
 from mcp_app.admin.rows import LinesField, RowForm, Rows, rows_of
@@ -101,7 +101,7 @@ class MessageForm(RowForm):
         upload, media_type = self._uploaded()
         if not upload:
             self.add_error("file", _("Choose a file."))
-        elif media_type.partition("/")[0] not in MEDIA:
+        elif not is_media(media_type):
             self.add_error(
                 "file",
                 forms.ValidationError(

@@ -44,6 +44,11 @@ class Message:
     was: str = field(default="", compare=False)
 
 
+def is_media(media_type: str) -> bool:
+    """Whether a file of this type is a block of its own, which needs no address."""
+    return media_type.partition("/")[0] in MEDIA
+
+
 def messages_of(config: Mapping[str, Any]) -> list[Message]:
     """Return the rows that show the config of a prompt; raises `Beyond`."""
     for member in config:

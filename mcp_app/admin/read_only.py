@@ -9,6 +9,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin import reading
+from mcp_app.admin.file_parts import FilePartField
 from mcp_app.admin.forms import FORMS, DefinitionForm
 from mcp_app.admin.forms.definition import function_label
 from mcp_app.admin.forms.fields import Panel
@@ -27,6 +28,12 @@ class ReadOnlyFields:
     @admin.display(description=_("Text"))
     def text(self, row: DefinitionRow) -> str:
         return format_html("<pre>{}</pre>", _form(row).initial.get("text", ""))
+
+    @admin.display(description=_("Image or file"))
+    def file(self, row: DefinitionRow) -> str:
+        form = _form(row)
+        cast("FilePartField", form.fields["file"]).file_widget.is_fixed = True
+        return str(form["file"])
 
     @admin.display(description=_("Function"))
     def function(self, row: DefinitionRow) -> str:

@@ -123,6 +123,17 @@ TOOL: Words = {
         _("JSON Schema. Empty: what the function declares, or none."),
     ),
     "changes": (_("What it changes"), ""),
+    "config": (
+        _("Content as JSON"),
+        _("For answers of more parts, in place of the text and the file above."),
+    ),
+    "file": (
+        _("Image or file"),
+        _(
+            "A second part of the answer, or all of it: an image, audio, or any other "
+            "file. Clients get it as it is."
+        ),
+    ),
 }
 
 READABLE: Words = {
@@ -149,6 +160,7 @@ RESOURCE: Words = {
 RESOURCE_TEMPLATE: Words = {
     **READABLE,
     "uri_template": (_("Address pattern"), _("For example shop://orders/{number}.")),
+    "suggestions": (_("Suggestions"), ""),
 }
 
 PROMPT: Words = {

@@ -94,6 +94,7 @@ RULES: Mapping[str, int] = MappingProxyType(
         "twice": 128,
         "description-twice": 129,
         "instructions-long": 130,
+        "suggestions-unused": 131,
     }
 )
 """All rules, each with its number in the ids of system checks; none is used again."""

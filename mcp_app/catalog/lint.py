@@ -100,6 +100,20 @@ def _uri_template(definition: ResourceTemplateDefinition) -> Iterator[Finding]:
         yield must_fix("uri-not-allowed", "uri_template", problem)
 
 
+def _suggestions(definition: ResourceTemplateDefinition) -> Iterator[Finding]:
+    try:
+        variables = UriTemplate.parse(definition.uri_template).variables
+    except ValueError:
+        return
+    for name in definition.suggestions:
+        if name not in variables:
+            message = _(
+                "The suggestions for %(name)s are never used: the address pattern has "
+                "no {%(name)s}."
+            ) % {"name": visible(name)}
+            yield advice("suggestions-unused", "suggestions", message)
+
+
 def _media_type(definition: ResourceDefinition) -> Iterator[Finding]:
     if not definition.mime_type:
         message = _(
@@ -188,6 +202,6 @@ _EVERY: tuple[Callable[[Any], Iterator[Finding]], ...] = (
 _RULES: Mapping[type[Definition], tuple[Callable[[Any], Iterator[Finding]], ...]] = {
     ToolDefinition: (_name, _tool_name, *_EVERY, _hints, _schemas, _size),
     ResourceDefinition: (_uri, *_EVERY, _media_type),
-    ResourceTemplateDefinition: (_uri_template, *_EVERY),
+    ResourceTemplateDefinition: (_uri_template, *_EVERY, _suggestions),
     PromptDefinition: (_name, *_EVERY, _arguments),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from mcp_app.catalog.suggestions import SUGGESTING, suggestions_of
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -76,6 +77,14 @@ def texts(definition: Definition) -> Iterator[Shown]:
     elif isinstance(definition, ResourceTemplateDefinition):
         yield Shown("uri_template", definition.uri_template)
         yield Shown("mime_type", definition.mime_type)
+    yield from _suggested(definition)
+
+
+def _suggested(definition: Definition) -> Iterator[Shown]:
+    """Yield what clients get while somebody fills in a name."""
+    for name, suggestions in suggestions_of(definition).items():
+        for each in suggestions:
+            yield Shown(SUGGESTING[type(definition)], each, place=visible(name))
 
 
 def prose(definition: Definition) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from mcp_app.interface.decorations import (
     annotations_from_json,
     arguments_from_json,
     icons_from_json,
+    suggestions_from_json,
 )
 from mcp_app.interface.definitions import (
     EMPTY_SCHEMA,
@@ -319,7 +320,9 @@ def _template(
     content: JsonObject, function: RegisteredFunction | None
 ) -> ResourceTemplateDefinition:
     return ResourceTemplateDefinition(
-        **_readable_columns(content), uri_template=content.get("uri_template", "")
+        **_readable_columns(content),
+        uri_template=content.get("uri_template", ""),
+        suggestions=suggestions_from_json(content.get("suggestions") or {}),
     )
 
 

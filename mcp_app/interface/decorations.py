@@ -7,12 +7,18 @@ from datetime import datetime
 from typing import cast
 
 from mcp_app.interface.definitions import PromptArgument
-from mcp_app.interface.rules import argument_problem, text_problem
+from mcp_app.interface.rules import (
+    argument_problem,
+    suggestions_problem,
+    text_problem,
+    variable_problem,
+    visible,
+)
 from mcp_app.protocol.content import Annotations, Icon, Role, Theme
 
 _ICON = frozenset({"src", "mimeType", "sizes", "theme"})
 _ANNOTATIONS = frozenset({"audience", "priority", "lastModified"})
-_ARGUMENT = frozenset({"name", "title", "description", "required"})
+_ARGUMENT = frozenset({"name", "title", "description", "required", "suggestions"})
 _THEMES = (None, "light", "dark")
 _ROLES = ("user", "assistant")
 
@@ -86,8 +92,32 @@ def _argument(value: object) -> PromptArgument:
     if problem:
         raise ValueError(problem)
     return PromptArgument(
-        name=name, title=title, description=description, required=required
+        name=name,
+        title=title,
+        description=description,
+        required=required,
+        suggestions=_suggestions(given.get("suggestions", []), name),
     )
+
+
+def suggestions_from_json(value: object) -> Mapping[str, tuple[str, ...]]:
+    """Read what is suggested for variables; ValueError says what is wrong."""
+    if not isinstance(value, dict):
+        raise ValueError("The suggestions are no JSON object.")
+    for name in value:
+        if problem := variable_problem(name):
+            raise ValueError(problem)
+    return {name: _suggestions(texts, name) for name, texts in value.items()}
+
+
+def _suggestions(value: object, name: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not _strings(value):
+        raise ValueError(
+            f"The suggestions for {visible(name)} must be a list of texts."
+        )
+    if problem := suggestions_problem(value):
+        raise ValueError(f"Suggestions for {visible(name)}: {problem}")
+    return tuple(value)
 
 
 def _members(value: object, known: frozenset[str], what: str) -> Mapping[str, object]:

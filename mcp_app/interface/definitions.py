@@ -87,19 +87,28 @@ class ResourceDefinition(_ReadableDefinition):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceTemplateDefinition(_ReadableDefinition):
-    """Resources whose URIs match a template of RFC 6570."""
+    """Resources whose URIs match a template of RFC 6570.
+
+    Lists never have the `suggestions` for its variables, by name: a client gets those
+    that fit what was typed.
+    """
 
     uri_template: str
+    suggestions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptArgument:
-    """A named string that a prompt is filled with."""
+    """A named string that a prompt is filled with.
+
+    Lists never have the `suggestions`: a client gets those that fit what was typed.
+    """
 
     name: str
     title: str = ""
     description: str = ""
     required: bool = False
+    suggestions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+
+from mcp_app.protocol import uri_templates
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
 TAG = re.compile(r"[\w.:-]{1,64}")
+MOST_SUGGESTIONS = 100
+LONGEST_SUGGESTION = 200
+"""Characters of one suggestion."""
 MESSAGE = 200
 """Characters of a value that a message shows."""
 PERMISSION = re.compile(r"[a-z_]\w*\.\w+", re.ASCII | re.IGNORECASE)
@@ -63,6 +69,16 @@ def argument_problem(name: str) -> str | None:
     return (
         f"“{visible(name)}” cannot name an argument: a letter A-Z or a-z or _ comes "
         "first, then letters, digits, _ and -, at most 128 in all."
+    )
+
+
+def variable_problem(name: str) -> str | None:
+    """Check the name of a URI template's variable (RFC 6570)."""
+    if uri_templates.NAME.fullmatch(name):
+        return None
+    return (
+        f"“{visible(name)}” cannot name a variable: only letters A-Z and a-z, digits "
+        "and _ are allowed, with single dots between them."
     )
 
 
@@ -120,6 +136,35 @@ def text_problem(text: str, *, lines: bool = False) -> str | None:
         f"There is a hidden character {_code_point(character)} ({name}) at position "
         f"{found.start() + 1}. Such characters can carry hidden orders; remove it."
     )
+
+
+def suggestions_problem(suggestions: Sequence[str]) -> str | None:
+    """Check what is suggested for an argument or a variable: texts of one line."""
+    if len(suggestions) > MOST_SUGGESTIONS:
+        return (
+            f"There are {len(suggestions)} suggestions; at most {MOST_SUGGESTIONS} are "
+            "allowed."
+        )
+    seen: set[str] = set()
+    for each in suggestions:
+        if problem := _suggestion_problem(each):
+            return problem
+        if each in seen:
+            return f"“{visible(each)}” is suggested more than once."
+        seen.add(each)
+    return None
+
+
+def _suggestion_problem(suggestion: str) -> str | None:
+    if not suggestion:
+        return "A suggestion is empty; write its text, or remove it."
+    if len(suggestion) > LONGEST_SUGGESTION:
+        return (
+            f"“{visible(suggestion, 40)}” has {len(suggestion)} characters; a "
+            f"suggestion has at most {LONGEST_SUGGESTION}."
+        )
+    problem = text_problem(suggestion)
+    return f"“{visible(suggestion)}”: {problem}" if problem else None
 
 
 def visible(text: str, most: int | None = MESSAGE) -> str:

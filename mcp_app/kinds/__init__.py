@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from django.utils.translation import gettext as _
+
 from mcp_app.catalog import lint
-from mcp_app.catalog.findings import Finding, must_fix, ordered
+from mcp_app.catalog.findings import Finding, advice, must_fix, ordered
 from mcp_app.catalog.registry import Registry, mcp
+from mcp_app.catalog.suggestions import SUGGESTING, suggestions_of
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -70,12 +73,26 @@ def findings(
             *(must_fix("kind", each.field, each.message) for each in blocking),
             *found,
             *(made.findings(definition, config) if made else ()),
+            *_overruled(definition, registry),
         ]
     )
 
 
 _UNREADABLE = frozenset({"schema-refused", "uri-not-allowed"})
 """Rules without which a kind cannot read a definition."""
+
+
+def _overruled(definition: Definition, registry: Registry) -> Iterator[Finding]:
+    """Tell suggestions that no client gets, because code completes the argument."""
+    _column, reference, _declared = _identity(definition, registry)
+    for name in suggestions_of(definition):
+        if (reference, name) in registry.completers:
+            message = _(
+                "The suggestions for %(name)s are never used: code completes it. "
+                "Remove them here, or let a developer remove what completes it."
+            )
+            field = SUGGESTING[type(definition)]
+            yield advice("suggestions-unused", field, message % {"name": name})
 
 
 def _taken(definition: Definition, registry: Registry) -> list[Problem]:

@@ -15,6 +15,7 @@ from mcp_app.interface.decorations import (
     annotations_from_json,
     arguments_from_json,
     icons_from_json,
+    suggestions_from_json,
 )
 from mcp_app.interface.rules import (
     media_type_problem,
@@ -304,13 +305,17 @@ class Resource(ReadableRow):
 @publishable
 @watch
 class ResourceTemplate(ReadableRow):
-    """Resources whose URIs match a template of RFC 6570."""
+    """Resources whose URIs match a template of RFC 6570.
+
+    `suggestions` is what completes its variables: a list of texts by name.
+    """
 
     IDENTITY = "uri_template"
-    CONTENT = (*ReadableRow.CONTENT, "uri_template")
+    CONTENT = (*ReadableRow.CONTENT, "uri_template", "suggestions")
 
     uri_template = models.TextField(validators=[MaxLengthValidator(MAX_URI)])
     uri_template_digest = DigestField(of="uri_template")
+    suggestions = JSONTextField(blank=True)
 
     objects = DefinitionRows["ResourceTemplate"].as_manager()
 
@@ -329,6 +334,7 @@ class ResourceTemplate(ReadableRow):
         yield from super().problems()
         if problem := _template_problem(self.uri_template):
             yield "uri_template", problem
+        yield from self.json_problems("suggestions", suggestions_from_json)
 
     def collisions(self) -> Iterator[tuple[str, str]]:
         yield from super().collisions()

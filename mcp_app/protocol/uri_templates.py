@@ -15,7 +15,8 @@ from urllib.parse import quote, unquote_to_bytes
 
 _RESERVED = ":/?#[]@!$&'()*+,;="
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
-_NAME = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
+NAME = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
+"""A variable's name; percent-encoded ones are not taken."""
 _ESCAPE = re.compile(r"(%[0-9A-Fa-f]{2})")
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
@@ -208,7 +209,7 @@ def _names(piece: str, text: str) -> list[str]:
     """The variables of an expression, whose inside is `piece`."""
     names = (piece[1:] if piece[:1] in set("+#/?&") else piece).split(",")
     for name in names:
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise TemplateError(
                 f"In {text!r} {name!r} is no variable: taken are letters, digits and "
                 "'_' after one of the operators + # / ? &, or none."

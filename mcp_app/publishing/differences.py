@@ -362,9 +362,41 @@ def _arguments(field: str, old: Any, new: Any) -> Iterator[Difference]:
             breaks = _("The argument %(name)s is gone.") % {"name": name}
         elif now.get("required") and not (was or {}).get("required"):
             breaks = _("The argument %(name)s is required now.") % {"name": name}
-        if was != now:
+        if _without_suggestions(was) != _without_suggestions(now):
             yield Difference(field, part, _argument(was), _argument(now), breaks)
+        part = _("argument %(name)s, suggestions") % {"name": name}
+        yield from _suggestions(field, part, was, now)
     yield from _moves(field, list(before), list(after))
+
+
+def _without_suggestions(argument: Mapping[str, Any] | None) -> object:
+    if argument is None:
+        return None
+    return {name: value for name, value in argument.items() if name != "suggestions"}
+
+
+def _suggestions(
+    field: str,
+    part: str,
+    before: Mapping[str, Any] | None,
+    after: Mapping[str, Any] | None,
+) -> Iterator[Difference]:
+    """Yield how two lists of suggestions differ, which have one in each line."""
+    old, new = (_lines((each or {}).get("suggestions")) for each in (before, after))
+    if old != new:
+        yield Difference(field, part, old, new)
+
+
+def _variables(field: str, old: Any, new: Any) -> Iterator[Difference]:
+    before, after = old or {}, new or {}
+    for name in dict.fromkeys((*before, *after)):
+        was, now = (_lines(each.get(name)) for each in (before, after))
+        if was != now:
+            yield Difference(field, _("variable %(name)s") % {"name": name}, was, now)
+
+
+def _lines(texts: Sequence[str] | None) -> str | None:
+    return "\n".join(texts) if texts else None
 
 
 def _argument(value: Mapping[str, Any] | None) -> str | None:
@@ -381,21 +413,23 @@ def _argument(value: Mapping[str, Any] | None) -> str | None:
 def _configs(field: str, old: Any, new: Any) -> Iterator[Difference]:
     texts = [_only_text(value) for value in (old, new)]
     messages = [_messages(value) for value in (old, new)]
+    parts = [_parts(value) for value in (old, new)]
     if None not in texts or (old is None and texts[1] is not None):
         yield Difference(field, _("text"), texts[0], texts[1])
     elif messages[1] and (old is None or messages[0]):
-        yield from _message_differences(field, messages[0], messages[1])
+        yield from _numbered(field, _("message %(number)d"), *messages)
+    elif parts[1] and (old is None or parts[0]):
+        yield from _numbered(field, _("part %(number)d of the answer"), *parts)
     else:
         yield Difference(field, "", _shown(old), _shown(new))
 
 
-def _message_differences(
-    field: str, old: list[str], new: list[str]
+def _numbered(
+    field: str, named: str, old: list[str], new: list[str]
 ) -> Iterator[Difference]:
     for number, (was, now) in enumerate(zip_longest(old, new), 1):
         if was != now:
-            part = _("message %(number)d") % {"number": number}
-            yield Difference(field, part, was, now)
+            yield Difference(field, named % {"number": number}, was, now)
 
 
 def _messages(config: object) -> list[str]:
@@ -406,12 +440,35 @@ def _messages(config: object) -> list[str]:
 
 
 def _message(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    said = _shown(content) or ""
-    if isinstance(content, dict) and content.keys() == {"type", "text"}:
-        said = str(content["text"])
     role = _("Assistant") if message.get("role") == "assistant" else _("User")
-    return f"{role}: {said}"
+    return f"{role}: {_block(message.get('content'))}"
+
+
+def _parts(config: object) -> list[str]:
+    """Return what a tool answers with, block by block."""
+    if not isinstance(config, dict) or config.keys() != {"content"}:
+        return []
+    return [_block(each) for each in config["content"]]
+
+
+def _block(content: object) -> str:
+    """Return a content block: a text as it is, a file in words, others as JSON."""
+    if not isinstance(content, dict):
+        return _shown(content) or ""
+    if content.keys() == {"type", "text"}:
+        return str(content["text"])
+    inside = content
+    if content.keys() == {"type", "resource"} and isinstance(content["resource"], dict):
+        inside = content["resource"]
+    if "upload" in inside and inside.keys() <= {"type", "uri", "mimeType", "upload"}:
+        return _file(inside)
+    return _shown(content) or ""
+
+
+def _file(file: Mapping[str, Any]) -> str:
+    said = [str(file[name]) for name in ("mimeType", "uri") if name in file]
+    said.append(_("fingerprint %(digest)s") % {"digest": file["upload"]})
+    return _("File: %(about)s") % {"about": ", ".join(said)}
 
 
 def _only_text(config: object) -> str | None:
@@ -433,5 +490,6 @@ _COMPARERS = {
     "input_schema": _schemas,
     "output_schema": _values,
     "arguments": _arguments,
+    "suggestions": _variables,
     "config": _configs,
 }

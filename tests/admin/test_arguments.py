@@ -9,7 +9,7 @@ from django.http import QueryDict
 from mcp_app.admin.arguments import ArgumentSheet
 from mcp_app.admin.beyond import Beyond
 from mcp_app.admin.sheet_fields import SheetField
-from tests.admin.sheet_pages import given
+from tests.admin.sheet_pages import given, html_of
 
 WHOLE: dict[str, Any] = {
     "name": "order",
@@ -22,6 +22,7 @@ LISTS: list[list[dict[str, Any]]] = [
     [{"name": "tone"}],
     [WHOLE],
     [{"required": False, "name": "a"}, WHOLE, {"description": "", "name": "b"}],
+    [{"suggestions": ["b", "a, c"], "name": "a"}, {"name": "b", "suggestions": []}],
 ]
 
 
@@ -35,7 +36,7 @@ def test_arguments_that_nobody_edited_keep_their_bytes(
 
 
 def test_only_the_edited_argument_is_written_anew() -> None:
-    stored = json.dumps(LISTS[-1])
+    stored = json.dumps(LISTS[3])
     result = given(ArgumentSheet(), stored, **{"arguments-2-title": "B"}).result
     assert json.loads(result.text) == [
         {"required": False, "name": "a"},
@@ -56,6 +57,21 @@ def test_only_the_edited_argument_is_written_anew() -> None:
             "U+202E",
         ),
         ({"arguments-0-name": "a", "arguments-0-title": "\u202e"}, "title", "U+202E"),
+        (
+            {"arguments-0-name": "a", "arguments-0-suggestions": "b\r\nc\r\n b"},
+            "suggestions",
+            "“b” is suggested more than once.",
+        ),
+        (
+            {"arguments-0-name": "a", "arguments-0-suggestions": "b\u202ec"},
+            "suggestions",
+            "“b⟦U+202E⟧c”: There is a hidden character U+202E",
+        ),
+        (
+            {"arguments-0-name": "a", "arguments-0-suggestions": "x" * 201},
+            "suggestions",
+            "has 201 characters; a suggestion has at most 200.",
+        ),
     ],
 )
 def test_what_makes_no_argument_is_told_at_its_field(
@@ -65,6 +81,33 @@ def test_what_makes_no_argument_is_told_at_its_field(
     assert sent.result.problem == "1 entry below has an error."
     assert sent.formset is not None
     assert said in sent.formset.forms[0].errors[field][0]
+
+
+def test_suggestions_are_written_one_in_each_line() -> None:
+    typed = {
+        "arguments-0-name": "tone",
+        "arguments-0-suggestions": " kind\r\n\r\nvery brief \r\nkind, brief\r\n",
+    }
+    said = ["kind", "very brief", "kind, brief"]
+    sent = given(ArgumentSheet(), "", **typed)
+    assert json.loads(sent.result.text) == [{"name": "tone", "suggestions": said}]
+    shown = html_of(ArgumentSheet(), sent.result.text)
+    assert "<summary>Suggestions: 3</summary>" in shown
+    assert "kind\nvery brief\nkind, brief</textarea>" in shown
+    gone = given(
+        ArgumentSheet(), sent.result.text, **{"arguments-0-suggestions": "\r\n"}
+    )
+    assert json.loads(gone.result.text) == [{"name": "tone"}]
+
+
+def test_wrong_suggestions_are_shown_again_with_their_error() -> None:
+    typed = {"arguments-0-name": "tone", "arguments-0-suggestions": "a\r\na"}
+    sent = given(ArgumentSheet(), "", **typed)
+    field = SheetField(ArgumentSheet())
+    text = str(field.widget.render("arguments", sent, {"id": "id_arguments"}))
+    assert '<details class="mcp-limits" open><summary>Suggestions: 2' in text
+    assert "a\na</textarea>" in text.replace("\r", "")
+    assert "“a” is suggested more than once." in text
 
 
 def test_a_name_is_there_once() -> None:
@@ -91,6 +134,7 @@ def test_a_row_that_goes_need_not_be_right() -> None:
         [{"name": "a", "title": " T"}],
         [{"name": "a", "title": ""}, {"name": "a"}],
         [{"name": "a", "description": "x\ry"}],
+        [{"name": "a", "suggestions": ["b "]}],
         [{"name": f"a{n}"} for n in range(41)],
     ],
 )

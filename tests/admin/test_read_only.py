@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 from html import unescape
 
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
+from mcp_app.models import Blob, DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
 from tests.admin.pages import page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
@@ -86,3 +87,14 @@ def test_a_template_and_a_prompt(looking: Client) -> None:
 def test_a_row_of_an_unknown_kind(looking: Client) -> None:
     tool = Tool.objects.create(name="a", kind="http", config='{"url": "x"}')
     assert '{"url": "x"}' in text_of(looking, tool)
+
+
+def test_the_file_of_a_tool(looking: Client) -> None:
+    picture = Blob.objects.keep(b"\x89PNG", "image/png").digest
+    resource = {"uri": "x:logo", "mimeType": "image/png", "upload": picture}
+    blocks = [{"type": "resource", "resource": resource}]
+    tool = Tool.objects.create(name="a", config=json.dumps({"content": blocks}))
+    text = text_of(looking, tool)
+    assert "data:image/png;base64," in text
+    assert "<code>x:logo</code>" in text
+    assert 'type="file"' not in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.browser.conftest import PATIENCE_MS, log_in
+from tests.clients.facts import PNG
 from tests.newcomer.programs import Serving
 
 # They share one demo.
@@ -187,3 +189,74 @@ def test_letters_and_tokens_are_counted(staff: Page) -> None:
     staff.locator("#id_description").fill("Twelve chars")
     counted = staff.locator(".field-description .mcp-count")
     expect(counted).to_have_text("12 characters, ≈ 3 tokens")
+
+
+def test_variables_follow_the_address_pattern(strict: Page) -> None:
+    page = strict
+    page.goto("/admin/mcp_app/resourcetemplate/add/?kind=text")
+    variables = page.locator("#id_suggestions")
+    expect(variables.locator("fieldset")).to_have_count(0)
+    page.locator("#id_uri_template").fill("shop://{kind}/{number}")
+    expect(variables.locator("legend")).to_have_text(["kind", "number"])
+    variables.locator("summary").last.click()
+    page.get_by_label("Suggestions for number:").fill("1042\n7")
+    page.locator("#id_uri_template").fill("shop://{id}/{number}")
+    expect(variables.locator("legend")).to_have_text(["id", "number"])
+    expect(variables.locator("summary").last).to_have_text("Suggestions: 2")
+    page.locator("#id_uri_template").fill("shop://{id}")
+    expect(variables).to_contain_text("The address pattern has no number")
+    page.locator("#id_uri_template").fill("shop://{id}/{number}")
+    expect(variables).not_to_contain_text("has no number")
+    page.locator("#id_name").fill("Order")
+    page.locator("#id_text").fill("{{id}} {{number}}")
+    save_and_stay(page)
+    expect(page.locator("[name='suggestions-number']")).to_have_value("1042\n7")
+
+
+def test_what_is_typed_while_a_part_is_drawn_is_kept(staff: Page) -> None:
+    staff.goto("/admin/mcp_app/resourcetemplate/add/?kind=text")
+    staff.locator("#id_uri_template").fill("shop://{kind}")
+    text = staff.locator("[name='suggestions-kind']")
+    expect(text).to_have_count(1)
+    staff.locator("#id_suggestions summary").click()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        """Let the first one wait."""
+        if held:
+            route.continue_()
+        held.append(route)
+
+    staff.route("**/preview/?part=suggestions", hold)
+    with staff.expect_request("**/preview/?part=suggestions"):
+        staff.locator("#id_uri_template").fill("shop://{kind}/{number}")
+    text.fill("order")
+    with staff.expect_request("**/preview/?part=suggestions"):
+        held[0].continue_()
+    expect(staff.locator("#id_suggestions legend")).to_have_text(["kind", "number"])
+    expect(text).to_have_value("order")
+
+
+def test_suggestions_and_a_file_without_scripts(scriptless: Page) -> None:
+    page = scriptless
+    page.goto("/admin/mcp_app/prompt/add/?kind=text")
+    page.locator("#id_name").fill("suggesting")
+    page.locator("[name='arguments-0-name']").fill("tone")
+    page.locator("#id_arguments summary").first.click()
+    page.locator("[name='arguments-0-suggestions']").fill("kind\nbrief")
+    page.locator("[name='config-0-text']").fill("Be {{tone}}.")
+    save_and_stay(page)
+    expect(page.locator("#id_arguments summary").first).to_have_text("Suggestions: 2")
+
+    page.goto("/admin/mcp_app/tool/add/?kind=text")
+    page.locator("#id_name").fill("sign")
+    page.locator("#id_text").fill("Our sign")
+    page.get_by_label("File:", exact=True).set_input_files(
+        {"name": "sign.png", "mimeType": "image/png", "buffer": b64decode(PNG)}
+    )
+    save_and_stay(page)
+    expect(page.locator("#id_file img")).to_be_visible()
+    page.get_by_label("Remove this file").check()
+    save_and_stay(page)
+    expect(page.locator("#id_file img")).to_have_count(0)
+    expect(page.locator("#id_text")).to_have_value("Our sign")

@@ -106,6 +106,19 @@ FOUND: list[tuple[Definition, list[str]]] = [
         asking(PromptArgument(name="a", title="A\nb", description="A\nb.")),
         ["hidden-character"],
     ),
+    (
+        asking(
+            PromptArgument(name="a", description="A.", suggestions=("b", "c\u200b"))
+        ),
+        ["hidden-character"],
+    ),
+    (replace(TEMPLATE, suggestions={"id": ("7", "8")}), []),
+    (replace(TEMPLATE, suggestions={"id": ("\u200b",)}), ["hidden-character"]),
+    (replace(TEMPLATE, suggestions={"number": ("7",)}), ["suggestions-unused"]),
+    (
+        replace(TEMPLATE, uri_template="x:{", suggestions={"id": ("7",)}),
+        ["uri-not-allowed"],
+    ),
     (tool(description=""), ["description-missing"]),
     (tool(description=" \n"), ["description-missing"]),
     (tool(description=gettext_lazy("Tells the weather.")), []),
@@ -257,6 +270,12 @@ def prompting(text: str) -> Config:
 
 TONE = asking(PromptArgument(name="tone", description="How to sound"))
 
+COMPLETED = replace(
+    asking(PromptArgument(name="arg1", description="A word.", suggestions=("a",))),
+    name="test_prompt_with_arguments",
+)
+"""Code completes this argument."""
+
 FOUND_OF_KINDS: list[tuple[Definition, str, Config, list[str]]] = [
     (TOOL, "text", saying("Rain."), []),
     (TOOL, "http", {}, ["kind"]),
@@ -270,6 +289,8 @@ FOUND_OF_KINDS: list[tuple[Definition, str, Config, list[str]]] = [
     (TEMPLATE, "text", {"text": "An order"}, ["parameter-unused"]),
     (TONE, "text", prompting("Be {{tone}}."), []),
     (TONE, "text", prompting("Be kind."), ["parameter-unused"]),
+    (COMPLETED, "text", prompting("{{arg1}}"), ["suggestions-unused"]),
+    (replace(COMPLETED, name="other"), "text", prompting("{{arg1}}"), []),
     (RESOURCE, "text", {"text": "{{city}}"}, []),
     # What cannot be read is not shown to a kind.
     (taking(required=7), "text", saying("Rain."), ["schema-refused"]),

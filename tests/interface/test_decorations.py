@@ -6,6 +6,7 @@ from mcp_app.interface.decorations import (
     annotations_from_json,
     arguments_from_json,
     icons_from_json,
+    suggestions_from_json,
 )
 from mcp_app.interface.definitions import PromptArgument
 from mcp_app.protocol.content import Annotations, Icon
@@ -78,10 +79,15 @@ def test_what_is_no_annotation(value: object, said: str) -> None:
 
 
 def test_arguments() -> None:
-    wire = [{"name": "order", "title": "Order", "required": True}, {"name": "tone"}]
+    wire = [
+        {"name": "order", "title": "Order", "required": True},
+        {"name": "tone", "suggestions": ["kind", "Kind", "very brief"]},
+        {"name": "more", "suggestions": []},
+    ]
     assert arguments_from_json(wire) == (
         PromptArgument(name="order", title="Order", required=True),
-        PromptArgument(name="tone"),
+        PromptArgument(name="tone", suggestions=("kind", "Kind", "very brief")),
+        PromptArgument(name="more"),
     )
 
 
@@ -95,8 +101,30 @@ def test_arguments() -> None:
         ([{"name": "a", "required": "yes"}], "true or false"),
         ([{"name": "a", "description": "b\u200bc"}], r"U\+200B"),
         ([{"name": "a", "default": "b"}], "default"),
+        ([{"name": "a", "suggestions": "b"}], "for a must be a list of texts"),
+        ([{"name": "a", "suggestions": [1]}], "for a must be a list of texts"),
+        ([{"name": "a", "suggestions": ["b", "b"]}], "for a: “b” is suggested more"),
     ],
 )
 def test_what_is_no_argument(value: object, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         arguments_from_json(value)
+
+
+def test_suggestions_for_variables() -> None:
+    given = {"number": ["7", "8"], "at.home": []}
+    assert suggestions_from_json(given) == {"number": ("7", "8"), "at.home": ()}
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ([], "no JSON object"),
+        ({"a b": ["c"]}, "“a b” cannot name a variable"),
+        ({"a": "b"}, "for a must be a list of texts"),
+        ({"a": ["b", "b"]}, "Suggestions for a: “b” is suggested more than once."),
+    ],
+)
+def test_what_suggests_nothing(value: object, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        suggestions_from_json(value)

@@ -131,3 +131,26 @@ def test_visible_shows_hidden_characters_and_shortens() -> None:
     assert rules.visible("a\u202eb") == "a⟦U+202E⟧b"
     assert len(rules.visible("x" * 1000)) == 201
     assert len(rules.visible("x" * 1000, None)) == 1000
+
+
+def test_suggestions_are_distinct_texts_of_one_line() -> None:
+    most = ["x" * 200, "Ärger", "ärger", *(f"{n}" for n in range(97))]
+    assert rules.suggestions_problem([]) is None
+    assert rules.suggestions_problem(most) is None
+
+
+@pytest.mark.parametrize(
+    ("suggestions", "said"),
+    [
+        ([str(n) for n in range(101)], "There are 101 suggestions; at most 100 are"),
+        (["a", ""], "A suggestion is empty"),
+        (["x" * 201], "xxx…” has 201 characters; a suggestion has at most 200."),
+        (["a", "b", "a"], "“a” is suggested more than once."),
+        (["red\u202e"], "“red⟦U+202E⟧”: There is a hidden character U+202E"),
+        (["two\nlines"], "U+000A"),
+    ],
+)
+def test_what_cannot_be_suggested(suggestions: list[str], said: str) -> None:
+    problem = rules.suggestions_problem(suggestions)
+    assert problem is not None
+    assert said in problem

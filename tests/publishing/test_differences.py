@@ -26,6 +26,13 @@ def says(text: str, role: str = "user") -> dict[str, Any]:
     return {"role": role, "content": {"type": "text", "text": text}}
 
 
+TEXT_PART = {"type": "text", "text": "a"}
+IMAGE = {"type": "image", "upload": "ab", "mimeType": "image/png"}
+PDF = {
+    "type": "resource",
+    "resource": {"uri": "x:p", "mimeType": "a/b", "upload": "cd"},
+}
+SUGGESTING = {"name": "b", "suggestions": ["x"]}
 LINK = {"content": {"type": "resource_link", "uri": "x:a"}}
 TEXT = {"type": "string"}
 NUMBER = {"type": "number"}
@@ -91,9 +98,74 @@ def told(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:
             [("argument a", "a", "A (required)")],
         ),
         (
+            {"arguments": [{"name": "a", "suggestions": ["one", "two"]}]},
+            {"arguments": [{"name": "a", "suggestions": ["one two"]}, SUGGESTING]},
+            [
+                ("argument a, suggestions", "one\ntwo", "one two"),
+                ("argument b", None, "b"),
+                ("argument b, suggestions", None, "x"),
+            ],
+        ),
+        (
+            {"arguments": [{"name": "a", "suggestions": []}, SUGGESTING]},
+            {"arguments": [{"name": "a", "title": "A"}]},
+            [
+                ("argument a", "a", "A"),
+                ("argument b", "b", None),
+                ("argument b, suggestions", "x", None),
+            ],
+        ),
+        (
             {"config": {"content": [{"type": "text", "text": "x"}]}},
             {"config": {"content": [{"type": "text", "text": "y"}]}},
             [("text", "x", "y")],
+        ),
+        (
+            {"suggestions": {"id": ["7"], "same": ["s"], "old": ["a"]}},
+            {"suggestions": {"id": ["7", "8"], "same": ["s"], "new": ["b"]}},
+            [
+                ("variable id", "7", "7\n8"),
+                ("variable old", "a", None),
+                ("variable new", None, "b"),
+            ],
+        ),
+        (
+            {"suggestions": {"id": ["7"]}},
+            {},
+            [("variable id", "7", None)],
+        ),
+        (
+            {"config": {"content": [TEXT_PART]}},
+            {"config": {"content": [TEXT_PART, IMAGE, PDF]}},
+            [
+                ("part 2 of the answer", None, "File: image/png, fingerprint ab"),
+                (
+                    "part 3 of the answer",
+                    None,
+                    "File: a/b, x:p, fingerprint cd",
+                ),
+            ],
+        ),
+        (
+            {"config": {"content": [TEXT_PART, IMAGE]}},
+            {"config": {"content": [{**TEXT_PART, "text": "b"}]}},
+            [
+                ("part 1 of the answer", "a", "b"),
+                ("part 2 of the answer", "File: image/png, fingerprint ab", None),
+            ],
+        ),
+        (
+            {},
+            {"config": {"content": [7, {**IMAGE, "annotations": {}}]}},
+            [
+                ("part 1 of the answer", None, "7"),
+                (
+                    "part 2 of the answer",
+                    None,
+                    '{\n  "type": "image",\n  "upload": "ab",\n  "mimeType": '
+                    '"image/png",\n  "annotations": {}\n}',
+                ),
+            ],
         ),
         (
             {"config": {"text": "x"}},

@@ -33,11 +33,13 @@ READ_BY_KINDS = {
     "annotations",
     "arguments",
     "config",
+    "file",
     "function",
     "icons",
     "input_schema",
     "kind",
     "output_schema",
+    "suggestions",
     "text",
     "upload",
     "uri",
@@ -189,6 +191,7 @@ class TextForm(DefinitionForm[Defined]):
     """A text is the answer; what is more than one text is edited as JSON."""
 
     KIND = "text"
+    NOT_BOTH: ClassVar[Said] = _("Fill in the text or this, not both.")
 
     text = forms.CharField(
         required=False, strip=False, widget=PlaceholderTextarea(LONG)
@@ -205,7 +208,7 @@ class TextForm(DefinitionForm[Defined]):
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
-        asked = self.fields.keys() & {"text", "config", "upload"}
+        asked = self.fields.keys() & self.all_showing("config")
         if asked and not self.errors.keys() & asked:
             self._clean_content()
         return cleaned
@@ -222,7 +225,7 @@ class TextForm(DefinitionForm[Defined]):
 
     def all_showing(self, column: str) -> set[str]:
         if column == "config":
-            return {"text", "config", "upload"}
+            return {"text", "config", "file", "upload"}
         return super().all_showing(column)
 
     def _clean_content(self) -> None:
@@ -230,7 +233,7 @@ class TextForm(DefinitionForm[Defined]):
         if content is None and not self.cleaned_data.get("config"):
             self.add_error("text", _("Write the text of the answer."))
         elif content is not None and self.cleaned_data.get("config"):
-            self.add_error("config", _("Fill in the text or this, not both."))
+            self.add_error("config", self.NOT_BOTH)
         elif content is not None:
             self.cleaned_data["config"] = self._as_it_was(content)
 

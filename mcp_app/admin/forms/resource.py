@@ -23,13 +23,13 @@ from mcp_app.admin.forms.definition import (
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
 from mcp_app.admin.looks import look_of
 from mcp_app.admin.uploads import Upload, upload_of
+from mcp_app.admin.variables import VariablesField, variables_of
 from mcp_app.admin.wording import RESOURCE, RESOURCE_TEMPLATE
 from mcp_app.kinds import KINDS, KindError
 from mcp_app.models import Resource, ResourceTemplate
 from mcp_app.models.definitions import ReadableRow
 from mcp_app.models.fields import parsed
 from mcp_app.protocol.jsonrpc import JsonObject
-from mcp_app.protocol.uri_templates import UriTemplate
 
 Readable = TypeVar("Readable", bound=ReadableRow)
 
@@ -220,10 +220,23 @@ class ResourceTemplateForm(ReadableForm[ResourceTemplate]):
 
     WORDS = RESOURCE_TEMPLATE
 
+    suggestions = VariablesField()
+
     class Meta:
         model = ResourceTemplate
         fields = ()
         widgets = WIDGETS
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "suggestions" in self.fields:
+            field = cast("VariablesField", self.fields["suggestions"])
+            field.shows(self.instance.suggestions, self._pattern())
+
+    def _pattern(self) -> str:
+        """Return the address pattern that the page is about."""
+        sent = self.data.get("uri_template") if self.is_bound else None
+        return self.instance.uri_template if sent is None else str(sent)
 
 
 class FunctionTemplateForm(FunctionForm[ResourceTemplate], ResourceTemplateForm):
@@ -239,12 +252,5 @@ class TextTemplateForm(TextForm[ResourceTemplate], ResourceTemplateForm):
         super().__init__(*args, **options)
         if "text" in self.fields:
             widget = cast("PlaceholderTextarea", self.fields["text"].widget)
-            widget.names = _variables(self.instance.uri_template)
+            widget.names = variables_of(self.instance.uri_template)
             widget.source = "uri_template"
-
-
-def _variables(uri_template: str) -> tuple[str, ...]:
-    try:
-        return tuple(UriTemplate.parse(uri_template).variables)
-    except ValueError:
-        return ()

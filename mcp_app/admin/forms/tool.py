@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from django.utils.translation import gettext_lazy as _
+
 from mcp_app.admin import from_code
+from mcp_app.admin.file_parts import FilePartField, Given
 from mcp_app.admin.forms.definition import (
     WIDGETS,
     DefinitionForm,
@@ -14,11 +17,15 @@ from mcp_app.admin.forms.definition import (
 )
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
 from mcp_app.admin.hints import Answer, Hints, HintsField, answer_of, hints_of
+from mcp_app.admin.messages import Message
 from mcp_app.admin.parameter_forms import ParameterSheet
+from mcp_app.admin.parts import Parts, config_of, parts_of
 from mcp_app.admin.sheet_fields import SheetField
+from mcp_app.admin.uploads import Upload
 from mcp_app.admin.wording import TOOL
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import Tool
+from mcp_app.protocol.jsonrpc import JsonObject
 
 HINTS = ("read_only", "destructive", "idempotent", "open_world")
 
@@ -64,7 +71,13 @@ class ToolForm(DefinitionForm[Tool]):
 
 
 class TextToolForm(TextForm[Tool], ToolForm):
-    """A tool that answers with a text."""
+    """A tool that answers with a text, a file, or both."""
+
+    NOT_BOTH = _("Fill in the text and the file or this, not both.")
+
+    file = FilePartField()
+
+    _uploaded: Upload | None = None
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -73,6 +86,34 @@ class TextToolForm(TextForm[Tool], ToolForm):
             widget = cast("PlaceholderTextarea", self.fields["text"].widget)
             widget.names = tuple(schema.get("properties") or ())
             widget.source = "input_schema"
+        if "file" in self.fields:
+            parts = self._shown()
+            field = cast("FilePartField", self.fields["file"])
+            field.shows(None if parts is None else parts.file)
+
+    def clean_file(self) -> Message | None:
+        given: Given = self.cleaned_data["file"]
+        self._uploaded = given.upload
+        return given.part
+
+    def uploads(self) -> list[Upload]:
+        return [] if self._uploaded is None else [self._uploaded]
+
+    def content(self) -> JsonObject | None:
+        given = self.cleaned_data
+        parts = Parts(given.get("text", ""), given.get("file"))
+        return config_of(parts) if parts != Parts() else None
+
+    def _shown(self) -> Parts | None:
+        """Return what the form shows of the stored config; None for JSON."""
+        config = self.instance.json("config")
+        return parts_of(config) if config else Parts()
+
+    def _split_config(self) -> dict[str, str]:
+        parts = self._shown()
+        return (
+            {"config": self.instance.config} if parts is None else {"text": parts.text}
+        )
 
 
 class FunctionToolForm(FunctionForm[Tool], ToolForm):

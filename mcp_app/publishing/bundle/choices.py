@@ -26,12 +26,13 @@ def naturally(content: JsonObject, keys: NaturalKeys) -> JsonObject:
     """Return a server's content with natural keys; what is gone is left out."""
     if CHOSEN not in content:
         return content
-    return {**content, CHOSEN: dict(_natural_choice(content[CHOSEN], keys))}
+    return {**content, CHOSEN: dict(natural_choice(content[CHOSEN], keys))}
 
 
-def _natural_choice(
+def natural_choice(
     chosen: Mapping[str, Any], keys: NaturalKeys
 ) -> Iterator[tuple[str, list[str]]]:
+    """Yield each list of a choice with the natural keys of what is still there."""
     for name, model in CHOICES.items():
         known = keys[kind_of(model)]
         found = [known[pk] for pk in chosen.get(name, ()) if pk in known]

@@ -193,7 +193,7 @@ class _Comparer:
         """Return what stands in a row, with natural keys."""
         if not isinstance(row, Server):
             return row.working_content()
-        content = working_copy(row, self._here.chosen.get(row.pk, {}))
+        content = working_copy(row, self._here.choice(row))
         return {**content, **limits(row)}
 
     def _after(self, row: PublishedRow, entry: Entry) -> JsonObject:

@@ -14,7 +14,11 @@ from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.definitions import NOTHING, Source
 from mcp_app.models.fields import digest
 from mcp_app.models.versions import PublishedRows
-from mcp_app.publishing.bundle.choices import chosen_in, primary_keys_in
+from mcp_app.publishing.bundle.choices import (
+    chosen_in,
+    natural_choice,
+    primary_keys_in,
+)
 from mcp_app.publishing.bundle.format import (
     CHOICES,
     DEFINITIONS,
@@ -43,7 +47,7 @@ class Here:
         self.rows: dict[Identity, PublishedRow] = {}
         self.keys: dict[str, dict[int, str]] = defaultdict(dict)
         """By kind: natural keys by primary keys, as far as servers choose them."""
-        self.chosen: dict[int, dict[str, list[str]]] = {}
+        self._chosen: dict[int, dict[str, list[int]]] = {}
         """What the working copies of servers choose, by their primary key and list."""
         self._published: dict[Identity, DefinitionRow] = {}
         self._wanted: dict[str, set[str]] = defaultdict(set)
@@ -61,6 +65,10 @@ class Here:
     def published_as(self, kind: str, identity: str) -> DefinitionRow | None:
         """Return the row that clients see under a name or URI."""
         return self._published.get((kind, DefinitionRow.identity_hash(identity)))
+
+    def choice(self, server: Server) -> Mapping[str, list[str]]:
+        """Return what the working copy of a server chooses, list by list."""
+        return dict(natural_choice(self._chosen.get(server.pk, {}), self.keys))
 
     def only_here(self, bundle: Bundle) -> int:
         """Return how many rows the bundle does not name."""
@@ -100,13 +108,25 @@ class Here:
         self._load_choices(choosing)
 
     def _load_choices(self, servers: Sequence[int]) -> None:
+        """Note what is chosen: one statement for all lists, without a text in it.
+
+        Databases refuse to unite texts that they compare differently.
+        """
         if not servers:
             return
-        for name, model in CHOICES.items():
-            chosen = Server.rows().filter(pk__in=servers, **{f"{name}__isnull": False})
-            pairs = chosen.order_by().values_list("pk", f"{name}__{model.IDENTITY}")
-            for pk, key in pairs:
-                self.chosen.setdefault(pk, {}).setdefault(name, []).append(key)
+        names = list(CHOICES)
+        lists = [
+            Server.rows()
+            .filter(pk__in=servers, **{f"{name}__isnull": False})
+            .order_by()
+            .annotate(place=Value(place))
+            .values_list("pk", "place", name)
+            for place, name in enumerate(names)
+        ]
+        for pk, place, chosen in lists[0].union(*lists[1:], all=True):
+            name = names[place]
+            self._chosen.setdefault(pk, {}).setdefault(name, []).append(chosen)
+            self.keys[kind_of(CHOICES[name])][chosen] = ""
 
     def _load_definitions(self, model: type[DefinitionRow]) -> None:
         kind = kind_of(model)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mcp_app.catalog.suggestions import fitting, suggestions_of
 from mcp_app.interface.results import Completion
 from mcp_app.protocol import results
 from mcp_app.protocol.errors import InvalidParams
@@ -19,7 +21,10 @@ MOST_VALUES = 100
 
 
 async def complete(exchange: Exchange) -> JsonObject:
-    """Suggest values for an argument of a prompt or a template."""
+    """Suggest values for an argument of a prompt or a variable of a template.
+
+    What code completes is never completed by what staff suggest.
+    """
     reference = parameters.mapping(exchange.params, "ref", required=True)
     argument = parameters.mapping(exchange.params, "argument", required=True)
     context = parameters.mapping(exchange.params, "context")
@@ -69,9 +74,13 @@ async def _completed(
 ) -> Completion:
     runnable = exchange.catalog.completers.get((entry.identity, name))
     if runnable is None:
-        return Completion([], total=0, has_more=False)
+        return fitting(_suggestions(entry, name), bound["value"])
     with calls.failures_as_errors(exchange, entry):
         return await calls.run(exchange, entry, runnable, runnable.bind(bound))
+
+
+def _suggestions(entry: Entry[Any, Any], name: str) -> Sequence[str]:
+    return suggestions_of(entry.definition).get(name, ())
 
 
 def _to_wire(completion: Completion) -> JsonObject:

@@ -112,18 +112,24 @@
     /* Parts of the page that the server draws again */
     const form = document.querySelector("#content-main form[id$=_form]");
     const asked = {};
+    const typedIn = (part) =>
+        JSON.stringify(all("input, select, textarea", part).map(({ value, checked }) => [value, checked]));
     async function draw(part, show = "") {
         const old = document.getElementById(`id_${part}`);
         const mine = (asked[part] = (asked[part] || 0) + 1);
         // A file that was chosen cannot be put into a field again.
         if (!form || !old || all("[type=file]", old).some((input) => input.files.length)) return;
         const body = new FormData(form);
+        const sent = typedIn(old);
         body.set(`${part}-show`, show);
         try {
             const response = await fetch(`${address()}?part=${part}`, { method: "POST", body });
             const text = await response.text();
             // Who has been logged out in between gets another page.
-            if (response.ok && !response.redirected && mine === asked[part]) put(old, text);
+            if (!response.ok || response.redirected || mine !== asked[part]) return;
+            // What was typed into it meanwhile would be lost.
+            if (typedIn(old) === sent) put(old, text);
+            else await draw(part, show);
         } catch {
             // Without the server the page stays as it is.
         }
@@ -147,6 +153,7 @@
         return `${path}preview/`;
     }
     const preview = after(PAUSE, () => draw("preview"));
+    const variables = after(PAUSE, () => draw("suggestions"));
 
     /* Names that can be put into a text */
     let lastText = null;
@@ -208,6 +215,7 @@
         const sheet = event.target.closest("[data-mcp-sheet]");
         if (!event.target.closest("[data-mcp-not-saved]")) dirty = true;
         if (event.target.matches("[data-mcp-count]")) count(event.target);
+        if (event.target.name === "uri_template") variables();
         if (sheet?.querySelector("[data-mcp-rows]")) {
             number(sheet);
             if ("mcpMoved" in sheet.dataset) place(sheet);

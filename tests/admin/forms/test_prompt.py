@@ -19,6 +19,7 @@ from tests.admin.pages import (
     saved,
     shown_values,
 )
+from tests.published import published
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
 
@@ -363,3 +364,63 @@ def test_the_arguments_of_a_function_are_its_own(admin_client: Client) -> None:
         "title": "Customer",
         "required": True,
     }
+
+
+def test_suggestions_are_written_kept_and_shown(admin_client: Client) -> None:
+    typed = {
+        "name": "answer",
+        "description": "Answers.",
+        "config-0-text": "Tone: {{tone}}",
+        "arguments-0-name": "tone",
+        "arguments-0-suggestions": "kind\r\nvery brief",
+    }
+    assert saved(fill_in(admin_client, form_page("prompt"), **typed))
+    prompt = Prompt.objects.get()
+    suggesting = [{"name": "tone", "suggestions": ["kind", "very brief"]}]
+    assert prompt.json("arguments") == suggesting
+    url = page("prompt", "change", prompt.pk)
+    response = admin_client.get(url)
+    shown = shown_values(response)
+    assert shown["arguments-0-suggestions"] == "kind\r\nvery brief"
+    assert json.loads(shown["arguments-json"]) == suggesting
+    assert '<option value="very brief">' in response.content.decode()
+    publish = admin_client.get(page("prompt", "publish", prompt.pk)).content.decode()
+    assert "Argument tone, suggestions" in publish
+
+    published(prompt)
+    assert saved(fill_in(admin_client, url, **{"arguments-0-suggestions": "kind"}))
+    prompt.refresh_from_db()
+    assert prompt.state == "changed"
+    assert prompt.published is not None
+    assert prompt.published.read()["arguments"] == suggesting
+
+
+def test_wrong_suggestions_are_told_at_their_field(admin_client: Client) -> None:
+    typed = {
+        "name": "answer",
+        "config-0-text": "a",
+        "arguments-0-name": "tone",
+        "arguments-0-suggestions": "kind\r\n" + "x" * 201,
+    }
+    response = fill_in(admin_client, form_page("prompt"), **typed)
+    found = errors(response)
+    assert set(found) == {"arguments"}
+    assert "has 201 characters; a suggestion has at most 200." in found["arguments"]
+    assert 'href="#id_arguments-0-suggestions"' in response.content.decode()
+    # Nothing is lost.
+    shown = shown_values(response)["arguments-0-suggestions"]
+    assert shown.split() == typed["arguments-0-suggestions"].split()
+    assert not Prompt.objects.exists()
+
+
+def test_arguments_of_a_function_have_suggestions_too(admin_client: Client) -> None:
+    prompt = Prompt.objects.create(
+        name="a", kind="function", config='{"function": "shop.find"}'
+    )
+    url = page("prompt", "change", prompt.pk)
+    assert saved(fill_in(admin_client, url, **{"arguments-0-suggestions": "Ada"}))
+    prompt.refresh_from_db()
+    assert prompt.json("arguments") == [
+        {"name": "customer", "required": True, "suggestions": ["Ada"]},
+        {"name": "limit"},
+    ]

@@ -18,6 +18,7 @@ from tests.admin.pages import (
     saved,
     shown_values,
 )
+from tests.published import published
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
 
@@ -236,3 +237,95 @@ def test_a_function_resource_asks_only_for_a_function(admin_client: Client) -> N
     assert saved(fill_in(admin_client, url, **typed))
     row = Resource.objects.get()
     assert (row.json("config"), row.size) == ({"function": "shop.policy"}, None)
+
+
+def template(**columns: Any) -> ResourceTemplate:
+    columns = {"uri_template": "shop://o/{n}", "config": '{"text": "{{n}}"}', **columns}
+    return ResourceTemplate.objects.create(name="a", **columns)
+
+
+def test_suggestions_for_the_variables_of_a_template(admin_client: Client) -> None:
+    row = template()
+    url = page("resourcetemplate", "change", row.pk)
+    assert saved(fill_in(admin_client, url, **{"suggestions-n": "1042\r\n7"}))
+    row.refresh_from_db()
+    assert row.json("suggestions") == {"n": ["1042", "7"]}
+    published(row)
+    assert shown_values(admin_client.get(url))["suggestions-n"] == "1042\r\n7"
+    # Another pattern has other names; what was there is kept.
+    typed = {"uri_template": "shop://o/{m}", "text": "{{m}}"}
+    assert saved(fill_in(admin_client, url, **typed))
+    row.refresh_from_db()
+    assert row.json("suggestions") == {"n": ["1042", "7"]}
+    shown = shown_values(admin_client.get(url))
+    assert (shown["suggestions-m"], shown["suggestions-n"]) == ("", "1042\r\n7")
+    typed = {"suggestions-m": "8", "suggestions-n": ""}
+    assert saved(fill_in(admin_client, url, **typed))
+    row.refresh_from_db()
+    assert row.json("suggestions") == {"m": ["8"]}
+    text = admin_client.get(page("resourcetemplate", "publish", row.pk))
+    assert "Suggestions, variable m" in text.content.decode()
+
+
+def test_wrong_suggestions_are_told_and_kept(admin_client: Client) -> None:
+    url = page("resourcetemplate", "change", template().pk)
+    response = fill_in(admin_client, url, **{"suggestions-n": "7\r\n7"})
+    found = errors(response)
+    assert found == {"suggestions": "n: “7” is suggested more than once."}
+    assert shown_values(response)["suggestions-n"].split() == ["7", "7"]
+    assert 'href="#id_suggestions"' in response.content.decode()
+
+
+def test_scripts_get_the_variables_of_a_new_pattern(admin_client: Client) -> None:
+    add = form_page("resourcetemplate")
+    opened = admin_client.get(add)
+    assert "Write the address pattern first" in opened.content.decode()
+    sent = {**shown_values(opened), "uri_template": "x:{a}/{b}"}
+    url = f"{page('resourcetemplate', 'preview')}?part=suggestions"
+    text = admin_client.post(url, sent).content.decode()
+    assert text.startswith('<div class="mcp-panel mcp-variables" id="id_suggestions"')
+    assert 'name="suggestions-b"' in text
+
+
+def test_suggestions_go_on_top_of_what_someone_else_saved(
+    admin_client: Client,
+) -> None:
+    row = template()
+    url = page("resourcetemplate", "change", row.pk)
+    opened = admin_client.get(url)
+    row.title = "Theirs"
+    row.save()
+    typed = {"suggestions-n": "7", "_mine": "Keep"}
+    merged = fill_in_again(admin_client, url, opened, **typed)
+    shown = shown_values(merged)
+    assert (shown["title"], shown["suggestions-n"]) == ("Theirs", "7")
+    assert saved(fill_in_again(admin_client, url, merged))
+    row.refresh_from_db()
+    assert row.json("suggestions") == {"n": ["7"]}
+
+
+def test_what_code_says_stands_beside_a_readable_function(
+    admin_client: Client,
+) -> None:
+    policy = resource(kind="function", config='{"function": "shop.policy"}')
+    find = template(kind="function", config='{"function": "shop.find"}')
+    for model, row, said in (
+        ("resource", policy, ["None", "tests.admin.conftest.functions"]),
+        ("resourcetemplate", find, ["<code>customer</code>: Text, required", "Find"]),
+    ):
+        text = admin_client.get(page(model, "change", row.pk)).content.decode()
+        panel = text.partition('id="id_from_code"')[2].partition("</dl>")[0]
+        assert all(each in panel for each in [*said, "conftest.py:"])
+        assert "<input" not in panel
+
+
+def test_suggestions_for_a_function_that_gives_resources(admin_client: Client) -> None:
+    row = template(
+        kind="function",
+        uri_template="shop://o/{customer}",
+        config='{"function": "shop.find"}',
+    )
+    url = page("resourcetemplate", "change", row.pk)
+    assert saved(fill_in(admin_client, url, **{"suggestions-customer": "Ada"}))
+    row.refresh_from_db()
+    assert row.json("suggestions") == {"customer": ["Ada"]}

@@ -4,9 +4,16 @@ import json
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client, override_settings
 
-from mcp_app.models import Tool
+from mcp_app.catalog.registry import mcp
+from mcp_app.catalog.stored import stored_definition
+from mcp_app.interface.definitions import ToolDefinition
+from mcp_app.kinds import KINDS
+from mcp_app.models import Blob, Tool
+from mcp_app.models.fields import digest
+from mcp_app.protocol.content import Image, Text
 from tests.admin.pages import (
     errors,
     fill_in,
@@ -281,7 +288,8 @@ def test_a_content_of_many_blocks_is_edited_as_json(admin_client: Client) -> Non
     tool = Tool.objects.create(name="a", config=config)
     url = page("tool", "change", tool.pk)
     response = admin_client.get(url)
-    assert "The content says more than one text." in response.content.decode()
+    said = "The answer says more than a text and a file."
+    assert said in response.content.decode()
     shown = shown_values(response)
     assert "text" not in shown
     assert json.loads(shown["config"])["is_error"] is True
@@ -291,3 +299,151 @@ def test_a_content_of_many_blocks_is_edited_as_json(admin_client: Client) -> Non
     plain = '{"content": [{"type": "text", "text": "b"}]}'
     assert saved(fill_in(admin_client, url, config=plain))
     assert shown_values(admin_client.get(url))["text"] == "b"
+
+
+PNG = b"\x89PNG\r\n\x1a\n"
+TEXT = {"type": "text", "text": "Our sign, {{who}}"}
+IMAGE = {"type": "image", "upload": digest(PNG), "mimeType": "image/png"}
+PDF = {
+    "type": "resource",
+    "resource": {
+        "uri": "attachment:///terms.pdf",
+        "mimeType": "application/pdf",
+        "upload": digest(b"%PDF"),
+    },
+}
+
+
+def logo() -> SimpleUploadedFile:
+    return SimpleUploadedFile("logo.png", PNG, "image/png")
+
+
+def terms() -> SimpleUploadedFile:
+    return SimpleUploadedFile("terms.pdf", b"%PDF", "application/pdf")
+
+
+def picture(**columns: str) -> Tool:
+    """Save a tool that answers with a text and an image."""
+    Blob.objects.keep(PNG, "image/png")
+    columns.setdefault("config", json.dumps({"content": [TEXT, IMAGE]}))
+    schema = '{"type": "object", "properties": {"who": {"type": "string"}}}'
+    return Tool.objects.create(name="a", input_schema=schema, **columns)
+
+
+def test_a_file_beside_the_text_needs_no_json(admin_client: Client) -> None:
+    typed = {
+        "name": "a",
+        "text": "Our sign, {{who}}",
+        "input_schema-0-name": "who",
+        "file": logo(),
+    }
+    assert saved(fill_in(admin_client, form_page("tool"), **typed))
+    tool = Tool.objects.get()
+    assert tool.json("config") == {"content": [TEXT, IMAGE]}
+    assert bytes(Blob.objects.get().content) == PNG
+    url = page("tool", "change", tool.pk)
+    response = admin_client.get(url)
+    text = response.content.decode()
+    assert 'src="data:image/png;base64,iVBORw0KGgo="' in text
+    assert 'enctype="multipart/form-data"' in text
+    assert shown_values(response)["text"] == "Our sign, {{who}}"
+
+    assert saved(fill_in(admin_client, url, file=terms()))
+    tool.refresh_from_db()
+    assert tool.json("config") == {"content": [TEXT, PDF]}
+    assert saved(fill_in(admin_client, url, **{"file-remove": "on"}))
+    tool.refresh_from_db()
+    assert tool.json("config") == {"content": [TEXT]}
+
+
+def test_a_file_can_be_all_of_the_answer(admin_client: Client) -> None:
+    assert saved(fill_in(admin_client, form_page("tool"), name="a", file=terms()))
+    tool = Tool.objects.get()
+    assert tool.json("config") == {"content": [PDF]}
+    url = page("tool", "change", tool.pk)
+    found = errors(fill_in(admin_client, url, **{"file-remove": "on"}))
+    assert found == {"text": "Write the text of the answer."}
+    assert saved(fill_in(admin_client, url, text="b"))
+    tool.refresh_from_db()
+    assert tool.json("config") == {"content": [{"type": "text", "text": "b"}, PDF]}
+
+
+def test_a_file_that_nobody_touched_keeps_the_bytes_of_the_config(
+    admin_client: Client,
+) -> None:
+    config = f'{{ "content": [{json.dumps(TEXT)}, {json.dumps(IMAGE)} ] }}'
+    tool = picture(config=config)
+    url = page("tool", "change", tool.pk)
+    assert saved(fill_in(admin_client, url, title="A"))
+    tool.refresh_from_db()
+    assert (tool.title, tool.config) == ("A", config)
+
+
+def test_a_copy_has_the_file_too(admin_client: Client) -> None:
+    url = page("tool", "change", picture().pk)
+    assert saved(fill_in(admin_client, url, name="b", _saveasnew="Save as new"))
+    assert Tool.objects.get(name="b").json("config") == {"content": [TEXT, IMAGE]}
+
+
+def test_what_is_wrong_with_a_file_is_told_at_it(admin_client: Client) -> None:
+    typed = {"name": "a", "text": "b", "file": logo(), "file-type": "png"}
+    response = fill_in(admin_client, form_page("tool"), **typed)
+    found = errors(response)
+    assert set(found) == {"file"}
+    assert "“png” is no media type" in found["file"]
+    # Nothing is lost but what browsers do not send twice.
+    assert "Choose the file again." in response.content.decode()
+    shown = shown_values(response)
+    assert (shown["text"], shown["file-type"]) == ("b", "png")
+    assert not Blob.objects.exists()
+
+
+def test_a_wrong_text_beside_a_file_is_told_at_the_text(admin_client: Client) -> None:
+    url = page("tool", "change", picture().pk)
+    assert set(errors(fill_in(admin_client, url, text="{{whom}}"))) == {"text"}
+
+
+def test_a_file_that_is_gone_is_told_at_it(admin_client: Client) -> None:
+    url = page("tool", "change", picture().pk)
+    opened = admin_client.get(url)
+    Blob.objects.all().delete()
+    found = errors(fill_in_again(admin_client, url, opened, text=""))
+    assert found == {"file": "The file is not there any more. Choose it again."}
+    assert "The file is not there any more." in admin_client.get(url).content.decode()
+
+
+@override_settings(MCP={"LIMITS": {"body": 7}})
+def test_a_file_has_a_limit(admin_client: Client) -> None:
+    found = errors(fill_in(admin_client, form_page("tool"), name="a", file=logo()))
+    assert "The file is 8" in found["file"]
+
+
+def test_a_file_or_json_and_not_both(admin_client: Client) -> None:
+    typed = {"name": "a", "file": logo(), "config": CONFIG}
+    found = errors(fill_in(admin_client, form_page("tool"), **typed))
+    assert found == {"config": "Fill in the text and the file or this, not both."}
+
+
+def test_a_file_goes_on_top_of_what_someone_else_saved(admin_client: Client) -> None:
+    tool = picture()
+    url = page("tool", "change", tool.pk)
+    opened = admin_client.get(url)
+    tool.title = "Theirs"
+    tool.save()
+    typed = {"file-uri": "x:logo", "_mine": "Keep"}
+    merged = fill_in_again(admin_client, url, opened, **typed)
+    assert shown_values(merged)["title"] == "Theirs"
+    assert saved(fill_in_again(admin_client, url, merged))
+    tool.refresh_from_db()
+    resource = {"uri": "x:logo", "mimeType": "image/png", "upload": digest(PNG)}
+    assert tool.json("config") == {
+        "content": [TEXT, {"type": "resource", "resource": resource}]
+    }
+
+
+def test_clients_get_the_file(admin_client: Client) -> None:
+    stored = stored_definition(picture(), mcp)
+    assert isinstance(stored.definition, ToolDefinition)
+    run = KINDS["text"].tool(stored.definition, stored.config, stored.uploads)
+    output = run.convert(run.run(**run.bind({"who": "Ada"})))
+    assert output.content == [Text("Our sign, Ada"), Image(PNG, "image/png")]

@@ -77,6 +77,7 @@ def fill() -> None:
             uri_template="shop://orders/{number}",
             mime_type="text/plain",
             config='{"text": "Order {{number}}"}',
+            suggestions='{"number": ["1042", "Ü7"]}',
         )
     )
     message = {"role": "user", "content": {"type": "text", "text": "Hi {{who}}"}}
@@ -84,7 +85,8 @@ def fill() -> None:
         Prompt(
             name="greet",
             description="Greets someone.",
-            arguments='[{"name": "who", "description": "Whom."}]',
+            arguments='[{"name": "who", "description": "Whom.",'
+            ' "suggestions": ["Ada", "Émile"]}]',
             config=jsonrpc.write({"messages": [message]}).decode(),
         )
     )

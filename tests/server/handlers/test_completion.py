@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import pytest
 
+from mcp_app.models import Prompt, ResourceTemplate
+from mcp_app.pools.database import writer
+from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS
 from tests.asgi_client import Client, JsonObject, Outcome
 from tests.behaviours import SECRET
+from tests.published import published
 from tests.serving import Connect
 
 PROMPT: Final = {"type": "ref/prompt", "name": "greets"}
@@ -129,3 +135,76 @@ async def test_a_completer_that_fails(connect: Connect) -> None:
     found = await complete(client, ref, "anything")
     assert found.error["code"] == -32603
     assert "secret" not in found.error["message"]
+
+
+COLOURS: Final = ["Red", "dark red", "green", "Infrared"]
+
+
+@pytest.fixture
+async def colours(process: Process) -> AsyncIterator[None]:
+    """A prompt of staff with suggestions; code completes one of its arguments."""
+    arguments = [
+        {"name": "arg1", "suggestions": ["testVal never"]},
+        {"name": "colour", "suggestions": COLOURS},
+        {"name": "free"},
+    ]
+    row = Prompt(
+        name="colours",
+        arguments=json.dumps(arguments),
+        config='{"messages":[{"content":{"type":"text","text":"{{colour}}"}}]}',
+    )
+    completers = process._catalogs._completers
+    completers["colours", "arg1"] = completers["test_prompt_with_arguments", "arg1"]
+    await writer.run(published, row)
+    yield
+    del completers["colours", "arg1"]
+    await writer.run(row.delete)
+
+
+@pytest.mark.usefixtures("colours")
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_what_staff_suggest(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    ref = {"type": "ref/prompt", "name": "colours"}
+    assert await completed(client, ref, "colour", "RED") == {
+        "values": ["Red", "dark red", "Infrared"],
+        "total": 3,
+        "hasMore": False,
+    }
+    assert (await completed(client, ref, "colour"))["values"] == COLOURS
+    for name in ("free", "unknown"):
+        assert (await completed(client, ref, name))["values"] == []
+    # What code completes it completes alone.
+    assert (await completed(client, ref, "arg1", "testV"))["values"] == [
+        "testValue1",
+        "testValue2",
+    ]
+
+
+async def test_what_staff_suggest_for_variables(connect: Connect) -> None:
+    row = ResourceTemplate(
+        name="painted",
+        uri_template="painted://{colour}",
+        suggestions=json.dumps({"colour": COLOURS}),
+        config='{"text": "{{colour}}"}',
+    )
+    await writer.run(published, row)
+    client = await connect("2025-11-25")
+    for uri in (row.uri_template, "painted://blue"):
+        ref = {"type": "ref/resource", "uri": uri}
+        found = await completed(client, ref, "colour", "re")
+        assert found["values"] == COLOURS
+    result = (await client.request("resources/templates/list")).result
+    await writer.run(row.delete)
+    assert "painted://{colour}" in json.dumps(result)
+    assert "Infrared" not in json.dumps(result)
+
+
+@pytest.mark.usefixtures("colours")
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_lists_have_no_suggestions(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    result = (await client.request("prompts/list")).result
+    [row] = [each for each in result["prompts"] if each["name"] == "colours"]
+    assert row["arguments"][1] == {"name": "colour", "required": False}
+    assert "suggestions" not in json.dumps(result)

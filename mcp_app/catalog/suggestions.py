@@ -1,0 +1,42 @@
+"""What staff suggest for arguments, found by what somebody has typed so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mcp_app.interface.definitions import (
+    Definition,
+    PromptDefinition,
+    ResourceTemplateDefinition,
+)
+from mcp_app.interface.results import Completion
+
+SUGGESTING: Mapping[type[Definition], str] = {
+    PromptDefinition: "arguments",
+    ResourceTemplateDefinition: "suggestions",
+}
+"""The column in which suggestions stand."""
+
+
+def suggestions_of(definition: Definition) -> Mapping[str, Sequence[str]]:
+    """Return what is suggested, by the names of arguments or of variables."""
+    if isinstance(definition, PromptDefinition):
+        named = definition.arguments
+        return {each.name: each.suggestions for each in named if each.suggestions}
+    if isinstance(definition, ResourceTemplateDefinition):
+        return definition.suggestions
+    return {}
+
+
+def fitting(suggestions: Sequence[str], typed: str) -> Completion:
+    """Return those that begin with a text, then those that hold it.
+
+    Case does not matter; otherwise they stay in their order.
+    """
+    wanted = typed.casefold()
+    folded = [(each, each.casefold()) for each in suggestions]
+    first = [each for each, text in folded if text.startswith(wanted)]
+    inside = [
+        each for each, text in folded if wanted in text and not text.startswith(wanted)
+    ]
+    return Completion([*first, *inside])
