@@ -10,7 +10,7 @@ import mcp_app.models.fields
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("mcp_app", "0007_plain_changes"),
+        ("mcp_app", "0008_suggestions"),
     ]
 
     operations = [

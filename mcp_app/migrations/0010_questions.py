@@ -10,7 +10,7 @@ import mcp_app.models.fields
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("mcp_app", "0008_request_log"),
+        ("mcp_app", "0009_request_log"),
     ]
 
     operations = [
