@@ -70,7 +70,7 @@ bench: $(VENV_STAMP) ## Run the benchmarks; print ratios against the floors.
 
 .PHONY: pictures
 pictures: $(VENV_STAMP) $(NODE_STAMP) ## Take the pictures of docs/admin.md anew.
-	@PICTURES=docs/images pytest -q tests/browser/test_publishing.py
+	@PICTURES=docs/images pytest -q tests/browser/test_publishing.py tests/browser/test_live.py
 
 ROUNDS ?= 1000
 

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the chosen figures and return the exit status."""
     options = _options(arguments)
     chosen = {
-        name: figure for name, figure in FIGURES.items() if options.only.search(name)
+        name: figure for name, figure in FIGURES.items() if options.only.fullmatch(name)
     }
     if not chosen:
         print(f"No figure matches; there are: {', '.join(FIGURES)}.", file=sys.stderr)
@@ -50,7 +50,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--only",
         type=re.compile,
-        default=re.compile(""),
+        default=re.compile(".*"),
         metavar="REGEX",
         help=f"figures to measure, of {', '.join(FIGURES)}",
     )

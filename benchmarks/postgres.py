@@ -44,17 +44,22 @@ class Cluster:
             connection.execute(f"CREATE DATABASE {_DATABASE}")
             connection.execute("CREATE EXTENSION pg_stat_statements")
 
-    def statements(self) -> int:
+    def connected(self) -> psycopg.Connection:
+        """Return a connection to the measured database, in autocommit."""
+        return psycopg.connect(self.url, autocommit=True)
+
+    def statements(self, part: str = "") -> int:
         """Return how many statements the measured database has run so far.
 
-        BEGIN and COMMIT count as well. Asked through another database, so that
-        the asking is not counted.
+        BEGIN and COMMIT count as well; with `part` only those that have this text.
+        Asked through another database, so that the asking is not counted.
         """
         with self._connected() as connection:
             row = connection.execute(
                 "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements"
-                " JOIN pg_database ON pg_database.oid = dbid WHERE datname = %s",
-                [_DATABASE],
+                " JOIN pg_database ON pg_database.oid = dbid WHERE datname = %s"
+                " AND strpos(query, %s) > 0",
+                [_DATABASE, part],
             ).fetchone()
         return int(row[0]) if row else 0
 

@@ -48,9 +48,20 @@ class Process:
         """Return the user and system time of the tree, ended children included."""
         return sum(_ticks(pid) for pid in self.tree()) / _TICKS_PER_SECOND
 
-    def memory_kib(self) -> float:
-        """Return the tree's proportional set size: shared pages are split."""
-        return sum(_proportional_kib(pid) for pid in self.tree())
+    def resident_kib(self) -> float:
+        """Return the tree's resident set size, which nobody who shares it changes.
+
+        Only what it grows by means something: shared pages count for each process.
+        """
+        return sum(_resident_kib(pid) for pid in self.tree())
+
+    def descriptors(self) -> int:
+        """Return how many files, sockets and pipes the tree has open."""
+        return sum(_entries(pid, "fd") for pid in self.tree())
+
+    def threads(self) -> int:
+        """Return how many threads the tree has."""
+        return sum(_entries(pid, "task") for pid in self.tree())
 
 
 @contextmanager
@@ -144,6 +155,12 @@ def _children(pid: int) -> list[int]:
     return children
 
 
+def _entries(pid: int, folder: str) -> int:
+    with suppress(OSError):
+        return len(os.listdir(f"/proc/{pid}/{folder}"))
+    return 0
+
+
 def _ticks(pid: int) -> int:
     with suppress(OSError):
         # The name, in brackets, may hold spaces; utime is the 14th field.
@@ -152,9 +169,9 @@ def _ticks(pid: int) -> int:
     return 0
 
 
-def _proportional_kib(pid: int) -> int:
+def _resident_kib(pid: int) -> int:
     with suppress(OSError):
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        found = re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)
+        found = re.search(r"^Rss:\s+(\d+) kB", text, re.MULTILINE)
         return int(found[1]) if found else 0
     return 0

@@ -16,11 +16,15 @@ _MADE_BY_THE_SERVER = {"connection", "content-length", "date", "server"}
 
 
 def drill(
-    server: str = "uvicorn", *, tools: int = 0, database: str = ""
+    server: str = "uvicorn", *, tools: int = 0, database: str = "", janitor: int = 0
 ) -> AbstractContextManager[Process]:
-    """Serve the fixture set, with that many plain tools after its own."""
+    """Serve the fixture set, with that many plain tools after its own.
+
+    With `janitor` it comes each so many seconds, and removes what was over for as long.
+    """
     port = free_port()
     environment = {"PORT": str(port), "SERVER": server, "NTOOLS": str(tools)}
+    environment["JANITOR"] = str(janitor)
     if database:
         environment["DATABASE_URL"] = database
     command = [sys.executable, "-m", "tests.drill.serve"]

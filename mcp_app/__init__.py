@@ -1,7 +1,7 @@
 """An MCP endpoint for any Django site: what a site's `mcp.py` imports.
 
 Works before the app registry is ready.  What inserts rows comes when it is asked for:
-`changed`, `notify` and their async twins, `changed_model`, `WatchedQuerySet`.
+`changed`, `notify`, `log` and their async twins, `changed_model`, `WatchedQuerySet`.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ from mcp_app.protocol.content import (
 if TYPE_CHECKING:
     from mcp_app.wakeup.bulk import WatchedQuerySet, changed_model
     from mcp_app.wakeup.changes import achanged, anotify, changed, notify
+    from mcp_app.wakeup.logged import alog, log
 
 __version__ = VERSION
 
@@ -98,14 +99,17 @@ __all__ = [
     "WatchedQuerySet",
     "__version__",
     "achanged",
+    "alog",
     "anotify",
     "changed",
     "changed_model",
+    "log",
     "mcp",
     "notify",
 ]
 
 _CHANGES = {
+    **dict.fromkeys(("alog", "log"), "logged"),
     **dict.fromkeys(("achanged", "anotify", "changed", "notify"), "changes"),
     **dict.fromkeys(("WatchedQuerySet", "changed_model"), "bulk"),
 }

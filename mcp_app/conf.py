@@ -55,6 +55,9 @@ class Limits:
     progress_burst: int = 100
     progress_rate: float = 20
     drain: float = 25
+    audit_buffer: int = 10_000
+    calls_kept: float = 30 * 86_400
+    statistics_kept: float = 730 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

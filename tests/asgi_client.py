@@ -114,10 +114,6 @@ class Visit:
         """How many pieces of the body the server has not taken."""
         return len(self._pieces)
 
-    def push(self, *pieces: bytes) -> None:
-        """Send more of an incomplete body."""
-        self._pieces.extend(pieces)
-
     async def leave(self) -> None:
         """Close the connection, and wait until the server is done with it."""
         self._gone.set()

@@ -86,6 +86,11 @@ class Stage:
     told: list[str] = field(default_factory=list)
     """What tools noted, in order."""
 
+    async def begun(self) -> None:
+        """Wait until a tool has entered."""
+        async with asyncio.timeout(5):
+            await self.entered.wait()
+
 
 _stages: list[Stage] = []
 
@@ -392,7 +397,42 @@ async def peeks(ctx: Context, after: str = "") -> str:
     return await talks(ctx, after)
 
 
+@registry.tool
+async def sends_away(
+    ctx: Context, first: str = "first", at_once: bool = False, late: bool = False
+) -> str:
+    """Says something, sends its client away, waits for the test, and says more."""
+    if first:
+        ctx.log("error", first)
+    if late:
+        await stage().released.wait()
+    ctx.reconnect(1.5)
+    ctx.reconnect(9)
+    stage().entered.set()
+    if not at_once:
+        await stage().released.wait()
+        ctx.reconnect(9)
+        ctx.log("error", "second")
+    return "talked"
+
+
+@registry.tool(read_only=True)
+async def peeks_and_sends_away(
+    ctx: Context, first: str = "first", at_once: bool = False
+) -> str:
+    """Does the same, and may be called twice."""
+    return await sends_away(ctx, first, at_once)
+
+
 # -- notifications ----------------------------------------------------------------
+
+
+@registry.tool(read_only=True)
+async def talks_and_asks(ctx: Context) -> str:
+    """Says something, waits for the test, and asks."""
+    ctx.log("error", "first")
+    await stage().released.wait()
+    return _ordered(await ctx.elicit("What?", Order))
 
 
 @registry.tool

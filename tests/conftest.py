@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 pytest_plugins = (
+    "tests.drill.databases",
     "tests.grouping",
     "tests.require_all",
     "tests.scripting",

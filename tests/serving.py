@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mcp_app.interface.principal import AuthenticationRequest, Principal
     from mcp_app.models import Server
     from mcp_app.process.runtime import Process
+    from mcp_app.streams.request_log import RequestLog
     from tests.asgi_client import Client
     from tests.behaviours import Stage
     from tests.wire.middleware import WireCheck
@@ -104,7 +105,12 @@ def served_rows(
     """The fixture rows and a few servers more, for all tests of a module."""
     from django.db.backends.signals import connection_created  # noqa: PLC0415
 
-    from mcp_app.pools.database import log_writer, reader, writer  # noqa: PLC0415
+    from mcp_app.pools.database import (  # noqa: PLC0415
+        call_writer,
+        log_writer,
+        reader,
+        writer,
+    )
 
     connection_created.connect(_without_waiting_for_the_disk)
     with django_db_blocker.unblock():
@@ -112,7 +118,7 @@ def served_rows(
         _warmth.clear()
         yield
         _erase_rows(before)
-        for each in (reader, writer, log_writer):
+        for each in (reader, writer, log_writer, call_writer):
             each.close()
     connection_created.disconnect(_without_waiting_for_the_disk)
 
@@ -150,7 +156,7 @@ def _erase_rows(servers: list[Server]) -> None:
         models.Change,
         models.Topic,
     ]
-    for model in _traces() + written:
+    for model in _traces() + _audit() + written:
         model._default_manager.all().delete()
     for server in servers:
         server.published = None
@@ -160,11 +166,26 @@ def _erase_rows(servers: list[Server]) -> None:
 
 def _traces() -> list[type[Model]]:
     """What requests leave behind."""
-    from mcp_app.models import Event, Once, Question, Session, Stream  # noqa: PLC0415
-    from mcp_app.models.sessions import Subscription  # noqa: PLC0415
+    from mcp_app import models  # noqa: PLC0415
     from tests.drill.models import Ledger  # noqa: PLC0415
 
-    return [Subscription, Question, Event, Stream, Session, Once, Ledger]
+    return [
+        models.Subscription,
+        models.LoggedMessage,
+        models.Question,
+        models.Event,
+        models.Stream,
+        models.Session,
+        models.Once,
+        Ledger,
+    ]
+
+
+def _audit() -> list[type[Model]]:
+    """What is written behind, at any time after a request."""
+    from mcp_app.models import Call, CallStatistic, CallWriter  # noqa: PLC0415
+
+    return [Call, CallStatistic, CallWriter]
 
 
 @pytest.fixture
@@ -197,6 +218,8 @@ async def process(
     if "STATE_KEYS" not in mcp:
         _cool(current)
     runtime._current = None
+    if current.audit is not None:
+        current.audit.stop()
     current.threads.close()
     doors.forget()
     await writer.run(_erase_traces)
@@ -250,7 +273,7 @@ def _erase_traces() -> None:
     from mcp_app.models import Worker  # noqa: PLC0415
 
     # Without the signals that would tell the next test's process.
-    models: list[type[Model]] = [*_traces(), Worker]
+    models: list[type[Model]] = [*_traces(), *_audit(), Worker]
     for model in models:
         rows: Any = model._default_manager.all()
         rows._raw_delete(rows.db)
@@ -307,10 +330,10 @@ def connect(application: WireCheck) -> Connect:
     return connected
 
 
-async def all_logged(process: Process) -> None:
+async def all_logged(log: RequestLog) -> None:
     """Wait until everything that was said is committed."""
-    async with asyncio.timeout(PATIENCE_S):
-        while process.log.busy:
+    async with asyncio.timeout(5 * PATIENCE_S):
+        while log.busy:
             await asyncio.sleep(0.001)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from channels.layers import channel_layers
@@ -13,6 +13,8 @@ from django.core.management.base import SystemCheckError
 from django.db.models import Model
 from django.test import override_settings
 from django.utils import translation
+from django.utils.translation import gettext_lazy
+from pydantic import Field
 
 from mcp_app import checks as checks_of_app
 from mcp_app.catalog.registry import Registry
@@ -24,6 +26,7 @@ from mcp_app.checks import (
     check_settings,
 )
 from mcp_app.models import Server, Tool
+from tests.models.missing import ELSEWHERE, missing
 from tests.published import published
 
 
@@ -233,6 +236,20 @@ def test_with_wrong_settings_nothing_is_linted(
         assert check_definitions(None) == []
 
 
+def test_what_hides_in_code_is_a_warning(registry: Registry) -> None:
+    @registry.tool(read_only=True)
+    def look(
+        place: Annotated[str, Field(description=gettext_lazy("Where\u200b."))],
+    ) -> str:
+        """Looks at a place."""
+        return place
+
+    [found] = check_definitions(None)
+    assert (found.id, found.level) == ("mcp_app.W105", checks.WARNING)
+    assert "$.properties.place.description: There is a hidden character" in found.msg
+    assert found.hint == "Write the text anew, without the character."
+
+
 def test_checks_speak_english(registry: Registry) -> None:
     @registry.tool(description="a " * 600, read_only=True)
     def long() -> str:
@@ -291,13 +308,10 @@ def test_the_command_looks_at_rows(capsys: pytest.CaptureFixture[str]) -> None:
         (Tool, ["mcp_app.I002"]),
     ],
 )
-def test_tables_that_are_missing(
-    model: type[Model], found: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr(model._meta, "db_table", "not_there_yet")
+def test_tables_that_are_missing(model: type[Model], found: list[str]) -> None:
+    with missing(model):
         messages = check_definitions(None, databases=["default"])
     assert [each.id for each in messages] == found
-    assert all("not_there_yet" in each.msg for each in messages)
+    assert all(ELSEWHERE in each.msg for each in messages)
     # The transaction around it still works.
     assert Tool.objects.count() == 0

@@ -13,20 +13,38 @@ from tests.drill.databases import DATABASES
 from tests.drill.running import ROOT
 
 MODULES: Final = [
+    "tests/audit",
     "tests/auth/test_permissions.py",
+    "tests/models/test_streams.py",
+    "tests/models/test_workers.py",
+    "tests/process/test_health.py",
+    "tests/management/commands/test_mcp_prune.py",
     "tests/process/test_openings.py",
     "tests/process/test_runtime.py",
+    "tests/publishing/bundle/test_hostile.py",
     "tests/server/test_context.py",
     "tests/server/test_invocation.py",
     "tests/streams",
     "tests/transports/test_at_most_once.py",
+    "tests/transports/test_health.py",
     "tests/transports/test_logged_replies.py",
     "tests/wakeup",
 ]
-SERVERS: Final = ["tests/wakeup/on_servers.py", "tests/streams/on_servers.py"]
+SERVERS: Final = [
+    "tests/audit/on_servers.py",
+    "tests/models/on_servers.py",
+    "tests/process/on_servers.py",
+    "tests/publishing/on_servers.py",
+    "tests/streams/on_servers.py",
+    "tests/wakeup/on_servers.py",
+]
 MORE: Final = {
-    "postgresql": ["tests/server/on_postgresql.py", *SERVERS],
-    "mysql": SERVERS,
+    "postgresql": [
+        "tests/models/on_postgresql.py",
+        "tests/server/on_postgresql.py",
+        *SERVERS,
+    ],
+    "mysql": ["tests/models/on_mysql.py", *SERVERS],
 }
 
 
@@ -40,7 +58,7 @@ def test_on_another_database(vendor: str) -> None:
             env={**os.environ, "DATABASE_URL": url, "PYTEST_ADDOPTS": ""},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
             check=False,
         )
     assert finished.returncode == 0, finished.stdout

@@ -11,7 +11,7 @@ from channels.testing import ApplicationCommunicator
 
 from mcp_app.process.runtime import Process
 from mcp_app.routing import http_urlpatterns
-from tests.asgi_client import BASE_HEADERS, Client, outcome
+from tests.asgi_client import BASE_HEADERS, Client, Visit, outcome
 from tests.scripting import STATEFUL, STATELESS
 from tests.wire.middleware import WireCheck
 
@@ -43,9 +43,14 @@ async def test_paths(routed: WireCheck, path: str) -> None:
 
 
 async def test_a_reserved_slug(routed: WireCheck) -> None:
-    client = Client(routed, STATELESS, path="/mcp/health")
+    client = Client(routed, STATELESS, path="/mcp/sse")
     found = await outcome(client.begin("tools/list"))
     assert (found.status, found.headers["content-type"]) == (404, "application/json")
+
+
+@pytest.mark.parametrize("path", ["/mcp/health", "/mcp/health/"])
+async def test_health(routed: WireCheck, path: str) -> None:
+    assert await Visit(routed, "GET", path, []).json() == {"status": "ok"}
 
 
 async def test_a_stream_through_the_router(routed: WireCheck) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from benchmarks.figures import (
     calls,
     definitions,
+    leaks,
     lists,
+    log,
     questions,
     statements,
     streams,
@@ -21,8 +23,10 @@ FIGURES: Mapping[str, Figure] = {
     "catalog": calls.with_many_tools,
     "lists": lists.of_100_tools,
     "definitions": definitions.of_10_000,
-    "streams": streams.idle,
+    "streams": streams.standing_open,
     "statements": statements.by_rate,
+    "log": log.of_calls,
     "threads": threads.asleep,
     "questions": questions.left_open,
+    "leaks": leaks.left_behind,
 }

@@ -6,7 +6,8 @@ that was cut goes on.  The table is printed and written into docs/reliability.md
 Exits with 1 where a promise or a figure was not kept.
 
 With `--fault` every process is broken, and nothing is written: the table shows in how
-many rounds that was found.
+many rounds that was found.  With `--seed` what is drawn at random is drawn from there
+on, as where a round is to be repeated, and nothing is written either.
 """
 
 from __future__ import annotations
@@ -20,16 +21,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from threading import Event
 from typing import Final
 
 import pytest
 
+from benchmarks.reliability.answers import TEST as ANSWERED
+from benchmarks.reliability.answers import answers
 from benchmarks.reliability.commands import COMMANDS, commands
+from benchmarks.reliability.model import ALONE, model, model_alone
+from benchmarks.reliability.model import TEST as MODEL
+from benchmarks.reliability.once import (
+    KILLED,
+    PAUSED,
+    RESTARTED,
+    killed,
+    restarts,
+    zombies,
+)
 from benchmarks.reliability.rates import TEST as RATES
 from benchmarks.reliability.rates import rates
 from benchmarks.reliability.report import report, written
+from benchmarks.reliability.resuming import CUT, cuts, resumes
+from benchmarks.reliability.resuming import TEST as RESUMED
 from benchmarks.reliability.rounds import Journal, Round
 from benchmarks.reliability.site import Site, site
 from benchmarks.reliability.stale_reads import SLOWED, stale_reads
@@ -41,6 +57,7 @@ from tests.process.clusters import KINDS, cluster
 ROUNDS: Final = 1000
 JOURNAL: Final = Path("results/reliability.jsonl")
 FAULTY: Final = Path("results/faults.jsonl")
+REPEATED: Final = Path("results/repeated.jsonl")
 USUAL: Final = ("postgresql", "postgresql-redis", "mariadb")
 
 Test = Callable[..., Iterator[Round]]
@@ -52,8 +69,18 @@ TESTS: Final[dict[str, tuple[Test, float]]] = {
     **{name: (partial(commands, name=name), 1 / 5) for name in COMMANDS},
     BURSTS: (bursts, 1 / 10),
     RATES: (rates, 1 / 100),
+    RESUMED: (resumes, 5 / 2),
+    CUT: (cuts, 4),
+    ANSWERED: (answers, 1),
+    KILLED: (killed, 1 / 2),
+    PAUSED: (zombies, 1 / 20),
+    RESTARTED: (restarts, 1 / 50),
+    MODEL: (model, 3 / 10),
+    ALONE: (model_alone, 2),
 }
 """Each test, and its share of the rounds."""
+ONLY_ON: Final = {ALONE: "sqlite"}
+"""Tests that are of one kind of cluster."""
 TIMED: Final = (STALE, RATES)
 
 
@@ -75,10 +102,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for each in sites.values():
             stack.enter_context(each.cluster.faulty(*options.fault))
         for name in names:
-            _try(name, sites, options.rounds, journal)
+            _try(name, sites, options, journal)
     table = report(journal.rounds(), load)
     print(table)
-    if not options.fault:
+    if not options.fault and options.seed is None:
         written(table)
     return int("NO" in table)
 
@@ -94,12 +121,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--on", choices=KINDS, action="append")
     parser.add_argument("--continue", type=Path, dest="go_on", metavar="FILE")
     parser.add_argument("--fault", choices=FAULTS, action="append", default=[])
+    parser.add_argument("--seed", type=int)
     return parser.parse_args(arguments)
 
 
 def _journal(options: argparse.Namespace) -> Journal:
     if options.go_on:
         return Journal(options.go_on)
+    if options.seed is not None:
+        return Journal.emptied(REPEATED)
     return Journal.emptied(FAULTY if options.fault else JOURNAL)
 
 
@@ -116,17 +146,32 @@ def _sites(stack: ExitStack, kinds: Sequence[str]) -> Iterator[tuple[str, Site]]
 
 def _missing(name: str, kind: str, rounds: int, journal: Journal) -> int:
     """Return how many rounds of a test are not in the journal."""
+    if ONLY_ON.get(name, kind) != kind:
+        return 0
     wanted = max(1, round(rounds * TESTS[name][1]))
     return max(0, wanted - journal.count(kind, name))
 
 
-def _try(name: str, sites: Mapping[str, Site], rounds: int, journal: Journal) -> None:
+def _seeded(test: Test, seed: int | None, done: int) -> Test:
+    """Let a test that draws at random begin with a seed, after what is done."""
+    drawn = signature(test).parameters.get("seed")
+    if drawn is None:
+        return test
+    return partial(test, seed=(drawn.default if seed is None else seed) + done)
+
+
+def _try(
+    name: str,
+    sites: Mapping[str, Site],
+    options: argparse.Namespace,
+    journal: Journal,
+) -> None:
     """Run what is missing of one test."""
-    test, _ = TESTS[name]
     stopped = Event()
 
     def run(kind: str) -> None:
-        count = _missing(name, kind, rounds, journal)
+        count = _missing(name, kind, options.rounds, journal)
+        test = _seeded(TESTS[name][0], options.seed, journal.count(kind, name))
         began = time.monotonic()
         for each in test(sites[kind], rounds=count) if count else ():
             journal.add(kind, each)

@@ -28,12 +28,16 @@ LIMITS_S: Final = {"postgresql": 0.75, "postgresql-redis": 0.5, "mariadb": 0.75}
 """In which 99 of 100 announcements are to be there, with unslowed checks."""
 HEADINGS: Final = (
     *("test", "on", "rounds", "answers", "wrong", "untold", "unanswered"),
-    *("deadlocks", "announced p50", "p99", "broken rounds", "kept"),
+    *("deadlocks", "kills", "resumes", "announced p50", "p99", "broken rounds", "kept"),
 )
 MODES: Final = (WATCHED, UNHEARD, PLAIN, COUNTER, WATCHED_LONGER, COUNTER_LONGER)
 RATES: Final = (
     *("on", "rounds", *MODES, f"{WATCHED} / {PLAIN}"),
     *(f"{WATCHED} / {COUNTER}", "the same, 5 ms more", "deadlocks", "kept"),
+)
+SUMS: Final = (
+    *("asked", "wrong", "untold", "unanswered"),
+    *("deadlocks", "kills", "resumes"),
 )
 LEAST: Final = 0.9
 LEAST_OF_COUNTER: Final = 3.0
@@ -46,19 +50,19 @@ def report(found: Iterable[tuple[str, Round]], load: float) -> str:
         groups.setdefault((each.test, kind), []).append(each)
     counted = [_line(*key, own) for key, own in groups.items() if own[0].rates is None]
     rated = [_rates(key[1], own) for key, own in groups.items() if own[0].rates]
-    parts = [_machine(load), "", *_table(HEADINGS, counted)]
+    parts = [machine(load), "", *table_of(HEADINGS, counted)]
     if rated:
         parts += ["", "Transactions a second, of eight writers:", ""]
-        parts += _table(RATES, rated)
+        parts += table_of(RATES, rated)
     return "\n".join(parts)
 
 
-def written(table: str, document: Path = DOCUMENT) -> None:
+def written(table: str, document: Path = DOCUMENT, begin: str = BEGIN) -> None:
     """Put the table between its marks in the document."""
     text = document.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
+    before, _, rest = text.partition(begin)
     _, _, after = rest.partition(END)
-    document.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}", encoding="utf-8")
+    document.write_text(f"{before}{begin}\n\n{table}\n\n{END}{after}", encoding="utf-8")
 
 
 def share(sorted_values: Sequence[float], part: float) -> float:
@@ -75,10 +79,7 @@ def _line(test: str, kind: str, rounds: list[Round]) -> tuple[str, ...]:
     kept = not broken
     if test == STALE and kind in LIMITS_S and announced:
         kept = kept and share(announced, 0.99) <= LIMITS_S[kind]
-    sums = [
-        sum(getattr(each, name) for each in rounds)
-        for name in ("asked", "wrong", "untold", "unanswered", "deadlocks")
-    ]
+    sums = [sum(getattr(each, name) for each in rounds) for name in SUMS]
     return (
         test,
         kind,
@@ -111,14 +112,16 @@ def _yes(kept: bool) -> str:
     return "yes" if kept else "NO"
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def table_of(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table in Markdown."""
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
     for row in (headings, ["-" * width for width in widths], *rows):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         yield f"| {' | '.join(cells)} |"
 
 
-def _machine(load: float) -> str:
+def machine(load: float) -> str:
+    """Return a sentence about the machine, whose load was that when it began."""
     return (
         f"{time.strftime('%Y-%m-%d', time.gmtime())}: {os.cpu_count()} processors,"
         f" Python {platform.python_version()}, load {load:.1f} when it began and"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -18,14 +18,23 @@ class Round:
     asked: int = 0
     """Answers that were looked at, or changes that somebody was to be told of."""
     wrong: int = 0
-    """Old lists after an announcement, answers that a command had overtaken."""
+    """Old lists after an announcement, answers that a command had overtaken, messages
+    that came twice, out of order or after a gap, calls that ran twice."""
     unanswered: int = 0
     untold: int = 0
     deadlocks: int = 0
+    kills: int = 0
+    """Processes that were killed meanwhile, with requests that ran there."""
+    resumes: int = 0
+    """How often a client came back for the rest."""
     announced: float | None = None
     """Seconds from the request that published to the announcement."""
     rates: dict[str, float] | None = None
     """Transactions a second, by what each does besides saving its row."""
+
+    def named(self, test: str) -> Round:
+        """Return the same of another test."""
+        return replace(self, test=test)
 
     @property
     def kept(self) -> bool:

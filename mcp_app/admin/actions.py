@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, When, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
@@ -18,7 +20,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from mcp_app.admin import comparison
 from mcp_app.admin.comparison import Shown, served_label, shown
 from mcp_app.admin.exports import ExportAction
-from mcp_app.admin.frame import may
+from mcp_app.admin.frame import may, why_broken
 from mcp_app.admin.published import (
     author_of,
     note_of,
@@ -33,7 +35,10 @@ from mcp_app.publishing.publication import Proposal, PublicationRefused
 Row = TypeVar("Row", bound=PublishedRow)
 
 MOST_AT_ONCE = 100
-"""Rows that one page compares."""
+"""Rows that one page compares or names."""
+MOST_TOLD = 10
+"""Rows of which a message says why they stay broken."""
+KEY = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,20 +160,29 @@ class ListActions(ExportAction[Row]):
     def start_chosen(
         self, request: HttpRequest, queryset: QuerySet[Row]
     ) -> HttpResponse | None:
-        """Say what comes back; once confirmed, start."""
-        if "confirmed" in request.POST:
-            self._switch(request, queryset, on=True)
-            return None
+        """Say what comes back; once confirmed, start what is still ticked."""
         stopped = self._plain(queryset).filter(enabled=False)
+        count = stopped.count()
+        is_all = request.POST.get("select_across") == "1"
+        if "confirmed" in request.POST:
+            if not is_all or request.POST.get("count") == str(count):
+                unticked = set(request.POST.getlist("shown")) - _ticked(request)
+                self._switch(request, stopped.exclude(pk__in=_keys(unticked)), on=True)
+                return None
+            said = _("Others are stopped now than when you looked. Look again.")
+            self.message_user(request, said, messages.WARNING)
+        named = list(_broken_first(stopped)[:MOST_AT_ONCE])
+        beyond = _broken_first(stopped)[MOST_AT_ONCE:].values_list("pk", flat=True)
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "media": self.media,
             "title": _("Start the chosen"),
-            "rows": [
-                (row, comparison.back(row))
-                for row in stopped.select_related("published")
-            ],
+            "rows": [(row, comparison.back(row)) for row in named],
+            "count": count,
+            "more": count - len(named),
+            "is_all": is_all,
+            "beyond": [] if is_all else list(beyond),
             "back_url": request.get_full_path(),
         }
         return TemplateResponse(request, "admin/mcp_app/start_chosen.html", context)
@@ -184,6 +198,25 @@ class ListActions(ExportAction[Row]):
         if on:
             said = ngettext("%d was started.", "%d were started.", count)
         self.message_user(request, said % count, messages.SUCCESS)
+        if on:
+            self._tell_of_broken(request, switched)
+
+    def _tell_of_broken(self, request: HttpRequest, started: Sequence[Row]) -> None:
+        """Name the rows that clients do not see although they were started."""
+        rows = sorted(started, key=lambda row: not row.broken)
+        looked_at, others = rows[:MOST_AT_ONCE], rows[MOST_AT_ONCE:]
+        prefetch_related_objects(looked_at, "published")
+        said_why = [
+            *((row, why_broken(row)) for row in looked_at),
+            *((row, row.broken) for row in others),
+        ]
+        broken = [(row, why) for row, why in said_why if why]
+        for row, why in broken[:MOST_TOLD]:
+            said = _("“%(row)s” stays broken: %(why)s") % {"row": row, "why": why}
+            self.message_user(request, said, messages.WARNING)
+        if (more := len(broken) - MOST_TOLD) > 0:
+            said = ngettext("%d more stays broken.", "%d more stay broken.", more)
+            self.message_user(request, said % more, messages.WARNING)
 
     def _plain(self, queryset: QuerySet[Row]) -> Any:
         """Return the chosen rows: the admin's queryset may be joined or sliced."""
@@ -209,3 +242,19 @@ class ListActions(ExportAction[Row]):
 
     def has_stop_permission(self, request: HttpRequest) -> bool:
         return may(request, "stop")
+
+
+def _broken_first(rows: QuerySet[Row]) -> QuerySet[Row]:
+    """Return rows with their versions, those first that nobody will see."""
+    return rows.select_related("published").order_by(
+        Case(When(broken="", then=1), default=0), "pk"
+    )
+
+
+def _ticked(request: HttpRequest) -> set[str]:
+    return set(request.POST.getlist(ACTION_CHECKBOX_NAME))
+
+
+def _keys(texts: Iterable[str]) -> list[int]:
+    """Return what can be a row's key."""
+    return [int(text) for text in texts if KEY.fullmatch(text)]

@@ -13,11 +13,12 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.frame import lacking, may, page_url
+from mcp_app.admin.frame import lacking, may, page_url, why_broken
 from mcp_app.admin.wording import EVERY, SERVER, Said
 from mcp_app.catalog.overlays import overlaid
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.stored import load_servers, tags_of
+from mcp_app.interface.rules import visible
 from mcp_app.models import (
     DefinitionRow,
     DefinitionVersion,
@@ -72,6 +73,10 @@ def shown(row: PublishedRow, found: Iterable[Difference]) -> list[Shown]:
     return [Shown(each, _label(row, each, words)) for each in found]
 
 
+def _as_json(content: JsonObject) -> str:
+    return visible(indented(content), None)
+
+
 def _label(
     row: PublishedRow, found: Difference, words: Mapping[str, tuple[Said, Said]]
 ) -> str:
@@ -80,9 +85,10 @@ def _label(
         named = {each.name: each for each in row._meta.get_fields()}
         column = named.get(found.field)
         field = str(getattr(column, "verbose_name", found.field))
-    if found.part and found.field in {"input_schema", "arguments", "config"}:
-        return capfirst(found.part)
-    return capfirst(f"{field}, {found.part}" if found.part else field)
+    part = visible(found.part)
+    if part and found.field in {"input_schema", "arguments", "config"}:
+        return capfirst(part)
+    return capfirst(f"{field}, {part}" if part else field)
 
 
 def context(
@@ -95,7 +101,7 @@ def context(
     proposal = propose(row, registry)
     compared: dict[str, Any] = {
         "differences": shown(row, proposal.differences),
-        "as_json": indented(proposal.content),
+        "as_json": _as_json(proposal.content),
     }
     others = (before, after) != (_served_number(row), WORKING_COPY)
     if others:
@@ -134,7 +140,7 @@ def restoring(
         **_proposed(request, row, proposal),
         "proposal": proposal,
         "differences": shown(row, proposal.differences),
-        "as_json": indented(proposal.content),
+        "as_json": _as_json(proposal.content),
         "restores": version.number,
         "before_label": _version_label(_served_number(row)),
         "after_label": _version_label(version.number),
@@ -149,7 +155,7 @@ def looking(version: DefinitionVersion) -> dict[str, Any]:
         "at": date_format(localtime(version.created), "SHORT_DATETIME_FORMAT"),
         "hash": version.hash,
     }
-    return {"as_json": indented(version.read()), "sentence": said}
+    return {"as_json": _as_json(version.read()), "sentence": said}
 
 
 def unpublishing(row: PublishedRow) -> list[str]:
@@ -179,12 +185,19 @@ def switching(row: PublishedRow, *, on: bool) -> dict[str, Any]:
 
 def back(row: PublishedRow) -> str:
     """Say what clients see once a row is started again."""
+    if why := why_broken(row):
+        return stays_broken(why)
     if row.published is not None:
         number = {"number": row.published.number}
         return _("Clients see version %(number)d again.") % number
     if isinstance(row, DefinitionRow) and row.from_code:
         return _("Clients see what the code says again.")
     return _("It is not published: clients see it only when it is.")
+
+
+def stays_broken(why: str) -> str:
+    """Say that starting a row does not mend it."""
+    return _("It stays broken, so clients do not see it: %(why)s") % {"why": why}
 
 
 def gone(what: object) -> Http404:
@@ -309,7 +322,7 @@ def _compared(row: PublishedRow, before: int, after: int) -> dict[str, Any]:
     old, new = (_content(row, number) for number in (before, after))
     return {
         "differences": shown(row, differences(old, new)),
-        "as_json": indented(new),
+        "as_json": _as_json(new),
         "is_served_already": False,
     }
 

@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.actions import ListActions
+from mcp_app.admin.deleted import told_if_deleted
 from mcp_app.admin.fieldsets import Fieldset, overlay_fieldsets
 from mcp_app.admin.forms.overlay import OverlayForm, put_back
 from mcp_app.admin.frame import lacking, may, page_url
@@ -101,10 +102,11 @@ class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
         """Say what code declares under this name, and where."""
         definition = declared_definition(row, mcp)
         if definition is None:
-            return format_html("{}", row.broken or _("It is no longer in the code."))
+            broken = row.broken or _("It is no longer in the code.")
+            return format_html("{}", visible(broken, None))
         described = visible(definition.description, None) or _("(nothing)")
         return format_html(
-            "<code>{}</code><br><span>{}</span>", row.identity, described
+            "<code>{}</code><br><span>{}</span>", visible(row.identity, None), described
         )
 
     def render_change_form(
@@ -120,6 +122,7 @@ class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
             context["save_as"] = False
         return super().render_change_form(request, context, *positional, **named)
 
+    @told_if_deleted
     def reset_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Put columns of an overlay back to what the code says: one, or all."""
         row = self._row(request, object_id)
@@ -134,7 +137,7 @@ class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
             if asked in {"", name} and name not in self.guarded(request, row)
         ]
         with transaction.atomic():
-            locked = self.model.rows().select_for_update().get(pk=row.pk)
+            locked = self._lock(request, row)
             put_back(locked, names)
             locked.updated_by_id = request.user.pk
             locked.save()

@@ -109,7 +109,7 @@ def _behind(model: type[DefinitionRow], kind: str, *fields: str) -> Fieldset:
 def _where(*fields: str) -> Fieldset:
     names = ("tags", "position", "timeout", *fields)
     return _("Where and how"), {
-        "fields": (*names, "opened_version", "opened_columns", "kind")
+        "fields": (*names, "opened_version", "opened_fields", "kind")
     }
 
 
@@ -222,7 +222,7 @@ def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:
     fieldsets.append(
         (
             _("Who may use it, where and how"),
-            {"fields": (*fields, "opened_version", "opened_columns")},
+            {"fields": (*fields, "opened_version", "opened_fields")},
         )
     )
     return fieldsets

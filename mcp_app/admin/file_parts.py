@@ -6,20 +6,27 @@ file, too.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import quote
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
+from mcp_app.admin.composite import CompositeWidget
 from mcp_app.admin.looks import look_of
 from mcp_app.admin.messages import Message, is_media
-from mcp_app.admin.uploads import Upload, upload_of
+from mcp_app.admin.uploads import (
+    ANY_TYPE,
+    Upload,
+    check_digest,
+    check_type,
+    type_of,
+    upload_of,
+)
 from mcp_app.interface.rules import media_type_problem, uri_problem
 from mcp_app.models import Blob
 
@@ -27,8 +34,7 @@ if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
     from django.utils.datastructures import MultiValueDict
 
-ANY_TYPE: Final = "application/octet-stream"
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+MayUse: TypeAlias = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +56,18 @@ class Given:
     upload: Upload | None = None
 
 
-class FilePartWidget(forms.Widget):
+class FilePartWidget(CompositeWidget):
     """The file that is there, and fields for another one."""
 
     template_name = "mcp_app/widgets/file_part.html"
     needs_multipart_form = True
-    use_fieldset = True
+    there = "-kept"
 
     def __init__(self) -> None:
         super().__init__()
         self.stored: Message | None = None
+        self.may_use: MayUse = bool
+        """Says of a digest whether the person may use that file."""
         self.is_fixed = False
         """Whether it is only looked at."""
 
@@ -80,15 +88,6 @@ class FilePartWidget(forms.Widget):
             remove=bool(text("remove")),
         )
 
-    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
-        return f"{name}-kept" not in data
-
-    def id_for_label(self, id_: str | None) -> str:
-        return ""
-
-    def format_value(self, value: Any) -> Any:
-        return value
-
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
@@ -98,7 +97,7 @@ class FilePartWidget(forms.Widget):
             "sent": sent,
             "name": name,
             "is_fixed": self.is_fixed,
-            "look": look_at(sent),
+            "look": look_at(sent) if self.may_use(sent.kept) else None,
         }
 
 
@@ -125,22 +124,48 @@ class FilePartField(forms.Field):
     def file_widget(self) -> FilePartWidget:
         return cast("FilePartWidget", self.widget)
 
-    def shows(self, stored: Message | None) -> None:
-        """Say which file the row has."""
-        self.file_widget.stored = stored
+    def shows(self, stored: Message | None, may_use: MayUse = bool) -> None:
+        """Say which file the row has, and which others the person may use."""
+        self.file_widget.stored, self.file_widget.may_use = stored, may_use
 
     def clean(self, value: Sent) -> Given:
-        upload = upload_of(value.file)
+        typed = value.media_type if value.media_type != self._before.media_type else ""
+        upload = upload_of(value.file, typed)
         if upload is None and (value.remove or not value.kept):
             _check_nothing_typed(value)
             return Given()
-        digest, found = _kept(value.kept) if upload is None else _new(upload)
+        if upload is None:
+            digest, found = self._kept(value.kept), type_of(value.kept)
+        else:
+            digest, found = upload.digest, upload.media_type
         media_type = self._media_type(value, found, is_new=upload is not None)
         uri = self._uri(value, media_type, is_new=upload is not None)
         for problem in (media_type_problem(media_type), uri and uri_problem(uri)):
             if problem:
                 raise ValidationError(problem)
-        return Given(_part(digest, media_type, uri), upload)
+        part = _part(digest, media_type, uri)
+        if part != self.file_widget.stored:
+            check_type(media_type, found)
+        return Given(part, upload)
+
+    def parts(self, value: Any) -> Mapping[str, object]:
+        """Return a file that came or is to go, and what is said of the one there."""
+        sent = value if isinstance(value, Sent) else self._before
+        return {
+            "": (sent.file is not None, sent.remove),
+            "-type": sent.media_type,
+            "-uri": sent.uri,
+        }
+
+    def on_top(self, mine: Sent, touched: set[str]) -> Sent:
+        """Return what was sent, about the file that is saved now."""
+        saved = self._before
+        return replace(
+            mine,
+            kept=saved.kept,
+            media_type=(mine if "-type" in touched else saved).media_type,
+            uri=(mine if "-uri" in touched else saved).uri,
+        )
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return bool(data != self._before)
@@ -148,6 +173,13 @@ class FilePartField(forms.Field):
     @property
     def _before(self) -> Sent:
         return shown_as(self.file_widget.stored)
+
+    def _kept(self, digest: str) -> str:
+        """Return the digest of a file that is there, and that the person may use."""
+        is_there = Blob.objects.filter(digest=check_digest(digest)).exists()
+        if not is_there or not self.file_widget.may_use(digest):
+            raise ValidationError(_("The file is not there any more. Choose it again."))
+        return digest
 
     def _media_type(self, sent: Sent, found: str, *, is_new: bool) -> str:
         """Return what was typed about a file, else what it was found to be."""
@@ -180,22 +212,6 @@ def _check_nothing_typed(sent: Sent) -> None:
         raise ValidationError(_("Choose a file."))
 
 
-def _new(upload: Upload) -> tuple[str, str]:
-    """Return the digest and the type of a file that came with the form."""
-    unknown = media_type_problem(upload.media_type)
-    return upload.digest, ANY_TYPE if unknown else upload.media_type
-
-
-def _kept(digest: str) -> tuple[str, str]:
-    """Return the digest and the type of a file that is there."""
-    if not _DIGEST.fullmatch(digest):
-        raise ValidationError(_("This names no file."))
-    blob = Blob.objects.filter(digest=digest).defer("content").first()
-    if blob is None:
-        raise ValidationError(_("The file is not there any more. Choose it again."))
-    return digest, blob.media_type
-
-
 def _part(digest: str, media_type: str, uri: str) -> Message:
     return Message(
         kind="contents" if uri else "file", upload=digest, mime_type=media_type, uri=uri
@@ -204,4 +220,5 @@ def _part(digest: str, media_type: str, uri: str) -> Message:
 
 def made_up_uri(name: str) -> str:
     """Return an address for a file of this name."""
-    return f"attachment:///{quote(PurePath(name).name) or 'file'}"
+    shown = quote(PurePath(name).name, errors="replace")
+    return f"attachment:///{shown or 'file'}"

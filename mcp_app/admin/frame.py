@@ -16,9 +16,10 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.wording import Said
 from mcp_app.catalog.registry import mcp
+from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow, PublishedRow, State
 from mcp_app.publishing.overlays import broken
-from mcp_app.publishing.publication import judge
+from mcp_app.publishing.publication import judge_content
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
@@ -45,6 +46,7 @@ RIGHTS: Final[Mapping[str, Said]] = {
     "behind": gettext_lazy("Can change what stands behind a definition"),
     "grant": gettext_lazy("Can change who may use it"),
     "bundle": gettext_lazy("Can import and export bundles"),
+    "delete_session": gettext_lazy("Can delete session"),
 }
 
 
@@ -94,10 +96,7 @@ def page_url(row: PublishedRow, page: str, *more: object) -> str:
 def strip(request: HttpRequest, row: PublishedRow) -> Strip:
     """Return what the strip says of a row."""
     definition = row if isinstance(row, DefinitionRow) else None
-    if definition is not None and _depends_on_code(definition):
-        # The column is as of the last save or deployment.
-        working = judge(row, row.working_content(), mcp)
-        definition.broken = broken(definition, mcp, working)
+    row.broken = why_broken(row)
     return Strip(
         state=row.state,
         look=LOOKS[row.state],
@@ -111,6 +110,18 @@ def strip(request: HttpRequest, row: PublishedRow) -> Strip:
     )
 
 
+def why_broken(row: PublishedRow) -> str:
+    """Return why a row cannot be served as it was published, "" where it can.
+
+    The column is as of the last save or deployment; this looks at the code of now.
+    """
+    if not isinstance(row, DefinitionRow) or not _depends_on_code(row):
+        return row.broken
+    # Its uploads are none, and no other row is published under its name.
+    working = judge_content(row, row.working_content(), mcp, {})
+    return broken(row, mcp, working)
+
+
 def _depends_on_code(row: DefinitionRow) -> bool:
     return row.from_code or row.kind == "function"
 
@@ -118,7 +129,7 @@ def _depends_on_code(row: DefinitionRow) -> bool:
 def _sentence(row: PublishedRow) -> str:
     """Say what clients see now."""
     if row.broken:
-        return row.broken
+        return visible(row.broken, None)
     if not row.enabled:
         return _("Clients do not see it: it was stopped. Nothing was lost.")
     if row.published is None:

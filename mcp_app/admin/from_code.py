@@ -24,16 +24,16 @@ def described(key: str, registry: Registry) -> Mapping[str, Any]:
     """Return what the panel shows of a function; `is_there` is False if it is gone."""
     function = registry.functions.get(key)
     if function is None:
-        return {"key": key, "is_there": False}
+        return {"key": visible(key), "is_there": False}
     signature = function.signature
     parameters = summaries(signature.input_schema)
     return {
-        "key": key,
+        "key": visible(key),
         "is_there": True,
         "description": visible(function.description, None),
         "parameters": [(each, type_label(each.type)) for each in parameters],
         "result": _result(function),
-        "name": function.qualified_name,
+        "name": visible(function.qualified_name),
         "place": _place(function),
     }
 
@@ -46,7 +46,7 @@ def _result(function: RegisteredFunction) -> str:
 def _annotation(annotation: Annotation) -> str:
     if annotation is None or annotation is type(None):
         return "None"
-    return str(inspect.formatannotation(annotation))
+    return visible(str(inspect.formatannotation(annotation)), None)
 
 
 def _place(function: RegisteredFunction) -> str:

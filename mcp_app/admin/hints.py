@@ -14,6 +14,8 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
+from mcp_app.admin.composite import CompositeWidget
+
 READS: Final = "reads"
 ADDS: Final = "adds"
 DELETES: Final = "deletes"
@@ -94,26 +96,17 @@ _EFFECTS: Final[Mapping[str, tuple[bool, bool | None]]] = {
 }
 
 
-class HintsWidget(forms.Widget):
+class HintsWidget(CompositeWidget):
     """Radio buttons and boxes."""
 
     template_name = "mcp_app/widgets/hints.html"
-    use_fieldset = True
+    there = "-asked"
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Answer:
         return Answer(
             data.get(name, ""),
             *(f"{name}-{box}" in data for box in BOXES),
         )
-
-    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
-        return f"{name}-asked" not in data
-
-    def id_for_label(self, id_: str | None) -> str:
-        return ""
-
-    def format_value(self, value: Any) -> Any:
-        return value
 
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None

@@ -18,8 +18,8 @@ from mcp_app.admin.content import CONFIGS, needs_json
 from mcp_app.admin.fieldsets import Fieldset, fieldsets_of
 from mcp_app.admin.forms import FORMS
 from mcp_app.admin.locking import LockingAdmin
-from mcp_app.admin.read_only import ReadOnlyFields
-from mcp_app.admin.wording import Said
+from mcp_app.admin.read_only import READ, ReadOnlyFields
+from mcp_app.admin.wording import EVERY, Said
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
 
@@ -82,6 +82,12 @@ class Offer:
     """What to send to a developer."""
 
 
+def _to_read(fieldset: Fieldset) -> Fieldset:
+    heading, about = fieldset
+    fields = [READ.get(str(name), name) for name in about["fields"]]
+    return heading, {**about, "fields": fields}
+
+
 class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     """Chooses the form and its fields by the kind of the row."""
 
@@ -100,9 +106,12 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         kind = self.kind_of(request, obj)
         config = obj.json("config") if obj is not None else None
         rich = kind == "text" and self.model in CONFIGS
-        return fieldsets_of(
+        fieldsets = fieldsets_of(
             self.model, kind, rich=rich and needs_json(self.model, config)
         )
+        if obj is None or self.has_change_permission(request, obj):
+            return fieldsets
+        return [_to_read(each) for each in fieldsets]
 
     def get_form(
         self,
@@ -114,7 +123,12 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         form = FORMS[self.model][self.kind_of(request, obj)]
         fixed = self.get_readonly_fields(request, obj)
         hidden = {name: None for name in fixed if name in form.declared_fields}
-        options["form"] = type(form.__name__, (form,), hidden)
+        words = {**EVERY, **form.WORDS}
+        shown = {READ.get(name, name): said for name, said in words.items()} | words
+        options["labels"] = {name: label for name, (label, _help) in shown.items()}
+        options["help_texts"] = {name: help_ for name, (_label, help_) in shown.items()}
+        members = {**hidden, "user": request.user}
+        options["form"] = type(form.__name__, (form,), members)
         return super().get_form(request, obj, change, **options)
 
     def add_view(

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.frame import LOOKS, MEANS
+from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow, PublishedRow, Server, State
 from mcp_app.models.listings import words
 from mcp_app.models.server import SLUG
@@ -105,7 +106,7 @@ def state(row: PublishedRow) -> SafeString:
     return format_html(
         '<span class="mcp-state {}" title="{}">{}</span>',
         LOOKS[row.state],
-        row.broken or MEANS[row.state],
+        visible(row.broken, None) or MEANS[row.state],
         row.state.label,
     )
 
@@ -138,6 +139,6 @@ def named(row: DefinitionRow) -> SafeString:
         '<span class="mcp-title">{}</span><br>'
         '<span class="mcp-quiet"><code>{}</code> · {}</span>',
         row,
-        row.identity,
+        visible(row.identity, None),
         behind,
     )

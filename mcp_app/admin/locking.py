@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+import codecs
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.exceptions import BadRequest
 from django.db import connections, models, router
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern
+from django.utils.translation import gettext as _
 
+from mcp_app.admin import deleted
 from mcp_app.models.changes import WatchedRow
 from mcp_app.wakeup.workers import hold_after_commit
 
 AnyRow = TypeVar("AnyRow", bound=models.Model)
 Row = TypeVar("Row", bound=WatchedRow)
+
+MOST_TOLD: Final = 10
+"""Rows of which a message says that they are deleted."""
 
 if TYPE_CHECKING:
 
@@ -24,11 +35,35 @@ else:
     class TypedAdmin(admin.ModelAdmin, Generic[AnyRow]): ...
 
 
+def _utf8_only(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Answer 400 to a form in another encoding.
+
+    Some can write halves of surrogate pairs, which no page and no database can hold.
+    """
+
+    @wraps(view)
+    def checked(request: HttpRequest, *given: Any, **named: Any) -> HttpResponse:
+        encoding = request.encoding
+        if encoding and codecs.lookup(encoding).name != "utf-8":
+            raise BadRequest(f"The form must be in UTF-8, not in {encoding}.")
+        return view(request, *given, **named)
+
+    return checked
+
+
 class SettledAdmin(TypedAdmin[AnyRow]):
     """Answers a change when every process knows of it.
 
     Actions bring their own transactions, if any; the other views run in one.
     """
+
+    @property
+    def urls(self) -> list[URLPattern]:
+        """All views of the rows, which read nothing but UTF-8."""
+        patterns: list[URLPattern] = self.get_urls()
+        for pattern in patterns:
+            pattern.callback = _utf8_only(pattern.callback)
+        return patterns
 
     def save_model(
         self,
@@ -51,9 +86,26 @@ class SettledAdmin(TypedAdmin[AnyRow]):
         *positional: Any,
         **named: Any,
     ) -> HttpResponse | None:
+        if not self._are_there(request):
+            return None
         response = super().response_action(request, queryset, *positional, **named)
         self._hold()
         return response
+
+    def _are_there(self, request: HttpRequest) -> bool:
+        """Whether any chosen row is there; say who deleted the others meanwhile."""
+        sent = request.POST.getlist(ACTION_CHECKBOX_NAME)
+        if request.POST.get("select_across") == "1":
+            return True
+        keys = [deleted.key_of(self.model, text) for text in sent]
+        if None in keys:
+            said = _("What was chosen is no row of this list. Choose again.")
+            self.message_user(request, said, messages.ERROR)
+            return False
+        gone = list(deleted.sentences(self.model, keys))
+        for sentence in gone[:MOST_TOLD]:
+            self.message_user(request, sentence, messages.ERROR)
+        return len(set(keys)) > len(gone) or not keys
 
     def _hold(self) -> None:
         hold_after_commit(router.db_for_write(self.model))
@@ -65,7 +117,8 @@ class LockingAdmin(SettledAdmin[Row]):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Row | None:
-        found = super().get_object(request, object_id, from_field)
+        # A page that says it of no field means the key.
+        found = super().get_object(request, object_id, from_field or None)
         if found is None or request.method != "POST":
             return found
         rows = self.model._default_manager.all()

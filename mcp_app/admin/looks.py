@@ -53,7 +53,7 @@ def look_of(content: str | bytes, media_type: str) -> Look:
     if _is_text(media_type):
         return _text(content.decode(errors="replace"))
     size = _("%(type)s, %(size)s") % {
-        "type": media_type,
+        "type": visible(media_type),
         "size": filesizeformat(len(content)),
     }
     if media_type in PICTURES and len(content) <= SHOWN_PICTURE:
@@ -83,7 +83,7 @@ def look_of_block(block: Block) -> Look:
 
 def _text(text: str) -> Look:
     return Look(
-        text=text[:SHOWN_CHARACTERS],
+        text=visible(text[:SHOWN_CHARACTERS], None),
         tokens=tokens_of(text),
         is_cut=len(text) > SHOWN_CHARACTERS,
     )

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
+from mcp_app.admin.beyond import Beyond
 from mcp_app.admin.messages import (
     MOST_MESSAGES,
     Message,
     config_of,
     is_media,
     messages_of,
+    replaced_files,
 )
 from mcp_app.admin.rows import LinesField, RowForm, Rows, rows_of
 from mcp_app.admin.sheets import Initial, Sheet
-from mcp_app.admin.uploads import Upload, upload_of
-from mcp_app.interface.rules import text_problem
-
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+from mcp_app.admin.uploads import Upload, check_digest, check_type, type_of, upload_of
+from mcp_app.interface.rules import media_type_problem, text_problem
 
 
 class MessageForm(RowForm):
@@ -71,14 +70,24 @@ class MessageForm(RowForm):
         return bool(self["upload"].value())
 
     def clean_upload(self) -> str:
-        digest = str(self.cleaned_data["upload"])
-        if digest and not _DIGEST.fullmatch(digest):
-            raise ValidationError(_("This names no file."))
-        return digest
+        return check_digest(str(self.cleaned_data["upload"]))
 
     def clean_file(self) -> object:
-        self.new_file = upload_of(self.cleaned_data.get("file"))
-        return self.cleaned_data.get("file")
+        file = self.cleaned_data.get("file")
+        self.new_file = upload_of(file, self._typed_type())
+        return file
+
+    def clean_mime_type(self) -> str:
+        media_type = str(self.cleaned_data["mime_type"])
+        # It may have names of arguments in it, and nobody knows what they become.
+        if "{{" not in media_type and (problem := media_type_problem(media_type)):
+            raise ValidationError(problem)
+        return media_type
+
+    def _typed_type(self) -> str:
+        """Return the type that a person has said anew."""
+        typed = str(self["mime_type"].data or "")
+        return typed if "mime_type" in self.changed_data else ""
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
@@ -153,9 +162,17 @@ class MessageForm(RowForm):
         """Return the digest and the type of the new file, else of the one there."""
         given = self._given["mime_type"]
         if self.new_file is None:
-            return self._given["upload"], given
-        kept = "mime_type" in self.changed_data and given
-        return self.new_file.digest, kept or self.new_file.media_type
+            digest, found = self._given["upload"], ""
+            if {"kind", "upload", "mime_type"} & set(self.changed_data):
+                found = type_of(digest)
+        else:
+            digest, found = self.new_file.digest, self.new_file.media_type
+            given = (self._typed_type() and given) or found
+        try:
+            check_type(given, found)
+        except ValidationError as error:
+            self.add_error("mime_type", error)
+        return digest, given
 
 
 class MessageSheet(Sheet):
@@ -189,6 +206,19 @@ class MessageSheet(Sheet):
 
     def value(self, rows: Iterable[RowForm], base: Any) -> Any:
         return config_of(_messages(rows), base)
+
+    def newer_files(self, rows: Rows, base: Any, saved: Any) -> Mapping[str, str]:
+        try:
+            newer = replaced_files(messages_of(base or {}), messages_of(saved or {}))
+        except Beyond:
+            return {}
+        fields = {}
+        for form in rows.forms:
+            pair = newer.get(str(form["was"].data))
+            if pair and form["upload"].data == pair[0].upload:
+                fields[form.add_prefix("upload")] = pair[1].upload
+                fields[form.add_prefix("mime_type")] = pair[1].mime_type
+        return fields
 
     def check_rows(self, rows: Rows) -> None:
         """Messages have no names that could be there twice."""

@@ -6,9 +6,12 @@ link to one.  What says more raises `Beyond`, and is edited as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from typing import Any, Final
+
+from django.utils.translation import gettext as _
 
 from mcp_app.admin.beyond import Beyond
 from mcp_app.protocol.jsonrpc import JsonObject
@@ -51,6 +54,8 @@ def is_media(media_type: str) -> bool:
 
 def messages_of(config: Mapping[str, Any]) -> list[Message]:
     """Return the rows that show the config of a prompt; raises `Beyond`."""
+    if not isinstance(config, dict):
+        raise Beyond(_("it is no JSON object"))
     for member in config:
         if member != "messages":
             raise Beyond(member)
@@ -129,6 +134,34 @@ def config_of(
 def _kept(row: Message, known: Mapping[str, tuple[Message, JsonObject]]) -> JsonObject:
     shown, message = known.get(row.was, (None, {}))
     return message if shown == row else message_of(row)
+
+
+def replaced_files(
+    before: Sequence[Message], after: Sequence[Message]
+) -> Mapping[str, tuple[Message, Message]]:
+    """Return by `was` the rows whose file is another one now, as they were and are.
+
+    Rows came and went in between: those are the same that say the same otherwise.
+    """
+    found = {}
+    for old, new in _same_rows(before, after):
+        if old.upload and new.upload and old.upload != new.upload:
+            found[old.was] = (old, new)
+    return found
+
+
+def _same_rows(
+    before: Sequence[Message], after: Sequence[Message]
+) -> Iterator[tuple[Message, Message]]:
+    one, other = (
+        [replace(row, upload="", mime_type="") for row in rows]
+        for rows in (before, after)
+    )
+    matcher = SequenceMatcher(a=one, b=other, autojunk=False)
+    for what, *spans in matcher.get_opcodes():
+        old, new = before[slice(*spans[:2])], after[slice(*spans[2:])]
+        if what in ("equal", "replace") and len(old) == len(new):
+            yield from zip(old, new, strict=True)
 
 
 def message_of(row: Message) -> JsonObject:

@@ -8,9 +8,11 @@ from typing import Any, Final
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin import json_texts, parameter_values
+from mcp_app.admin.beyond import Beyond
 from mcp_app.admin.parameter_tables import (
     MOST_PARAMETERS,
     parameters_of,
@@ -181,6 +183,8 @@ class ParameterSheet(Sheet):
     }
 
     def initial(self, value: Any) -> Initial:
+        if not isinstance(value or {}, dict):
+            raise Beyond(gettext("it is no JSON object"))
         return [_initial(row) for row in parameters_of(value or {})]
 
     def value(self, rows: Iterable[RowForm], base: Any) -> Any:
@@ -194,10 +198,10 @@ class ParameterSheet(Sheet):
     def summary(self, value: Any) -> object:
         return [
             {
-                "name": visible(each.name),
+                "name": each.name,
                 "type": parameter_values.type_label(each.type),
                 "required": each.required,
-                "description": visible(each.description),
+                "description": each.description,
             }
             for each in summaries(value if isinstance(value, dict) else {})
         ]

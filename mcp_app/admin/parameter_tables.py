@@ -32,13 +32,13 @@ from mcp_app.admin.parameters import (
     is_text,
     property_of,
 )
+from mcp_app.interface.rules import visible
 from mcp_app.protocol.jsonrpc import JsonObject
 
 MOST_PARAMETERS: Final = 40
 """More rows would come near Django's limit of 1,000 fields in a form."""
 
 _SHAPE_MEMBERS: Final = ("type", "format", "contentMediaType", "items")
-_OPTIONS: Final = ("enum", "oneOf", "anyOf")
 _REST: Final = ("title", "deprecated", "readOnly", "writeOnly", "$comment")
 _REST_OF_ALL: Final = ("$schema", "title", "description", "$comment")
 
@@ -267,6 +267,7 @@ class Summary:
 def summaries(schema: Mapping[str, Any]) -> list[Summary]:
     """Return a line for each property of any schema; `type` is one of TYPES or JSON's.
 
+    Hidden characters are made visible: it is to be read, and nothing is made of it.
     A property that says none has the type "json".
     """
     properties, required = schema.get("properties"), schema.get("required")
@@ -274,7 +275,12 @@ def summaries(schema: Mapping[str, Any]) -> list[Summary]:
         return []
     names = required if isinstance(required, list) else []
     return [
-        Summary(name, _said_type(about), name in names, _said(about, "description"))
+        Summary(
+            name=visible(name, None),
+            type=_said_type(about),
+            required=name in names,
+            description=_said(about, "description"),
+        )
         for name, about in properties.items()
     ]
 
@@ -288,4 +294,4 @@ def _said_type(about: object) -> str:
 
 def _said(about: object, member: str) -> str:
     text = about.get(member) if isinstance(about, dict) else None
-    return text if isinstance(text, str) else ""
+    return visible(text, None) if isinstance(text, str) else ""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from django.contrib import messages
 from django.contrib.admin.options import IS_POPUP_VAR
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -17,8 +16,9 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
-from mcp_app.admin import comparison, timeline
-from mcp_app.admin.frame import frame, lacking, may, page_url
+from mcp_app.admin import comparison, deleted, timeline
+from mcp_app.admin.deleted import told_if_deleted
+from mcp_app.admin.frame import frame, lacking, may, page_url, why_broken
 from mcp_app.admin.locking import LockingAdmin
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import text_problem
@@ -104,6 +104,7 @@ class PublishedAdmin(LockingAdmin[Row]):
 
     # -- comparing and publishing -------------------------------------------------
 
+    @told_if_deleted
     def publish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show what publishing would do; a POST publishes."""
         row = self._row(request, object_id)
@@ -135,12 +136,13 @@ class PublishedAdmin(LockingAdmin[Row]):
             _("Published version %(number)d."),
         )
 
+    @told_if_deleted
     def rollback_view(
         self, request: HttpRequest, object_id: str, number: int
     ) -> HttpResponse:
         """Show what an old version would change; a POST publishes it again."""
         row = self._row(request, object_id)
-        version = self._version(row, number)
+        version = self._version(request, row, number)
         if request.method != "POST":
             context = comparison.restoring(request, row, version, mcp)
             context["button"] = _(
@@ -218,6 +220,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         self.message_user(request, done % {"number": version.number}, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "publish"))
 
+    @told_if_deleted
     def unpublish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask, then take the row off the lists."""
         row = self._row(request, object_id)
@@ -245,6 +248,7 @@ class PublishedAdmin(LockingAdmin[Row]):
 
     # -- looking back -------------------------------------------------------------
 
+    @told_if_deleted
     def history_view(
         self,
         request: HttpRequest,
@@ -255,21 +259,24 @@ class PublishedAdmin(LockingAdmin[Row]):
         context = timeline.context(row, may_restore=may(request, "publish"))
         return self._page(request, row, "history", _("History"), context, "history")
 
+    @told_if_deleted
     def version_view(
         self, request: HttpRequest, object_id: str, number: int
     ) -> HttpResponse:
         """Show one version as a whole."""
         row = self._row(request, object_id)
-        context = comparison.looking(self._version(row, number))
+        context = comparison.looking(self._version(request, row, number))
         title = _("Version %(number)d") % {"number": number}
         return self._page(request, row, "history", title, context, "version")
 
     # -- stopping and starting ----------------------------------------------------
 
+    @told_if_deleted
     def stop_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Stop at once, without a question; a GET asks, for those without a form."""
         return self._switched(request, object_id, on=False)
 
+    @told_if_deleted
     def start_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Say what comes back, and ask once."""
         return self._switched(request, object_id, on=True)
@@ -285,15 +292,20 @@ class PublishedAdmin(LockingAdmin[Row]):
                 request, row, "change", str(context["title"]), context, "confirm"
             )
         with transaction.atomic():
+            self._lock(request, row)
             row.rows().filter(pk=row.pk).switch(on)
             self.log_change(request, row, _("Started.") if on else _("Stopped."))
             self._hold()
         said = _("Started: every worker serves it.")
         if not row.served_hash():
             said = _("Started. It is not published, so clients do not see it yet.")
+        level = messages.SUCCESS
         if not on:
             said = _("Stopped: no worker serves it any more.")
-        self.message_user(request, said, messages.SUCCESS)
+        elif why := why_broken(row):
+            said = _("Started. %(broken)s") % {"broken": comparison.stays_broken(why)}
+            level = messages.WARNING
+        self.message_user(request, said, level)
         return HttpResponseRedirect(page_url(row, "change"))
 
     # -- helpers --------------------------------------------------------------------
@@ -301,20 +313,46 @@ class PublishedAdmin(LockingAdmin[Row]):
     def _row(self, request: HttpRequest, object_id: str) -> Row:
         """Return the row; 403 where the person may not see it, 404 where it is not."""
         rows = self.get_queryset(request).select_related("published")
-        found: Row | None = None
         # Django's own pages take any text as a key, too.
-        with suppress(ValidationError):
-            found = rows.filter(pk=self.opts.pk.to_python(object_id)).first()
+        key = deleted.key_of(self.model, object_id)
+        found = None if key is None else rows.filter(pk=key).first()
         if not self.has_view_permission(request, found):
             raise PermissionDenied
         if found is None:
+            deleted.demand_row(request, self.model, key)
             raise comparison.gone(self.opts.verbose_name)
         return found
 
-    def _version(self, row: Row, number: int) -> DefinitionVersion:
+    def _get_obj_does_not_exist_redirect(
+        self, request: HttpRequest, opts: Any, object_id: str
+    ) -> HttpResponse:
+        """Say who deleted it where Django says that it perhaps was."""
+        key = deleted.key_of(self.model, object_id)
+        try:
+            deleted.demand_row(request, self.model, key)
+        except deleted.Deleted as gone:
+            return deleted.to_the_list(self, request, str(gone))
+        usual = super()._get_obj_does_not_exist_redirect  # type: ignore[misc]
+        return cast("HttpResponse", usual(request, opts, object_id))
+
+    def _lock(self, request: HttpRequest, row: Row) -> Row:
+        """Return the row as it is now, locked; raise where it is deleted meanwhile."""
+        locked: Row | None
+        locked = self.model.rows().select_for_update().filter(pk=row.pk).first()
+        if locked is None:
+            deleted.demand_row(request, self.model, row.pk)
+            raise comparison.gone(self.opts.verbose_name)
+        return locked
+
+    def _version(
+        self, request: HttpRequest, row: Row, number: int
+    ) -> DefinitionVersion:
         versions = DefinitionVersion.objects.of(row)
         found = versions.filter(number=number).first()
         if found is None:
+            if not self.model.rows().filter(pk=row.pk).exists():
+                # Its versions go with it.
+                deleted.demand_row(request, self.model, row.pk)
             raise comparison.gone(_("version"))
         return found
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
 from django.contrib import admin
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin import reading
+from mcp_app.admin import read_tables, reading
 from mcp_app.admin.file_parts import FilePartField
 from mcp_app.admin.forms import FORMS, DefinitionForm
 from mcp_app.admin.forms.definition import function_label
 from mcp_app.admin.forms.fields import Panel
 from mcp_app.admin.hints import BOXES, EFFECTS, Answer
-from mcp_app.models import DefinitionRow
+from mcp_app.admin.sheet_fields import SheetField, SheetWidget
+from mcp_app.interface.rules import visible
+from mcp_app.models import DefinitionRow, Prompt, ResourceTemplate, Tool
+from mcp_app.models.definitions import ReadableRow
 
 
 def _form(row: DefinitionRow) -> DefinitionForm[DefinitionRow]:
@@ -22,12 +25,40 @@ def _form(row: DefinitionRow) -> DefinitionForm[DefinitionRow]:
     return forms.get(row.kind, forms["text"])(instance=row)
 
 
+def _sheet(row: DefinitionRow, name: str) -> SheetWidget:
+    return cast("SheetField", _form(row).fields[name]).sheet_widget
+
+
+def _json(stored: str) -> str:
+    text = read_tables.as_json(stored)
+    return format_html("<pre>{}</pre>", text) if text else str(_("None"))
+
+
+READ: Final = {
+    column: f"read_{column}"
+    for column in (
+        "annotations",
+        "arguments",
+        "config",
+        "icons",
+        "input_schema",
+        "output_schema",
+        "suggestions",
+    )
+}
+"""The columns of JSON, and what shows each to people who only look.
+
+The admin takes what is called like a column for the column.
+"""
+
+
 class ReadOnlyFields:
     """Fields of the forms that are no columns, as the admin shows them read-only."""
 
     @admin.display(description=_("Text"))
     def text(self, row: DefinitionRow) -> str:
-        return format_html("<pre>{}</pre>", _form(row).initial.get("text", ""))
+        text = visible(str(_form(row).initial.get("text", "")), None)
+        return format_html("<pre>{}</pre>", text)
 
     @admin.display(description=_("Image or file"))
     def file(self, row: DefinitionRow) -> str:
@@ -62,6 +93,29 @@ class ReadOnlyFields:
     @admin.display(description=_("What clients read now"))
     def now(self, row: DefinitionRow) -> str:
         return str(_form(row)["now"])
+
+    def read_suggestions(self, row: ResourceTemplate) -> str:
+        return read_tables.suggestions(row.suggestions, row.uri_template)
+
+    def read_input_schema(self, row: Tool) -> str:
+        own = _sheet(row, "input_schema").own
+        return read_tables.parameters(row.input_schema or own or "")
+
+    def read_arguments(self, row: Prompt) -> str:
+        own = _sheet(row, "arguments").own
+        return read_tables.arguments(row.arguments or own or "")
+
+    def read_output_schema(self, row: Tool) -> str:
+        return _json(row.output_schema)
+
+    def read_config(self, row: DefinitionRow) -> str:
+        return _json(row.config)
+
+    def read_icons(self, row: DefinitionRow) -> str:
+        return _json(row.icons)
+
+    def read_annotations(self, row: ReadableRow) -> str:
+        return _json(row.annotations)
 
     @admin.display(description=_("Preview"))
     def preview(self, row: DefinitionRow) -> str:

@@ -67,7 +67,7 @@ class ServerAdmin(ListActions[Server], ImportPages[Server], GuardedAdmin[Server]
         (
             gettext_lazy("Who may come in, and limits"),
             {
-                "fields": ["access", "page_size", "opened_version", "opened_columns"],
+                "fields": ["access", "page_size", "opened_version", "opened_fields"],
                 "description": gettext_lazy("Holds from the save on."),
             },
         ),

@@ -8,15 +8,14 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.admin.views.main import ChangeList
-from django.contrib.auth import get_user_model
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.locking import SettledAdmin
+from mcp_app.admin.live import LivePages
+from mcp_app.admin.people import client_of, user_names, who
 from mcp_app.models import Session
 
 
@@ -25,28 +24,14 @@ class SessionList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        users = _users({session.user_id for session in self.result_list})
+        names = user_names(session.user_id for session in self.result_list)
         for session in self.result_list:
-            session.shown_user = users.get(session.user_id, session.user_id)
-
-
-def _users(keys: set[str]) -> dict[str, str]:
-    model = get_user_model()
-    rows = model._default_manager.filter(pk__in=filter(_is_key, keys))
-    return {str(user.pk): user.get_username() for user in rows}
-
-
-def _is_key(text: str) -> bool:
-    """Whether a text can be a primary key of the site's users."""
-    key = get_user_model()._meta.pk
-    try:
-        return bool(text) and key.to_python(text) is not None
-    except ValidationError:
-        return False
+            session.shown_user = who(session, names)
 
 
 @admin.register(Session)
-class SessionAdmin(SettledAdmin[Session]):
+class SessionAdmin(LivePages):
+    change_list_template = "admin/mcp_app/sessions.html"
     list_display = ["client", "user", "server", "revision", "last_seen", "opened"]
     search_fields = ["client_info", "server"]
     show_full_result_count = False
@@ -72,13 +57,13 @@ class SessionAdmin(SettledAdmin[Session]):
 
     @admin.display(description=_("client"), ordering="client_info")
     def client(self, session: Session) -> str:
-        return session.client_name or str(_("a client without a name"))
+        return client_of(session)
 
     @admin.display(description=_("user"))
     def user(self, session: Session) -> str:
         if not hasattr(session, "shown_user"):
-            session.shown_user = _users({session.user_id}).get(session.user_id, "")  # type: ignore[attr-defined]
-        return session.shown_user or str(_("nobody"))  # type: ignore[attr-defined]
+            session.shown_user = who(session, user_names([session.user_id]))  # type: ignore[attr-defined]
+        return str(session.shown_user)  # type: ignore[attr-defined]
 
     @admin.display(description=_("last seen"), ordering="seen_ms")
     def last_seen(self, session: Session) -> datetime:

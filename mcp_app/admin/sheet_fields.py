@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin import json_texts
 from mcp_app.admin.beyond import Beyond
+from mcp_app.admin.composite import CompositeWidget
 from mcp_app.admin.rows import Rows
 from mcp_app.admin.sheets import Given, Result, Sheet, Way, value_of
 
@@ -90,11 +91,11 @@ def _stays(given: Given, result: Result) -> Way:
     return "own" if not result.text and given.own is not None else result.way
 
 
-class SheetWidget(forms.Widget):
+class SheetWidget(CompositeWidget):
     """Rows and a text area; `own` is the JSON that stands where the column is empty."""
 
     template_name = "mcp_app/widgets/sheet.html"
-    use_fieldset = True
+    there = "-as"
 
     def __init__(self, sheet: Sheet) -> None:
         super().__init__()
@@ -117,15 +118,6 @@ class SheetWidget(forms.Widget):
         if self._given is None or self._given.data is not data:
             self._given = Given(self.sheet, data, files, name, self.stored, self.own)
         return self._given
-
-    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
-        return f"{name}-as" not in data
-
-    def id_for_label(self, id_: str | None) -> str:
-        return ""
-
-    def format_value(self, value: Any) -> Any:
-        return value
 
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
@@ -170,6 +162,18 @@ class SheetField(forms.Field):
         if result.problem:
             raise ValidationError(result.problem, code="both" if result.both else None)
         return result.text
+
+    def parts(self, value: Any) -> Mapping[str, object]:
+        """Return the JSON, or what is typed where it is none."""
+        if not isinstance(value, Given):
+            return {"": json_texts.shown(str(value or ""))}
+        if value.result.problem:
+            return {"": value.result}
+        return {"": json_texts.shown(value.result.text)}
+
+    def on_top(self, mine: Given, touched: set[str]) -> Given:
+        """Return what was sent, with the files that somebody else put there since."""
+        return mine.with_newer_files()
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         result: Result = data.result

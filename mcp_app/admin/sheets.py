@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, cast
 
@@ -57,6 +57,13 @@ class Sheet(ABC):
     def summary(self, value: Any) -> object:
         """Return what is said about a value that rows cannot show."""
         return None
+
+    def newer_files(self, rows: Rows, base: Any, saved: Any) -> Mapping[str, str]:
+        """Return the fields of rows whose file was replaced since `base` was shown.
+
+        `saved` is the value that is stored now.
+        """
+        return {}
 
     def check_rows(self, rows: Rows) -> None:
         """Add the errors that only rows together can have."""
@@ -115,7 +122,8 @@ class Given:
     @property
     def show(self) -> Way | None:
         """The way in which a script wants to see what was sent."""
-        asked = self._sent("show")
+        # A name of its own, beside which people's names begin with that of a field.
+        asked = self.data.get(f"show-{self.name}")
         return cast("Way", asked) if asked in WAYS else None
 
     @property
@@ -188,6 +196,17 @@ class Given:
         if way == "json":
             return self._as_it_was(self._typed())
         return self._as_it_was(self._from_rows())
+
+    def with_newer_files(self) -> Given:
+        """Return the same with the files of now in rows that only kept theirs."""
+        if self.formset is None or self._way()[0] != "table":
+            return self
+        newer = self.sheet.newer_files(self.formset, self.base, value_of(self.stored))
+        if not newer:
+            return self
+        # A QueryDict that is unpacked gives lists.
+        data = {name: self.data[name] for name in self.data}
+        return replace(self, data=data | dict(newer))
 
     def _unchanged(self) -> str:
         is_origin = self.shown.strip() == json_texts.shown(self.origin).strip()

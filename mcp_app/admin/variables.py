@@ -14,6 +14,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
+from mcp_app.admin.composite import CompositeWidget
 from mcp_app.admin.json_texts import lines_from_browser
 from mcp_app.admin.suggestions import SuggestionsField, as_lines, of_lines
 from mcp_app.interface.decorations import suggestions_from_json
@@ -46,11 +47,10 @@ class Row:
         return len(of_lines(self.text))
 
 
-class VariablesWidget(forms.Widget):
+class VariablesWidget(CompositeWidget):
     """A text area for each variable, in the order of the pattern."""
 
     template_name = "mcp_app/widgets/variables.html"
-    use_fieldset = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,15 +68,6 @@ class VariablesWidget(forms.Widget):
         }
         return Sent(texts, is_there=name in data)
 
-    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
-        return name not in data
-
-    def id_for_label(self, id_: str | None) -> str:
-        return ""
-
-    def format_value(self, value: Any) -> Any:
-        return value
-
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
@@ -84,17 +75,9 @@ class VariablesWidget(forms.Widget):
         return {
             **super().get_context(name, value, attrs),
             "name": name,
-            "rows": list(self._rows(texts)),
+            "rows": list(rows_of(texts, self.variables)),
             "help": SuggestionsField().help_text,
         }
-
-    def _rows(self, texts: Mapping[str, str]) -> Iterator[Row]:
-        for name in dict.fromkeys((*self.variables, *texts)):
-            text = texts.get(name, "")
-            # While a pattern is half typed, nobody knows what it will have.
-            is_known = name in self.variables or not self.variables
-            if name in self.variables or text.strip():
-                yield Row(name, text, is_known, problem_of(name, text))
 
 
 class VariablesField(forms.Field):
@@ -122,6 +105,11 @@ class VariablesField(forms.Field):
         has_problem = any(problem_of(*each) for each in data.texts.items())
         return has_problem or self._text(data) != self.variables_widget.stored
 
+    def parts(self, value: Any) -> Mapping[str, object]:
+        """Return what people see of a page, or of what is stored."""
+        texts = value.texts if isinstance(value, Sent) else texts_of(str(value or ""))
+        return {"": sorted(_lines_by_name(texts).items())}
+
     def _text(self, sent: Sent) -> str:
         """Return what is to be stored: as it was where nothing of it was changed."""
         stored = self.variables_widget.stored
@@ -133,6 +121,16 @@ class VariablesField(forms.Field):
             name: _kept(each, before.get(name, ())) for name, each in lines.items()
         }
         return jsonrpc.write(after).decode() if after else ""
+
+
+def rows_of(texts: Mapping[str, str], variables: Sequence[str]) -> Iterator[Row]:
+    """Yield the variables of a pattern, and those for which there is a text."""
+    for name in dict.fromkeys((*variables, *texts)):
+        text = texts.get(name, "")
+        # While a pattern is half typed, nobody knows what it will have.
+        is_known = name in variables or not variables
+        if name in variables or text.strip():
+            yield Row(name, text, is_known, problem_of(name, text))
 
 
 def variables_of(uri_template: str) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.db import models, transaction
+from django.db import models
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete
 
 from mcp_app.models.changes import ANY
+from mcp_app.models.transactions import in_atomic
 from mcp_app.wakeup.changes import RIGHTS, record
 from mcp_app.wakeup.workers import hold_after_commit
 
@@ -95,5 +96,5 @@ def _changes(action: str) -> bool:
 
 def _record(ref: str, using: str) -> None:
     record(using, RIGHTS, ref)
-    if transaction.get_connection(using).in_atomic_block:
+    if in_atomic(using):
         hold_after_commit(using)

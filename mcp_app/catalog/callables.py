@@ -75,7 +75,7 @@ class Inspected:
 
 def inspected(function: Function) -> Inspected:
     """Read a function; raise `RegistrationError` for one that cannot be served."""
-    layers = list(_layers(function))
+    layers = list(layers_of(function))
     name = _qualified_name(layers[-1])
     _check_layers(name, layers)
     style: Literal["async", "sync"] = (
@@ -101,7 +101,7 @@ def inspected(function: Function) -> Inspected:
     )
 
 
-def _layers(function: object) -> Iterator[object]:
+def layers_of(function: object) -> Iterator[object]:
     """Yield the function, and what its partials, wrappers and methods stand for."""
     inner: object | None = function
     while inner is not None:

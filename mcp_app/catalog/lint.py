@@ -102,7 +102,7 @@ def _uri_template(definition: ResourceTemplateDefinition) -> Iterator[Finding]:
 
 def _suggestions(definition: ResourceTemplateDefinition) -> Iterator[Finding]:
     try:
-        variables = UriTemplate.parse(definition.uri_template).variables
+        variables = set(UriTemplate.parse(definition.uri_template).variables)
     except ValueError:
         return
     for name in definition.suggestions:

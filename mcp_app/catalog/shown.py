@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -77,6 +78,9 @@ def texts(definition: Definition) -> Iterator[Shown]:
     elif isinstance(definition, ResourceTemplateDefinition):
         yield Shown("uri_template", definition.uri_template)
         yield Shown("mime_type", definition.mime_type)
+    if isinstance(definition, ResourceDefinition | ResourceTemplateDefinition):
+        given = definition.annotations
+        yield from _inside("annotations", {} if given is None else given.to_wire())
     yield from _suggested(definition)
 
 
@@ -103,7 +107,8 @@ def _inside(field: str, value: object) -> Iterator[Shown]:
     # Controls are written with a backslash, but for DEL.
     if encoded.isascii() and b"\\" not in encoded and b"\x7f" not in encoded:
         return
-    for path, text in _strings(value, ()):
+    # As it is written: lazy texts, enumerations and models of code are strings there.
+    for path, text in _strings(json.loads(encoded), ()):
         yield Shown(field, text, True, visible(jsonrpc.place(path)))
 
 
@@ -119,11 +124,11 @@ def _strings(value: object, path: Path) -> Iterator[tuple[Path, str]]:
     """Yield all strings of a JSON value, keys included."""
     if isinstance(value, str):
         yield path, value
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for name, inner in value.items():
-            inside = (*path, str(name))
-            yield inside, str(name)
+            inside = (*path, name)
+            yield inside, name
             yield from _strings(inner, inside)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _strings(inner, (*path, index))

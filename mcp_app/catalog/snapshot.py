@@ -61,6 +61,8 @@ class Entry(Generic[Defined, Output]):
     _validator: schemas.Validator | None = None
     _output_validator: schemas.Validator | None = None
     _mirrored: tuple[MirroredParameter, ...] | None = None
+    version: int = 0
+    """The number of what staff published, 0 for what is as in code."""
 
     @property
     def place(self) -> Place:

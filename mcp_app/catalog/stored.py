@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar, cast
 
 from django.db import models
@@ -78,6 +78,8 @@ class StoredDefinition(Generic[Defined_co]):
     config: JsonObject
     key: Key
     uploads: Mapping[str, bytes] = field(default_factory=dict)
+    version: int = 0
+    """The number of the published version; 0 for a working copy."""
 
     @property
     def row(self) -> str:
@@ -96,6 +98,7 @@ class StoredOverlay:
     identity: str
     enabled: bool
     content: JsonObject
+    version: int = 0
 
 
 Stored: TypeAlias = StoredDefinition[Definition] | StoredOverlay
@@ -190,10 +193,13 @@ def _readable(rows: Iterable[DefinitionRow], registry: Registry) -> Iterator[Sto
     uploads = _uploads(contents.values())
     for row, content in contents.items():
         if row.from_code:
-            yield StoredOverlay(_key(row), row.identity, row.enabled, content)
+            yield StoredOverlay(
+                _key(row), row.identity, row.enabled, content, _version(row)
+            )
             continue
         try:
-            yield definition_of(_key(row), content, registry, uploads)
+            stored = definition_of(_key(row), content, registry, uploads)
+            yield replace(stored, version=_version(row))
         except (ValueError, RegistrationError) as error:
             logger.warning(
                 "The %s %r is left out: %s", row.kind_of_row, row.name, error
@@ -202,6 +208,10 @@ def _readable(rows: Iterable[DefinitionRow], registry: Registry) -> Iterator[Sto
 
 def _content(row: DefinitionRow) -> JsonObject:
     return {} if row.published is None else row.published.read()
+
+
+def _version(row: DefinitionRow) -> int:
+    return 0 if row.published is None else row.published.number
 
 
 def _key(row: DefinitionRow) -> Key:

@@ -16,6 +16,9 @@ from mcp_app.interface.rules import text_problem
 LONG_DESCRIPTION: Final = 1_024
 """Characters; OpenAI's models refuse more, Claude Code cuts at twice as many."""
 
+HIDDEN: Final = "hidden-character"
+"""The rule that no text has characters that nobody sees."""
+
 _ORDER = re.compile(
     r"<important>"
     r"|ignore (?:all |any |the )*(?:previous|earlier|above|other) instructions"
@@ -75,7 +78,7 @@ def hidden_findings(shown: Iterable[Shown]) -> Iterator[Finding]:
         if problem and field not in told:
             told.add(field)
             message = f"{place}: {problem}" if place else problem
-            yield must_fix("hidden-character", field, message)
+            yield must_fix(HIDDEN, field, message)
 
 
 def order_findings(definition: Definition) -> Iterator[Finding]:

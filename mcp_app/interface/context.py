@@ -37,6 +37,10 @@ User: TypeAlias = "AbstractBaseUser"
 
 Answer: TypeAlias = ElicitAnswer[Any] | Sampled | Sequence[Root]
 
+MOST_AFTER = 600.0
+"""Seconds that a client may be sent away for: the rest of a call, which may end at
+once, is kept for much longer."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
@@ -71,6 +75,21 @@ class _Common(ABC):
     def changed(self, what: str) -> None:
         """Say that a resource (its URI) or a list ("tools", "prompts", "resources")
         changed."""
+
+    @abstractmethod
+    def reconnect(self, after: float) -> None:
+        """Close the client's connection, and let it come back for the rest.
+
+        For calls that take minutes: nobody holds a connection open meanwhile.  The
+        client has what was said before, and comes back `after` so many seconds, more
+        than 0 and at most `MOST_AFTER`, else ValueError; whatever is said from now on
+        waits for it.  The call goes on, and this returns at once.  A call that ends
+        before the connection is closed answers on it.
+
+        Nothing happens where the client could not come back (only revision 2025-11-25
+        tells clients how to, and not those that take JSON alone), and where the
+        connection that the call came with is closed already.
+        """
 
     @property
     @abstractmethod

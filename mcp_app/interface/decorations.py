@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import cast
@@ -70,9 +71,8 @@ def arguments_from_json(value: object) -> tuple[PromptArgument, ...]:
     if not isinstance(value, list):
         raise ValueError("The arguments are no JSON list.")
     arguments = tuple(_argument(item) for item in value)
-    names = [argument.name for argument in arguments]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(each.name for each in arguments).items():
+        if count > 1:
             raise ValueError(f"The argument {name} is there more than once.")
     return arguments
 

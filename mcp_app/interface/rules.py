@@ -17,6 +17,7 @@ TAG = re.compile(r"[\w.:-]{1,64}")
 MOST_SUGGESTIONS = 100
 LONGEST_SUGGESTION = 200
 """Characters of one suggestion."""
+LONGEST_MEDIA_TYPE = 255
 MESSAGE = 200
 """Characters of a value that a message shows."""
 PERMISSION = re.compile(r"[a-z_]\w*\.\w+", re.ASCII | re.IGNORECASE)
@@ -104,6 +105,8 @@ def permission_problem(permission: str) -> str | None:
 
 def media_type_problem(media_type: str) -> str | None:
     """Check that a text is a media type (RFC 6838), perhaps with parameters; or ""."""
+    if len(media_type) > LONGEST_MEDIA_TYPE:
+        return _too_long("media type", media_type, LONGEST_MEDIA_TYPE)
     if not media_type or MEDIA_TYPE.fullmatch(media_type):
         return None
     return (
@@ -113,7 +116,9 @@ def media_type_problem(media_type: str) -> str | None:
 
 
 def uri_problem(uri: str) -> str | None:
-    """Check that a text is an absolute URI (RFC 3986)."""
+    """Check that a text is an absolute URI (RFC 3986), and not too long to be read."""
+    if len(uri) > uri_templates.URI_LENGTH:
+        return _too_long("URI", uri, uri_templates.URI_LENGTH)
     if URI.fullmatch(uri):
         return None
     return (
@@ -174,6 +179,11 @@ def visible(text: str, most: int | None = MESSAGE) -> str:
     """
     shown = _HIDDEN.sub(lambda found: f"⟦{_code_point(found.group())}⟧", text)
     return shown if most is None or len(shown) <= most else f"{shown[:most]}…"
+
+
+def _too_long(what: str, text: str, most: int) -> str:
+    shown, size = visible(text, 40), len(text)
+    return f"“{shown}” has {size} characters; a {what} has at most {most}."
 
 
 def _code_point(character: str) -> str:

@@ -16,7 +16,9 @@ Key: TypeAlias = tuple[str, str]
 VERSION = "0.1.0"
 """The version of this package."""
 DEFAULT_SLUG = "default"
-RESERVED_SLUGS = frozenset({"sse", "messages", "health"})
+HEALTH_SLUG = "health"
+"""There is no server: what is at its address says whether the process can serve."""
+RESERVED_SLUGS = frozenset({"sse", "messages", HEALTH_SLUG})
 PUBLIC = "public"
 
 

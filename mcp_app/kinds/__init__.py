@@ -11,6 +11,7 @@ from mcp_app.catalog import lint
 from mcp_app.catalog.findings import Finding, advice, must_fix, ordered
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.suggestions import SUGGESTING, suggestions_of
+from mcp_app.catalog.text_lint import HIDDEN
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -59,11 +60,14 @@ def findings(
     """Return all that lint says of a definition and what stands behind it.
 
     Without a config it is one that code declares: its function fits by itself, and
-    nothing of it waits to be published, so all that there is to say is advice.
+    nothing of it waits to be published, so what there is to say is advice.  Only what
+    hides is as bad as in a row: clients get it already.
     """
     found = lint.findings(definition)
     if config is None:
-        return [each.as_advice() for each in found]
+        return ordered(
+            each if each.rule == HIDDEN else each.as_advice() for each in found
+        )
     if any(each.rule in _UNREADABLE for each in found):
         return found
     blocking = problems(definition, kind, config, uploads, registry)

@@ -159,16 +159,16 @@ class _Names:
     """The names that may be filled in, and what they are called."""
 
     def __init__(self, names: Collection[str], noun: str) -> None:
-        self._names = tuple(names)
+        self._samples = dict.fromkeys(names, _SAMPLE)
         self._noun = noun
 
     def part(
         self, value: Any, build: Callable[[Any], Part]
     ) -> Callable[[Values], Part]:
         """Return what builds a part of the answer from the values of a call."""
-        if not placeholders.check(value, self._names, self._noun):
+        if not placeholders.check(value, self._samples, self._noun):
             return _Fixed(build(value))
-        build(placeholders.fill(value, dict.fromkeys(self._names, _SAMPLE)))
+        build(placeholders.fill(value, self._samples))
         return partial(_filled, value, build)
 
 

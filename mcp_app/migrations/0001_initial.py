@@ -317,9 +317,7 @@ class Migration(migrations.Migration):
                 ("public", models.BooleanField(default=False)),
                 (
                     "uri",
-                    models.TextField(
-                        validators=[django.core.validators.MaxLengthValidator(8000)]
-                    ),
+                    models.TextField(),
                 ),
                 ("uri_digest", mcp_app.models.fields.DigestField(of="uri")),
                 (
@@ -409,9 +407,7 @@ class Migration(migrations.Migration):
                 ("public", models.BooleanField(default=False)),
                 (
                     "uri_template",
-                    models.TextField(
-                        validators=[django.core.validators.MaxLengthValidator(8000)]
-                    ),
+                    models.TextField(),
                 ),
                 (
                     "uri_template_digest",

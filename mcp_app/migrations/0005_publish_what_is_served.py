@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.apps.registry import Apps
-from django.db import migrations
+from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.utils import timezone
 
@@ -63,7 +63,33 @@ def _identity(name: str, row: Any) -> dict[str, str]:
     return {"published_identity": digest(getattr(row, IDENTITIES[name]).encode())}
 
 
+def serve_what_is_published(
+    apps: Apps, schema_editor: BaseDatabaseSchemaEditor
+) -> None:
+    """Leave rows of which clients see the working copy, and stop all others.
+
+    Before there were versions, each row was served as it was.  Changes to what code
+    declares would be definitions of their own, and are deleted.
+    """
+    alias = schema_editor.connection.alias
+    for name in COLUMNS:
+        rows = apps.get_model("mcp_app", name).objects.using(alias)
+        served = models.Q(published__hash=models.F("content_hash"))
+        if name == "Server":
+            served &= ~models.Q(selection="chosen")
+        else:
+            rows.filter(source="code").delete()
+            rows.update(published_identity=None)
+        # Not every database updates rows that it finds by a join.
+        kept = set(rows.filter(served).values_list("pk", flat=True))
+        for key in rows.filter(enabled=True).values_list("pk", flat=True):
+            if key not in kept:
+                rows.filter(pk=key).update(enabled=False)
+        rows.update(published=None, content_hash="")
+    apps.get_model("mcp_app", "DefinitionVersion").objects.using(alias).all().delete()
+
+
 class Migration(migrations.Migration):
     dependencies = [("mcp_app", "0004_versions")]
 
-    operations = [migrations.RunPython(publish, migrations.RunPython.noop)]
+    operations = [migrations.RunPython(publish, serve_what_is_published)]

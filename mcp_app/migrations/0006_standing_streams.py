@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import django.db.models.deletion
+from django.apps.registry import Apps
 from django.db import migrations, models
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+
+
+def forget_listening(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    """Delete what belongs to no session: before, each subscription did."""
+    subscriptions = apps.get_model("mcp_app", "Subscription").objects
+    subscriptions.using(schema_editor.connection.alias).filter(session=None).delete()
 
 
 class Migration(migrations.Migration):
@@ -66,4 +74,5 @@ class Migration(migrations.Migration):
                 name="mcp_subscription_of_one",
             ),
         ),
+        migrations.RunPython(migrations.RunPython.noop, forget_listening),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db import migrations
+from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
@@ -11,6 +11,12 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        # The way back gives rows that are there a time: long ago.
+        migrations.AlterField(
+            model_name="change",
+            name="created_ms",
+            field=models.BigIntegerField(db_index=True, default=0),
+        ),
         migrations.RemoveField(
             model_name="change",
             name="created_ms",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcp_app.models.blobs import Blob
+from mcp_app.models.calls import Call, CallStatistic, CallWriter
 from mcp_app.models.changes import Change
 from mcp_app.models.definitions import (
     DefinitionRow,
@@ -11,6 +12,7 @@ from mcp_app.models.definitions import (
     ResourceTemplate,
     Tool,
 )
+from mcp_app.models.logged import LoggedMessage
 from mcp_app.models.once import Once
 from mcp_app.models.questions import Question
 from mcp_app.models.server import Server
@@ -22,11 +24,15 @@ from mcp_app.models.workers import Worker
 
 __all__ = [
     "Blob",
+    "Call",
+    "CallStatistic",
+    "CallWriter",
     "Change",
     "Counter",
     "DefinitionRow",
     "DefinitionVersion",
     "Event",
+    "LoggedMessage",
     "Once",
     "Prompt",
     "PublishedRow",

@@ -7,7 +7,7 @@ however many streams there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -31,7 +31,7 @@ class NewStream:
 
     `request_key` is the digest of the JSON-RPC id where the request must run at most
     once, else None; `request_digest` tells whether a repeated id says the same.
-    `requests` is the JSON array of the ids that are answered.
+    `requests` is the JSON-RPC id that is answered, as JSON; of a batch an array.
     """
 
     public_id: str
@@ -107,6 +107,18 @@ def _values(tables: Tables, addition: Addition) -> Columns:
     }
 
 
+def _keys(
+    additions: Sequence[Addition], made: Mapping[str, int], raised: Container[int]
+) -> list[int | None]:
+    """Return the key of each stream; None for one that was neither made nor raised."""
+    return [
+        made[each.new.public_id]
+        if each.new is not None
+        else (each.key if each.key in raised else None)
+        for each in additions
+    ]
+
+
 # -- one statement ------------------------------------------------------------------
 
 _NEW: Final = (
@@ -173,12 +185,7 @@ def _together(
         found = cursor.fetchall()
     made = {name: int(key) for key, name in found if name is not None}
     raised = {int(key) for key, name in found if name is None}
-    return [
-        made[each.new.public_id]
-        if each.new is not None
-        else (each.key if each.key in raised else None)
-        for each in additions
-    ]
+    return _keys(additions, made, raised)
 
 
 def _head(addition: Addition) -> Mapping[str, object]:
@@ -216,12 +223,7 @@ def _one_after_another(
         tables,
         {each.key: each for each in additions if each.key is not None},
     )
-    keys = [
-        made[each.new.public_id]
-        if each.new is not None
-        else (each.key if each.key in raised else None)
-        for each in additions
-    ]
+    keys = _keys(additions, made, raised)
     events = [
         (key, *payload)
         for key, each in zip(keys, additions, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
+from mcp_app.interface.rules import LONGEST_MEDIA_TYPE
 from mcp_app.models.fields import DigestField, digest
 
 
@@ -25,7 +26,7 @@ class Blob(models.Model):
     """`media_type` is what the first upload of these bytes said."""
 
     digest = DigestField(primary_key=True)
-    media_type = models.CharField(max_length=255, blank=True)
+    media_type = models.CharField(max_length=LONGEST_MEDIA_TYPE, blank=True)
     size = models.PositiveBigIntegerField()
     content = models.BinaryField()
 

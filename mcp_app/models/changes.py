@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import reduce
+from operator import or_
 from typing import Any, ClassVar, Self, TypeVar
 
 from django.db import connections, models, router, transaction
@@ -14,13 +16,17 @@ from django.db.models.signals import post_delete, post_save
 from django.dispatch import Signal
 
 from mcp_app.models.fields import ExactCharField
+from mcp_app.models.transactions import in_atomic
 
 ANY = "*"
 """The ref of a change to rows that are not named one by one."""
 
 
 committed = Signal()
-"""Changes were committed in this OS process, in any of its threads."""
+"""Changes were committed in this OS process, in any of its threads.
+
+Where a site commits by hand it is sent before, when they are written.
+"""
 many_written = Signal()
 """Another `RARELY` rows were written, the last by the transaction on `using`."""
 RARELY = 1_000
@@ -32,7 +38,8 @@ class ChangeQuerySet(models.QuerySet["Change"]):
     def record(self, kind: str, ref: str = ANY) -> None:
         """Say in the caller's transaction that something changed.
 
-        One row says it for the whole transaction, however often it is said.
+        One row says it for the whole transaction, however often it is said.  Where a
+        site commits by hand, each has its own.
         """
         self._for_write = True
         said = _said(self.db)
@@ -66,11 +73,15 @@ class ChangeQuerySet(models.QuerySet["Change"]):
         """Whether a row that is still there says it.
 
         A savepoint that was rolled back has taken its rows along, and Django does not
-        tell of those that a site makes by hand.
+        tell of those that a site makes by hand.  SQLite gives their keys to others.
         """
-        known = (said.rows.get((kind, each)) for each in (ref, ANY))
-        keys = [key for key in known if key is not None]
-        return bool(keys) and self.filter(pk__in=keys).exists()
+        known = {each: said.rows.get((kind, each)) for each in (ref, ANY)}
+        rows = [
+            models.Q(pk=key, kind=kind, ref=each)
+            for each, key in known.items()
+            if key is not None
+        ]
+        return bool(rows) and self.filter(reduce(or_, rows)).exists()
 
 
 class _Said:
@@ -93,11 +104,10 @@ class _Said:
 
 
 def _said(using: str) -> _Said | None:
-    """Return what the transaction has recorded; None outside of one."""
-    connection = connections[using]
-    if not connection.in_atomic_block:
+    """Return what the transaction has recorded; None where its end is not told."""
+    if not in_atomic(using):
         return None
-    for entry in connection.run_on_commit:
+    for entry in connections[using].run_on_commit:
         if isinstance(entry[1], _Said):
             return entry[1]
     said = _Said()
@@ -127,38 +137,39 @@ Row = TypeVar("Row", bound=models.Model)
 class RecordedRows(models.QuerySet[Row]):
     """A queryset whose bulk operations record their change, in one transaction.
 
-    `delete()` needs nothing here: it sends a signal for every row.
+    `delete()` needs nothing here: it sends a signal for every row.  Sites derive from
+    it: what is not Django's is private, and no name that a site would choose.
     """
 
-    KIND: ClassVar[str] = ""
+    _change_kind: ClassVar[str] = ""
     """The kind of the changes; "" stands for the model's name."""
-    PRIVATE: ClassVar[frozenset[str]] = frozenset()
+    _private_columns: ClassVar[frozenset[str]] = frozenset()
     """Columns whose change is nobody else's business."""
 
     def update(self, **values: Any) -> int:
-        if values.keys() <= self.PRIVATE:
+        if values.keys() <= self._private_columns:
             return super().update(**values)
-        with transaction.atomic(using=self.write_alias(), savepoint=False):
+        with transaction.atomic(using=self._write_alias(), savepoint=False):
             count = super().update(**values)
             if count:
-                self.record()
+                self._record_change()
         return count
 
     update.alters_data = True  # type: ignore[attr-defined]
 
     def bulk_create(self, objs: Iterable[Row], *args: Any, **options: Any) -> list[Row]:
-        with transaction.atomic(using=self.write_alias(), savepoint=False):
+        with transaction.atomic(using=self._write_alias(), savepoint=False):
             created = super().bulk_create(objs, *args, **options)
             if created:
-                self.record()
+                self._record_change()
         return created
 
-    def record(self, ref: str = ANY) -> None:
+    def _record_change(self, ref: str = ANY) -> None:
         """Say in the caller's transaction that rows changed."""
-        changes = Change.objects.using(self.write_alias())
-        changes.record(self.KIND or str(self.model._meta.model_name), ref)
+        changes = Change.objects.using(self._write_alias())
+        changes.record(self._change_kind or str(self.model._meta.model_name), ref)
 
-    def write_alias(self) -> str:
+    def _write_alias(self) -> str:
         """Return the database that these rows are written to."""
         self._for_write = True
         return self.db

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from django.conf import settings
-from django.core.validators import MaxLengthValidator, MinValueValidator
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -18,11 +18,13 @@ from mcp_app.interface.decorations import (
     suggestions_from_json,
 )
 from mcp_app.interface.rules import (
+    LONGEST_MEDIA_TYPE,
     media_type_problem,
     name_problem,
     permission_problem,
     text_problem,
     uri_problem,
+    visible,
 )
 from mcp_app.models.changes import watch
 from mcp_app.models.checking import CheckedRow
@@ -37,8 +39,6 @@ from mcp_app.models.versions import (
 )
 from mcp_app.protocol import headers, jsonrpc, schemas
 from mcp_app.protocol.uri_templates import UriTemplate
-
-MAX_URI = 8000
 
 Row = TypeVar("Row", bound="DefinitionRow")
 
@@ -133,7 +133,7 @@ class DefinitionRow(PublishedRow, CheckedRow):
         abstract = True
 
     def __str__(self) -> str:
-        return self.title or self.name
+        return visible(self.title or self.name, None)
 
     @property
     def identity(self) -> str:
@@ -245,7 +245,7 @@ class ReadableRow(DefinitionRow):
         "public",
     )
 
-    mime_type = models.CharField(max_length=255, blank=True)
+    mime_type = models.CharField(max_length=LONGEST_MEDIA_TYPE, blank=True)
     annotations = JSONTextField(blank=True)
     ttl_ms = models.PositiveIntegerField(default=0)
     public = models.BooleanField(default=False)
@@ -274,7 +274,7 @@ class Resource(ReadableRow):
     IDENTITY = "uri"
     CONTENT = (*ReadableRow.CONTENT, "uri", "size")
 
-    uri = models.TextField(validators=[MaxLengthValidator(MAX_URI)])
+    uri = models.TextField()
     uri_digest = DigestField(of="uri")
     size = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
 
@@ -313,7 +313,7 @@ class ResourceTemplate(ReadableRow):
     IDENTITY = "uri_template"
     CONTENT = (*ReadableRow.CONTENT, "uri_template", "suggestions")
 
-    uri_template = models.TextField(validators=[MaxLengthValidator(MAX_URI)])
+    uri_template = models.TextField()
     uri_template_digest = DigestField(of="uri_template")
     suggestions = JSONTextField(blank=True)
 

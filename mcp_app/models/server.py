@@ -93,7 +93,7 @@ class Server(PublishedRow, CheckedRow):
         verbose_name_plural = _("servers")
 
     def __str__(self) -> str:
-        return self.title or self.slug
+        return visible(self.title or self.slug, None)
 
     @property
     def access_names(self) -> tuple[str, ...]:

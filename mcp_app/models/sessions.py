@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django.db import models, transaction
+from django.db import OperationalError, connections, models, transaction
 from django.db.models.expressions import CombinedExpression
 from django.db.models.signals import post_delete, post_save
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.interface.context import LEVELS
+from mcp_app.interface.rules import visible
 from mcp_app.models.changes import Change, RecordedRows
 from mcp_app.models.fields import (
     DigestField,
@@ -19,22 +20,36 @@ from mcp_app.models.fields import (
     digest,
     parsed,
 )
-from mcp_app.models.transactions import own_transaction
+from mcp_app.models.transactions import is_conflict, own_transaction
 from mcp_app.models.workers import Worker
 
 SESSION = "session"
 """The kind of a change of a session, of its level, or of what it watches."""
+ATTEMPTS = 5
+"""How often what gave way to others is tried again."""
 
 
 class SessionQuerySet(RecordedRows["Session"]):
-    PRIVATE = frozenset({"seen_ms", "initialized", "stream", "streams", "seen"})
+    _private_columns = frozenset(
+        {"seen_ms", "initialized", "stream", "streams", "seen", "logged"}
+    )
 
     def delete(self) -> tuple[int, dict[str, int]]:
         """Delete sessions with what is theirs; nothing joins them meanwhile.
 
-        Who would add a stream to one waits for the lock, and finds no session.
+        Who would add a stream to one waits for the lock, and finds no session.  Where
+        that one has a stream of it already, the database makes one of us begin again.
         """
-        using = self.write_alias()
+        using = self._write_alias()
+        for _attempt in range(ATTEMPTS):
+            try:
+                return self._delete_locked(using)
+            except OperationalError as error:
+                if not is_conflict(error) or connections[using].in_atomic_block:
+                    raise
+        return self._delete_locked(using)
+
+    def _delete_locked(self, using: str) -> tuple[int, dict[str, int]]:
         with own_transaction(using):
             locked = self.using(using).select_for_update().order_by("pk")
             keys = list(locked.values_list("pk", flat=True))
@@ -60,7 +75,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         with transaction.atomic(using=self.db):
             if not row.update(stream=public_id, streams=opened, seen=seen):
                 return 0
-            row.record(str(pk))
+            row._record_change(str(pk))
             return row.get().streams
 
     def expired(
@@ -79,6 +94,7 @@ class SessionQuerySet(RecordedRows["Session"]):
 class Session(models.Model):
     """`server` is the slug; times are milliseconds of the database's clock.
 
+    `logged` is the number of the last log message that was sent from outside a call;
     `stream` is the public id of the GET stream that was opened last, of as many as
     `streams` says, and `seen` the number of the changes that the client then knew of.
     """
@@ -99,6 +115,7 @@ class Session(models.Model):
     stream = models.CharField(max_length=32, blank=True, default="", db_default="")
     streams = models.PositiveIntegerField(default=0, db_default=0)
     seen = models.BigIntegerField(default=0, db_default=0)
+    logged = models.BigIntegerField(default=0, db_default=0)
 
     objects = SessionQuerySet.as_manager()
 
@@ -108,7 +125,7 @@ class Session(models.Model):
         verbose_name_plural = _("sessions")
 
     def __str__(self) -> str:
-        return f"{self.client_name or _('a client')} ({self.revision})"
+        return f"{visible(self.client_name) or _('a client')} ({self.revision})"
 
     @property
     def client(self) -> dict[str, Any]:
@@ -129,7 +146,7 @@ class Session(models.Model):
 
 
 class SubscriptionQuerySet(RecordedRows["Subscription"]):
-    KIND = SESSION
+    _change_kind = SESSION
 
     def of_worker(self, worker_id: str) -> SubscriptionQuerySet:
         """Return what the listen streams of a process watch."""
@@ -205,7 +222,8 @@ def _session_saved(
     **_: object,
 ) -> None:
     """Record a change, unless nobody else can know the session or what changed."""
-    private = update_fields is not None and update_fields <= SessionQuerySet.PRIVATE
+    columns = SessionQuerySet._private_columns
+    private = update_fields is not None and update_fields <= columns
     if not created and not private:
         _record(instance.pk, using)
 

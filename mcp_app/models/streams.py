@@ -8,8 +8,9 @@ are no gaps, so that who reads on after the last number that it has seen misses 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Self, TypeVar
 
-from django.db import connections, models
+from django.db import connections, models, router
 from django.db.models.signals import pre_delete
 from django.dispatch import receiver
 
@@ -21,7 +22,18 @@ AT_ONCE = 500
 """Events that one statement reads."""
 
 
-class StreamQuerySet(models.QuerySet["Stream"]):
+Row = TypeVar("Row", bound=models.Model)
+
+
+class CurrentRows(models.QuerySet[Row]):
+    """Rows that are read where they are written: a replica may not have them yet."""
+
+    def current(self) -> Self:
+        """Return them as they are now."""
+        return self.using(router.db_for_write(self.model))
+
+
+class StreamQuerySet(CurrentRows["Stream"]):
     def append(
         self, additions: Sequence[Addition], owner: str, batch: str
     ) -> list[int | None]:
@@ -43,9 +55,10 @@ class Stream(models.Model):
     """A request whose messages are kept.
 
     On the wire its events are `<public_id>.<seq>`, from 1 to `head_seq`; those up to
-    `floor_seq` have been thrown away.  Only `owner`, the key of a worker, adds to an
-    open stream; `last_batch` names what it committed last.  Times are milliseconds of
-    the database's clock.
+    `floor_seq` have been thrown away, and `size` is that of the others, in bytes.
+    `requests` is the JSON-RPC id that is answered, as JSON; of a batch it is an array.
+    Only `owner`, the key of a worker, adds to an open stream; `last_batch` names what
+    it committed last.  Times are milliseconds of the database's clock.
     """
 
     class State(models.TextChoices):
@@ -93,14 +106,7 @@ class Stream(models.Model):
         return self.public_id
 
 
-@receiver(pre_delete, sender=Session, dispatch_uid="mcp_app streams")
-def _close(instance: Session, using: str, **_: object) -> None:
-    """Let nothing be appended to the streams of a session that is being deleted."""
-    own = Stream.objects.using(using).filter(session_id=instance.pk, state=OPEN)
-    own.update(state=Stream.State.CLOSED)
-
-
-class EventQuerySet(models.QuerySet["Event"]):
+class EventQuerySet(CurrentRows["Event"]):
     def after(self, stream: int, seq: int) -> Iterable[tuple[int, str]]:
         """Return the next events of a stream, `AT_ONCE` at most: number and payload."""
         rows = self.filter(stream_id=stream, seq__gt=seq).order_by("seq")
@@ -126,3 +132,20 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return f"{self.stream_id}.{self.seq}"
+
+
+@receiver(pre_delete, sender=Session, dispatch_uid="mcp_app streams")
+def _delete_streams(instance: Session, using: str, **_: object) -> None:
+    """Delete the log of a session that is being deleted, with what came meanwhile.
+
+    From its lock on nobody adds a stream; from theirs on nobody adds a message.
+    """
+    session = Session.objects.using(using).filter(pk=instance.pk)
+    list(session.select_for_update().values_list("pk"))
+    own = Stream.objects.using(using).filter(session_id=instance.pk)
+    own.update(state=Stream.State.CLOSED)
+    keys = list(own.values_list("pk", flat=True))
+    for start in range(0, len(keys), AT_ONCE):
+        some = keys[start : start + AT_ONCE]
+        Event.objects.using(using).filter(stream_id__in=some)._raw_delete(using)
+        own.filter(pk__in=some)._raw_delete(using)

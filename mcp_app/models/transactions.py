@@ -1,4 +1,4 @@
-"""Transactions of our own threads, whatever the site's settings make of theirs."""
+"""Transactions: the site's, whatever its settings make of them, and our own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,21 @@ from django.db import connections, transaction
 
 INNODB_DEADLOCK = 1213
 POSTGRESQL_CONFLICTS = frozenset({"40001", "40P01"})
+
+
+def in_atomic(using: str) -> bool:
+    """Whether a block of `atomic` is open whose end is a commit or a rollback.
+
+    Where a site commits by hand, Django's blocks are but savepoints: when it commits,
+    and whether, nobody is told.
+    """
+    connection = connections[using]
+    return connection.in_atomic_block and connection.commit_on_exit
+
+
+def tells_of_commits(using: str) -> bool:
+    """Whether Django calls what is given to `on_commit`, at once or later."""
+    return in_atomic(using) or connections[using].get_autocommit()
 
 
 @contextmanager

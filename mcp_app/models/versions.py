@@ -125,7 +125,7 @@ class PublishedRows(WatchedRows[Row]):
     def update(self, **values: Any) -> int:
         if values.keys().isdisjoint(self.model.CONTENT):
             return super().update(**values)
-        with transaction.atomic(using=self.write_alias(), savepoint=False):
+        with transaction.atomic(using=self._write_alias(), savepoint=False):
             keys = list(self.values_list("pk", flat=True))
             count = super().update(**values)
             self._hash_again(keys)
@@ -175,7 +175,7 @@ class PublishedRows(WatchedRows[Row]):
         restored: int | None = None,
     ) -> list[DefinitionVersion]:
         """Publish these contents, whatever the working copies say."""
-        with transaction.atomic(using=self.write_alias()):
+        with transaction.atomic(using=self._write_alias()):
             served = self._served(contents)
             texts = {row: jsonrpc.write(content) for row, content in contents.items()}
             fresh = [
@@ -192,7 +192,7 @@ class PublishedRows(WatchedRows[Row]):
 
     def switch(self, on: bool) -> list[Row]:
         """Switch all these rows on or off at once; return those that were not."""
-        with transaction.atomic(using=self.write_alias()):
+        with transaction.atomic(using=self._write_alias()):
             # Whoever locks several rows does it in this order.
             locked = self.filter(enabled=not on).select_for_update().order_by("pk")
             rows = list(locked)
@@ -203,7 +203,7 @@ class PublishedRows(WatchedRows[Row]):
 
     def unpublish(self, rows: Iterable[Row]) -> None:
         """Take rows off the lists; their versions stay."""
-        with transaction.atomic(using=self.write_alias()):
+        with transaction.atomic(using=self._write_alias()):
             unpublished = sorted(rows, key=lambda row: row.pk)
             self._served(unpublished)
             for row in unpublished:

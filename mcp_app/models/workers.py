@@ -2,12 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
 from django.db import models
 
 from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.fields import JSONTextField, parsed
+from mcp_app.protocol import jsonrpc
 
 LIVE_MS = 15_000
 """A process that has not renewed its row for so long is taken for dead."""
+
+
+MOST_SESSIONS = 2_000
+"""Keys of sessions that one report names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a process says of itself with each heartbeat; counts are by server."""
+
+    streams: Mapping[str, int] = field(default_factory=dict)
+    """Streams that wait for changes: of sessions, and of `subscriptions/listen`."""
+    calls: Mapping[str, int] = field(default_factory=dict)
+    """Requests that run, and have no row of their own."""
+    sessions: tuple[int, ...] = ()
+    """Keys of the sessions whose stream is open here, `MOST_SESSIONS` at most."""
+    lost: int = 0
+    """Threads whose call is over, and which do not come back."""
+    code: str = ""
+    """The digest of what code declares."""
+
+    def as_text(self) -> str:
+        """Return what the row keeps."""
+        # `asdict` would make other mappings anew, such as a Counter, and wrongly.
+        said = {each.name: getattr(self, each.name) for each in fields(self)}
+        return jsonrpc.write(said).decode()
+
+    @classmethod
+    def of_text(cls, text: str) -> Self:
+        """Return what a row says; of another release's, what is known here."""
+        said: dict[str, Any] = dict(parsed(text or "{}"))
+        return cls(
+            **{each.name: said[each.name] for each in fields(cls) if each.name in said}
+        )
 
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
@@ -15,20 +55,22 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
         """Return the processes whose caches somebody may be answered from."""
         return self.filter(seen_ms__gte=NowMilliseconds() - LIVE_MS)
 
-    def beat(self, worker_id: str) -> bool:
+    def beat(self, worker_id: str, report: str) -> bool:
         """Renew a row; return whether it is there."""
         rows = self.filter(pk=worker_id)
-        return bool(rows.update(seen_ms=NowMilliseconds()))
+        return bool(rows.update(seen_ms=NowMilliseconds(), report=report))
 
 
 class Worker(models.Model):
-    """Times are milliseconds of the database's clock."""
+    """Times are milliseconds of the database's clock; `report` is a `Report`."""
 
     id = models.CharField(max_length=32, primary_key=True)
     host = models.CharField(max_length=255)
     pid = models.PositiveIntegerField()
     started_ms = models.BigIntegerField()
     seen_ms = models.BigIntegerField(db_index=True)
+    # Processes of the release before insert rows, too, and do not know it.
+    report = JSONTextField(blank=True, default="", db_default="")
 
     objects = WorkerQuerySet.as_manager()
 
@@ -37,3 +79,7 @@ class Worker(models.Model):
 
     def __str__(self) -> str:
         return f"{self.host} {self.pid}"
+
+    def said(self) -> Report:
+        """Return what the process said of itself."""
+        return Report.of_text(self.report)

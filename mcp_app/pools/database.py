@@ -58,8 +58,8 @@ class DatabaseThreads:
     """
 
     def __init__(self, name: str, size: int = 1, *, repeatable: bool = False) -> None:
-        self._name = name
-        self._size = size
+        self.size = size
+        self.name = name
         self._idle = IDLE_SECONDS if repeatable else None
         self._around = _with_kept_connections if repeatable else _with_connections
         self._begin()
@@ -135,12 +135,12 @@ class DatabaseThreads:
 
     def _add(self, work: Work | None) -> None:
         """Start a thread if there may be one more, and queue the work; locked."""
-        if self._started < self._size:
+        if self._started < self.size:
             self._started += 1
             thread = threading.Thread(
                 target=_serve,
                 args=(self._queue, self._idle),
-                name=self._name,
+                name=self.name,
                 daemon=True,
             )
             self._threads.append(thread)
@@ -196,5 +196,9 @@ reader = DatabaseThreads("mcp-reader", repeatable=True)
 writer = DatabaseThreads("mcp-writer")
 log_writer = DatabaseThreads("mcp-log", repeatable=True)
 """Messages to clients wait for no other statement of ours."""
+call_writer = DatabaseThreads("mcp-calls", repeatable=True)
+"""What is written behind holds nobody up."""
 authenticators = DatabaseThreads("mcp-authentication", 4)
 """Authentication never waits for a thread of user code."""
+POOLS = (reader, writer, log_writer, call_writer, authenticators)
+"""All there are, for whoever counts connections."""

@@ -41,6 +41,11 @@ class Job:
         """Take the job, to run it or to take it back; True for the first who asks."""
         return _first(self._unbegun)
 
+    @property
+    def is_unwanted(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return not self._wanted
+
     def part(self) -> bool:
         """Finish the job, or want it no more; True for the first who asks."""
         return _first(self._wanted)
@@ -51,6 +56,10 @@ def _first(token: list[bool]) -> bool:
         return token.pop()
     except IndexError:
         return False
+
+
+class NoPlace(Unavailable):
+    """Nothing was run: all threads are taken by what waits or hangs."""
 
 
 class UserThreads:
@@ -71,12 +80,12 @@ class UserThreads:
         self._closed = False
 
     def submit(self, work: Callable[[Job], None], name: str = "") -> Job:
-        """Run `work` as soon as a place is free; raise `Unavailable` if none can be.
+        """Run `work` as soon as a place is free; raise `NoPlace` if none can be.
 
         `work` gets its job, and must not raise; `name` is for the log.
         """
         if self._closed or len(self._uncounted) >= self.ceiling:
-            raise self._unavailable()
+            raise self._no_place()
         job = Job(work, name)
         self._jobs.put(job)
         if self._places < self.size:
@@ -128,11 +137,17 @@ class UserThreads:
         """How many threads wait for an answer or are lost."""
         return len(self._uncounted)
 
-    def _unavailable(self) -> Unavailable:
+    @property
+    def lost(self) -> int:
+        """How many threads run on for a call that is over."""
+        with self._lock:
+            return sum(job.is_unwanted for job in self._uncounted)
+
+    def _no_place(self) -> NoPlace:
         with self._lock:
             names = Counter(job.name for job in self._uncounted)
         logger.error("No thread for user code is free: %s wait or hang.", dict(names))
-        return Unavailable(f"All {self.ceiling} threads for user code wait or hang.")
+        return NoPlace(f"All {self.ceiling} threads for user code wait or hang.")
 
     def _start_thread(self) -> None:
         with self._lock:

@@ -25,6 +25,8 @@ logger = logging.getLogger("mcp_app.process")
 
 FOLDS = 2
 """How often it is folded so that what is announced has a number."""
+RETRY = 1.0
+"""In an outage so many seconds pass until a change of a call is written again."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,6 +89,7 @@ class Announcements:
         self._announcing: asyncio.Future[None] | None = None
         self._folding: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
+        self._untold: set[tuple[str, str]] = set()
 
     def read(self) -> News:
         """Return what is new; blocks, one statement where nothing is."""
@@ -222,12 +225,27 @@ class Announcements:
         )
 
     def tell(self, what: str, server: str) -> None:
-        """Write a change that a call made, and look at once."""
-        self.keep(asyncio.ensure_future(self._told(what, server)))
+        """Write a change that a call made, and look at once.
+
+        In an outage it is kept, once, until it can be written: the call was answered.
+        """
+        if (what, server) not in self._untold:
+            self.keep(asyncio.ensure_future(self._told(what, server)))
 
     async def _told(self, what: str, server: str) -> None:
-        await writer.run(changes.told, what, server)
+        while not await self._written(what, server):
+            self._untold.add((what, server))
+            await asyncio.sleep(RETRY)
+            self._untold.discard((what, server))
         await self._look()
+
+    async def _written(self, what: str, server: str) -> bool:
+        try:
+            await writer.run(changes.told, what, server)
+        except Unavailable as error:
+            logger.warning("A change waits to be written: %s", error)
+            return False
+        return True
 
     def keep(self, task: asyncio.Future[Any]) -> None:
         """Hold a task until it is done: the loop alone would let it go."""

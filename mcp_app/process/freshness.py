@@ -52,6 +52,8 @@ class Gate:
         self._running: asyncio.Task[bool] | None = None
         self._running_since = NEVER
         self._failed = NEVER
+        self.loading = False
+        """Whether the database has answered, and the caches are brought up to date."""
 
     def fresh(self, arrived: float) -> bool:
         """Whether a request that arrived then (monotonic) may be served at once."""
@@ -125,6 +127,7 @@ class Gate:
         try:
             async with asyncio.timeout(TIMEOUT):
                 news = await self._check()
+            self.loading = True
             await self._load(news)
         except (DatabaseError, TimeoutError, Unavailable) as error:
             if isinstance(error, TimeoutError):
@@ -133,6 +136,8 @@ class Gate:
             logger.warning("A check of the database failed: %r", reason)
             self._failed = time.monotonic()
             return False
+        finally:
+            self.loading = False
         self._started = started
         self._reckon()
         return True

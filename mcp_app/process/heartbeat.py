@@ -13,7 +13,7 @@ from django.db import Error as DatabaseError
 from mcp_app.pools.database import writer
 from mcp_app.process.freshness import NEVER, Gate
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.wakeup.workers import HEARTBEAT, TRUSTED, WorkerRow
+from mcp_app.wakeup.workers import HEARTBEAT, TRUSTED, Report, WorkerRow
 
 logger = logging.getLogger("mcp_app.process")
 
@@ -31,13 +31,15 @@ class Heartbeat:
         gate: Gate,
         spawn: Callable[[Awaitable[None]], None],
         beaten: Callable[[], Awaitable[object]],
+        report: Callable[[], Report] = Report,
     ) -> None:
-        """`beaten` is done after each beat, while it is steady."""
+        """Say what `report` returns; after each beat that is steady comes `beaten`."""
         self._loop = loop
         self._row = row
         self._gate = gate
         self._spawn = spawn
         self._beaten = beaten
+        self._report = report
         self._timer: asyncio.TimerHandle | None = None
         self._last = NEVER
         self._steady_since = NEVER
@@ -52,10 +54,14 @@ class Heartbeat:
         return now - self._last <= LATE and now - self._steady_since >= STEADY
 
     async def begun(self) -> None:
-        """Return when the row is there: before the first check."""
-        if self._timer is None:
+        """Return when the row is there: before the first check, and after a pause.
+
+        While this process stood still, others may have given it up.
+        """
+        if time.monotonic() - self._last > TRUSTED:
             await self._renewed()
-            self._later()
+            if self._timer is None:
+                self._later()
 
     async def end(self) -> None:
         """Take the row away: nobody need wait for this process any more."""
@@ -70,6 +76,7 @@ class Heartbeat:
 
     async def _renewed(self) -> None:
         began = time.monotonic()
+        self._row.report = self._report()
         await writer.run(self._row.renew)
         if began - self._last > LATE:
             self._steady_since = began

@@ -11,9 +11,8 @@ from django.db import Error as DatabaseError
 
 from mcp_app.conf import Limits
 from mcp_app.pools.database import writer
+from mcp_app.process.expiry import all_expired
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.streams.expiry import remove_expired
-from mcp_app.wakeup import folding, workers
 
 logger = logging.getLogger("mcp_app.process")
 
@@ -40,11 +39,14 @@ class Janitor:
         self._timer.cancel()
 
     async def sweep(self) -> None:
-        """Remove expired sessions, old steps, topics and dead processes."""
+        """Remove what has outlived its use.
+
+        The writer has other work, too: it is asked for a portion at a time.
+        """
         try:
-            await writer.run(remove_expired, self._limits)
-            await writer.run(folding.prune)
-            await writer.run(workers.prune)
+            for each in all_expired(self._limits):
+                while await writer.run(each.remove):
+                    continue
         except (DatabaseError, Unavailable) as error:
             reason = error.__cause__ or error
             logger.warning("The janitor could not reach the database: %r", reason)

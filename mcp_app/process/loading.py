@@ -155,6 +155,7 @@ class Catalogs:
             identity = each.key[1]
             return _Offer((name, f"\n{identity}"), None, each.key, version)
         entry = make(each.definition, run)
+        entry.version = each.version
         return _Offer((name, entry.identity), entry, each.key, version)
 
     def _overlay(self, each: StoredOverlay, version: ServedVersion) -> _Offer:
@@ -165,6 +166,7 @@ class Catalogs:
             _, make = _LISTS[type(declared.entry.definition)]
             definition = overlaid(declared.entry.definition, each.content)
             entry = make(definition, declared.entry.runnable)
+            entry.version = each.version
         return _Offer(place, entry, each.key, version, overlay=True)
 
     def _runnable(self, each: StoredDefinition[Definition]) -> Runnable[Any] | None:

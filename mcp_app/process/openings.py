@@ -9,6 +9,7 @@ from typing import Protocol
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.announcements import Announcements
 from mcp_app.streams import event_ids
+from mcp_app.streams.event_ids import Seen
 from mcp_app.streams.listeners import Listener
 from mcp_app.streams.sessions import OpenSession, SessionStore
 from mcp_app.wakeup.news import missed_since
@@ -22,8 +23,8 @@ class Standing(Listener, Protocol):
     def public_id(self) -> str:
         """What its events are known by."""
 
-    def begin(self, seen: int) -> None:
-        """Hold what it is told from now on; its client has seen all up to a number."""
+    def begin(self, seen: Seen) -> None:
+        """Hold what it is told from now on; its client has seen all up to this."""
 
     def opened(self, missed: Iterable[str], announced: int, number: int) -> None:
         """Write what the client missed; of its session it is the newest stream."""
@@ -45,7 +46,7 @@ class Openings:
         self._spawn = spawn
 
     async def standing(
-        self, stream: Standing, session: OpenSession, seen: int | None
+        self, stream: Standing, session: OpenSession, seen: Seen | None
     ) -> None:
         """Tell a stream what its client missed, at whichever process that was.
 
@@ -55,15 +56,18 @@ class Openings:
         """
         announcements = self._announcements
         await announcements.begun()
-        since = await self._sessions.seen(session) if seen is None else seen
+        known = await self._sessions.seen(session)
+        if seen is not None and seen.logged > known.logged:
+            raise event_ids.wrong()
+        logged, since = seen or known
         mark = announcements.mark()
-        stream.begin(since)
+        stream.begin(Seen(logged, since))
         missed = await reader.run(missed_since, since)
         if since > missed.number:
             if seen is not None:
                 raise event_ids.wrong()
             # The counter was emptied: its numbers begin anew.
-            stream.begin(since := 0)
+            stream.begin(Seen(logged, since := 0))
         if not session.revision.resumable:
             # This client can never say how far it has seen.
             since = max(since, announcements.number)

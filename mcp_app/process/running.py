@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from mcp_app.server.call import look_after
 from mcp_app.server.exchange import Exchange
+from mcp_app.streams.sessions import OpenSession
 
 LASTING_AFTER = 0.005
 """Seconds after which a call is looked after: its time, and whether its client is
@@ -58,11 +60,27 @@ class RunningCalls:
         self.begin(exchange, waiting, task)
         task.add_done_callback(partial(self._finished, exchange, waiting))
 
+    @contextmanager
+    def expected(self, exchange: Exchange, session: OpenSession) -> Iterator[None]:
+        """A request of a session waits for its row: it counts, and can be ended."""
+        running, key = session.running, exchange.principal.key
+        first = running.setdefault(exchange.request_id, exchange)
+        self._owned[key] += 1
+        try:
+            yield
+        finally:
+            self._disown(key)
+            if first is exchange:
+                running.pop(exchange.request_id, None)
+
     def begin(
         self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Any] | None
     ) -> None:
         """A request runs in this task: the caller's, where leaving is cancelling."""
         exchange.task = task
+        if exchange.end is not None and task is not None:
+            # It was ended while its row was being made.
+            task.cancel()
         self._young[exchange] = waiting
         exchange.began = self._loop.time()
         if exchange.session is not None:

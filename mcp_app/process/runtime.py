@@ -8,21 +8,27 @@ import logging
 import os
 import random
 import threading
+from collections import Counter
 from collections.abc import Awaitable
+from functools import cached_property
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from mcp_app.audit.call_log import CallLog
 from mcp_app.auth.permissions import Permissions, UserRows
+from mcp_app.catalog.fingerprint import fingerprint
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import Principal
-from mcp_app.pools.database import log_writer, reader, writer
+from mcp_app.pools import loop_thread
+from mcp_app.pools.database import call_writer, log_writer, reader, writer
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.freshness import Gate
+from mcp_app.process.health import FINE, STOPPING, Health
 from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.process.janitor import Janitor
 from mcp_app.process.lifecycle import install_drain
@@ -40,6 +46,7 @@ from mcp_app.server.request_state import StateSealer, derived_key
 from mcp_app.streams.claims import claim
 from mcp_app.streams.following import Followers
 from mcp_app.streams.listeners import Listener, Listeners
+from mcp_app.streams.logged import deliver
 from mcp_app.streams.questions import OpenQuestions
 from mcp_app.streams.request_log import RequestLog
 from mcp_app.streams.sessions import OpenSession, SessionStore
@@ -47,24 +54,36 @@ from mcp_app.streams.steps import StoredSteps
 from mcp_app.wakeup import changes
 from mcp_app.wakeup.doorbell import Doorbell
 from mcp_app.wakeup.news import News
-from mcp_app.wakeup.workers import FRESHNESS, WorkerRow, here
+from mcp_app.wakeup.workers import (
+    FRESHNESS,
+    MOST_SESSIONS,
+    Report,
+    WorkerRow,
+    here,
+)
 
 logger = logging.getLogger("mcp_app.process")
 
 LAST_WORDS = 1.0
 """Seconds in which the ends of streams and calls may still be sent at a stop."""
+LAST_CALLS = 2.0
+"""Seconds in which calls may still be written at a stop."""
 LAST_BYTES = 0.1
 
 
 class Process:
     """One per OS process and loop; everything here is used on that loop only."""
 
+    stopping = False
+    _away = False
+    _answering: asyncio.TimerHandle | None = None
+    _watching: asyncio.TimerHandle | None = None
+
     def __init__(self, registry: Registry = mcp) -> None:
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.lenient = mcp_settings.lenient
         self.registry = registry
-        self.stopping = False
         self.limits = mcp_settings.limits
         self.read_limits = ReadLimits(self.limits.depth, self.limits.nodes)
         self.listeners = Listeners()
@@ -87,16 +106,26 @@ class Process:
             self._announcements, self.sessions, self._row, self.spawn
         )
         self.gate = Gate(self._check, self._load, reader.replace)
+        self._health = Health(self.gate)
         self._doorbell = Doorbell(mcp_settings.doorbell, self._heard)
-        self._answering: asyncio.TimerHandle | None = None
         here.serves(self._row, self.gate.stale, self._committed)
         self._heartbeat = Heartbeat(
-            self.loop, self._row, self.gate, self.spawn, self.claim
+            self.loop, self._row, self.gate, self.spawn, self.claim, self.report
         )
+        self.audit = self._audit()
         self.adapters = self._adapters()
-        self._watching: asyncio.TimerHandle | None = None
         self._beaten = self.loop.time()
         self._janitor = Janitor(self.loop, self.limits, self.spawn)
+
+    def _audit(self) -> CallLog | None:
+        if mcp_settings.audit == "off":
+            return None
+        return CallLog(
+            self._row.id,
+            most=self.limits.audit_buffer,
+            key=derived_key(_secrets()[0], "call arguments"),
+            strict=mcp_settings.audit == "strict",
+        )
 
     def _adapters(self) -> Adapters:
         secrets = _secrets()
@@ -120,6 +149,7 @@ class Process:
             cursor_keys=[derived_key(each, "cursors") for each in secrets],
             limits=self.limits,
             coerce=mcp_settings.coerce,
+            audit=self.audit,
         )
 
     # -- serving ----------------------------------------------------------------
@@ -135,11 +165,21 @@ class Process:
         if self.stopping:
             raise Unavailable("This process is stopping.", retry_after=_soon())
 
+    async def failing(self) -> str:
+        """Return which part keeps this process from serving, "" where none does."""
+        found = FINE if self.stopping else await self._health.failing()
+        return STOPPING if self.stopping else found
+
     async def _check(self) -> News:
         """Return what is new, with one statement."""
         await self._heartbeat.begun()
         self._doorbell.listen()
-        return await reader.run(self._announcements.read)
+        away, self._away = self._away, True
+        news = await reader.run(self._announcements.read)
+        if away:
+            loop_thread.close_cut()
+        self._away = False
+        return news
 
     async def _load(self, news: News) -> None:
         """Bring the caches up to date."""
@@ -153,6 +193,10 @@ class Process:
         if closed or news.everything:
             await self.sessions.reload(None if news.everything else closed)
         await self._load_of_calls(news)
+        for session in self.sessions.standing(
+            None if news.everything else news.refs(changes.LOGGED)
+        ):
+            self.spawn(deliver(session))
         self._announcements.seen(news)
 
     async def _load_of_calls(self, news: News) -> None:
@@ -162,13 +206,15 @@ class Process:
             answered = self.questions.open
         await self.questions.look(answered)
         for ref in news.refs(changes.CANCELLED):
-            session, _, key = ref.partition(":")
-            self._cancel(session, key)
+            self._end(ref, End.CANCELLED)
+        for ref in news.refs(changes.STOPPED):
+            self._end(ref, End.STOPPED)
 
-    def _cancel(self, session: str, key: str) -> None:
+    def _end(self, ref: str, end: End) -> None:
+        session, _, key = ref.partition(":")
         for exchange in list(self.sessions.running(session)):
             if identity.key(exchange.request_id) == key:
-                exchange.stop(End.CANCELLED)
+                exchange.stop(end)
 
     async def cancel_elsewhere(
         self, session: OpenSession, request_id: str | int
@@ -286,6 +332,26 @@ class Process:
         """End the streams of processes that died."""
         await log_writer.run(claim, self._row.id)
 
+    @cached_property
+    def _code(self) -> str:
+        return fingerprint(self.registry)
+
+    def report(self) -> Report:
+        """Return what this process says of itself."""
+        answered = self.log.answered()
+        return Report(
+            streams=Counter(each.server for each in self.listeners),
+            calls=Counter(
+                each.catalog.server.slug
+                for each in self.running
+                if each.session is None
+                or (each.session.pk, each.request_id) not in answered
+            ),
+            sessions=tuple(self.sessions.streaming()[:MOST_SESSIONS]),
+            lost=self.threads.lost,
+            code=self._code,
+        )
+
     # -- the end ----------------------------------------------------------------
 
     async def drain(self) -> None:
@@ -295,7 +361,7 @@ class Process:
         for listener in self.listeners:
             listener.end(retry_ms=1_000 * _soon())
         deadline = self.loop.time() + self.limits.drain
-        while self.running and self.loop.time() < deadline:
+        while (self.running or self.log.busy) and self.loop.time() < deadline:
             await asyncio.sleep(0.05)
         self.uploads.give_up()
         for exchange in self.running:
@@ -306,7 +372,17 @@ class Process:
         self._doorbell.close()
         # A call is over before its answer is sent, and some servers cut what is left.
         await asyncio.sleep(LAST_BYTES)
+        await self._written()
         await self._heartbeat.end()
+
+    async def _written(self) -> None:
+        """Return when all calls are written, or that takes too long."""
+        deadline = self.loop.time() + LAST_CALLS
+        while self.audit is not None and self.audit.busy:
+            if self.loop.time() >= deadline:
+                return
+            self.audit.hurry()
+            await asyncio.sleep(0.02)
 
     def _has_words(self) -> bool:
         """Whether anything is still to be sent, or logged."""
@@ -315,6 +391,8 @@ class Process:
     def close(self) -> None:
         """Let go of threads and connections."""
         self._janitor.stop()
+        if self.audit is not None:
+            self.audit.stop()
         self._heartbeat.stop()
         self._doorbell.close()
         here.forget(self._row)
@@ -322,6 +400,7 @@ class Process:
         reader.close()
         writer.close()
         log_writer.close()
+        call_writer.close()
 
 
 def _soon() -> int:

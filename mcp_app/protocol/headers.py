@@ -162,6 +162,29 @@ def is_json(content_type: str | None) -> bool:
     )
 
 
+# Whoever makes headers up may make long ones up: few are kept.
+@lru_cache(maxsize=32)
+def accepted_content(
+    content_type: bytes | None, encoding: bytes | None, accept: bytes | None
+) -> Accepts:
+    """What the client of a POST takes, by its headers as they came; raises Refused.
+
+    That is 415 where its body is no plain JSON, and 406 where it takes no answer.
+    """
+    if not is_json(_text(content_type)):
+        raise Refused(415, "The content type must be application/json.")
+    if encoding is not None and encoding.lower() != b"identity":
+        raise Refused(415, f"The content encoding {_text(encoding)!r} is unknown here.")
+    taken = accepts(_text(accept))
+    if not taken.json and not taken.events:
+        raise Refused(406, "Accept must allow application/json and text/event-stream.")
+    return taken
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("latin-1")
+
+
 def decode(value: str) -> str:
     """What a mirroring header says: `=?base64?…?=` decoded, anything else as it is.
 

@@ -59,6 +59,7 @@ class ReadLimits:
 
 DEFAULT_LIMITS = ReadLimits()
 
+# Escaped, and not the end of an escaped backslash.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 

@@ -8,10 +8,14 @@ it is parsed.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
+
+URI_LENGTH: Final = 4096
+"""Characters that a URI may have, and a template: what is longer is never read."""
 
 _RESERVED = ":/?#[]@!$&'()*+,;="
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
@@ -45,6 +49,11 @@ class UriTemplate:
     @classmethod
     def parse(cls, text: str) -> UriTemplate:
         """The template; raises TemplateError with a sentence for its author."""
+        if len(text) > URI_LENGTH:
+            raise TemplateError(
+                f"The template “{text[:40]}…” has {len(text)} characters; {URI_LENGTH} "
+                "are allowed."
+            )
         pieces, expression = _split_query(text)
         path = tuple(_joined(_path_parts(pieces, text)))
         asked = _names(expression, text) if expression else []
@@ -237,9 +246,9 @@ def _variables(path: tuple[_Part, ...]) -> Iterator[_Variable]:
 
 
 def _check_names(names: list[str], text: str) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise TemplateError(f"In {text!r} the variable {twice[0]!r} stands twice.")
+        raise TemplateError(f"In {text!r} the variable {min(twice)!r} stands twice.")
 
 
 def _check_separators(path: tuple[_Part, ...], text: str) -> None:

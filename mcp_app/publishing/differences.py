@@ -1,27 +1,32 @@
 """What is different between two contents of a row, field by field, in words.
 
-Parameters of a schema are matched by their names: to move one is no rewrite.
+Parameters of a schema are matched by their names: to move one is no rewrite.  Contents
+are the same only where their JSON is: what differs in a type, in the order of members,
+or in being empty instead of missing, is never shown as no difference.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import Match, SequenceMatcher
 from enum import Enum
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from operator import gt, lt
-from typing import Any
+from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
+from mcp_app.interface.rules import visible
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.jsonrpc import JsonObject
 
 _WORDS = re.compile(r"\s+|\S+\s*")
-ABSENT = object()
+ABSENT: Final = object()
+"""Stands for a member that is not there."""
 
 
 class Change(Enum):
@@ -70,12 +75,41 @@ class Difference:
                 words = after[new_start:new_end]
             if words:
                 change = Change.SAME if operation == "equal" else side
-                pieces.append(Piece(change, "".join(words)))
+                # What nobody sees is part of the difference.
+                pieces.append(Piece(change, visible("".join(words), None)))
         return pieces
 
 
-MOST_PAIRS = 10_000
-"""Pairs of equal words that a comparison looks at: it costs more than their number."""
+STEPS_PER_WORD: Final = 50
+FEWEST_STEPS, MOST_STEPS = 20_000, 5_000_000
+"""What a comparison of two texts may cost: where the same words are in many places, or
+every other one differs, it would cost the square of their number, or its cube."""
+
+
+class _TooMuch(Exception):
+    """The comparison would take too long."""
+
+
+class _Matcher(SequenceMatcher[str]):
+    """Gives up where it would take more than its share."""
+
+    def __init__(self, old: list[str], new: list[str]) -> None:
+        super().__init__(None, old, new, autojunk=False)
+        alike = Counter(new)
+        places = (1 + alike[word] for word in old)
+        self._steps = [0, *accumulate(places)]
+        """How many steps it takes to look at the words before each one."""
+        steps = STEPS_PER_WORD * (len(old) + len(new))
+        self._left = min(max(steps, FEWEST_STEPS), MOST_STEPS)
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> Match:
+        end = len(self._steps) - 1 if ahi is None else ahi
+        self._left -= self._steps[end] - self._steps[alo]
+        if self._left < 0:
+            raise _TooMuch
+        return super().find_longest_match(alo, ahi, blo, bhi)
 
 
 def _operations(
@@ -86,23 +120,22 @@ def _operations(
     Between the first and the last word that differ, texts in which too much is alike
     are one difference.
     """
-    start = _common(before, after)
-    end = _common(before[start:][::-1], after[start:][::-1])
+    start = common_start(before, after)
+    end = common_start(before[start:][::-1], after[start:][::-1])
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     yield "equal", 0, start, 0, start
-    counts = Counter(new)
-    if sum(counts[word] for word in old) > MOST_PAIRS:
-        yield "replace", start, start + len(old), start, start + len(new)
-    else:
-        matcher = SequenceMatcher(None, old, new, autojunk=False)
-        for operation, *places in matcher.get_opcodes():
-            one, two, three, four = (place + start for place in places)
-            yield operation, one, two, three, four
+    try:
+        found = _Matcher(old, new).get_opcodes()
+    except _TooMuch:
+        found = [("replace", 0, len(old), 0, len(new))]
+    for operation, *places in found:
+        one, two, three, four = (place + start for place in places)
+        yield operation, one, two, three, four
     yield "equal", start + len(old), len(before), start + len(new), len(after)
 
 
-def _common(one: list[str], other: list[str]) -> int:
-    """Return how many words are the same at the beginning of both."""
+def common_start(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many words, or characters, are the same at the beginning of both."""
     pairs = zip(one, other, strict=False)
     return next(
         (place for place, (old, new) in enumerate(pairs) if old != new),
@@ -111,28 +144,47 @@ def _common(one: list[str], other: list[str]) -> int:
 
 
 def differences(before: JsonObject, after: JsonObject) -> list[Difference]:
-    """Return what differs between two contents of a row, in the order of columns."""
+    """Return what differs between two contents of a row, in the order of columns.
+
+    It is empty only where both are the same JSON.
+    """
     found: list[Difference] = []
     for field, old, new in _changed(before, after):
-        found.extend(_COMPARERS.get(field, _values)(field, old, new))
-    return found
+        found += _compared(field, old, new) or _values(field, old, new)
+    return found or list(_order(before, after))
+
+
+def _compared(field: str, old: object, new: object) -> list[Difference]:
+    """Return what differs within a column, where it can be taken apart."""
+    if field not in _COMPARERS:
+        return []
+    fits, compare = _COMPARERS[field]
+    return list(compare(field, old, new)) if fits(old) and fits(new) else []
 
 
 def plain_differences(before: JsonObject, after: JsonObject) -> list[Difference]:
     """Do so column by column, for contents that are not what their columns demand."""
-    return [
-        Difference(field, "", _shown(old), _shown(new))
+    found = [
+        difference
         for field, old, new in _changed(before, after)
+        for difference in _values(field, old, new)
     ]
+    return found or list(_order(before, after))
 
 
 def _changed(
     before: JsonObject, after: JsonObject
 ) -> Iterator[tuple[str, object, object]]:
     for field in dict.fromkeys((*before, *after)):
-        old, new = before.get(field), after.get(field)
-        if old != new or _ordered(old) != _ordered(new):
+        old, new = before.get(field, ABSENT), after.get(field, ABSENT)
+        if not _same(old, new):
             yield field, old, new
+
+
+def _order(before: JsonObject, after: JsonObject) -> Iterator[Difference]:
+    """Yield a difference where the same members stand in another order."""
+    if list(before) != list(after):
+        yield Difference("content", _("order"), ", ".join(before), ", ".join(after))
 
 
 def breaking(found: Sequence[Difference]) -> list[str]:
@@ -140,56 +192,95 @@ def breaking(found: Sequence[Difference]) -> list[str]:
     return list(dict.fromkeys(each.breaks for each in found if each.breaks))
 
 
-def _ordered(value: object) -> object:
-    """Return what also tells dicts apart whose keys stand in another order."""
-    if isinstance(value, dict | list):
-        return jsonrpc.write(value)
-    return value
+def _same(old: object, new: object) -> bool:
+    """Whether both are the same JSON: 1, 1.0 and true are three values."""
+    if old is ABSENT or new is ABSENT:
+        return old is new
+    return jsonrpc.write(old) == jsonrpc.write(new)
 
 
-def _values(field: str, old: object, new: object) -> Iterator[Difference]:
-    yield Difference(field, "", _shown(old), _shown(new))
+def _values(field: str, old: object, new: object) -> list[Difference]:
+    return [Difference(field, "", *_both(old, new))]
 
 
 def _names(field: str, old: object, new: object) -> Iterator[Difference]:
     breaks = ""
-    if old is not None:
+    if old is not ABSENT:
         breaks = _("It is called %(new)s now: calls to %(old)s fail.") % {
             "new": new,
             "old": old,
         }
-    yield Difference(field, "", _shown(old), _shown(new), breaks)
+    yield Difference(field, "", *_both(old, new), breaks)
 
 
 def _shown(value: object) -> str | None:
-    if value is None:
+    if value is ABSENT:
         return None
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if isinstance(value, str):
         return value
-    if isinstance(value, dict | list):
-        return jsonrpc.indented(value)
-    return str(value)
+    return jsonrpc.indented(value)
+
+
+def _both(
+    old: Any, new: Any, words: Callable[[Any], str | None] = _shown
+) -> tuple[str | None, str | None]:
+    """Return two different values as people read them; as JSON if that is the same."""
+    was, now = words(old), words(new)
+    return (was, now) if was != now else (_as_json(old), _as_json(new))
+
+
+def _as_json(value: object) -> str | None:
+    return None if value is ABSENT else jsonrpc.indented(value)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 # -- JSON Schema --------------------------------------------------------------------
 
 
+def _is_schema(value: object) -> bool:
+    """Whether it is a schema whose parameters can be told."""
+    if value is ABSENT:
+        return True
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("properties", {}), dict)
+        and _are_texts(value.get("required", []))
+    )
+
+
 def _schemas(field: str, old: Any, new: Any) -> Iterator[Difference]:
-    before, after = old or {}, new or {}
+    before, after = ({} if each is ABSENT else each for each in (old, new))
     yield from _parameters(field, before, after)
-    rest = [
+    rests = [
         {name: value for name, value in schema.items() if name not in _BY_PARAMETER}
         for schema in (before, after)
     ]
-    if rest[0] != rest[1]:
-        yield Difference(
-            field, _("the rest"), _shown(rest[0] or None), _shown(rest[1] or None)
-        )
+    if not _same(*_required_of_others(before, after)):
+        for rest, schema in zip(rests, (before, after), strict=True):
+            rest.update(
+                {name: schema[name] for name in ("required",) if name in schema}
+            )
+    if not _same(*rests):
+        was, now = (rest or ABSENT for rest in rests)
+        yield Difference(field, _("the rest"), *_both(was, now))
 
 
 _BY_PARAMETER = frozenset({"properties", "required"})
+
+
+def _required_of_others(before: JsonObject, after: JsonObject) -> list[list[str]]:
+    """Return what is required in both, but for what is told of each parameter."""
+    old, new = _properties(before), _properties(after)
+    required = [schema.get("required", []) for schema in (before, after)]
+    told = {name for name in {*old, *new} if not (name in old and name in new)}
+    changed = set(required[0]) ^ set(required[1])
+    told |= {name for name in changed if name in old and name in new}
+    return [[name for name in names if name not in told] for names in required]
 
 
 def _parameters(
@@ -212,12 +303,14 @@ def _parameters(
         else:
             yield from _parameter(field, name, old[name], new[name])
             yield from _requirement(field, name, required)
-    yield from _moves(field, list(old), list(new))
+    yield from _moves(field, _("parameter %(name)s, place"), old, new)
 
 
 def _in_words(schema: object) -> str | None:
     """Return a parameter's schema as a line, where it is a plain one."""
-    if not isinstance(schema, dict) or not schema.keys() <= _words().keys():
+    if not schema or not isinstance(schema, dict):
+        return _shown(schema)
+    if not schema.keys() <= _words().keys():
         return _shown(schema)
     return "; ".join(
         f"{_keyword(keyword)}: {_joined(value)}" for keyword, value in schema.items()
@@ -229,8 +322,8 @@ def _joined(value: object) -> str:
 
 
 def _properties(schema: JsonObject) -> Mapping[str, Any]:
-    properties = schema.get("properties")
-    return properties if isinstance(properties, dict) else {}
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    return properties
 
 
 def _requirement(
@@ -247,11 +340,16 @@ def _requirement(
 
 
 def _parameter(field: str, name: str, old: Any, new: Any) -> Iterator[Difference]:
+    if _same(old, new):
+        return
+    whole = _("parameter %(name)s") % {"name": name}
     if not isinstance(old, dict) or not isinstance(new, dict):
         old, new = {"schema": old}, {"schema": new}
+    elif old.keys() == new.keys() and all(_same(old[each], new[each]) for each in old):
+        yield Difference(field, whole, *_both(old, new, _in_words))
     for keyword in dict.fromkeys((*old, *new)):
         was, now = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
-        if was == now:
+        if _same(was, now):
             continue
         part = _("parameter %(name)s, %(what)s") % {
             "name": name,
@@ -263,11 +361,7 @@ def _parameter(field: str, name: str, old: Any, new: Any) -> Iterator[Difference
                 "name": name,
                 "what": _keyword(keyword),
             }
-        yield Difference(field, part, _known(was), _known(now), breaks)
-
-
-def _known(value: object) -> str | None:
-    return None if value is ABSENT else _shown(value)
+        yield Difference(field, part, *_both(was, now), breaks)
 
 
 def _keyword(keyword: str) -> str:
@@ -303,7 +397,13 @@ def _narrows(keyword: str, was: Any, now: Any) -> bool:
     if keyword in _TELLING or now is ABSENT:
         return False
     narrower = _NARROWER.get(keyword)
-    return was is ABSENT or narrower is None or narrower(was, now)
+    if was is ABSENT or narrower is None:
+        return True
+    try:
+        return narrower(was, now)
+    except TypeError:
+        # One of them is nothing that the keyword takes.
+        return True
 
 
 def _types(value: object) -> frozenset[str]:
@@ -312,7 +412,15 @@ def _types(value: object) -> frozenset[str]:
 
 
 def _fewer_choices(was: Any, now: Any) -> bool:
-    return not all(each in now for each in was)
+    known = {_number_or_json(each) for each in now}
+    return not all(_number_or_json(each) in known for each in was)
+
+
+def _number_or_json(value: object) -> float | bytes:
+    """Return what is the same for equal values of JSON Schema: 1 and 1.0 are one."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    return jsonrpc.canonical(value)
 
 
 def _fewer_types(was: Any, now: Any) -> bool:
@@ -328,32 +436,63 @@ _NARROWER: Mapping[str, Callable[[Any, Any], bool]] = {
 """By keyword whether (old value, new value) takes less; others may, if they differ."""
 
 
-def _moves(field: str, old: list[str], new: list[str]) -> Iterator[Difference]:
-    kept = [name for name in old if name in new]
-    after = [name for name in new if name in old]
-    for name in _moved(kept, after):
-        part = _("parameter %(name)s, place") % {"name": name}
-        places = [str(names.index(name) + 1) for names in (kept, after)]
-        yield Difference(field, part, places[0], places[1])
+def _moves(
+    field: str, named: str, old: Iterable[str], new: Iterable[str]
+) -> Iterator[Difference]:
+    known = set(old) & set(new)
+    before, after = (
+        {name: place for place, name in enumerate(filter(known.__contains__, names))}
+        for names in (old, new)
+    )
+    still = _rising([before[name] for name in after])
+    for name, place in after.items():
+        if before[name] not in still:
+            part = named % {"name": name}
+            yield Difference(field, part, str(before[name] + 1), str(place + 1))
 
 
-def _moved(old: list[str], new: list[str]) -> list[str]:
-    """Return the names that left the order of the others."""
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    still = {
-        name
-        for block in matcher.get_matching_blocks()
-        for name in old[block.a : block.a + block.size]
-    }
-    return [name for name in new if name not in still]
+def _rising(places: Sequence[int]) -> set[int]:
+    """Return as many of these as stand in their order: the others were moved."""
+    ends: list[int] = []
+    """The smallest place at which as many can end."""
+    before: dict[int, int | None] = {}
+    for place in places:
+        index = bisect_left(ends, place)
+        before[place] = ends[index - 1] if index else None
+        ends[index : index + 1] = [place]
+    found: set[int] = set()
+    last = ends[-1] if ends else None
+    while last is not None:
+        found.add(last)
+        last = before[last]
+    return found
 
 
 # -- a prompt's arguments, and configs ----------------------------------------------
 
 
+def _are_arguments(value: object) -> bool:
+    """Whether they are arguments that can be told by their names."""
+    if value is ABSENT:
+        return True
+    if not isinstance(value, list) or not all(map(_is_argument, value)):
+        return False
+    return len({each["name"] for each in value}) == len(value)
+
+
+def _is_argument(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("name"), str)
+        and _are_texts(value.get("suggestions", []))
+    )
+
+
 def _arguments(field: str, old: Any, new: Any) -> Iterator[Difference]:
-    before = {each["name"]: each for each in old or ()}
-    after = {each["name"]: each for each in new or ()}
+    before, after = (
+        {} if each is ABSENT else {argument["name"]: argument for argument in each}
+        for each in (old, new)
+    )
     for name in dict.fromkeys((*before, *after)):
         part = _("argument %(name)s") % {"name": name}
         was, now = before.get(name), after.get(name)
@@ -362,45 +501,47 @@ def _arguments(field: str, old: Any, new: Any) -> Iterator[Difference]:
             breaks = _("The argument %(name)s is gone.") % {"name": name}
         elif now.get("required") and not (was or {}).get("required"):
             breaks = _("The argument %(name)s is required now.") % {"name": name}
-        if _without_suggestions(was) != _without_suggestions(now):
-            yield Difference(field, part, _argument(was), _argument(now), breaks)
+        one, other = _without_suggestions(was), _without_suggestions(now)
+        if not _same(one, other):
+            yield Difference(field, part, *_both(one, other, _argument), breaks)
         part = _("argument %(name)s, suggestions") % {"name": name}
-        yield from _suggestions(field, part, was, now)
-    yield from _moves(field, list(before), list(after))
+        old_ones, new_ones = (
+            (each or {}).get("suggestions") or ABSENT for each in (was, now)
+        )
+        if not _same(old_ones, new_ones):
+            yield Difference(field, part, *_both(old_ones, new_ones, _lines))
+    yield from _moves(field, _("argument %(name)s, place"), before, after)
 
 
 def _without_suggestions(argument: Mapping[str, Any] | None) -> object:
     if argument is None:
-        return None
+        return ABSENT
     return {name: value for name, value in argument.items() if name != "suggestions"}
 
 
-def _suggestions(
-    field: str,
-    part: str,
-    before: Mapping[str, Any] | None,
-    after: Mapping[str, Any] | None,
-) -> Iterator[Difference]:
-    """Yield how two lists of suggestions differ, which have one in each line."""
-    old, new = (_lines((each or {}).get("suggestions")) for each in (before, after))
-    if old != new:
-        yield Difference(field, part, old, new)
+def _are_suggestions(value: object) -> bool:
+    """Whether it has a list of texts for each variable."""
+    if value is ABSENT:
+        return True
+    return isinstance(value, dict) and all(map(_are_texts, value.values()))
 
 
 def _variables(field: str, old: Any, new: Any) -> Iterator[Difference]:
-    before, after = old or {}, new or {}
+    before, after = ({} if each is ABSENT else each for each in (old, new))
     for name in dict.fromkeys((*before, *after)):
-        was, now = (_lines(each.get(name)) for each in (before, after))
-        if was != now:
-            yield Difference(field, _("variable %(name)s") % {"name": name}, was, now)
+        was, now = (each.get(name, ABSENT) for each in (before, after))
+        if not _same(was, now):
+            part = _("variable %(name)s") % {"name": name}
+            yield Difference(field, part, *_both(was, now, _lines))
 
 
-def _lines(texts: Sequence[str] | None) -> str | None:
-    return "\n".join(texts) if texts else None
+def _lines(texts: Any) -> str | None:
+    """Return suggestions with one in each line."""
+    return None if texts is ABSENT else "\n".join(texts)
 
 
-def _argument(value: Mapping[str, Any] | None) -> str | None:
-    if value is None:
+def _argument(value: Any) -> str | None:
+    if value is ABSENT:
         return None
     said = [str(value.get("title") or value["name"])]
     if value.get("required"):
@@ -411,58 +552,58 @@ def _argument(value: Mapping[str, Any] | None) -> str | None:
 
 
 def _configs(field: str, old: Any, new: Any) -> Iterator[Difference]:
-    texts = [_only_text(value) for value in (old, new)]
-    messages = [_messages(value) for value in (old, new)]
-    parts = [_parts(value) for value in (old, new)]
-    if None not in texts or (old is None and texts[1] is not None):
-        yield Difference(field, _("text"), texts[0], texts[1])
-    elif messages[1] and (old is None or messages[0]):
-        yield from _numbered(field, _("message %(number)d"), *messages)
-    elif parts[1] and (old is None or parts[0]):
-        yield from _numbered(field, _("part %(number)d of the answer"), *parts)
-    else:
-        yield Difference(field, "", _shown(old), _shown(new))
+    was_text, is_text = _only_text(old), _only_text(new)
+    messages = [_blocks(value, "messages") for value in (old, new)]
+    parts = [_blocks(value, "content") for value in (old, new)]
+    if is_text is not None and (old is ABSENT or was_text is not None):
+        yield Difference(field, _("text"), *_both(old, new, _only_text))
+    elif messages[1] and (old is ABSENT or messages[0]):
+        yield from _numbered(field, _("message %(number)d"), messages, _message)
+    elif parts[1] and (old is ABSENT or parts[0]):
+        yield from _numbered(field, _("part %(number)d of the answer"), parts, _block)
 
 
 def _numbered(
-    field: str, named: str, old: list[str], new: list[str]
+    field: str,
+    named: str,
+    both: Iterable[Sequence[Any]],
+    words: Callable[[Any], str | None],
 ) -> Iterator[Difference]:
-    for number, (was, now) in enumerate(zip_longest(old, new), 1):
-        if was != now:
-            yield Difference(field, named % {"number": number}, was, now)
+    pairs = zip_longest(*both, fillvalue=ABSENT)
+    for number, (was, now) in enumerate(pairs, 1):
+        if not _same(was, now):
+            part = named % {"number": number}
+            yield Difference(field, part, *_both(was, now, words))
 
 
-def _messages(config: object) -> list[str]:
-    """Return a prompt's messages, each as who says what."""
-    if not isinstance(config, dict) or config.keys() != {"messages"}:
+def _blocks(config: object, name: str) -> list[Any]:
+    """Return what a config holds that is nothing but this list."""
+    if not isinstance(config, dict) or config.keys() != {name}:
         return []
-    return [_message(each) for each in config["messages"]]
+    found = config[name]
+    return found if isinstance(found, list) else []
 
 
-def _message(message: Mapping[str, Any]) -> str:
+def _message(message: Any) -> str | None:
+    """Return a prompt's message as who says what."""
+    if not isinstance(message, dict):
+        return _shown(message)
     role = _("Assistant") if message.get("role") == "assistant" else _("User")
-    return f"{role}: {_block(message.get('content'))}"
+    return f"{role}: {_block(message.get('content', ''))}"
 
 
-def _parts(config: object) -> list[str]:
-    """Return what a tool answers with, block by block."""
-    if not isinstance(config, dict) or config.keys() != {"content"}:
-        return []
-    return [_block(each) for each in config["content"]]
-
-
-def _block(content: object) -> str:
+def _block(content: object) -> str | None:
     """Return a content block: a text as it is, a file in words, others as JSON."""
     if not isinstance(content, dict):
-        return _shown(content) or ""
+        return _shown(content)
     if content.keys() == {"type", "text"}:
-        return str(content["text"])
+        return _shown(content["text"])
     inside = content
     if content.keys() == {"type", "resource"} and isinstance(content["resource"], dict):
         inside = content["resource"]
     if "upload" in inside and inside.keys() <= {"type", "uri", "mimeType", "upload"}:
         return _file(inside)
-    return _shown(content) or ""
+    return _shown(content)
 
 
 def _file(file: Mapping[str, Any]) -> str:
@@ -483,13 +624,19 @@ def _only_text(config: object) -> str | None:
     return None
 
 
-_COMPARERS = {
-    "name": _names,
-    "uri": _names,
-    "uri_template": _names,
-    "input_schema": _schemas,
-    "output_schema": _values,
-    "arguments": _arguments,
-    "suggestions": _variables,
-    "config": _configs,
+def _is_anything(value: object) -> bool:
+    return True
+
+
+_COMPARERS: Mapping[
+    str, tuple[Callable[[object], bool], Callable[..., Iterator[Difference]]]
+] = {
+    "name": (_is_anything, _names),
+    "uri": (_is_anything, _names),
+    "uri_template": (_is_anything, _names),
+    "input_schema": (_is_schema, _schemas),
+    "arguments": (_are_arguments, _arguments),
+    "suggestions": (_are_suggestions, _variables),
+    "config": (_is_anything, _configs),
 }
+"""By column: whether a value is what the comparer can take apart, and the comparer."""

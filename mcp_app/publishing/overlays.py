@@ -7,6 +7,7 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.db import connections, models, router
+from django.db.migrations.executor import MigrationExecutor
 from django.db.models.signals import post_migrate
 
 from mcp_app.catalog.registered import Declared
@@ -25,13 +26,20 @@ def connect(app: AppConfig) -> None:
 
 
 def _migrated(using: str, **details: object) -> None:
-    # `flush` sends the signal, too, and is to leave nothing.  Other databases, and
-    # states between two migrations, have no such table.
-    if "plan" in details and using == router.db_for_write(DefinitionVersion):
-        names = connections[using].introspection.table_names()
-        if DefinitionVersion._meta.db_table in names:
-            make_overlays(mcp)
-            reckon_all(mcp, only_code=True)
+    # `flush` sends the signal, too, and is to leave nothing.  Other databases have no
+    # such tables, and states between two migrations others than these models.
+    if "plan" not in details or using != router.db_for_write(DefinitionVersion):
+        return
+    if _is_up_to_date(using):
+        make_overlays(mcp)
+        reckon_all(mcp, only_code=True)
+
+
+def _is_up_to_date(using: str) -> bool:
+    """Whether all migrations of this app are applied, or it has none."""
+    executor = MigrationExecutor(connections[using])
+    newest = executor.loader.graph.leaf_nodes(DefinitionVersion._meta.app_label)
+    return not executor.migration_plan(newest)
 
 
 def make_overlays(registry: Registry) -> int:

@@ -6,16 +6,17 @@ more, nothing is published.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, OperationalError, router, transaction
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.findings import Finding, Level, must_fix
+from mcp_app.catalog.findings import Finding, Level, must_fix, ordered
 from mcp_app.catalog.overlays import overlaid
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.server_lint import server_findings
@@ -25,6 +26,7 @@ from mcp_app.interface.definitions import Definition
 from mcp_app.kinds import findings
 from mcp_app.kinds.survey import declarations
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Server
+from mcp_app.models.transactions import is_conflict
 from mcp_app.models.versions import hash_of
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.publishing.differences import Difference, breaking, differences
@@ -218,7 +220,10 @@ def _judged_overlay(
     if declared is None:
         return Judged([must_fix("kind", "", vanished(row))])
     definition: Definition = overlaid(declared.definition, content)
-    return Judged(findings(definition, registry=registry), tokens(definition))
+    found = findings(definition, registry=registry)
+    # What code says alone is nothing that could be fixed here.
+    said = (each if each.field in content else each.as_advice() for each in found)
+    return Judged(ordered(said), tokens(definition))
 
 
 def vanished(row: DefinitionRow) -> str:
@@ -261,7 +266,7 @@ def publish(
     """Publish the working copy; `looked_at` is its hash on the page, `number` the
     version that clients saw then (0 for none).  Raises `PublicationRefused`.
     """
-    with transaction.atomic():
+    with _one_at_a_time(row):
         locked = _locked(row)
         if locked.working_hash() != looked_at:
             raise OutOfDate(_working_copy_changed(locked))
@@ -283,20 +288,33 @@ def roll_back(
 
     `working_copy` puts that back, too.  Raises `PublicationRefused`.
     """
-    with transaction.atomic():
+    with _one_at_a_time(row):
         locked = _locked(row)
         proposal = propose_version(locked, version, registry)
         made = _published(proposal, number, author, note, version.number)
         if working_copy:
-            locked.put_content(proposal.content)
-            locked.save()
-            locked.put_choices(proposal.content)
+            _put_back(locked, proposal.content)
         return made
+
+
+def _put_back(row: PublishedRow, content: JsonObject) -> None:
+    row.put_content(content)
+    try:
+        with transaction.atomic(using=router.db_for_write(type(row))):
+            row.save()
+    except IntegrityError as error:
+        raise PublicationRefused(
+            _(
+                "Another working copy has this name or address by now. Keep this "
+                "working copy as it is, or rename the other."
+            )
+        ) from error
+    row.put_choices(content)
 
 
 def unpublish(row: PublishedRow, *, number: int) -> None:
     """Take a row off the lists.  Raises `PublicationRefused`."""
-    with transaction.atomic():
+    with _one_at_a_time(row):
         locked = _locked(row)
         _check_number(locked, number)
         if isinstance(locked, DefinitionRow) and locked.from_code:
@@ -309,6 +327,25 @@ def declared_in_code() -> str:
     return _(
         "The code declares it. To take it away, stop it; to let clients see what the "
         "code says, use everything from code and publish that."
+    )
+
+
+@contextmanager
+def _one_at_a_time(row: PublishedRow) -> Iterator[None]:
+    """Open a transaction; where another one was quicker, refuse what was begun here."""
+    try:
+        with transaction.atomic(using=router.db_for_write(type(row))):
+            yield
+    except OperationalError as error:
+        if not is_conflict(error):
+            raise
+        raise overtaken() from error
+
+
+def overtaken() -> OutOfDate:
+    """Return the refusal where the database let another transaction go first."""
+    return OutOfDate(
+        _("Somebody else changed something here at the same time. Look again.")
     )
 
 
@@ -333,7 +370,7 @@ def _published(
     if proposal.judged.to_fix:
         raise NotReady(proposal.judged.to_fix)
     try:
-        with transaction.atomic():
+        with transaction.atomic(using=router.db_for_write(type(row))):
             [version] = row.rows().publish_contents(
                 {row: proposal.content}, author=author, note=note, restored=restored
             )

@@ -12,10 +12,12 @@ from typing import Any, TypeVar
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import Entry
 from mcp_app.interface.errors import CallCancelled, ClientCannot
+from mcp_app.interface.outcomes import Outcome
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import notification_message
 from mcp_app.protocol.errors import (
     InternalError,
+    InvalidParams,
     InvalidRequest,
     MissingClientCapability,
     ProtocolError,
@@ -130,6 +132,7 @@ def _complete_visits(exchange: Exchange, core: CallCore) -> None:
 
 def incapable(exchange: Exchange, error: ClientCannot) -> ProtocolError:
     """Return the revision's error for a client that lacks a capability."""
+    exchange.failed(Outcome.INCAPABLE, error.message)
     if exchange.revision.stateless and error.required:
         return MissingClientCapability(error.message, error.required)
     if exchange.revision.stateless:
@@ -140,9 +143,21 @@ def incapable(exchange: Exchange, error: ClientCannot) -> ProtocolError:
     return refusal
 
 
-def failure_id(exchange: Exchange, entry: Entry[Any, Any]) -> str:
-    """Log the exception that is being handled and return the id to find it by."""
-    identifier = secrets.token_hex(4)
+def unknown(
+    exchange: Exchange, said: str, error: ProtocolError | None = None
+) -> ProtocolError:
+    """Return the error for what does not exist, or not for this caller.
+
+    The caller is told the same; the audit knows better.
+    """
+    hidden = exchange.entry is not None
+    exchange.failed(Outcome.FORBIDDEN if hidden else Outcome.UNKNOWN, said)
+    return error or InvalidParams(said)
+
+
+def crashed(exchange: Exchange, entry: Entry[Any, Any]) -> str:
+    """Log the exception that is being handled; say by which id it is found."""
+    exchange.failure = identifier = secrets.token_hex(4)
     logger.exception(
         "A call failed.",
         extra={
@@ -153,7 +168,9 @@ def failure_id(exchange: Exchange, entry: Entry[Any, Any]) -> str:
         },
     )
     report_exception()
-    return identifier
+    said = f"{entry.identity} failed; its log entry is {identifier}."
+    exchange.failed(Outcome.CRASHED, said)
+    return said
 
 
 @contextmanager
@@ -167,12 +184,12 @@ def failures_as_errors(exchange: Exchange, entry: Entry[Any, Any]) -> Iterator[N
         raise incapable(exchange, error) from error
     except asyncio.CancelledError:
         survive(exchange, End.TIMED_OUT)
-        raise InternalError(timed_out(exchange, entry)) from None
+        said = timed_out(exchange, entry)
+        exchange.failed(Outcome.TIMED_OUT, said)
+        raise InternalError(said) from None
     except Exception as error:
-        identifier = failure_id(exchange, entry)
-        raise InternalError(
-            f"{entry.identity} failed; its log entry is {identifier}."
-        ) from error
+        said = crashed(exchange, entry)
+        raise InternalError(said) from error
 
 
 def survive(exchange: Exchange, end: End) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError as FutureCancelled
@@ -11,7 +12,14 @@ from contextvars import ContextVar
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mcp_app.interface.context import Answer, Context, Level, SyncContext, User
+from mcp_app.interface.context import (
+    MOST_AFTER,
+    Answer,
+    Context,
+    Level,
+    SyncContext,
+    User,
+)
 from mcp_app.interface.errors import CallCancelled
 from mcp_app.interface.questions import (
     Elicit,
@@ -163,6 +171,16 @@ class CallCore:
         """Tell everybody who watches; the row is written soon after."""
         self._on_loop(self._spawn_changed, what)
 
+    def reconnect(self, after: float) -> None:
+        """Send the client away for a while; raise ValueError for no such time."""
+        if not 0 < after <= MOST_AFTER:
+            raise ValueError(
+                f"A client cannot come back after {after!r} seconds: give more than 0,"
+                f" and at most {MOST_AFTER:g}."
+            )
+        after_ms = math.ceil(after * 1000)
+        self._on_loop(self.exchange.outgoing.reconnect, after_ms)
+
     def _spawn_changed(self, what: str) -> None:
         topics = self.exchange.adapters.topics
         topics.tell(what, self.exchange.catalog.server.slug)
@@ -274,6 +292,10 @@ class _Plain:
     def changed(self, what: str) -> None:
         self._core.check_running()
         self._core.changed(what)
+
+    def reconnect(self, after: float) -> None:
+        self._core.check_running()
+        self._core.reconnect(after)
 
     @property
     def cancelled(self) -> bool:

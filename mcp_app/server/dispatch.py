@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
+from mcp_app.interface.outcomes import Outcome
 from mcp_app.protocol import jsonrpc, results
 from mcp_app.protocol.envelope import error_message
 from mcp_app.protocol.errors import (
@@ -15,6 +17,7 @@ from mcp_app.protocol.errors import (
     ResourceNotFound,
     Unavailable,
 )
+from mcp_app.server import recording
 from mcp_app.server.call import survive
 from mcp_app.server.exchange import End
 from mcp_app.server.handlers import HANDLERS
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("mcp_app.server")
 
+STOPPED: Final = (
+    "The people who run this site cancelled this call. Whether it had an effect is not"
+    " known. Do not retry; tell the user."
+)
 _UNWANTED = frozenset({End.CANCELLED, End.CLIENT_GONE})
 
 
@@ -37,6 +44,23 @@ async def answer(exchange: Exchange) -> tuple[int, bytes]:
 
     Raises `asyncio.CancelledError` where the call ended without one.
     """
+    audit = exchange.adapters.audit
+    if audit is None or exchange.method not in recording.KINDS:
+        return await _answer(exchange)
+    began = time.monotonic()
+    try:
+        found = await _answer(exchange)
+    except BaseException as error:
+        recording.ended(exchange, error)
+        recording.record(audit, exchange, began, 0)
+        raise
+    recording.record(audit, exchange, began, len(found[1]))
+    if audit.strict:
+        await audit.kept()
+    return found
+
+
+async def _answer(exchange: Exchange) -> tuple[int, bytes]:
     try:
         if exchange.method not in exchange.revision.methods:
             raise MethodNotFound(f"Method not found: {exchange.method:.200}")
@@ -47,15 +71,25 @@ async def answer(exchange: Exchange) -> tuple[int, bytes]:
     except ProtocolError as error:
         return _refused(exchange, error)
     except asyncio.CancelledError:
-        survive(exchange, End.SHUT_DOWN)
-        stopped = Unavailable("This process stopped before the call was done.")
-        return _refused(exchange, stopped)
+        return _refused(exchange, _ended(exchange))
     except Exception:
         logger.exception("A handler failed.", extra={"method": exchange.method})
         failed = InternalError("The server failed; its log says why.")
         return _refused(exchange, failed)
     _check_wanted(exchange)
     return 200, _answered(exchange.request_id, encoded)
+
+
+def _ended(exchange: Exchange) -> ProtocolError:
+    """Return the error for a call that was ended; raise where nobody is to be told."""
+    if exchange.end is End.STOPPED:
+        survive(exchange, End.STOPPED)
+        exchange.failed(Outcome.CANCELLED, STOPPED)
+        return InternalError(STOPPED)
+    survive(exchange, End.SHUT_DOWN)
+    stopped = Unavailable("This process stopped before the call was done.")
+    exchange.failed(Outcome.SHUT_DOWN, stopped.message)
+    return stopped
 
 
 def ready(catalog: Catalog, revision: Revision, request: Request) -> bytes | None:
@@ -77,6 +111,7 @@ def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, byt
         )
     except ValueError as error:
         return _refused(exchange, InternalError(str(error)))
+    exchange.failed(Outcome.ASKED)
     result = results.complete(
         results.input_required(needed.questions, state),
         exchange.revision,
@@ -101,6 +136,7 @@ def _check_wanted(exchange: Exchange) -> None:
 
 def _refused(exchange: Exchange, error: ProtocolError) -> tuple[int, bytes]:
     _check_wanted(exchange)
+    recording.refused(exchange, error)
     return refusal(exchange.revision, exchange.request_id, error)
 
 

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mcp_app.interface.context import LEVELS, Client
+from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.principal import Principal
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.jsonrpc import JsonObject
@@ -17,13 +18,15 @@ from mcp_app.protocol.negotiation import CLIENT_CAPABILITIES, CLIENT_INFO
 from mcp_app.protocol.revisions import Revision
 
 if TYPE_CHECKING:
+    from mcp_app.audit.call_log import CallLog
     from mcp_app.auth.permissions import UserRows
     from mcp_app.catalog.runnable import Runnable
-    from mcp_app.catalog.snapshot import Catalog
+    from mcp_app.catalog.snapshot import Catalog, Entry
     from mcp_app.conf import Limits
     from mcp_app.protocol.headers import Headers
     from mcp_app.server.context import CallCore
     from mcp_app.server.request_state import StateSealer
+    from mcp_app.streams.appending import Beside
     from mcp_app.streams.questions import OpenQuestions
     from mcp_app.streams.sessions import OpenSession, SessionStore
     from mcp_app.streams.steps import StoredSteps
@@ -40,6 +43,8 @@ class End(Enum):
     TIMED_OUT = "timed out"
     CLIENT_GONE = "client gone"
     SHUT_DOWN = "shut down"
+    STOPPED = "stopped"
+    """By the people who run the site; the client is told."""
 
 
 class Outgoing(Protocol):
@@ -49,12 +54,16 @@ class Outgoing(Protocol):
     def streams(self) -> bool:
         """Whether the client takes messages before the answer."""
 
-    def send(
-        self, message: bytes, beside: Callable[[str], object] | None = None
-    ) -> None:
+    def send(self, message: bytes, beside: Beside | None = None) -> None:
         """Queue a notification or a question, encoded.
 
         `beside` writes rows that belong to it, where it is logged.
+        """
+
+    def reconnect(self, after_ms: int) -> None:
+        """Close the connection if the client can come back for the rest, so much later.
+
+        It has then what was sent before.
         """
 
 
@@ -63,10 +72,11 @@ class NoWayBack:
 
     streams = False
 
-    def send(
-        self, message: bytes, beside: Callable[[str], object] | None = None
-    ) -> None:
+    def send(self, message: bytes, beside: Beside | None = None) -> None:
         """Drop the message: nobody is there to get it."""
+
+    def reconnect(self, after_ms: int) -> None:
+        """Nobody is there to come back."""
 
 
 class Topics(Protocol):
@@ -126,6 +136,8 @@ class Adapters:
     cursor_keys: Sequence[bytes]
     limits: Limits
     coerce: bool
+    audit: CallLog | None = None
+    """None where the site keeps no calls."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -159,8 +171,17 @@ class Exchange:
     """When the call began, on the loop's clock."""
     seconds: float | None = field(init=False, default=None)
     """The time of the user code that runs; None where none does."""
+    untouched: bool = field(init=False, default=False)
+    """No place was free for user code: nothing has run."""
     core: CallCore | None = field(init=False, default=None)
     """What the call of user code needed so far."""
+    entry: Entry[Any, Any] | None = field(init=False, default=None)
+    """What the call is of, once that is found."""
+    outcome: str = field(init=False, default=Outcome.ANSWERED.value)
+    said: str = field(init=False, default="")
+    """What the client was told of a failure."""
+    failure: str = field(init=False, default="")
+    """The id by which a failure is found in the log."""
     _on_end: tuple[Callable[[], object], ...] = field(init=False, default=())
 
     @property
@@ -185,6 +206,11 @@ class Exchange:
     def may_see(self, permissions: tuple[str, ...]) -> bool:
         """Whether a definition with these permissions exists for the principal."""
         return not permissions or all(each in self.permissions for each in permissions)
+
+    def failed(self, outcome: Outcome, said: str = "") -> None:
+        """Note what became of the call; what is noted first counts."""
+        if self.outcome == Outcome.ANSWERED:
+            self.outcome, self.said = outcome.value, said
 
     def stop(self, end: End) -> None:
         """End the call without its answer; the first end counts."""

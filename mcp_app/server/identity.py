@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 def runs_once(exchange: Exchange) -> bool:
     """Whether a request of a session must not run twice.
 
-    That is a call of a tool that says neither that it only reads, nor that twice is
-    the same as once.
+    That is a call of a tool that the caller may see, and that says neither that it
+    only reads, nor that twice is the same as once.
     """
     if exchange.method != "tools/call":
         return False
     name = exchange.params.get("name")
     entry = exchange.catalog.tools.get(name) if type(name) is str else None
-    return entry is not None and not (
-        entry.definition.hints.repeatable
-        or not exchange.may_see(entry.definition.permissions)
+    return (
+        entry is not None
+        and not entry.definition.hints.repeatable
+        and exchange.may_see(entry.definition.permissions)
     )
 
 
@@ -38,7 +39,9 @@ def key(request_id: str | int) -> str:
 def digest(exchange: Exchange) -> str:
     """Return the digest of what a request asks for; its progress token is no part."""
     params: dict[str, Any] = exchange.params
-    if "progressToken" in exchange.meta:
+    if "_meta" in params:
         meta = {k: v for k, v in exchange.meta.items() if k != "progressToken"}
-        params = {**params, "_meta": meta}
+        params = {k: v for k, v in params.items() if k != "_meta"}
+        if meta:
+            params["_meta"] = meta
     return sha256(jsonrpc.canonical([exchange.method, params])).hexdigest()

@@ -16,16 +16,17 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from functools import partial
 from typing import Any, TypeVar
 
-from asgiref.sync import SyncToAsync, async_to_sync, sync_to_async
+from asgiref.sync import async_to_sync, sync_to_async
 from django.core.signals import got_request_exception
 from django.db import connection, connections, transaction
 
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.interface.errors import CallCancelled, QuestionInTransaction
+from mcp_app.pools import loop_thread
 from mcp_app.pools.connections import old_connections_closed
 from mcp_app.pools.futures import settle
 from mcp_app.pools.mailbox import Mailbox
-from mcp_app.pools.user_threads import Job, UserThreads
+from mcp_app.pools.user_threads import Job, NoPlace, UserThreads
 from mcp_app.server.context import core_of, current_call
 from mcp_app.server.exchange import Exchange
 
@@ -81,7 +82,11 @@ class InvocationPlaces:
         if runnable.style == "sync" or self._needs_thread(runnable):
             function = partial(self._in_thread, exchange, runnable, arguments, convert)
             name = str(exchange.params.get("name", exchange.method))
-            return await self._threaded(function, name)
+            try:
+                return await self._threaded(function, name)
+            except NoPlace:
+                exchange.untouched = True
+                raise
         return convert(await self._on_loop(exchange, runnable, arguments))
 
     async def call(self, function: Callable[[], Returned]) -> Returned:
@@ -296,4 +301,4 @@ def report_exception() -> None:
     A receiver that fails is logged by Django, and takes no answer along.
     """
     got_request_exception.send_robust(sender=None, request=None)
-    SyncToAsync.single_thread_executor.submit(_close_broken)
+    loop_thread.submit(_close_broken)

@@ -27,6 +27,7 @@ from mcp_app.server.request_state import Answered, RequestState, binding
 
 if TYPE_CHECKING:
     from mcp_app.server.clock import CallClock
+    from mcp_app.streams.appending import Beside
 
 Returned = TypeVar("Returned")
 
@@ -226,9 +227,7 @@ class RoundTrip:
                 exchange.outgoing.send(jsonrpc.write(message))
         waiting.clear()
 
-    def _send(
-        self, identifier: str, question: Prepared, beside: Callable[[str], object]
-    ) -> None:
+    def _send(self, identifier: str, question: Prepared, beside: Beside) -> None:
         message = request_message(identifier, question.method, question.params or None)
         self._exchange.outgoing.send(jsonrpc.write(message), beside)
 

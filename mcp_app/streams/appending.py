@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from uuid import uuid4
 
 from django.db import Error as DatabaseError
@@ -19,8 +19,14 @@ from mcp_app.models.streams import Stream
 from mcp_app.models.transactions import is_conflict, own_transaction
 from mcp_app.pools.database import OUTAGES
 
-ATTEMPTS = 20
+ATTEMPTS: Final = 20
 """How often a transaction that gave way to others is begun again."""
+TOGETHER: Final = 2
+"""So often a batch may break where the database answers: then each goes by itself."""
+ALONE: Final = 8
+"""So often one gain may break where the database answers: then it is refused."""
+FULL: Final = frozenset({"53100", 1021, 1041, 1114, "database or disk is full"})
+"""How databases say that they have no room, which no gain can help."""
 
 Beside: TypeAlias = Callable[[str], object]
 """Writes rows on the database of this alias, in the transaction of an append."""
@@ -78,6 +84,8 @@ class Batch:
     results: list[Result] = field(default_factory=list)
     parts: Sequence[Batch] = ()
     """A batch for each gain, where one of them is refused by the database."""
+    refused: int = 0
+    """How often it broke although the database could be reached."""
 
 
 def write(batch: Batch) -> list[Result]:
@@ -93,9 +101,25 @@ def write(batch: Batch) -> list[Result]:
 
 def _results(batch: Batch) -> list[Result]:
     if batch.parts:
-        return [write(part)[0] for part in batch.parts]
+        return _of_parts(batch.parts)
     found = _committed(batch) if batch.tried else []
     return found or _attempted(batch)
+
+
+def _of_parts(parts: Sequence[Batch]) -> list[Result]:
+    """Write one after another; the one that breaks by itself stops no other."""
+    broken = None
+    for part in parts:
+        refused = part.refused
+        try:
+            write(part)
+        except OUTAGES as error:
+            if part.refused == refused:
+                raise
+            broken = error
+    if broken is not None:
+        raise broken
+    return [part.results[0] for part in parts]
 
 
 def _attempted(batch: Batch) -> list[Result]:
@@ -133,11 +157,26 @@ def _appended(using: str, batch: Batch) -> list[Result]:
 
 
 def _decided(batch: Batch, error: Exception) -> list[Result]:
-    """Find out on a new connection whether a commit that broke was one."""
+    """Find out on a new connection whether a commit that broke was one.
+
+    What is too large, or not to be said in the database's characters, may look like an
+    outage: MariaDB cuts the connection.  It must not stop the log for ever.
+    """
     connections.close_all()
-    if batch.tried and (found := _committed(batch)):
+    if found := _committed(batch):
         return found
+    batch.refused += not _is_full(error)
+    if len(batch.gains) == 1:
+        if batch.refused >= ALONE:
+            return [error]
+    elif batch.refused >= TOGETHER:
+        return _apart(batch, error)
     raise error
+
+
+def _is_full(error: Exception) -> bool:
+    said = {getattr(error.__cause__, "sqlstate", None), *error.args}
+    return not FULL.isdisjoint(said)
 
 
 def _committed(batch: Batch) -> list[Result]:
@@ -145,7 +184,7 @@ def _committed(batch: Batch) -> list[Result]:
 
     A stream that another process has taken since counts as fenced.
     """
-    rows = Stream.objects.using(router.db_for_write(Stream))
+    rows = Stream.objects.current()
     names = [gain.new.public_id for gain in batch.gains if gain.new is not None]
     keys = [gain.key for gain in batch.gains if gain.key is not None]
     own = rows.filter(last_batch=batch.name)

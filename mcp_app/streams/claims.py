@@ -14,9 +14,8 @@ from mcp_app.models import Stream, Worker
 from mcp_app.models.appends import OPEN, Addition
 from mcp_app.models.streams import StreamQuerySet
 from mcp_app.models.transactions import own_transaction
-from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.envelope import error_message
 from mcp_app.protocol.errors import InternalError
+from mcp_app.streams.last_words import is_batch, last_words
 from mcp_app.streams.request_log import ABORTED
 
 AT_ONCE: Final = 20
@@ -56,14 +55,10 @@ def _end(stream: Stream) -> Addition:
 
 
 def _last_words(stream: Stream) -> bytes:
-    """Return the error that answers each request of a stream."""
+    """Say that nobody knows; of a batch some may have run that must not run twice."""
+    repeatable = stream.request_key is None and not is_batch(stream.requests)
     error = InternalError(
         "The worker that ran this call is gone: whether it had an effect is not known.",
-        {"retryable": stream.request_key is None},
+        {"retryable": repeatable},
     )
-    requests = jsonrpc.read(stream.requests.encode())
-    answers = [
-        error_message(each, error, null_id=False)
-        for each in requests  # type: ignore[attr-defined]
-    ]
-    return jsonrpc.write(answers[0] if len(answers) == 1 else answers)
+    return last_words(stream.requests, error)

@@ -20,6 +20,7 @@ import re
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hashlib import blake2b
+from typing import NamedTuple
 
 from mcp_app.protocol.errors import InvalidRequest
 
@@ -32,8 +33,13 @@ _EVENT_ID = re.compile(
     rf"([A-Za-z0-9_-]{{24}})\.{_COUNT}\.{_COUNT}(?:\.[1-9][0-9]{{0,8}})?", re.ASCII
 )
 _OF_REQUEST = re.compile(rf"([A-Za-z0-9_-]{{24}})\.{_COUNT}", re.ASCII)
-LOGGED = 0
-"""How many messages a session has logged: none yet comes from outside of a call."""
+
+
+class Seen(NamedTuple):
+    """Up to which number a client has seen all log messages, and all changes."""
+
+    logged: int
+    changes: int
 
 
 def new_public_id(session: str) -> str:
@@ -42,8 +48,8 @@ def new_public_id(session: str) -> str:
     return urlsafe_b64encode(chance + _mark(session, chance)).decode()
 
 
-def seen(event_id: str, session: str) -> int:
-    """Return up to which number a client has seen all, as an id of its session says.
+def seen(event_id: str, session: str) -> Seen:
+    """Return what a client has seen, as an id of its session says.
 
     Raises the one answer to every wrong id.
     """
@@ -51,9 +57,14 @@ def seen(event_id: str, session: str) -> int:
     if found is None:
         raise wrong()
     public_id, seq, number = found.groups()
-    if not _is_own(public_id, session) or int(seq) > LOGGED:
+    if not _is_own(public_id, session):
         raise wrong()
-    return int(number)
+    return Seen(int(seq), int(number))
+
+
+def of_message(public_id: str, seq: int) -> str:
+    """Return the id of a message of a request's stream; 0 is before the first."""
+    return f"{public_id}.{seq}"
 
 
 def of_request(event_id: str, session: str) -> tuple[str, int] | None:
@@ -107,19 +118,25 @@ _chances = _Chances()
 class EventIds:
     """Gives the events of one stream their ids."""
 
-    __slots__ = ("_more", "public_id", "seen")
+    __slots__ = ("_more", "logged", "public_id", "seen")
 
     def __init__(self, session: str) -> None:
         self.public_id = new_public_id(session)
         self.seen = 0
+        self.logged = 0
         self._more = 0
 
     def first(self) -> str:
         """Return the id of an event before any other."""
-        return f"{self.public_id}.{LOGGED}.{self.seen}"
+        return f"{self.public_id}.{self.logged}.{self.seen}"
 
     def next(self, number: int) -> str:
         """Return the id of an event with which all up to a number is announced."""
         self._more = 0 if number > self.seen else self._more + 1
         self.seen = max(number, self.seen)
         return f"{self.first()}.{self._more}" if self._more else self.first()
+
+    def next_logged(self, seq: int) -> str:
+        """Return the id of the event of a log message, which are numbered."""
+        self._more, self.logged = 0, seq
+        return self.first()

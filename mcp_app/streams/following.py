@@ -37,11 +37,22 @@ Heads: TypeAlias = dict[int, tuple[int, str]]
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """How far a client has read a stream."""
+    """How far a client has read a stream.
+
+    Where `floor` is greater, what follows has been thrown away.  `requests` is what
+    the stream answers, as JSON: an id, or an array of ids.
+    """
 
     key: int
     public_id: str
     seq: int
+    floor: int
+    requests: str
+
+    @property
+    def expired(self) -> bool:
+        """Whether messages that follow are kept no longer."""
+        return self.seq < self.floor
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +77,19 @@ class Followers:
         self._places: dict[Place, Reader] = {}
         self._task: asyncio.Task[None] | None = None
 
-    async def find(self, session_id: int, public_id: str, seq: int) -> Place:
-        """Return a place in a stream of a session.
-
-        Raises the one answer to a wrong id where there is no such message.
-        """
-        row = await reader.run(_row, session_id, public_id)
+    async def find(self, session_id: int, public_id: str, seq: int) -> Place | None:
+        """Return a place in a stream of a session; None for no such message."""
+        row = await reader.run(_row, session_id, public_id=public_id)
         if row is None or seq > row.head_seq:
-            raise event_ids.wrong()
-        return Place(row.pk, public_id, seq)
+            return None
+        return _place(row, seq)
 
     async def earlier(self, session_id: int, request_key: str) -> Earlier | None:
         """Return the request of a session that had this id."""
-        rows = Stream.objects.filter(session_id=session_id, request_key=request_key)
-        row = await reader.run(rows.first)
+        row = await reader.run(_row, session_id, request_key=request_key)
         if row is None:
             return None
-        place = Place(row.pk, row.public_id, 0)
+        place = _place(row, row.floor_seq)
         whole = row.state == COMPLETED and row.head_seq == 1
         return Earlier(place, row.request_digest, row.tool, whole)
 
@@ -116,11 +123,14 @@ class Followers:
         except (DatabaseError, Unavailable) as error:
             # The clients stay connected: the next look may succeed.
             logger.warning("Streams could not be read: %r", error.__cause__ or error)
+        except Exception:
+            logger.exception("Streams could not be read.")
 
     async def _advance(self, place: Place, head: int | None, state: str) -> None:
         while head is not None and place.seq < head and place in self._places:
             events = await reader.run(_events, place)
             if not self._send(place, events):
+                await self._look_into(place)
                 head = None
         if (head is None or state not in GOES_ON) and place in self._places:
             self._places.pop(place).ended()
@@ -128,26 +138,33 @@ class Followers:
     def _send(self, place: Place, events: Sequence[tuple[int, str]]) -> bool:
         """Send what follows; return False where something is missing."""
         to = self._places.get(place)
-        for seq, payload in events if to is not None else ():
+        if to is None:
+            return True
+        for seq, payload in events:
             if seq != place.seq + 1:
-                break
+                return False
             place.seq = seq
-            to.message(payload.encode(), f"{place.public_id}.{seq}")  # type: ignore[union-attr]
-        else:
-            if events or to is None:
-                return True
-        logger.critical("Stream %s lacks message %d.", place.public_id, place.seq + 1)
-        return False
+            to.message(payload.encode(), event_ids.of_message(place.public_id, seq))
+        return bool(events)
+
+    async def _look_into(self, place: Place) -> None:
+        """Raise an alarm unless what is missing was deleted meanwhile."""
+        if await reader.run(_is_kept, place):
+            number = place.seq + 1
+            logger.critical("Stream %s lacks message %d.", place.public_id, number)
 
 
-def _row(session_id: int, public_id: str) -> Stream | None:
-    rows = Stream.objects.filter(session_id=session_id, public_id=public_id)
-    return rows.first()
+def _row(session_id: int, **named: str) -> Stream | None:
+    return Stream.objects.current().filter(session_id=session_id, **named).first()
+
+
+def _place(row: Stream, seq: int) -> Place:
+    return Place(row.pk, row.public_id, seq, row.floor_seq, row.requests)
 
 
 def _heads(keys: Sequence[int]) -> Heads:
     live = Worker.objects.live().filter(pk=OuterRef("owner"))
-    rows = Stream.objects.filter(pk__in=keys).annotate(lives=Exists(live))
+    rows = Stream.objects.current().filter(pk__in=keys).annotate(lives=Exists(live))
     return {
         pk: (seq, ORPHANED if state == OPEN and not lives else state)
         for pk, seq, state, lives in rows.values_list(
@@ -157,4 +174,10 @@ def _heads(keys: Sequence[int]) -> Heads:
 
 
 def _events(place: Place) -> Sequence[tuple[int, str]]:
-    return list(Event.objects.after(place.key, place.seq))
+    return list(Event.objects.current().after(place.key, place.seq))
+
+
+def _is_kept(place: Place) -> bool:
+    """Whether the message that follows should be there."""
+    rows = Stream.objects.current().filter(pk=place.key, floor_seq__lte=place.seq)
+    return rows.exists()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from django.db import router, transaction
 
@@ -17,6 +18,11 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.streams.appending import Beside
 from mcp_app.streams.sessions import OpenSession
+
+MOST_ID: Final = 64
+"""Characters of an id that a question may have."""
+OUR_OWN: Final = jsonrpc.ReadLimits(depth=sys.maxsize, nodes=sys.maxsize)
+"""What is stored was within the limits when it came, without what is around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,9 @@ class OpenQuestions:
     ) -> bool:
         """Take an answer from a session; False where it was never asked that."""
         name = str(identifier)
+        if len(name) > MOST_ID or not name.isprintable():
+            # Nobody asked that, and not every database can look for it.
+            return False
         reply = {"result": result} if error is None else {"error": error}
         text = jsonrpc.write(reply).decode()
         here = name in self._waiting
@@ -75,7 +84,7 @@ class OpenQuestions:
         own = [each for each in identifiers if each in self._waiting]
         found = await reader.run(_answers, own) if own else {}
         for identifier, text in found.items():
-            self._resolve(identifier, jsonrpc.read(text.encode()))
+            self._resolve(identifier, jsonrpc.read(text.encode(), OUR_OWN))
 
     def _resolve(self, identifier: str, reply: Any) -> None:
         future = self._waiting.get(identifier)
@@ -99,7 +108,11 @@ def _answer(session: int, identifier: str, text: str, tell: bool) -> bool:
 
 
 def _answers(identifiers: Collection[str]) -> Mapping[str, str]:
-    rows = Question.objects.filter(rpc_id__in=identifiers).exclude(answer="")
+    rows = (
+        Question.objects.using(router.db_for_write(Question))
+        .filter(rpc_id__in=identifiers)
+        .exclude(answer="")
+    )
     return dict(rows.values_list("rpc_id", "answer"))
 
 

@@ -9,25 +9,48 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
+
+from django.db import IntegrityError
 
 from mcp_app.models.appends import OPEN, NewStream
 from mcp_app.models.streams import Stream
 from mcp_app.pools.database import log_writer
-from mcp_app.protocol.errors import Unavailable
-from mcp_app.streams.appending import Batch, Beside, Gain, write
+from mcp_app.protocol.errors import InternalError, Unavailable
+from mcp_app.streams import event_ids
+from mcp_app.streams.appending import Batch, Beside, Fenced, Gain, write
+from mcp_app.streams.last_words import last_words, request_ids
 
 logger = logging.getLogger("mcp_app.streams")
 
 MOST_EVENTS: Final = 500
 MOST_BYTES: Final = 1024 * 1024
 """What one transaction holds, but for a message that is larger by itself."""
+KEPT_EVENTS: Final = 100_000
+KEPT_BYTES: Final = 64 * 1024 * 1024
+"""So much is kept of a request that runs."""
 RETRY_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Seconds between attempts in an outage; the last one over and over."""
 
 COMPLETED: Final = Stream.State.COMPLETED.value
 ABORTED: Final = Stream.State.ABORTED.value
+
+EXPECTED: Final = (Fenced, IntegrityError)
+"""What is no fault: a stream that was closed, a request that came before."""
+ENDED_ELSEWHERE: Final = InternalError(
+    "This call was ended elsewhere: its session was closed, or another process took"
+    " this one for dead. Whether it had an effect is not known."
+)
+UNSTORED: Final = InternalError(
+    "What this call said could not be stored; the server's log says why. Whether it had"
+    " an effect is not known."
+)
+
+
+def why(failure: Exception) -> InternalError:
+    """Say why a call has no other answer."""
+    return ENDED_ELSEWHERE if isinstance(failure, EXPECTED) else UNSTORED
 
 
 class Reader(Protocol):
@@ -55,14 +78,18 @@ class OwnedStream:
         "_log",
         "_new",
         "_queue",
+        "_queued",
+        "_refused",
         "_size",
         "_state",
         "_waiting",
         "_withdrawn",
         "failure",
         "key",
+        "lost",
         "public_id",
         "readers",
+        "requests",
         "seq",
         "session_id",
     )
@@ -73,11 +100,14 @@ class OwnedStream:
         self._queue: deque[tuple[bytes, Beside | None]] = deque()
         self._state = OPEN
         self._size = 0
+        self._queued = 0
         self._appended = 0
         self._committed = 0
         self._withdrawn = False
+        self._refused = False
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self.public_id = new.public_id
+        self.requests = new.requests
         self.session_id = new.session_id
         self.key: int | None = None
         self.seq = 0
@@ -85,6 +115,22 @@ class OwnedStream:
         self.readers: list[Reader] = []
         self.failure: Exception | None = None
         """Why nothing can be added any more."""
+        self.lost: Callable[[bytes | None], object] | None = None
+        """Called when nothing can be added any more, with what is said instead."""
+
+    def __str__(self) -> str:
+        return self.public_id
+
+    @property
+    def full(self) -> bool:
+        """Whether it has as much as is kept of a request that runs."""
+        events, size = self.seq + len(self._queue), self._size + self._queued
+        return events >= KEPT_EVENTS or size >= KEPT_BYTES
+
+    @property
+    def ends(self) -> bool:
+        """Whether the last thing was said."""
+        return self._state != OPEN
 
     @property
     def queued(self) -> int:
@@ -96,6 +142,7 @@ class OwnedStream:
         if self._state != OPEN or self.failure is not None:
             return
         self._queue.append((payload, beside))
+        self._queued += len(payload)
         self._appended += 1
         self._log.wrote(self)
 
@@ -103,7 +150,7 @@ class OwnedStream:
         """Say the last thing, if there is any."""
         if payload is not None:
             self.append(payload)
-        if self._state == OPEN:
+        if self._state == OPEN and self.failure is None:
             self._state = state
             self._log.wrote(self)
 
@@ -121,6 +168,8 @@ class OwnedStream:
         """The request did not begin: leave nothing of it behind."""
         self._withdrawn = True
         self._close()
+        if self.key is not None:
+            self._log.left_over(self)
 
     # -- for the log --------------------------------------------------------------
 
@@ -131,6 +180,7 @@ class OwnedStream:
         while self._queue and len(payloads) < events and size > 0:
             payload, row = self._queue.popleft()
             payloads.append(payload)
+            self._queued -= len(payload)
             size -= len(payload)
             if row is not None:
                 beside.append(row)
@@ -144,15 +194,12 @@ class OwnedStream:
             beside=beside,
         )
 
-    @property
-    def is_left_over(self) -> bool:
-        """Whether a row is there that should not be."""
-        return self._withdrawn and self.key is not None
-
     def gained(self, gain: Gain, key: int) -> None:
         """It is committed: send it."""
         if self._new is not None:
             self._new, self.key = None, key
+            if self._withdrawn:
+                self._log.left_over(self)
             for reader in tuple(self.readers):
                 reader.began()
         number = self.seq
@@ -167,19 +214,39 @@ class OwnedStream:
         if gain.state != OPEN:
             self._close()
 
+    def refused(self, gain: Gain, error: Exception) -> None:
+        """The database did not take it: say so instead, if it takes that."""
+        if not gain.payloads or self._refused or isinstance(error, EXPECTED):
+            self.failed(error)
+            return
+        self._refused = True
+        words = last_words(self.requests, UNSTORED)
+        self._drop(error)
+        self._state, self._committed = OPEN, self._appended
+        self.end(words, ABORTED)
+        if self.lost is not None:
+            self.lost(words)
+
     def failed(self, error: Exception) -> None:
         """It cannot be committed, now or later."""
         self.failure = error
+        self._drop(error)
+        if self.lost is not None:
+            self.lost(None)
+        self._close()
+
+    def _drop(self, error: Exception) -> None:
+        """Let nothing wait to be committed."""
         self._queue.clear()
+        self._queued = 0
         for _, waiting in self._waiting:
             if not waiting.done():
                 waiting.set_exception(error)
         self._waiting.clear()
-        self._close()
 
     def event_id(self, number: int) -> str:
         """Return what an event is called on the wire."""
-        return f"{self.public_id}.{number}"
+        return event_ids.of_message(self.public_id, number)
 
     def _resolve(self) -> None:
         while self._waiting and self._waiting[0][0] <= self._committed:
@@ -188,6 +255,7 @@ class OwnedStream:
                 waiting.set_result(None)
 
     def _close(self) -> None:
+        self.lost = None
         for reader in tuple(self.readers):
             reader.ended()
         self.readers.clear()
@@ -201,10 +269,19 @@ class RequestLog:
         self._owner = owner
         self._dirty: dict[OwnedStream, None] = {}
         self._open: dict[str, OwnedStream] = {}
+        self._left_over: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def answered(self) -> set[tuple[int, str | int]]:
+        """Return what open streams answer: the session's key, and the request's id."""
+        return {
+            (stream.session_id, each)
+            for stream in self._open.values()
+            for each in request_ids(stream.requests)
+        }
 
     def open(
         self,
@@ -218,7 +295,8 @@ class RequestLog:
     ) -> OwnedStream:
         """Begin a stream; its row comes with the first commit.
 
-        `requests` is the JSON array of the ids that it answers.
+        `requests` is the JSON-RPC id that it answers, or a batch's array of ids, as
+        JSON.
         """
         stream = OwnedStream(
             self,
@@ -243,20 +321,45 @@ class RequestLog:
     def wrote(self, stream: OwnedStream) -> None:
         """A stream has something to be committed."""
         self._dirty[stream] = None
-        if self._task is None:
-            self._task = asyncio.create_task(self._commit_all())
+        self._begin()
+
+    def left_over(self, stream: OwnedStream) -> None:
+        """A stream has a row that should not be there."""
+        self._left_over.add(stream.public_id)
+        self._begin()
 
     def closed(self, stream: OwnedStream) -> None:
         """A stream has ended."""
         self._open.pop(stream.public_id, None)
         self._dirty.pop(stream, None)
 
+    def _begin(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._commit_all())
+
     async def _commit_all(self) -> None:
         try:
-            while self._dirty:
-                await self._commit(list(self._taken()))
+            while self._dirty or self._left_over:
+                if self._dirty:
+                    await self._commit(list(self._taken()))
+                if self._left_over:
+                    await self._clear()
         finally:
             self._task = None
+
+    async def _clear(self) -> None:
+        """Delete the rows of requests that did not begin, now or after an outage."""
+        names = list(self._left_over)
+        rows = Stream.objects.current()
+        try:
+            await log_writer.run(rows.filter(public_id__in=names).delete)
+        except Unavailable:
+            if not self._dirty:
+                await asyncio.sleep(RETRY_S[-1])
+            return
+        except Exception:
+            logger.exception("Rows of requests that did not begin are left over.")
+        self._left_over.difference_update(names)
 
     def _taken(self) -> Iterable[tuple[OwnedStream, Gain]]:
         """Yield what goes into the next batch, the stream that waits longest first."""
@@ -277,13 +380,11 @@ class RequestLog:
         results = await self._results(batch)
         for (stream, gain), result in zip(taken, results, strict=True):
             if isinstance(result, Exception):
-                stream.failed(result)
+                if not isinstance(result, EXPECTED):
+                    logger.error("Stream %s lost what it said: %r", stream, result)
+                stream.refused(gain, result)
             else:
                 stream.gained(gain, result)
-        names = [stream.public_id for stream, _ in taken if stream.is_left_over]
-        if names:
-            left_over = Stream.objects.filter(public_id__in=names)
-            await log_writer.run(left_over.delete)
 
     async def _results(self, batch: Batch) -> list[int | Exception]:
         """Write a batch, however long the database is away."""

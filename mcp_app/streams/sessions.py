@@ -29,6 +29,7 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Refused
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.protocol.revisions import REVISIONS, Revision
+from mcp_app.streams.event_ids import Seen
 
 KEPT = 10_000
 """Sessions that a process keeps; the least recently used goes first."""
@@ -207,6 +208,18 @@ class SessionStore:
         session = self._by_pk.get(pk)
         return () if session is None else session.running.values()
 
+    def standing(self, refs: Iterable[str] | None) -> Iterable[OpenSession]:
+        """Return those that have GET streams here, of these; None stands for all."""
+        if refs is None or ANY in refs:
+            sessions = list(self._by_pk.values())
+        else:
+            sessions = [self._by_pk[ref] for ref in refs if ref in self._by_pk]
+        return [each for each in sessions if each.streams]
+
+    def streaming(self) -> list[int]:
+        """Return the keys of the sessions whose stream is open here."""
+        return [each.pk for each in self._kept.values() if each.streams]
+
     async def initialized(self, session: OpenSession) -> None:
         """Note that the client has finished its side of the handshake."""
         if not session.initialized:
@@ -239,8 +252,8 @@ class SessionStore:
         session.newest = max(session.newest, number)
         return number
 
-    async def seen(self, session: OpenSession) -> int:
-        """Return the number up to which the client knows of all changes.
+    async def seen(self, session: OpenSession) -> Seen:
+        """Return what the client knows of, as far as its row says.
 
         Another process may have noted it a moment ago.
         """
@@ -378,9 +391,10 @@ def _set_level(pk: int, level: int) -> None:
         row.save(update_fields=["log_level"])
 
 
-def _seen(pk: int) -> int | None:
+def _seen(pk: int) -> Seen | None:
     rows = Session.objects.using(router.db_for_write(Session)).filter(pk=pk)
-    return rows.values_list("seen", flat=True).first()
+    found = rows.values_list("logged", "seen").first()
+    return None if found is None else Seen(*found)
 
 
 def _is_initialized(pk: int) -> bool:

@@ -31,7 +31,7 @@ async def begun(
     stream = open_stream(
         log,
         session,
-        [exchange.request_id],
+        exchange.request_id,
         tool=exchange.params["name"],
         request_key=identity.key(exchange.request_id),
         request_digest=identity.digest(exchange),

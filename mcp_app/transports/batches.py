@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from mcp_app.protocol.errors import InternalError, InvalidRequest, ProtocolError
 from mcp_app.server import dispatch
+from mcp_app.server.exchange import End
 from mcp_app.server.identity import runs_once
-from mcp_app.streams.request_log import ABORTED
+from mcp_app.streams.request_log import ABORTED, why
 from mcp_app.transports import at_most_once
 
 if TYPE_CHECKING:
@@ -61,13 +63,21 @@ class Together:
                 )
         except ProtocolError as error:
             return dispatch.refusal(exchange.revision, exchange.request_id, error)
+        stream.lost = partial(_stop, exchange)
         try:
             answer = await dispatch.answer(exchange)
         except asyncio.CancelledError:
             stream.end(None, ABORTED)
             raise
+        if exchange.untouched:
+            stream.withdraw()
+            return answer
+        stream.lost = None
         stream.end(answer[1])
-        await stream.committed()
+        try:
+            await stream.committed()
+        except Exception as error:
+            return dispatch.refusal(exchange.revision, exchange.request_id, why(error))
         return answer
 
     def lasting(self) -> None:
@@ -88,6 +98,10 @@ class Together:
         else:
             # Nothing is left to answer, and an empty array is no answer.
             self._reply.finished(task)
+
+
+def _stop(exchange: Exchange, _: bytes | None) -> None:
+    exchange.stop(End.CANCELLED)
 
 
 def array(bodies: list[bytes]) -> bytes:

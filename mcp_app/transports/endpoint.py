@@ -20,6 +20,7 @@ from mcp_app.auth import principals
 from mcp_app.auth.permissions import NOTHING
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import AuthenticationRequest, Principal
+from mcp_app.interface.server import HEALTH_SLUG
 from mcp_app.process.runtime import Process, process
 from mcp_app.process.uploads import Reader
 from mcp_app.protocol import envelope, jsonrpc, negotiation
@@ -36,32 +37,30 @@ from mcp_app.protocol.headers import (
     SESSION_HEADER,
     Accepts,
     Headers,
+    accepted_content,
     accepts,
     check_session_header,
-    is_json,
 )
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revision
 from mcp_app.server import dispatch, subscriptions
-from mcp_app.server.exchange import End, Exchange, NoWayBack
+from mcp_app.server.exchange import Exchange, NoWayBack
 from mcp_app.server.identity import runs_once
 from mcp_app.streams import event_ids
+from mcp_app.streams.logged import deliver
 from mcp_app.streams.sessions import OpenSession
-from mcp_app.transports import at_most_once
+from mcp_app.transports import at_most_once, client_messages, health
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
 from mcp_app.transports.batches import Together, array
 from mcp_app.transports.bodies import ClientGone, read_body, too_slow
 from mcp_app.transports.doors import Doors, preflight
-from mcp_app.transports.event_stream import SSE_HEADERS, EventStream
-from mcp_app.transports.logged_replies import LoggedReply
+from mcp_app.transports.event_stream import EventStream, send_events
+from mcp_app.transports.logged_replies import LoggedReply, Requests
 from mcp_app.transports.replies import Reply, send_empty, send_json, with_retry
 from mcp_app.transports.resumed import Returning
 from mcp_app.transports.standing import ListenStream, StandingStream
 
 logger = logging.getLogger("mcp_app.transports")
-call_logger = logging.getLogger("mcp_app.calls")
 
-LOGGED = 200
-"""Characters of a client's text that a log record may have."""
 _SESSION_ID = re.compile(r"[!-~]{1,128}")
 ALLOW: RawHeaders = [(b"allow", b"POST, GET, DELETE, OPTIONS")]
 
@@ -71,11 +70,13 @@ doors = Doors()
 
 
 class Endpoint:
-    """Serves the endpoint of one server, named by its slug."""
+    """Serves the endpoint of one server, named by its slug; and what says it can."""
 
     def __call__(
         self, scope: Scope, receive: Receive, send: Send, *, slug: str
     ) -> Awaitable[None]:
+        if slug == HEALTH_SLUG:
+            return health.answer(scope, send)
         return Visit(scope, receive, send, slug).answer()
 
 
@@ -201,7 +202,7 @@ class Visit:
     async def post(self) -> None:
         """Take one message, or a batch of 2025-03-26."""
         raw, current = self._headers.raw, self._process
-        self.accepts = _accepted_content(
+        self.accepts = accepted_content(
             raw.get(b"content-type"), raw.get(b"content-encoding"), raw.get(b"accept")
         )
         limits, announced = current.limits, raw.get(b"content-length")
@@ -305,7 +306,7 @@ class Visit:
         if session is not None and runs_once(exchange):
             return self._call_once(exchange, session)
         self.started = True
-        exchange.outgoing = reply = self._reply(exchange, [exchange.request_id])
+        exchange.outgoing = reply = self._reply(exchange, exchange.request_id)
         running, call = self._process.running, dispatch.answer(exchange)
         if exchange.revision.disconnect_cancels:
             return reply.run(call, running, self._task)
@@ -315,12 +316,16 @@ class Visit:
     async def _call_once(self, exchange: Exchange, session: OpenSession) -> None:
         """Run a call that must not run twice, or answer as the first one is."""
         log, running = self._process.log, self._process.running
-        stream = await at_most_once.begun(log, exchange, session)
+        with running.expected(exchange, session):
+            stream = await at_most_once.begun(log, exchange, session)
         if stream is None:
             await self._returning().repeat(exchange, session)
             return
+        if self._process.stopping:
+            stream.withdraw()
+            self._process.refuse_if_stopping()
         self.started = True
-        reply = LoggedReply(self, exchange, session, log, [exchange.request_id])
+        reply = LoggedReply(self, exchange, session, log, exchange.request_id)
         reply.begun(stream)
         exchange.outgoing = reply
         running.start(exchange, dispatch.answer(exchange), reply)
@@ -329,7 +334,7 @@ class Visit:
     def _returning(self) -> Returning:
         return Returning(self, self._process, self._owner)
 
-    def _reply(self, exchange: Exchange, requests: list[str | int]) -> Reply:
+    def _reply(self, exchange: Exchange, requests: Requests) -> Reply:
         session = exchange.session
         if session is None:
             return Reply(self, exchange)
@@ -354,7 +359,7 @@ class Visit:
         if type(message) is Request:
             await self._call(self._session_exchange(session, message))
         else:
-            await self._take(session, message)
+            await client_messages.take(self._process, session, message)
             await self._accepted()
 
     def _known_session(self) -> OpenSession | None:
@@ -399,10 +404,7 @@ class Visit:
         if self.accepts.json or status != HTTPStatus.OK:
             await send_json(self.send, status, body, headers)
             return
-        stream = EventStream(self.send, [*SSE_HEADERS, *headers])
-        stream.message(body)
-        stream.end()
-        await asyncio.wait([stream.closed])
+        await send_events(self.send, headers, body)
 
     def _session_exchange(self, session: OpenSession, request: Request) -> Exchange:
         self._process.refuse_if_stopping()
@@ -417,19 +419,6 @@ class Visit:
                 f"A request with the id {request.id!r} is running in this session."
             )
         return exchange
-
-    async def _take(self, session: OpenSession, message: envelope.Message) -> None:
-        """Take a notification or a reply."""
-        if type(message) is ClientReply:
-            known = await self._process.questions.take(
-                session, message.id, message.result, message.error
-            )
-            if not known:
-                raise InvalidRequest(f"Nobody asked a question {message.id!r}.")
-        elif type(message) is Notification:
-            taken = _NOTIFICATIONS.get(message.method)
-            if taken is not None:
-                await taken(self._process, session, message.params)
 
     async def _batch(self, value: list[object]) -> None:
         """Answer a batch with an array of the answers (2025-03-26, JSON-RPC 2.0)."""
@@ -450,7 +439,7 @@ class Visit:
         if requests:
             current.refuse_if_stopping()
         for each in messages:
-            await self._take(session, each)
+            await client_messages.take(current, session, each)
         if requests:
             await self._call_all(session, requests)
         else:
@@ -493,15 +482,20 @@ class Visit:
         named = None if last is None else event_ids.of_request(last, session.digest)
         if named is not None:
             place = await current.followers.find(session.pk, *named)
+            if place is None:
+                # A session that was closed elsewhere took its streams along.
+                await current.sessions.seen(session)
+                raise event_ids.wrong()
             await self._returning().resume(session, place)
             return
         seen = None if last is None else event_ids.seen(last, session.digest)
-        stream = EventStream(self.send, [*SSE_HEADERS, *self.cors])
+        stream = EventStream(self.send, self.cors)
         standing = StandingStream(stream, current.listeners, session, owner=self._owner)
         current.listen(standing)
         with standing:
             await current.openings.standing(standing, session, seen)
             self.started = True
+            current.spawn(deliver(session))
             await standing.serve(self.receive)
 
     async def delete(self) -> None:
@@ -524,7 +518,7 @@ class Visit:
             raise Refused(406, "Accept must allow text/event-stream.")
         interest, honoured = subscriptions.accept(exchange)
         current = self._process
-        stream = EventStream(self.send, [*SSE_HEADERS, *self.cors])
+        stream = EventStream(self.send, self.cors)
         listening = ListenStream(
             stream,
             current.listeners,
@@ -553,56 +547,7 @@ def _not_allowed(method: str) -> Refused:
     )
 
 
-async def _initialized(
-    current: Process, session: OpenSession, _: dict[str, Any]
-) -> None:
-    await current.sessions.initialized(session)
-
-
-async def _cancelled(
-    current: Process, session: OpenSession, params: dict[str, Any]
-) -> None:
-    """Cancel a running request of the session, wherever; any other is ignored."""
-    request_id: Any = params.get("requestId")
-    # True and 1.0 would find the request with the id 1.
-    known = type(request_id) is str or type(request_id) is int
-    if not known:
-        return
-    reason = str(params.get("reason", ""))[:LOGGED]
-    call_logger.info("A client cancelled a request.", extra={"reason": reason})
-    running = session.running.get(request_id)
-    if running is not None:
-        running.stop(End.CANCELLED)
-    else:
-        await current.cancel_elsewhere(session, request_id)
-
-
-_NOTIFICATIONS = {
-    "notifications/initialized": _initialized,
-    "notifications/cancelled": _cancelled,
-}
-
-
 # Whoever makes headers up may make long ones up: few are kept.
-@lru_cache(maxsize=32)
-def _accepted_content(
-    content_type: bytes | None, encoding: bytes | None, accept: bytes | None
-) -> Accepts:
-    """Return what the client takes; raise 415 or 406."""
-    if not is_json(_text(content_type)):
-        raise Refused(415, "The content type must be application/json.")
-    if encoding is not None and encoding.lower() != b"identity":
-        raise Refused(415, f"The content encoding {_text(encoding)!r} is unknown here.")
-    taken = accepts(_text(accept))
-    if not taken.json and not taken.events:
-        raise Refused(406, "Accept must allow application/json and text/event-stream.")
-    return taken
-
-
 @lru_cache(maxsize=32)
 def _version(value: bytes | None) -> str | None:
     return None if value is None else value.strip(b" \t").decode("latin-1")
-
-
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode("latin-1")

@@ -26,14 +26,15 @@ MOST_QUEUED = 64 * 1024 * 1024
 class EventStream:
     """Queues what is written, and sends it from a task that lives while there is any.
 
-    `closed` is resolved when the last byte was sent or the reader was given up.
+    `closed` is resolved when the last byte was sent or the reader was given up.  The
+    response has its own headers and these.
     """
 
     __slots__ = ("_ending", "_headers", "_queue", "_send", "_size", "_task", "closed")
 
     def __init__(self, send: Send, headers: RawHeaders) -> None:
         self._send = send
-        self._headers: RawHeaders | None = headers
+        self._headers: RawHeaders | None = [*SSE_HEADERS, *headers]
         self._queue: deque[bytes] = deque()
         self._size = 0
         self._ending = False
@@ -126,3 +127,12 @@ class EventStream:
     def _close(self) -> None:
         if not self.closed.done():
             self.closed.set_result(None)
+
+
+async def send_events(send: Send, headers: RawHeaders, *messages: bytes) -> None:
+    """Send an event stream of these messages, which ends at once."""
+    stream = EventStream(send, headers)
+    for each in messages:
+        stream.message(each)
+    stream.end()
+    await asyncio.wait([stream.closed])

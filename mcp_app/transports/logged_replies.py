@@ -7,34 +7,46 @@ to any process, and gets the rest.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import InternalError
+from mcp_app.server.exchange import End
 from mcp_app.streams import event_ids
-from mcp_app.streams.request_log import ABORTED, COMPLETED
+from mcp_app.streams.last_words import last_words
+from mcp_app.streams.request_log import (
+    ABORTED,
+    COMPLETED,
+    KEPT_BYTES,
+    KEPT_EVENTS,
+    why,
+)
 from mcp_app.transports.replies import OK, Connection, Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from mcp_app.process.running import Answer
     from mcp_app.server.exchange import Exchange
+    from mcp_app.streams.appending import Beside
     from mcp_app.streams.request_log import OwnedStream, RequestLog
     from mcp_app.streams.sessions import OpenSession
     from mcp_app.transports.event_stream import EventStream
 
 
+LONGEST_NAME: Final = 128
+"""Characters of a tool's name that the log keeps."""
 LAST_WORDS_S: Final = 1.0
 """So long the end of a cancelled call waits for the database."""
 
 
+Requests: TypeAlias = str | int | list[str | int]
+"""The id of a request, or those of a batch."""
+
+
 def open_stream(
-    log: RequestLog,
-    session: OpenSession,
-    requests: Sequence[str | int],
-    **identity: str,
+    log: RequestLog, session: OpenSession, requests: Requests, **identity: str
 ) -> OwnedStream:
-    """Begin the stream that answers these requests of a session."""
+    """Begin the stream that answers requests of a session."""
     return log.open(
         session.pk,
         event_ids.new_public_id(session.digest),
@@ -52,6 +64,8 @@ class LoggedReply(Reply):
     """
 
     _promoted = False
+    _parting: asyncio.Task[None] | None = None
+    """Sends the client away."""
     _last: Answer | None = None
     """The answer, while it is being logged."""
 
@@ -61,7 +75,7 @@ class LoggedReply(Reply):
         exchange: Exchange,
         session: OpenSession,
         log: RequestLog,
-        requests: Sequence[str | int],
+        requests: Requests,
     ) -> None:
         super().__init__(connection, exchange)
         self._session = session
@@ -72,20 +86,73 @@ class LoggedReply(Reply):
     def begun(self, stream: OwnedStream) -> None:
         """Use this stream, whose row is there."""
         self._stream = stream
+        stream.lost = self._lose
         stream.readers.append(self)
 
-    def send(
-        self, message: bytes, beside: Callable[[str], object] | None = None
-    ) -> None:
+    def send(self, message: bytes, beside: Beside | None = None) -> None:
         if self._stream is None and self.streams and not self._over:
             self._logged()
-        if self._stream is not None and self._connection.accepts.events:
+        if self._stream is None or not self._connection.accepts.events:
+            return
+        if self._stream.full:
+            self._refuse_more(self._stream)
+        else:
             self._stream.append(message, beside)
+
+    def _refuse_more(self, stream: OwnedStream) -> None:
+        """End a call that has said as much as is kept of one."""
+        error = InternalError(
+            f"This call said more than {KEPT_EVENTS} messages, or {KEPT_BYTES} bytes,"
+            " which is as much as is kept of one."
+        )
+        stream.end(last_words(stream.requests, error), ABORTED)
+        self._lose(None)
+
+    def _lose(self, words: bytes | None) -> None:
+        """Stop what cannot be answered, but perhaps with these words."""
+        if words is not None:
+            self._last = (OK, words)
+        requests = self._requests
+        for each in requests if isinstance(requests, list) else [requests]:
+            exchange = self._session.running.get(each)
+            if exchange is not None and exchange.outgoing is self:
+                exchange.stop(End.CANCELLED)
+
+    def reconnect(self, after_ms: int) -> None:
+        able = self._session.revision.priming and self.streams
+        if able and not self._over and self._parting is None:
+            self._parting = asyncio.create_task(self._part(self._logged(), after_ms))
+
+    async def _part(self, stream: OwnedStream, after_ms: int) -> None:
+        """Close the connection once its client has what was said by now.
+
+        The stream goes on in the log, and so does the call.
+        """
+        with suppress(Exception):
+            # Where nothing can be logged any more, the stream says so to its readers.
+            await stream.committed()
+        if self not in stream.readers or self._last is not None:
+            # The client has left, or the answer is on its way.
+            return
+        self._leave()
+        self._opened().end(retry_ms=after_ms)
+        self._over = True
+        self._resolve(None)
 
     def _logged(self) -> OwnedStream:
         if self._stream is None:
-            self.begun(open_stream(self._log, self._session, self._requests))
+            tool = self._tool()
+            stream = open_stream(self._log, self._session, self._requests, tool=tool)
+            self.begun(stream)
         return self._stream  # type: ignore[return-value]
+
+    def _tool(self) -> str:
+        """Return which tool is called, "" for a batch, or where none is."""
+        exchange = self._exchange
+        if exchange is None or isinstance(self._requests, list):
+            return ""
+        called = exchange.params.get("name") if exchange.method == "tools/call" else ""
+        return called[:LONGEST_NAME] if isinstance(called, str) else ""
 
     def _promote(self) -> None:
         self._timer = None
@@ -96,14 +163,27 @@ class LoggedReply(Reply):
             self.began()
 
     def _answer(self, answer: Answer | None) -> None:
-        unlogged = self._stream is None
-        if unlogged and (answer is None or self._left or self._whole(answer)):
+        stream = self._stream
+        if stream is None and (answer is None or self._left or self._whole(answer)):
+            super()._answer(answer)
+        elif stream is not None and stream.ends:
+            # Its last words are on their way.
+            return
+        elif stream is not None and self._untouched:
+            self._leave()
+            stream.withdraw()
             super()._answer(answer)
         elif answer is None:
             self._cut(self._logged())
         else:
             self._last = answer
             self._logged().end(answer[1], COMPLETED)
+
+    @property
+    def _untouched(self) -> bool:
+        """Whether nothing has run; in a batch others may have."""
+        alone = not isinstance(self._requests, list)
+        return alone and self._exchange is not None and self._exchange.untouched
 
     def _cut(self, stream: OwnedStream) -> None:
         """End without an answer, soon: who cancelled waits for nothing much."""
@@ -122,6 +202,8 @@ class LoggedReply(Reply):
     def _gone(self) -> None:
         self._leave()
         super()._gone()
+        # What is asked from now on waits for the client that comes back.
+        self.streams = self._stream is not None and self._connection.accepts.events
 
     def _leave(self) -> None:
         if self._stream is not None and self in self._stream.readers:
@@ -145,7 +227,12 @@ class LoggedReply(Reply):
 
     def ended(self) -> None:
         """End the connection, with or without an answer."""
-        self._resolve(None)
+        stream = self._stream
+        if stream is None or stream.failure is None or self._events is not None:
+            self._resolve(None)
+        else:
+            words = last_words(stream.requests, why(stream.failure))
+            self._resolve((OK, words))
 
     def _begin(self, events: EventStream) -> None:
         if self._stream is None or self._over:

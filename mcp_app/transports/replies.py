@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any, Protocol
 
 from mcp_app.process.running import Answer, RunningCalls
 from mcp_app.protocol.headers import Accepts
 from mcp_app.server.exchange import End, Exchange
+from mcp_app.streams.appending import Beside
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Send
-from mcp_app.transports.event_stream import SSE_HEADERS, EventStream
+from mcp_app.transports.event_stream import EventStream
 
 PROMOTE_AFTER = 1.0
 """Seconds of silence after which the answer becomes a stream, with heartbeats."""
@@ -27,12 +28,11 @@ def send_json(
 ) -> Awaitable[None]:
     """Send a whole answer."""
     length = (b"content-length", b"%d" % len(body))
-    return _send_whole(send, status, body, [*JSON_HEADERS, length, *headers])
+    return send_whole(send, status, body, [*JSON_HEADERS, length, *headers])
 
 
-async def _send_whole(
-    send: Send, status: int, body: bytes, headers: RawHeaders
-) -> None:
+async def send_whole(send: Send, status: int, body: bytes, headers: RawHeaders) -> None:
+    """Send an answer with exactly these headers."""
     start = {"type": "http.response.start", "status": status, "headers": headers}
     try:
         await send(start)
@@ -49,7 +49,7 @@ def with_retry(status: int, headers: RawHeaders) -> RawHeaders:
 
 def send_empty(send: Send, status: int, headers: RawHeaders) -> Awaitable[None]:
     """Send an answer without a body."""
-    return _send_whole(send, status, b"", [(b"content-length", b"0"), *headers])
+    return send_whole(send, status, b"", [(b"content-length", b"0"), *headers])
 
 
 class Connection(Protocol):
@@ -81,12 +81,13 @@ class Reply:
         self._exchange: Exchange | None = exchange
         self.streams = connection.accepts.events
 
-    def send(
-        self, message: bytes, beside: Callable[[str], object] | None = None
-    ) -> None:
+    def send(self, message: bytes, beside: Beside | None = None) -> None:
         """Queue a message before the answer; dropped where the client takes none."""
         if self.streams and not self._over:
             self._opened().message(message)
+
+    def reconnect(self, after_ms: int) -> None:
+        """Do nothing: what is not logged cannot be come back for."""
 
     def beat(self) -> None:
         """Keep a stream that is silent open."""
@@ -184,9 +185,8 @@ class Reply:
 
     def _opened(self) -> EventStream:
         if self._events is None:
-            self._events = EventStream(
-                self._connection.send, [*SSE_HEADERS, *self._connection.cors]
-            )
+            way = self._connection
+            self._events = EventStream(way.send, way.cors)
             self._events.closed.add_done_callback(self._closed)
             self._begin(self._events)
         return self._events
@@ -200,6 +200,9 @@ class Reply:
             # Several calls of one batch last.
             return
         self._connection.watch()
+        if self._exchange is None:
+            # The connection is closed already, and the call goes on.
+            return
         loop = asyncio.get_running_loop()
         self._watching = asyncio.ensure_future(self._connection.receive())
         self._watching.add_done_callback(self._received)

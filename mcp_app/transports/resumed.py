@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from mcp_app.pools.database import unavailable
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.errors import InvalidRequest
+from mcp_app.protocol.errors import InternalError, InvalidRequest, Unavailable
 from mcp_app.server import identity
-from mcp_app.streams.sessions import not_found
-from mcp_app.transports.event_stream import SSE_HEADERS, EventStream
+from mcp_app.streams import event_ids
+from mcp_app.streams.last_words import last_words
+from mcp_app.transports.bodies import ClientGone
+from mcp_app.transports.event_stream import EventStream, send_events
 from mcp_app.transports.replies import OK, send_json
 from mcp_app.transports.standing import OpenStream
 
@@ -20,10 +23,26 @@ if TYPE_CHECKING:
     from mcp_app.server.exchange import Exchange
     from mcp_app.streams.following import Place
     from mcp_app.streams.sessions import OpenSession
+    from mcp_app.transports.asgi_types import Receive
     from mcp_app.transports.replies import Connection
 
 
-class ResumedStream(OpenStream):
+class WatchesNothing:
+    """A listener that is one only to be counted, and to be ended."""
+
+    __slots__ = ()
+
+    def watched(self, what: str) -> str | None:
+        return None
+
+    def watching(self) -> Iterable[str]:
+        return ()
+
+    def tell(self, what: Sequence[str], number: int) -> None:
+        """It watches nothing, so that it is told nothing."""
+
+
+class ResumedStream(WatchesNothing, OpenStream):
     """Sends what the log says after a place."""
 
     __slots__ = ("_ids",)
@@ -61,32 +80,51 @@ class ResumedStream(OpenStream):
     def ended(self) -> None:
         self._stream.end()
 
-    # -- a listener that watches nothing --------------------------------------------
-
-    def watched(self, what: str) -> str | None:
-        return None
-
-    def watching(self) -> Iterable[str]:
-        return ()
-
-    def _tell(self, what: Sequence[str], number: int) -> None:
-        """It watches nothing, so that it is told nothing."""
-
     def _end(self, retry_ms: int | None) -> None:
         self._stream.end(retry_ms=retry_ms)
 
 
-class Answer:
-    """A reader that waits for the last message."""
+class WholeAnswer(WatchesNothing):
+    """A reader that waits for the last message, and has nothing to say before it."""
 
-    def __init__(self) -> None:
+    seen = 0
+
+    def __init__(self, session: OpenSession, owner: str) -> None:
+        self.server = session.server
+        self.session = session.digest
+        self.owner = owner
         self._last: bytes | None = None
         self._over = asyncio.Event()
+        self._stopped: int | None = None
 
-    async def wait(self) -> bytes | None:
-        """Return the answer; None where the stream ended without one."""
-        await self._over.wait()
+    async def wait(self, receive: Receive) -> bytes | None:
+        """Return the answer; None where the stream ended without one.
+
+        Raises `ClientGone`, and 503 where the process stops.
+        """
+        over = asyncio.ensure_future(self._over.wait())
+        gone = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await asyncio.wait([over, gone], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            over.cancel()
+            gone.cancel()
+        if not self._over.is_set():
+            raise ClientGone
+        if self._stopped is not None:
+            raise Unavailable(
+                "This process stops: send the request again.",
+                retry_after=self._stopped,
+            )
         return self._last if self._last and _is_answer(self._last) else None
+
+    def beat(self) -> None:
+        """Nothing can be sent before the answer."""
+
+    def end(self, *, retry_ms: int | None = None) -> None:
+        if not self._over.is_set():
+            self._stopped = (retry_ms or 2_000) // 1_000
+            self._over.set()
 
     def began(self) -> None:
         """The stream was there before."""
@@ -96,6 +134,11 @@ class Answer:
 
     def ended(self) -> None:
         self._over.set()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        continue
 
 
 def _is_answer(message: bytes) -> bool:
@@ -115,8 +158,11 @@ class Returning:
         self, session: OpenSession, place: Place, first: str | None = None
     ) -> None:
         """Send what follows a place, as events; `first` is an id to begin with."""
+        if place.expired:
+            await self._expired(place)
+            return
         way, current = self._connection, self._current
-        stream = EventStream(way.send, [*SSE_HEADERS, *way.cors])
+        stream = EventStream(way.send, way.cors)
         resumed = ResumedStream(stream, current, session, self._owner)
         current.listen(resumed)
         way.started = True
@@ -124,12 +170,27 @@ class Returning:
             resumed.opened(first)
             await resumed.serve(way.receive)
 
+    async def _expired(self, place: Place) -> None:
+        """Answer the requests of a stream that cannot be read on."""
+        error = InternalError(
+            f"The messages after number {place.seq} of this stream have expired:"
+            f" only those after number {place.floor} are kept."
+        )
+        await self._say(last_words(place.requests, error))
+
+    async def _say(self, *messages: bytes) -> None:
+        """Send an event stream that ends at once."""
+        self._connection.started = True
+        await send_events(self._connection.send, self._connection.cors, *messages)
+
     async def repeat(self, exchange: Exchange, session: OpenSession) -> None:
         """Answer a request whose id came before; raise where that was another one."""
         key = identity.key(exchange.request_id)
         earlier = await self._current.followers.earlier(session.pk, key)
         if earlier is None:
-            raise not_found()
+            # The session is gone, or another process took back what it did not begin.
+            await self._current.sessions.seen(session)
+            raise unavailable()
         if earlier.digest != identity.digest(exchange):
             raise InvalidRequest(
                 f"The id {exchange.request_id!r} was used before in this session, for"
@@ -140,19 +201,23 @@ class Returning:
             await self._whole(session, earlier.place)
             return
         primed = session.revision.priming
-        first = f"{earlier.place.public_id}.0" if primed else None
-        await self.resume(session, earlier.place, first)
+        place = earlier.place
+        first = event_ids.of_message(place.public_id, place.seq) if primed else None
+        await self.resume(session, place, first)
 
     async def _whole(self, session: OpenSession, place: Place) -> None:
         """Send the answer as JSON, once it is there."""
-        way, answer = self._connection, Answer()
-        with self._current.followers.following(place, answer):
-            body = await answer.wait()
-        way.started = True
-        if body is not None:
-            await send_json(way.send, OK, body, way.cors)
+        way, current = self._connection, self._current
+        answer = WholeAnswer(session, self._owner)
+        current.listen(answer)
+        try:
+            with current.followers.following(place, answer):
+                body = await answer.wait(way.receive)
+        finally:
+            current.listeners.discard(answer)
+        if body is None:
+            # It was cancelled: nothing answers it.
+            await self._say()
             return
-        # It was cancelled: nothing answers it.
-        stream = EventStream(way.send, [*SSE_HEADERS, *way.cors])
-        stream.end()
-        await asyncio.wait([stream.closed])
+        way.started = True
+        await send_json(way.send, OK, body, way.cors)

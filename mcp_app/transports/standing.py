@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mcp_app.server import subscriptions
-from mcp_app.streams.event_ids import EventIds
+from mcp_app.streams.event_ids import EventIds, Seen
 from mcp_app.streams.listeners import LISTS, Listeners, digest_of
 
 if TYPE_CHECKING:
@@ -168,15 +168,17 @@ class StandingStream(OpenStream):
             # Another one here takes its place; at other processes none can know.
             heir = max(others, key=lambda each: each.number)
             heir.number, heir.seen = self.number, max(heir.seen, self.seen)
+            heir._ids.logged = max(heir.logged, self.logged)
 
     @property
     def public_id(self) -> str:
         return self._ids.public_id
 
-    def begin(self, seen: int) -> None:
-        """Listen from now on; the client knows of all changes up to this number."""
+    def begin(self, seen: Seen) -> None:
+        """Listen from now on; the client knows of all that was said up to this."""
         self._begun = True
-        self.seen = seen
+        self.seen = seen.changes
+        self._ids.logged = seen.logged
 
     def opened(self, missed: Iterable[str], announced: int, number: int) -> None:
         """Write what the client has missed, as the newest stream of its session.
@@ -192,6 +194,24 @@ class StandingStream(OpenStream):
         if self._session.revision.priming:
             self._stream.prime(self._ids.first())
         self._opened(announced)
+
+    @property
+    def newest(self) -> bool:
+        """Whether it is open, and of its session the one that is told."""
+        return self._open and self._newest
+
+    @property
+    def logged(self) -> int:
+        """The number of the last log message that its client has."""
+        return self._ids.logged
+
+    def log(self, messages: Iterable[tuple[int, str]]) -> None:
+        """Write log messages that were made outside of calls, by their numbers."""
+        resumable = self._session.revision.resumable
+        for number, payload in messages:
+            if number > self._ids.logged:
+                event_id = self._ids.next_logged(number)
+                self._stream.message(payload.encode(), event_id if resumable else None)
 
     def watched(self, what: str) -> str | None:
         if not self._listens:

@@ -27,6 +27,6 @@ class WatchedQuerySet(RecordedRows[Row]):
     `objects = WatchedQuerySet.as_manager()` on the model.
     """
 
-    def record(self, ref: str = ANY) -> None:
+    def _record_change(self, ref: str = ANY) -> None:
         """Say in the caller's transaction that any row may have changed."""
-        changed_model(self.model, self.write_alias())
+        changed_model(self.model, self._write_alias())

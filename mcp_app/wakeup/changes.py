@@ -1,6 +1,7 @@
 """Saying that something changed, from a view, a command, Celery or the shell.
 
 The change is a row in the caller's own transaction: it is told when that commits.
+Where a site commits by hand nobody says when that is, and it is told at once.
 """
 
 from __future__ import annotations
@@ -8,16 +9,20 @@ from __future__ import annotations
 from asgiref.sync import sync_to_async
 from django.db import router, transaction
 
-from mcp_app.models import Change, questions
+from mcp_app.models import Change, logged, questions
 from mcp_app.models import sessions as session_rows
 from mcp_app.models.fields import digest
+from mcp_app.models.transactions import in_atomic
 
 RESOURCE = "uri"
 LIST = "list"
 SESSION = session_rows.SESSION
 QUESTION = questions.QUESTION
+LOGGED = logged.LOGGED
 CANCELLED = "cancelled"
 """A request of a session; the ref is the session's key and the digest of its id."""
+STOPPED = "stopped"
+"""The same, by the people who run the site: the client is told."""
 MODEL = "model"
 """Any instance of a model of the site; the ref is the model's label."""
 RIGHTS = "rights"
@@ -46,6 +51,11 @@ def cancelled(session: int, request_key: str) -> None:
     Change.objects.record(CANCELLED, f"{session}:{request_key}")
 
 
+def stopped(session: int, request_key: str) -> None:
+    """Say that staff stopped a request of a session, by the digest of its id."""
+    Change.objects.record(STOPPED, f"{session}:{request_key}")
+
+
 def record_resource(using: str, uri: str) -> None:
     """Record that a transaction on this database changes what a resource shows."""
     record(using, RESOURCE, digest(uri))
@@ -54,14 +64,14 @@ def record_resource(using: str, uri: str) -> None:
 def record(using: str, kind: str, ref: str) -> None:
     """Record a change that a transaction on this database makes.
 
-    Where our tables are in another one, the row is written when that commits.
+    Where our tables are in another one, the row is written when that commits; where a
+    site commits by hand, at once.
     """
     ours = router.db_for_write(Change)
-    connection = transaction.get_connection(using)
-    if using == ours or not connection.in_atomic_block:
+    if using == ours or not in_atomic(using):
         Change.objects.using(ours).record(kind, ref)
         return
-    for entry in connection.run_on_commit:
+    for entry in transaction.get_connection(using).run_on_commit:
         if isinstance(entry[1], _Elsewhere):
             entry[1].said[kind, ref] = None
             return

@@ -15,8 +15,9 @@ from django.db import connections, models, router, transaction
 from mcp_app.models import Change, Counter, Subscription, Topic
 from mcp_app.models.changes import ANY, many_written
 from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.expired import Expired
 from mcp_app.models.topics import COUNTER, ids_to_text
-from mcp_app.models.transactions import own_transaction
+from mcp_app.models.transactions import own_transaction, tells_of_commits
 from mcp_app.wakeup import changes
 
 BATCH = 5_000
@@ -34,6 +35,7 @@ _SHORT_LIVED = (
     changes.RIGHTS,
     changes.QUESTION,
     changes.CANCELLED,
+    changes.STOPPED,
 )
 _REFS_AT_ONCE = 500
 
@@ -53,28 +55,42 @@ def connect() -> None:
 
 def _many_written(using: str, **_: object) -> None:
     # Where a site commits by hand, Django calls nothing after it.
-    if transaction.get_autocommit(using) or in_atomic(using):
+    if tells_of_commits(using):
         transaction.on_commit(fold, using=using, robust=True)
 
 
-def in_atomic(using: str) -> bool:
-    return connections[using].in_atomic_block
+def expired_changes() -> list[Expired]:
+    """Return change rows, which become numbers, and topics with old numbers."""
+    return [
+        Expired("changes", Change.objects.count, _fold_some),
+        Expired("topics", lambda: _old(Topic.objects.all()).count(), prune),
+    ]
 
 
-def prune() -> None:
-    """Forget what every process that serves has seen long ago; blocks."""
+def prune() -> int:
+    """Forget what every process that serves has seen long ago; blocks.
+
+    Returns how many topics went.
+    """
     using = router.db_for_write(Topic)
     with own_transaction(using):
+        old = _old(Topic.objects.using(using))
+        if not old.exists():
+            return 0
         counters = Counter.objects.using(using)
         # The counter is locked: no topic gets another number meanwhile.
         counters.draw()
-        old = Topic.objects.using(using).filter(
-            kind__in=_SHORT_LIVED, changed_ms__lt=NowMilliseconds() - KEPT_MS
-        )
         floor = old.aggregate(last=models.Max("version"))["last"]
-        if floor is not None:
-            old.filter(version__lte=floor).delete()
-            counters.filter(name=COUNTER, floor__lt=floor).update(floor=floor)
+        if floor is None:
+            return 0
+        removed, _ = old.filter(version__lte=floor).delete()
+        counters.filter(name=COUNTER, floor__lt=floor).update(floor=floor)
+    return removed
+
+
+def _old(topics: models.QuerySet[Topic]) -> models.QuerySet[Topic]:
+    long_ago = NowMilliseconds() - KEPT_MS
+    return topics.filter(kind__in=_SHORT_LIVED, changed_ms__lt=long_ago)
 
 
 def _fold_some() -> int:

@@ -6,7 +6,7 @@ nobody has folded yet: those count as changes already, so that nothing waits for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -27,8 +27,9 @@ LISTS_OF_ROWS = {
     "server": changes.LISTS,
 }
 _TOLD = frozenset({changes.RESOURCE, changes.LIST, changes.MODEL})
-_OF_CALLS = {changes.QUESTION, changes.CANCELLED}
-_NO_DEFINITION = _TOLD | _OF_CALLS | {changes.SESSION, changes.RIGHTS}
+_OF_CALLS = {changes.QUESTION, changes.CANCELLED, changes.STOPPED}
+_UNTOLD = _OF_CALLS | {changes.SESSION, changes.LOGGED, changes.RIGHTS}
+_NO_DEFINITION = _TOLD | _UNTOLD
 
 # One statement sees one state of the database: a fold is in it, or is not.
 _COUNTER, _CHANGE, _TOPIC = range(3)
@@ -37,11 +38,12 @@ SELECT 0 AS source, value AS number, floor AS previous,
     '' AS kind, '' AS ref, '' AS folded
 FROM {counter} WHERE name = %s
 UNION ALL SELECT * FROM (
-    SELECT 1, id, 0, kind, ref, '' FROM {change} ORDER BY id LIMIT {limit}
+    SELECT 1, id, 0, kind, ref, '' FROM {change}
+    WHERE {asked} ORDER BY id LIMIT {limit}
 ) AS unfolded
 UNION ALL SELECT * FROM (
     SELECT 2, version, previous, kind, ref, folded FROM {topic}
-    WHERE version > %s ORDER BY version LIMIT {limit}
+    WHERE version > %s AND {asked} ORDER BY version LIMIT {limit}
 ) AS folded
 """
 
@@ -119,8 +121,12 @@ class Missed:
 
 
 def missed_since(number: int) -> Missed:
-    """Return what changed after a number; blocks, one statement."""
-    found = _Found(number)
+    """Return what changed after a number; blocks, one statement.
+
+    What no stream is told of is not asked for: each GET stream that opens is a change
+    of its session, and of many who come back at once each would read of all others.
+    """
+    found = _Found(number, without=_UNTOLD)
     if number < found.floor or number > found.number or found.too_many:
         return Missed(found.number, everything=True)
     topics = [
@@ -177,8 +183,8 @@ class NewsReader:
 class _Found:
     """What one check found: the counter, change rows, and topics above a number."""
 
-    def __init__(self, number: int) -> None:
-        found = _checked(number)
+    def __init__(self, number: int, without: Collection[str] = ()) -> None:
+        found = _checked(number, without)
         counter = [row[1:3] for row in found if row[0] == _COUNTER]
         self.number, self.floor = counter[0] if counter else (0, 0)
         self.rows = {row[1]: row[3:5] for row in found if row[0] == _CHANGE}
@@ -195,17 +201,19 @@ class _Found:
         return {name: number for name, number in named.items() if name not in waiting}
 
 
-def _checked(number: int) -> list[_Row]:
+def _checked(number: int, without: Collection[str]) -> list[_Row]:
     connection = connections[router.db_for_write(Change)]
     quote = connection.ops.quote_name
+    marks = ", ".join(["%s"] * len(without))
     statement = _CHECK.format(
         counter=quote(Counter._meta.db_table),
         change=quote(Change._meta.db_table),
         topic=quote(Topic._meta.db_table),
+        asked=f"kind NOT IN ({marks})" if without else "1 = 1",
         limit=MOST_ROWS + 1,
     )
     with connection.cursor() as cursor:
-        cursor.execute(statement, [COUNTER, number])
+        cursor.execute(statement, [COUNTER, *without, number, *without])
         return list(cursor.fetchall())
 
 

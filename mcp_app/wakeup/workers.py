@@ -19,7 +19,24 @@ from django.db.models import QuerySet
 from mcp_app.models import Subscription, Worker
 from mcp_app.models.changes import committed
 from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.expired import Expired
+from mcp_app.models.transactions import tells_of_commits
+from mcp_app.models.workers import MOST_SESSIONS, Report
+from mcp_app.pools.database import log_writer, reader, writer
 from mcp_app.wakeup.watched import WatchedResources
+
+__all__ = [
+    "FRESHNESS",
+    "HEARTBEAT",
+    "MOST_SESSIONS",
+    "TRUSTED",
+    "Report",
+    "WorkerRow",
+    "connect",
+    "here",
+    "hold_after_commit",
+    "prune",
+]
 
 FRESHNESS = 0.25
 """Seconds: a request is answered from caches only if a check of the database started
@@ -36,17 +53,21 @@ class WorkerRow:
 
     def __init__(self) -> None:
         self.id = uuid4().hex
+        self.report = Report()
+        """What the next heartbeat says; replaced as a whole, by whoever knows it."""
         self.resources = WatchedResources(self.id)
 
     def renew(self) -> None:
         """Say that this process lives."""
-        if not Worker.objects.beat(self.id):
+        report = self.report.as_text()
+        if not Worker.objects.beat(self.id, report):
             Worker.objects.create(
                 id=self.id,
                 host=socket.gethostname()[:255],
                 pid=os.getpid(),
                 started_ms=NowMilliseconds(),
                 seen_ms=NowMilliseconds(),
+                report=report,
             )
             # They went with the row, where others took this process for dead.
             self.resources.write()
@@ -120,7 +141,10 @@ def hold_after_commit(using: str) -> None:
     """Let the caller go on only when what it commits is true in every process.
 
     For commands in synchronous code: one wait for a commit, however many they are.
+    Nobody waits where a site commits by hand.
     """
+    if not tells_of_commits(using):
+        return
     connection = transaction.get_connection(using)
     if not any(entry[1] is _hold for entry in connection.run_on_commit):
         transaction.on_commit(_hold, using=using, robust=True)
@@ -131,16 +155,26 @@ def _hold() -> None:
         here.committed()
 
 
-_OWN_THREADS = frozenset({"mcp-reader", "mcp-writer", "mcp-log"})
+_OWN_THREADS = frozenset(each.name for each in (reader, writer, log_writer))
 
 
-def prune() -> None:
-    """Forget the processes that died long ago; blocks."""
-    _forget(Worker.objects.filter(seen_ms__lt=NowMilliseconds() - KEPT_MS))
+def expired_workers() -> list[Expired]:
+    """Return the processes that died long ago."""
+    return [Expired("dead processes", lambda: _dead().count(), prune)]
 
 
-def _forget(workers: QuerySet[Worker]) -> None:
+def prune() -> int:
+    """Forget the processes that died long ago; return how many; blocks."""
+    return _forget(_dead())
+
+
+def _dead() -> QuerySet[Worker]:
+    return Worker.objects.filter(seen_ms__lt=NowMilliseconds() - KEPT_MS)
+
+
+def _forget(workers: QuerySet[Worker]) -> int:
     """Delete rows of processes, and what their streams watched."""
     gone = list(workers.values_list("pk", flat=True))
     Subscription.objects.filter(worker_id__in=gone).unwatch()
     Worker.objects.filter(pk__in=gone).delete()
+    return len(gone)

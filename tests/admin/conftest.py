@@ -1,12 +1,27 @@
-"""Functions that code registered, for the forms that choose one."""
+"""People with few rights, and functions that code registered."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
 
 from mcp_app.catalog.registry import mcp
+
+
+@pytest.fixture
+def staff(client: Client) -> Callable[..., Client]:
+    """Return a function that logs in someone with these rights only."""
+
+    def login(*codenames: str) -> Client:
+        user = User.objects.create_user("kim", is_staff=True)
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        client.force_login(user)
+        return client
+
+    return login
 
 
 @pytest.fixture

@@ -26,7 +26,8 @@ def given(
 ) -> Given:
     """Type into the fields of a file and send them; the others stay as they were."""
     field = FilePartField()
-    field.shows(stored)
+    # Whoever has something with this file may use it.
+    field.shows(stored, lambda name: stored is not None and name == stored.upload)
     sent = {"kept": "", "type": "", "uri": ""}
     if stored is not None:
         sent = {"kept": stored.upload, "type": stored.mime_type, "uri": stored.uri}
@@ -81,10 +82,15 @@ def test_another_file_has_an_address_made_from_its_name() -> None:
     )
     assert part(file=TERMS, uri="x:terms").uri == "x:terms"
     assert made_up_uri("") == "attachment:///file"
+    assert made_up_uri("a\ud800\0") == "attachment:///a%3F%00"
 
 
 def test_what_a_browser_says_is_only_believed_where_it_is_a_type() -> None:
-    assert part(file=("a", PDF, "<b>")).mime_type == "application/octet-stream"
+    with pytest.raises(ValidationError, match="“<b>” is no media type"):
+        part(file=("a", PDF, "<b>"))
+    upload = given(file=("a", PDF, "<b>"), type="a/b").upload
+    assert upload is not None
+    assert upload.media_type == "application/octet-stream"
     assert part(file=("a", PDF, "<b>"), type="a/b").mime_type == "a/b"
 
 
@@ -134,6 +140,11 @@ def test_the_bytes_come_along() -> None:
         ({"uri": "x:logo"}, "Choose a file."),
         ({"kept": "../etc/passwd"}, "This names no file."),
         ({"kept": "0" * 64}, "The file is not there any more. Choose it again."),
+        ({"file": TERMS, "type": "image/png"}, "The file is application/pdf, so it"),
+        ({"file": ("a", PDF, "a/b\0")}, "“a/b⟦U+0000⟧” is no media type"),
+        ({"file": ("a", PDF, "a/\u200bb")}, "“a/⟦U+200B⟧b” is no media type"),
+        ({"file": ("a", PDF, "a/b" + "; c=d" * 90)}, "a media type has at most 255"),
+        ({"file": TERMS, "uri": "x:" + "y" * 4_095}, "a URI has at most 4096"),
     ],
 )
 def test_what_is_no_file(typed: dict[str, Any], said: str) -> None:
@@ -145,6 +156,25 @@ def test_what_is_no_file(typed: dict[str, Any], said: str) -> None:
 def test_a_file_that_is_there_keeps_an_address(pdf: Message) -> None:
     with pytest.raises(ValidationError, match="no image and no audio needs an address"):
         given(pdf, uri="")
+
+
+def test_a_file_that_the_person_may_not_see_is_as_good_as_gone(pdf: Message) -> None:
+    field = FilePartField()
+    field.shows(None, lambda name: False)
+    sent = Sent(kept=pdf.upload, media_type="application/pdf", uri="x:a")
+    with pytest.raises(ValidationError, match="The file is not there any more"):
+        field.clean(sent)
+    text = field.widget.render("file", sent, {"id": "id_file"})
+    assert "The file is not there any more." in text
+    assert "application/pdf, 4" not in text
+
+
+def test_a_type_that_is_stored_stays_whatever_the_file_was() -> None:
+    name = Blob.objects.keep(PDF, "application/pdf").digest
+    stored = Message(kind="file", upload=name, mime_type="image/png")
+    assert part(stored=stored) == stored
+    with pytest.raises(ValidationError, match="cannot be sent as image/gif"):
+        given(stored, type="image/gif")
 
 
 def test_what_was_changed(pdf: Message) -> None:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from typing import Annotated
 
 import pytest
+from pydantic import Field
 
 from mcp_app.admin.from_code import described, own_arguments, own_schema
 from mcp_app.catalog.registry import Registry
@@ -61,6 +63,20 @@ def test_what_a_function_gives(key: str, result: str) -> None:
 
 def test_what_has_no_place_says_none() -> None:
     assert described("shop.partial", registry)["place"] == ""
+
+
+def test_nothing_is_hidden_in_what_code_says() -> None:
+    hidden = Registry()
+
+    @hidden.function("shop.find")
+    def wrong(customer: Annotated[str, Field(description="c\U000e0041")]) -> str:
+        """a\u200bb"""
+        return customer
+
+    said = described("shop.find", hidden)
+    assert said["description"] == "a⟦U+200B⟧b"
+    assert said["parameters"][0][0].description == "c⟦U+E0041⟧"
+    assert described("a\u200b", registry)["key"] == "a⟦U+200B⟧"
 
 
 def test_a_function_that_is_gone() -> None:

@@ -72,6 +72,12 @@ def test_names_that_were_tampered_with(
         assert kept_files.kept(kim, tampered, MOST) is None
 
 
+@pytest.mark.parametrize("name", ["\0", "a\0b", " "])
+def test_names_that_no_database_takes(kim: User, name: str) -> None:
+    kept_files.keep(kim, b"file")
+    assert kept_files.kept(kim, name, MOST) is None
+
+
 def test_more_than_a_file_may_have_is_not_unpacked(kim: User) -> None:
     name = kept_files.keep(kim, bytes(100_000))
     assert kept_files.kept(kim, name, 10) == bytes(11)

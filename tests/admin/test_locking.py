@@ -28,8 +28,29 @@ def test_a_post_locks_its_row_where_the_database_can(admin_client: Client) -> No
 
 
 def test_a_row_that_is_not_there_is_told(admin_client: Client) -> None:
-    for answer in (
-        admin_client.get(page("tool", "change", 7), follow=True),
-        admin_client.post(page("tool", "change", 7), {}, follow=True),
-    ):
-        assert "Perhaps it was deleted?" in answer.content.decode()
+    url = page("tool", "change", 7)
+    looked = admin_client.get(url, follow=True)
+    assert "Perhaps it was deleted?" in looked.content.decode()
+    sent = admin_client.post(url, {}, follow=True)
+    assert "This tool has been deleted meanwhile." in sent.content.decode()
+
+
+@pytest.mark.parametrize("charset", ["unicode_escape", "utf-7", "utf-16", "latin-1"])
+def test_a_form_in_another_encoding_is_refused(
+    admin_client: Client, charset: str
+) -> None:
+    tool = Tool.objects.create(name="a")
+    field = 'Content-Disposition: form-data; name="title"\r\n\r\n\\ud800\r\n'
+    for url in (page("tool", "change", tool.pk), page("tool", "stop", tool.pk)):
+        kind = f"multipart/form-data; boundary=x; charset={charset}"
+        body = f"--x\r\n{field}--x--\r\n"
+        assert admin_client.post(url, body, content_type=kind).status_code == 400
+        kind = "multipart/form-data; boundary=x; charset=UTF8"
+        assert admin_client.post(url, body, content_type=kind).status_code != 400
+
+
+def test_a_page_that_names_no_field_means_the_key(admin_client: Client) -> None:
+    tool = Tool.objects.create(name="a")
+    url = f"{page('tool', 'change', tool.pk)}?_to_field="
+    assert admin_client.get(url).status_code == 200
+    assert admin_client.post(url, {"_to_field": ""}).status_code == 200

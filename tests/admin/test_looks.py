@@ -24,6 +24,16 @@ def test_a_text_is_shown_from_its_beginning() -> None:
     assert look.tokens == SHOWN_CHARACTERS // 4 + 1
 
 
+def test_nothing_is_hidden() -> None:
+    hidden = "pay\u202etxt\U000e0041"
+    shown = "pay⟦U+202E⟧txt⟦U+E0041⟧"
+    assert look_of(hidden, "text/plain").text == shown
+    assert look_of(hidden.encode(), "text/plain").text == shown
+    assert shown in look_of(b"\0", f"a/{hidden}").note
+    contents = ResourceContents(uri="x:a", text=hidden)
+    assert look_of_block(EmbeddedResource(contents)).text == shown
+
+
 @pytest.mark.parametrize(
     "kind", ["text/html", "text/csv; charset=utf-8", "application/json"]
 )

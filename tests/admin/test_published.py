@@ -61,19 +61,6 @@ def sent(row: Any, **more: Any) -> dict[str, Any]:
     return {"looked_at": row.content_hash, "number": number, **more}
 
 
-@pytest.fixture
-def staff(client: Client) -> Callable[..., Client]:
-    """Return a function that logs in someone with these rights only."""
-
-    def login(*codenames: str) -> Client:
-        user = User.objects.create_user("kim", is_staff=True)
-        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
-        client.force_login(user)
-        return client
-
-    return login
-
-
 # -- publishing ---------------------------------------------------------------------
 
 

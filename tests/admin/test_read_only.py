@@ -86,7 +86,7 @@ def test_a_template_and_a_prompt(looking: Client) -> None:
 
 def test_a_row_of_an_unknown_kind(looking: Client) -> None:
     tool = Tool.objects.create(name="a", kind="http", config='{"url": "x"}')
-    assert '{"url": "x"}' in text_of(looking, tool)
+    assert '"url": "x"' in text_of(looking, tool)
 
 
 def test_the_file_of_a_tool(looking: Client) -> None:
@@ -98,3 +98,71 @@ def test_the_file_of_a_tool(looking: Client) -> None:
     assert "data:image/png;base64," in text
     assert "<code>x:logo</code>" in text
     assert 'type="file"' not in text
+
+
+def test_suggestions_stand_by_the_names_of_variables(looking: Client) -> None:
+    row = ResourceTemplate.objects.create(
+        name="a",
+        uri_template="x:{kind}/{number}",
+        suggestions=json.dumps({"kind": ["order", EVIL], "gone": ["old"]}),
+    )
+    text = text_of(looking, row)
+    assert '<th scope="row">kind</th>' in text
+    assert f'<td data-label="Suggestions">order<br>{EVIL}</td>' in text
+    assert '<th scope="row">number</th>' in text
+    assert "The address pattern has no gone, so these are not used." in text
+    # The labels and the help are those of the form.
+    assert "Address pattern:" in text
+    assert "For example shop://orders/{number}." in text
+
+
+def test_parameters_are_a_table(looking: Client) -> None:
+    properties = {
+        "size": {
+            "type": "string",
+            "enum": ["S", "L"],
+            "default": "S",
+            "examples": ["L"],
+            "description": EVIL,
+        },
+        "count": {"type": "integer", "minimum": 1},
+    }
+    schema = {"type": "object", "properties": properties, "required": ["count"]}
+    tool = Tool.objects.create(name="a", input_schema=json.dumps(schema))
+    text = text_of(looking, tool)
+    for cell in (
+        '<td data-label="Limits">S<br>L</td>',
+        '<td data-label="If left out">S</td>',
+        f'<td data-label="Description">{EVIL}<br>Example: L</td>',
+        '<td data-label="Type">Whole number, required</td>',
+        '<td data-label="Limits">at least 1</td>',
+    ):
+        assert cell in text
+    assert '"minimum": 1' in text
+    tool.input_schema = '{"type": "object", "properties": {"a": {"oneOf": []}}}'
+    tool.save()
+    assert '<th scope="row">a</th>' in text_of(looking, tool)
+    tool.kind, tool.config, tool.input_schema = (
+        "function",
+        '{"function": "shop.find"}',
+        "",
+    )
+    tool.save()
+    assert '<th scope="row">customer</th>' in text_of(looking, tool)
+
+
+def test_arguments_are_a_table(looking: Client) -> None:
+    argument = {"name": "order", "title": EVIL, "suggestions": ["1042", "7"]}
+    row = Prompt.objects.create(
+        name="a",
+        arguments=json.dumps([argument, {"name": "tone", "required": True}]),
+        config='{"messages": [{"content": {"type": "text", "text": "{{order}}"}}]}',
+        icons='[{"src": "https://example.com/a.png"}]',
+    )
+    text = text_of(looking, row)
+    assert f'<td data-label="Title">{EVIL}</td>' in text
+    assert '<td data-label="Suggestions">1042<br>7</td>' in text
+    assert '<td data-label="Required">yes</td>' in text
+    # The messages stand there as they are written, too.
+    assert '"text": "{{order}}"' in text
+    assert "https://example.com/a.png" in text

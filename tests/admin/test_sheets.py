@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from mcp_app.admin.arguments import ArgumentSheet
 from mcp_app.admin.json_texts import shown
+from mcp_app.admin.message_forms import MessageSheet
 from mcp_app.admin.parameter_forms import ParameterSheet
 from mcp_app.admin.sheet_fields import SheetField
-from tests.admin.sheet_pages import given, given_again, html_of
+from mcp_app.admin.sheets import Sheet
+from tests.admin.sheet_pages import given, given_again, html_of, name_of
 
 STORED = (
     '{"required": ["city"], "properties": {"city": {"maxLength": 80, "type": "string"},'
@@ -181,7 +184,7 @@ def test_a_schema_beyond_the_table_is_refused_like_any_other() -> None:
 
 def test_a_script_asks_for_one_way() -> None:
     for way in ("table", "json"):
-        sent = given(SHEET, "", **{"sheet-0-name": "a", "sheet-show": way})
+        sent = given(SHEET, "", **{"sheet-0-name": "a", "show-sheet": way})
         assert f'value="{way}" checked' in rendered(sent)
 
 
@@ -211,6 +214,16 @@ def test_too_many_rows_are_told() -> None:
     rows = {f"sheet-{n}-name": f"a{n}" for n in range(41)}
     sent = given(SHEET, "", **{**rows, "sheet-TOTAL_FORMS": "41"})
     assert "at most 40 forms" in sent.result.problem
+
+
+@pytest.mark.parametrize("sheet", [SHEET, MessageSheet(), ArgumentSheet()])
+@pytest.mark.parametrize("shown", ["7", "true", '"a"', "[7]", "[[]]"])
+def test_a_page_that_was_tampered_with_has_no_rows(sheet: Sheet, shown: str) -> None:
+    name = name_of(sheet)
+    sent = given(sheet, "", **{f"{name}-shown": shown, f"{name}-0-name": "a"})
+    assert sent.formset is None
+    widget = SheetField(sheet).widget
+    assert "data-mcp-sheet" in widget.render(name, sent, {"id": "id"})
 
 
 def test_what_is_stored_and_no_json_is_shown_as_it_is() -> None:

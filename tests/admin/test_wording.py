@@ -25,7 +25,7 @@ SEEN_WITHOUT_HELP = {
     "description",
     "icons",
     "kind",
-    "opened_columns",
+    "opened_fields",
     "opened_version",
     "title",
 }

@@ -99,7 +99,7 @@ async def test_a_call_ends_with_its_reader(
     params = {"name": "waits", "arguments": {}, **LOGGED}
     visit = client.begin("tools/call", params)
     visit.stalled.clear()
-    await asyncio.wait_for(stage.entered.wait(), 2)
+    await stage.begun()
     # The first heartbeat, which comes after a second, is what is not taken.
     async with asyncio.timeout(3):
         while stage.told != ["cancelled"]:
@@ -111,15 +111,17 @@ async def test_in_a_session_the_call_goes_on_without_its_reader(
     connect: Connect, stage: Stage, process: Process, impatient: None
 ) -> None:
     client = await connect("2025-11-25")
-    visit = client.begin("tools/call", {"name": "talks", "arguments": {}})
+    call = ("tools/call", {"name": "talks", "arguments": {}})
+    visit = client.begin(*call, id="seven")
     visit.stalled.clear()
-    await asyncio.wait_for(stage.entered.wait(), 2)
+    await stage.begun()
     # The server is done with the request, and can close the connection.
     await visit.done()
     (exchange,) = process.running
     assert exchange.end is None
-    assert not exchange.outgoing.streams
     stage.released.set()
+    again = client.begin(*call, id="seven")
+    assert (await again.messages())[-1]["result"]["content"][0]["text"] == "talked"
 
 
 # -- long names ------------------------------------------------------------------

@@ -26,3 +26,5 @@ def test_each_statement_of_the_measured_database_is_counted() -> None:
             connection.execute("SELECT 2")
         assert database.statements() - before == 10
         assert database.statements() - before == 10
+        assert database.statements("SELECT") < database.statements()
+        assert database.statements("a text that is in none") == 0

@@ -30,8 +30,10 @@ def test_a_server_is_measured_and_ended_with_its_tree(
     with serving(command, port, {"PORT": str(port)}) as server:
         tree = server.tree()
         assert len(tree) == 2
-        assert server.memory_kib() > 1_000
+        assert server.resident_kib() > 1_000
         assert server.cpu_seconds() > 0
+        assert server.threads() == 2
+        assert server.descriptors() >= 6
     assert not any(_runs(pid) for pid in tree)
 
 

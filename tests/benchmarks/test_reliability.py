@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from benchmarks.reliability import report, site
-from benchmarks.reliability.__main__ import main
+from benchmarks.reliability.__main__ import TESTS, _missing, _seeded, main
+from benchmarks.reliability.model import ALONE, TEST
 from benchmarks.reliability.rates import (
     COUNTER,
     COUNTER_LONGER,
@@ -55,6 +57,27 @@ def test_a_run_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     assert not list(Journal.emptied(journal.path).rounds())
 
 
+def test_a_seed_is_where_a_run_goes_on() -> None:
+    model, share = TESTS[TEST]
+    assert share < TESTS[ALONE][1]
+    for seed, done, first in ((None, 0, 1), (None, 30, 31), (7, 0, 7), (7, 2, 9)):
+        assert partial_of(_seeded(model, seed, done)) == {"seed": first}
+    stale, _ = TESTS[STALE]
+    assert _seeded(stale, 7, 2) is stale
+
+
+def partial_of(test: object) -> object:
+    assert isinstance(test, partial)
+    return test.keywords
+
+
+def test_one_process_is_tried_on_one_kind(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    assert _missing(ALONE, "sqlite", 1000, journal) == 2000
+    assert _missing(ALONE, "mariadb", 1000, journal) == 0
+    assert _missing(TEST, "mariadb", 1000, journal) == 300
+
+
 def line(*rounds: Round, kind: str = "postgresql") -> list[str]:
     """Return the cells of the last line of the table."""
     table = report.report([(kind, each) for each in rounds], 1.0)
@@ -62,9 +85,18 @@ def line(*rounds: Round, kind: str = "postgresql") -> list[str]:
 
 
 def test_rounds_are_added_up() -> None:
-    bad = Round(test=STALE, asked=4, wrong=1, untold=2, unanswered=3, deadlocks=4)
+    bad = Round(
+        test=STALE,
+        asked=4,
+        wrong=1,
+        untold=2,
+        unanswered=3,
+        deadlocks=4,
+        kills=5,
+        resumes=6,
+    )
     assert line(GOOD, bad) == [
-        *(STALE, "postgresql", "2", "8", "1", "2", "3", "4"),
+        *(STALE, "postgresql", "2", "8", "1", "2", "3", "4", "5", "6"),
         *("0.40 s", "0.40 s", "1", "NO"),
     ]
     assert line(GOOD)[-1] == "yes"

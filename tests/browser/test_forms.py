@@ -237,6 +237,80 @@ def test_what_is_typed_while_a_part_is_drawn_is_kept(staff: Page) -> None:
     expect(text).to_have_value("order")
 
 
+@pytest.mark.parametrize("name", ["show", "constructor", "__proto__", "toString"])
+def test_a_variable_may_have_any_name(strict: Page, name: str) -> None:
+    page = strict
+    page.goto("/admin/mcp_app/resourcetemplate/add/?kind=text")
+    page.locator("#id_uri_template").fill(f"shop://{{{name}}}")
+    variables = page.locator("#id_suggestions")
+    variables.locator("summary").click()
+    text = page.locator(f"[name='suggestions-{name}']")
+    text.fill("one\ntwo")
+    page.locator("#id_uri_template").fill(f"shop://{{{name}}}/{{x.y}}{{?b,c}}")
+    expect(variables.locator("legend")).to_have_text([name, "x.y", "b", "c"])
+    expect(text).to_have_value("one\ntwo")
+    expect(page.locator(".field-text button.mcp-chip")).to_have_text(
+        [f"{{{{{each}}}}}" for each in (name, "x.y", "b", "c")]
+    )
+
+
+def test_an_argument_may_have_any_name(strict: Page) -> None:
+    page = strict
+    page.goto("/admin/mcp_app/prompt/add/?kind=text")
+    button(page, "Add an argument").click()
+    page.keyboard.type("show")
+    page.locator("[name='config-0-text']").fill("{{show}}!")
+    page.locator("[name='preview-show']").fill("This")
+    said = page.locator("#id_preview .mcp-said")
+    expect(said).to_contain_text("This!")
+    page.get_by_role("button", name="Refresh the preview").click()
+    expect(said).to_contain_text("This!")
+    expect(page.locator("[name='preview-show']")).to_have_value("This")
+
+
+def test_what_was_open_and_focused_stays_so(staff: Page) -> None:
+    staff.goto("/admin/mcp_app/resourcetemplate/add/?kind=text")
+    pattern = staff.locator("#id_uri_template")
+    pattern.fill("shop://{kind}/{number}")
+    rows = staff.locator("#id_suggestions details")
+    expect(rows).to_have_count(2)
+    rows.last.locator("summary").click()
+    with staff.expect_response("**/preview/?part=suggestions"):
+        pattern.fill("shop://{id}/{kind}/{number}")
+        rows.last.locator("summary").focus()
+    expect(rows).to_have_count(3)
+    is_open = "found => found.map(each => each.open)"
+    assert rows.evaluate_all(is_open) == [False, False, True]
+    expect(rows.last.locator("summary")).to_be_focused()
+
+
+def test_the_focus_stays_where_it_was_in_a_table(staff: Page) -> None:
+    staff.goto("/admin/mcp_app/prompt/add/?kind=text")
+    button(staff, "Add an argument").click()
+    staff.keyboard.type("order")
+    staff.locator("[name='config-0-text']").fill("{{order}}")
+    again = staff.get_by_role("button", name="Refresh the preview")
+    value = staff.locator("[name='preview-order']")
+    expect(value).to_have_count(1)
+    for focused in (again, value):
+        focused.focus()
+        with staff.expect_response("**/preview/?part=preview"):
+            staff.locator("#id_title").dispatch_event("input", {"bubbles": True})
+        expect(focused).to_be_focused()
+
+
+def test_a_name_is_said_as_it_is(staff: Page) -> None:
+    staff.goto("/admin/mcp_app/tool/add/?kind=text")
+    for name in ("$&PLACE", "b"):
+        button(staff, "Add a parameter").click()
+        staff.keyboard.type(name)
+    button(staff, "Move down $&PLACE").click()
+    status = staff.locator("#id_input_schema .mcp-status")
+    expect(status).to_have_text("Moved $&PLACE to 2 of 2")
+    button(staff, "Remove $&PLACE").click()
+    expect(status).to_have_text("Removed $&PLACE")
+
+
 def test_suggestions_and_a_file_without_scripts(scriptless: Page) -> None:
     page = scriptless
     page.goto("/admin/mcp_app/prompt/add/?kind=text")

@@ -19,7 +19,7 @@ from mcp_app.interface.definitions import (
     ToolHints,
 )
 from mcp_app.interface.server import ServerDefinition
-from mcp_app.protocol.content import Icon
+from mcp_app.protocol.content import Annotations, Icon
 
 READS = ToolHints(read_only=True)
 TOOL = ToolDefinition(name="weather", description="Tells the weather.", hints=READS)
@@ -94,6 +94,16 @@ FOUND: list[tuple[Definition, list[str]]] = [
     (tool(meta={"example.org/a": "\u200b"}), ["hidden-character"]),
     (tool(icons=[Icon(src="https://a\u200b")]), ["hidden-character"]),
     (taking({**CITY, "default": "\x1b[2J"}), ["hidden-character"]),
+    (taking({**CITY, "description": gettext_lazy("\u200b")}), ["hidden-character"]),
+    (taking({**CITY, "title": gettext_lazy("a\x7f")}), ["hidden-character"]),
+    (
+        replace(RESOURCE, annotations=Annotations(last_modified="\u200b")),
+        ["hidden-character"],
+    ),
+    (
+        replace(TEMPLATE, annotations=Annotations(last_modified="\u200b")),
+        ["hidden-character"],
+    ),
     (taking({**CITY, "default": "\x7f"}), ["hidden-character"]),
     (taking({**CITY, "description": "A\nline, a \\ and a Ü"}), []),
     (taking({**CITY, "enum": ["a", "b\u2060"]}), ["hidden-character"]),

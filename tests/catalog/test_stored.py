@@ -258,7 +258,7 @@ def test_only_some_rows(registry: Registry) -> None:
     assert keys == {("tool", str(rows[1].pk)): (rows[1].published_id, True)}
     [one] = load(registry, keys)
     assert isinstance(one, StoredDefinition)
-    assert one.definition.name == "b"
+    assert (one.definition.name, one.version) == ("b", 1)
 
 
 def test_an_overlay_has_only_what_staff_published(registry: Registry) -> None:
@@ -269,7 +269,7 @@ def test_an_overlay_has_only_what_staff_published(registry: Registry) -> None:
     row.save()
     published(row)
     [overlay] = load(registry, served_versions("tool"))
-    assert overlay == StoredOverlay(key, "declared", False, {"title": "Better"})
+    assert overlay == StoredOverlay(key, "declared", False, {"title": "Better"}, 1)
 
 
 def test_lists_are_ordered_by_position_then_name(registry: Registry) -> None:

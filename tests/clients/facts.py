@@ -68,6 +68,9 @@ CONTENT: dict[str, list[JsonObject]] = {
 }
 """Tools without arguments, and the content of their results."""
 
+RECONNECTED = "Reconnection test completed successfully."
+"""The answer of a call that sends its client away first."""
+
 SIGN_IN: JsonObject = {
     "mode": "url",
     "message": "Please sign in.",

@@ -128,6 +128,9 @@ const STEPS = {
     const result = await call('drill_count', { n: 20, delay_ms: 5 }, { onprogress });
     return { said: texts(result), progressed };
   },
+  async reconnecting({ call }) {
+    return texts(await call('test_reconnection'));
+  },
   async elicitation({ call, person }) {
     const said = [];
     for (const tool of ['drill_ask', 'drill_ask_sync', 'drill_ask_database']) {

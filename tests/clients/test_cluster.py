@@ -1,4 +1,4 @@
-"""The official Python SDK against four processes, each request at the next of them."""
+"""The official Python SDK against four processes, each request at any of them."""
 
 from __future__ import annotations
 
@@ -6,41 +6,31 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.clients import test_python_sdk
 from tests.clients.conftest import ENVIRONMENT
-from tests.clients.test_python_sdk import (
-    connect,
-    test_any_json_comes_back,
-    test_content_blocks,
-    test_foreign_cursor_is_refused,
-    test_listening_keeps_to_its_filter,
-    test_lists_every_page_of_tools,
-    test_lists_resources_templates_and_prompts,
-    test_negotiation,
-    test_structured_result,
-    test_unknown_names,
-    test_whoami,
-)
+from tests.clients.test_python_sdk import connect
+from tests.drill.databases import DATABASES
 from tests.drill.spreading import spread
 
-__all__ = [
-    "connect",
-    "test_any_json_comes_back",
-    "test_content_blocks",
-    "test_foreign_cursor_is_refused",
-    "test_listening_keeps_to_its_filter",
-    "test_lists_every_page_of_tools",
-    "test_lists_resources_templates_and_prompts",
-    "test_negotiation",
-    "test_structured_result",
-    "test_unknown_names",
-    "test_whoami",
-]
+__all__ = ["connect"]
 
-pytestmark = pytest.mark.xdist_group("cluster of clients")
+pytestmark = [*[test_python_sdk.pytestmark], pytest.mark.xdist_group("SDK on clusters")]
+
+# Whatever that client does with one process, it does with four.
+globals().update(
+    {
+        name: found
+        for name, found in vars(test_python_sdk).items()
+        if name.startswith("test_")
+    }
+)
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
+@pytest.fixture(scope="module", params=["postgresql"])
+def endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
     """Return the URL behind which the processes are."""
-    with spread(4, ENVIRONMENT) as url:
+    with (
+        DATABASES[request.param]() as database,
+        spread(4, {**ENVIRONMENT, "DATABASE_URL": database}) as url,
+    ):
         yield url

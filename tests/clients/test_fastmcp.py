@@ -138,6 +138,11 @@ async def test_progress_in_order(client: Connection, person: Person) -> None:
     assert person.progressed == [(i, 20) for i in range(1, 21)]
 
 
+async def test_a_client_that_is_sent_away_comes_back(client: Connection) -> None:
+    result = await client.call_tool("test_reconnection", {})
+    assert said(result.content) == facts.RECONNECTED
+
+
 @stateful
 async def test_log_level_of_a_session(client: Connection, person: Person) -> None:
     await client.set_logging_level("warning")

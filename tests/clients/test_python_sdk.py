@@ -227,6 +227,12 @@ async def test_progress_in_order(connect: Connect, person: Person) -> None:
     assert person.progressed == [(i, 20) for i in range(1, 21)]
 
 
+async def test_a_client_that_is_sent_away_comes_back(connect: Connect) -> None:
+    async with connect() as client:
+        result = await client.call_tool("test_reconnection", {})
+    assert said(result) == facts.RECONNECTED
+
+
 @stateful
 async def test_large_messages_in_order(connect: Connect, person: Person) -> None:
     counting = {"n": 50, "delay_ms": 0, "payload_bytes": 20_000}

@@ -25,6 +25,7 @@ EXACT: Final[dict[str, object]] = {
     "content": facts.CONTENT,
     "structured": ["42", {"result": 42}],
     "progress": {"said": "done 20", "progressed": [[i, 20] for i in range(1, 21)]},
+    "reconnecting": facts.RECONNECTED,
     "elicitation": {
         "said": [
             "blue of drill_ask",

@@ -70,7 +70,9 @@ SCORED: Final[Mapping[str, frozenset[str]]] = {
 }
 
 DEMANDED: Final[Mapping[str, frozenset[str]]] = {
-    STATEFUL: frozenset({"json-schema-2020-12", "server-session-lifecycle"}),
+    STATEFUL: frozenset(
+        {"json-schema-2020-12", "server-session-lifecycle", "server-sse-polling"}
+    ),
     STATELESS: frozenset(
         {
             "http-custom-header-server-validation",
@@ -80,3 +82,14 @@ DEMANDED: Final[Mapping[str, frozenset[str]]] = {
     ),
 }
 """Scenarios that the suite runs without scoring them, and this server must pass."""
+
+EXERCISED: Final[Mapping[str, frozenset[str]]] = {
+    "server-sse-polling": frozenset(
+        {
+            "server-sse-disconnect-resume",
+            "server-sse-priming-event",
+            "server-sse-retry-field",
+        }
+    )
+}
+"""Checks that only inform where a server does not do what they are about."""

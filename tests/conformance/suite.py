@@ -17,6 +17,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 PROGRAM: Final = ROOT / "node_modules" / ".bin" / "conformance"
 NONE_EXPECTED: Final = Path(__file__).with_name("no_expected_failures.yml")
 TIME_S: Final = 300
+PATIENCE_MS: Final = 30_000
+"""A scenario that takes longer fails."""
 
 # server-<scenario>-2026-01-31T12-00-00-000Z
 RESULT: Final = re.compile(
@@ -58,13 +60,8 @@ def _node() -> str | None:
     return shutil.which("node", path=beside)
 
 
-def run(
-    url: str, revision: str, results: Path, *, patience_ms: int = 30_000
-) -> Outcome:
-    """Run a revision's requirements; a warning in the scored set is a failure, too.
-
-    A scenario that takes longer than `patience_ms` fails.
-    """
+def run(url: str, revision: str, results: Path) -> Outcome:
+    """Run a revision's requirements; a warning in the scored set is a failure, too."""
     finished = subprocess.run(
         [
             str(_node()),
@@ -74,7 +71,7 @@ def run(
             *("--requirements", revision),
             *("--expected-failures", str(NONE_EXPECTED)),
             *("--output-dir", str(results)),
-            *("--timeout", str(patience_ms)),
+            *("--timeout", str(PATIENCE_MS)),
         ],
         cwd=results,
         stdout=subprocess.PIPE,

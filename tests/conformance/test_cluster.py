@@ -1,11 +1,9 @@
-"""The official suite against four processes, each request at the next of them.
-
-What needs the log of a request is not asked for yet: an answer of a client to a
-question must come to the process that asked.
-"""
+"""The official suite against four processes, each request at any of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -14,25 +12,45 @@ import pytest
 from tests.conformance import suite
 from tests.conformance.scenarios import DEMANDED, SCORED, STATEFUL, STATELESS
 from tests.conformance.test_suite import faults
+from tests.drill.databases import DATABASES
 from tests.drill.spreading import spread
+from tests.wakeup.redis_servers import RedisServer
+
+PROCESSES: Final = 4
+SEED: Final = 20_251_125
+FAR_AWAY: Final = "?init_command=SET%20time_zone%3D'%2B12:45'"
+"""The clock of this database is in another time zone than those of the processes."""
 
 pytestmark = pytest.mark.skipif(bool(suite.missing()), reason=suite.missing())
 
-NEEDS_THE_LOG: Final = frozenset(
-    {
-        "elicitation-sep1034-defaults",
-        "elicitation-sep1330-enums",
-        "tools-call-elicitation",
-        "tools-call-sampling",
-    }
-)
-PATIENCE_MS: Final = 5_000
-"""Those that need the log end when it is over."""
+
+def on_clusters(*kinds: str) -> pytest.MarkDecorator:
+    """Let both revisions be tried on one cluster."""
+    params = [
+        pytest.param(kind, marks=pytest.mark.xdist_group(f"conformance {kind}"))
+        for kind in kinds
+    ]
+    return pytest.mark.parametrize("cluster", params, indirect=True, scope="module")
 
 
+@pytest.fixture(scope="module")
+def cluster(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Return the URL behind which the processes are."""
+    vendor, _, doorbell = request.param.partition(" ")
+    with ExitStack() as stack:
+        url = stack.enter_context(DATABASES[vendor]())
+        env = {"DATABASE_URL": url + FAR_AWAY if vendor == "mysql" else url}
+        if doorbell:
+            redis = RedisServer()
+            redis.start()
+            stack.callback(redis.kill)
+            env["REDIS_URL"] = redis.url
+        yield stack.enter_context(spread(PROCESSES, env, seed=SEED))
+
+
+@on_clusters("postgresql redis", "postgresql", "mysql")
 @pytest.mark.parametrize("revision", [STATEFUL, STATELESS])
-def test_requirements(revision: str, tmp_path: Path) -> None:
-    with spread(4) as url:
-        outcome = suite.run(url, revision, tmp_path, patience_ms=PATIENCE_MS)
-    scenarios = SCORED[revision] | DEMANDED[revision]
-    assert faults(outcome, scenarios - NEEDS_THE_LOG) == {}
+def test_requirements(cluster: str, revision: str, tmp_path: Path) -> None:
+    outcome = suite.run(cluster, revision, tmp_path)
+    assert faults(outcome, SCORED[revision] | DEMANDED[revision]) == {}
+    assert outcome.status == 0, outcome.text

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.conformance import suite
-from tests.conformance.scenarios import DEMANDED, SCORED, STATEFUL, STATELESS
+from tests.conformance.scenarios import (
+    DEMANDED,
+    EXERCISED,
+    SCORED,
+    STATEFUL,
+    STATELESS,
+)
 from tests.drill.running import running
 from tests.drill.servers import SERVERS
 
@@ -35,6 +41,8 @@ def faults(outcome: suite.Outcome, scenarios: frozenset[str]) -> dict[str, list[
 def _complaints(outcome: suite.Outcome, scenario: str) -> list[str]:
     checks = outcome.checks.get(scenario, ())
     bad = [str(check) for check in checks if check.status not in GOOD]
-    if not any(check.status == "SUCCESS" for check in checks):
+    succeeded = {check.id for check in checks if check.status == "SUCCESS"}
+    bad += sorted(EXERCISED.get(scenario, frozenset()) - succeeded)
+    if not succeeded:
         bad.append("No check of this scenario succeeded.")
     return bad

@@ -1,4 +1,4 @@
-"""Databases of a test's own, on the database servers that can be reached.
+"""A pytest plugin: databases of a test's own, on the servers that can be reached.
 
 POSTGRES_TEST_URL and MYSQL_TEST_URL name servers elsewhere, with a user who may
 create databases.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -79,3 +80,13 @@ DATABASES: Final[Mapping[str, Callable[[], AbstractContextManager[str]]]] = {
     "postgresql": postgresql_database,
     "mysql": mysql_database,
 }
+
+
+@pytest.fixture(params=["sqlite", *DATABASES])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A new database that several processes may use: a file, or on each server."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/new.sqlite3"
+        return
+    with DATABASES[request.param]() as url:
+        yield url

@@ -9,6 +9,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final
@@ -16,12 +17,17 @@ from typing import Any, Final
 from django.db import connections, router
 
 from mcp_app.models import Change, Counter, Subscription, Topic
+from mcp_app.models.appends import Addition
 from mcp_app.models.changes import ChangeQuerySet
+from mcp_app.models.streams import EventQuerySet, StreamQuerySet
 from mcp_app.models.topics import COUNTER
 from mcp_app.models.transactions import own_transaction
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.freshness import NEVER, Gate
 from mcp_app.process.runtime import Process
+from mcp_app.streams import appending, request_log
+from mcp_app.streams.following import Followers
+from mcp_app.streams.request_log import OwnedStream
 from mcp_app.wakeup import folding, news
 from mcp_app.wakeup.changes import RESOURCE
 from mcp_app.wakeup.workers import Here
@@ -30,15 +36,21 @@ from tests.drill.switches import (
     ANSWERED_AT_ONCE,
     ASKED_WHO_WATCHES,
     FOLDED_BY_ITS_OWN,
+    GAPS_PASSED,
     LOOKED_WHEN_RUNG,
     NEW_STREAMS_FORGOTTEN,
+    OWNER_IGNORED,
     READ_APART,
+    REFUSED_TOGETHER,
+    SENT_BEFORE_COMMIT,
     SLOW_CHECKS,
     SLOW_S,
 )
 
 GAP_S: Final = 0.03
 """Between two statements that should be one, so that few rounds are enough."""
+LATE: Final = 0.2
+"""The part of the messages that is not seen when it should be."""
 
 
 def plant(directory: str) -> None:
@@ -130,7 +142,7 @@ async def _settled(_good: object, process: Process) -> None:
 # -- checks --------------------------------------------------------------------------
 
 
-def _checked(_good: object, number: int) -> list[Any]:
+def _checked(_good: object, number: int, _without: object) -> list[Any]:
     """Read the topics, the change rows and the counter with a statement each."""
     using = router.db_for_write(Change)
     columns = "version", "previous", "kind", "ref", "folded"
@@ -198,6 +210,80 @@ def _record(good: Callable[..., Any], rows: Any, kind: str, ref: str = "*") -> N
         good(rows, kind, ref)
 
 
+# -- the log -------------------------------------------------------------------------
+
+
+def _append(
+    good: Callable[..., Any], stream: Any, payload: bytes, beside: Any = None
+) -> None:
+    """Send at once what is still to be committed."""
+    for reader in tuple(stream.readers):
+        reader.message(payload, stream.event_id(stream.seq + stream.queued + 1))
+    good(stream, payload, beside)
+
+
+def _gained(good: Callable[..., Any], stream: Any, *arguments: Any) -> None:
+    """It was sent before: only the end is still to be said."""
+    readers, stream.readers = stream.readers, []
+    good(stream, *arguments)
+    stream.readers = readers
+    if stream.ends and not stream.queued:
+        for reader in tuple(readers):
+            reader.ended()
+
+
+def _write(good: Callable[..., Any], batch: Any) -> Any:
+    time.sleep(GAP_S)
+    return good(batch)
+
+
+def _append_as_anybody(
+    good: Callable[..., Any], rows: Any, additions: Any, owner: str, batch: str
+) -> Any:
+    """Add to streams that were taken from this process, too."""
+    keys = [each.key for each in additions if each.key is not None]
+    rows.filter(pk__in=keys).update(owner=owner, state="open")
+    heads = dict(rows.filter(pk__in=keys).values_list("pk", "head_seq"))
+    return good(
+        rows, [_moved(each, heads.get(each.key)) for each in additions], owner, batch
+    )
+
+
+def _moved(addition: Addition, head: int | None) -> Addition:
+    """Give the messages the numbers that follow those which are there."""
+    if head is None:
+        return addition
+    payloads = [
+        (number, text, size)
+        for number, (_, text, size) in enumerate(addition.payloads, head + 1)
+    ]
+    return replace(addition, seq=head + len(payloads), payloads=payloads)
+
+
+def _apart(_good: object, batch: Any, error: Exception) -> list[Exception]:
+    """Refuse all where one is refused."""
+    return [error] * len(batch.gains)
+
+
+def _after(good: Callable[..., Any], rows: Any, stream: int, seq: int) -> Any:
+    """See some messages later than those after them, as numbers of a sequence are."""
+    found = list(good(rows, stream, seq))
+    return [
+        each
+        for each in found
+        if each is found[-1] or random.random() > LATE  # noqa: S311 - no secret
+    ]
+
+
+def _send(_good: object, followers: Any, place: Any, events: Any) -> bool:
+    """Go on after what is missing."""
+    to = followers._places.get(place)
+    for seq, payload in events if to is not None else ():
+        place.seq = seq
+        to.message(payload.encode(), f"{place.public_id}.{seq}")
+    return bool(events)
+
+
 FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
     SLOW_CHECKS: [(Announcements, "read", _slow_check)],
     ANNOUNCED_AT_ONCE: [(Announcements, "_others_live", _nobody_else)],
@@ -214,5 +300,13 @@ FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
         (Process, "_heard", _heard),
     ],
     ASKED_WHO_WATCHES: [(ChangeQuerySet, "record", _record)],
+    SENT_BEFORE_COMMIT: [
+        (OwnedStream, "append", _append),
+        (OwnedStream, "gained", _gained),
+        (request_log, "write", _write),
+    ],
+    OWNER_IGNORED: [(StreamQuerySet, "append", _append_as_anybody)],
+    REFUSED_TOGETHER: [(appending, "_apart", _apart)],
+    GAPS_PASSED: [(EventQuerySet, "after", _after), (Followers, "_send", _send)],
 }
 """What each replaces: where, its name, and by what."""

@@ -99,7 +99,9 @@ SUITE_TOOLS: Final = (
         "Asks the person to choose.",
     ),
     _function(
-        "test_reconnection", "conformance.reconnection", "Answers after a moment."
+        "test_reconnection",
+        "conformance.reconnection",
+        "Sends its client away, which comes back for the answer.",
     ),
     _function(
         "test_missing_capability",

@@ -39,6 +39,7 @@ OWN: Final = frozenset(
         "DEBUG",
         "DJANGO_SETTINGS_MODULE",
         "FAULTS",
+        "JANITOR",
         "LEDGER",
         "NTOOLS",
         "PORT",

@@ -2,15 +2,17 @@
 
     PORT=8765 python -m tests.drill.serve
 
-Environment: PORT; SERVER=daphne|uvicorn|granian; DATABASE_URL (without it, a
+Environment: PORT; SERVER=daphne|uvicorn|granian|gunicorn; DATABASE_URL (without it, a
 temporary SQLite file for the port); REDIS_URL; NTOOLS=n for n plain tools more;
 WIRE=check to validate each message sent, with a copy of what is found in the file
 WIRE_REPORT; LEDGER=bound for resources that show the ledger; FAULTS, a directory by
-which `tests.drill.faults` are switched on.
+which `tests.drill.faults` are switched on; JANITOR=n for a janitor that comes each n
+seconds, and removes what was over for as long.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import signal
@@ -49,6 +51,7 @@ class Options:
     wire: bool
     report: str
     faults: str = ""
+    janitor: int = 0
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Options:
@@ -66,6 +69,7 @@ class Options:
             wire=wire == "check",
             report=environment.get("WIRE_REPORT", ""),
             faults=environment.get("FAULTS", ""),
+            janitor=_number(environment, "JANITOR", "0", 86_400),
         )
 
 
@@ -92,14 +96,16 @@ def main() -> int:
     except PortTaken as error:
         return _failed(str(error), PORT_TAKEN)
     signal.signal(signal.SIGTERM, _leave)
+    # Some servers fork, and what they send is found wrong in a child.
+    violated = mmap.mmap(-1, 1)
     with listener, _database(options.port):
         application = _application(options)
-        check = WireCheck(application, _reporter(options.report))
+        check = WireCheck(application, _reporter(options.report, violated))
         # uvicorn raises the signal again when it has stopped.
         signal.signal(signal.SIGTERM, _already_stopped)
         _say(f"Serving http://{HOST}:{options.port}/mcp with {options.server}.")
         SERVERS[options.server](check if options.wire else application, listener)
-    return WIRE_VIOLATED if check.violations else 0
+    return WIRE_VIOLATED if violated[0] else 0
 
 
 def _failed(sentence: str, status: int) -> int:
@@ -144,11 +150,14 @@ def _application(options: Options) -> Any:
     prepare(options.plain_tools)
     if options.faults:
         import_string("tests.drill.faults.plant")(options.faults)
+    if options.janitor:
+        import_string("tests.drill.hurried.sweep_each")(options.janitor)
     return import_string("mcp_project.asgi.application")
 
 
-def _reporter(path: str) -> Callable[[str], None]:
+def _reporter(path: str, violated: mmap.mmap) -> Callable[[str], None]:
     def report(violation: str) -> None:
+        violated[0] = True
         _say(f"WIRE: {violation}")
         if path:
             with open(path, "a", encoding="utf-8") as file:
@@ -158,4 +167,8 @@ def _reporter(path: str) -> Callable[[str], None]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    if os.environ.get("SERVER") == "granian":
+        # Its threads may still want the interpreter, and abort one that ends.
+        os._exit(status)
+    sys.exit(status)

@@ -2,17 +2,20 @@
 
 with spread(4) as url:
     ...
+
+Each request goes to one that is chosen at random, and to another one where that refuses
+it: a client knows nothing of processes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager
-from itertools import cycle
 from typing import Final
 
 import httpx
@@ -29,38 +32,49 @@ METHODS: Final = ["GET", "POST", "DELETE", "OPTIONS", "PUT", "PATCH", "HEAD"]
 HOP: Final = frozenset({"connection", "keep-alive", "transfer-encoding"})
 START_S: Final = 10
 SILENT_S: Final = 120
+REFUSED: Final = 503
 
 
 class _Proxy:
-    """Sends each request to the next server, and streams its answer back."""
+    """Sends each request to one of the servers, and streams its answer back."""
 
-    def __init__(self, targets: list[str]) -> None:
-        self._targets = cycle(targets)
+    def __init__(self, targets: list[str], seed: int) -> None:
+        self._targets = targets
+        self._random = random.Random(seed)  # noqa: S311 - no secret
         self._client = httpx.AsyncClient(timeout=httpx.Timeout(SILENT_S))
 
     async def answer(self, request: Request) -> Response:
-        target = next(self._targets)
-        upstream = self._client.build_request(
-            request.method,
-            f"{target}{request.url.path}",
-            # Blanks around a value mean nothing, and httpx sends none.
-            headers=[
-                (name, value.strip())
-                for name, value in request.headers.raw
-                if _passes(name)
-            ],
-            content=await request.body(),
-        )
-        stack = AsyncExitStack()
-        answer = await self._client.send(upstream, stream=True)
-        stack.push_async_callback(answer.aclose)
-        headers = {
-            name: value for name, value in answer.headers.items() if name not in HOP
-        }
-        return StreamingResponse(_bytes(answer, stack), answer.status_code, headers)
+        # Blanks around a value mean nothing, and httpx sends none.
+        headers = [
+            (name, value.strip())
+            for name, value in request.headers.raw
+            if _passes(name)
+        ]
+        body = await request.body()
+        targets = self._random.sample(self._targets, len(self._targets))
+        for target in targets:
+            url = f"{target}{request.url.path}"
+            upstream = self._client.build_request(
+                request.method, url, headers=headers, content=body
+            )
+            try:
+                answer = await self._client.send(upstream, stream=True)
+            except httpx.ConnectError:
+                continue
+            if answer.status_code != REFUSED or target == targets[-1]:
+                return _passed_on(answer)
+            await answer.aclose()
+        return Response(status_code=REFUSED)
 
     async def close(self) -> None:
         await self._client.aclose()
+
+
+def _passed_on(answer: httpx.Response) -> Response:
+    stack = AsyncExitStack()
+    stack.push_async_callback(answer.aclose)
+    headers = {name: value for name, value in answer.headers.items() if name not in HOP}
+    return StreamingResponse(_bytes(answer, stack), answer.status_code, headers)
 
 
 def _passes(name: bytes) -> bool:
@@ -75,7 +89,9 @@ async def _bytes(answer: httpx.Response, stack: AsyncExitStack) -> AsyncIterator
 
 
 @contextmanager
-def spread(count: int, env: Mapping[str, str] | None = None) -> Iterator[str]:
+def spread(
+    count: int, env: Mapping[str, str] | None = None, *, seed: int = 1
+) -> Iterator[str]:
     """Serve the fixture set from so many processes; give the URL of all together.
 
     Each must end well, and with it what it has sent must have been right.
@@ -85,9 +101,12 @@ def spread(count: int, env: Mapping[str, str] | None = None) -> Iterator[str]:
         ThreadPoolExecutor(count) as pool,
     ):
         shared = {"DATABASE_URL": f"sqlite:///{directory}/db.sqlite3", **(env or {})}
-        servers = list(pool.map(lambda _: started("uvicorn", shared), range(count)))
+        # The first one makes the tables.
+        servers = [started("uvicorn", shared)]
+        others = pool.map(lambda _: started("uvicorn", shared), range(count - 1))
         try:
-            with _proxied([each.url.removesuffix("/mcp") for each in servers]) as url:
+            servers.extend(others)
+            with proxied([each.url for each in servers], seed) as url:
                 yield url
         finally:
             ended = list(pool.map(DrillServer.stop, servers))
@@ -97,8 +116,10 @@ def spread(count: int, env: Mapping[str, str] | None = None) -> Iterator[str]:
 
 
 @contextmanager
-def _proxied(targets: list[str]) -> Iterator[str]:
-    port, proxy = free_port(), _Proxy(targets)
+def proxied(urls: list[str], seed: int = 1) -> Iterator[str]:
+    """Give one URL for the endpoints of several processes."""
+    targets = [each.removesuffix("/mcp") for each in urls]
+    port, proxy = free_port(), _Proxy(targets, seed)
     app = Starlette(routes=[Route("/{path:path}", proxy.answer, methods=METHODS)])
     server = uvicorn.Server(
         uvicorn.Config(

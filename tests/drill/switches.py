@@ -21,6 +21,10 @@ FOLDED_BY_ITS_OWN: Final = "folded_by_its_own"
 NEW_STREAMS_FORGOTTEN: Final = "new_streams_forgotten"
 LOOKED_WHEN_RUNG: Final = "looked_when_rung"
 ASKED_WHO_WATCHES: Final = "asked_who_watches"
+SENT_BEFORE_COMMIT: Final = "sent_before_commit"
+OWNER_IGNORED: Final = "owner_ignored"
+REFUSED_TOGETHER: Final = "refused_together"
+GAPS_PASSED: Final = "gaps_passed"
 FAULTS: Final = (
     ANNOUNCED_AT_ONCE,
     ANSWERED_AT_ONCE,
@@ -29,6 +33,10 @@ FAULTS: Final = (
     NEW_STREAMS_FORGOTTEN,
     LOOKED_WHEN_RUNG,
     ASKED_WHO_WATCHES,
+    SENT_BEFORE_COMMIT,
+    OWNER_IGNORED,
+    REFUSED_TOGETHER,
+    GAPS_PASSED,
 )
 
 

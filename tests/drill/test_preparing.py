@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from tests.drill.calling import Stateless
-from tests.drill.databases import DATABASES
 from tests.drill.running import DrillServer, started
-
-
-@pytest.fixture(params=["sqlite", *DATABASES])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/shared.sqlite3"
-        return
-    with DATABASES[request.param]() as url:
-        yield url
 
 
 @pytest.fixture

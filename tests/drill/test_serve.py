@@ -23,9 +23,10 @@ REFUSED: list[tuple[dict[str, str], str]] = [
     ({"PORT": "http"}, "PORT is 'http'"),
     ({"PORT": "65536"}, "up to 65535"),
     ({"PORT": "-1"}, "PORT is '-1'"),
-    ({"SERVER": "gunicorn"}, "'daphne' or 'uvicorn' or 'granian'"),
+    ({"SERVER": "apache"}, "'daphne' or 'uvicorn' or 'granian' or 'gunicorn'"),
     ({"NTOOLS": "many"}, "NTOOLS is 'many'"),
     ({"WIRE": "yes"}, "WIRE is 'yes'"),
+    ({"JANITOR": "often"}, "JANITOR is 'often'"),
 ]
 
 
@@ -43,6 +44,7 @@ def test_all_options() -> None:
         "WIRE": "check",
         "WIRE_REPORT": "report.txt",
         "FAULTS": "faults",
+        "JANITOR": "60",
     }
     assert Options.read(environment) == Options(
         port=9000,
@@ -51,6 +53,7 @@ def test_all_options() -> None:
         wire=True,
         report="report.txt",
         faults="faults",
+        janitor=60,
     )
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.interface import rules
+from mcp_app.protocol.uri_templates import URI_LENGTH
 
 
 @pytest.mark.parametrize("name", ["a", "Find.orders-2_b", "x" * 128])
@@ -79,6 +80,17 @@ def test_what_is_no_absolute_uri(uri: str) -> None:
     problem = rules.uri_problem(uri)
     assert problem is not None
     assert "no absolute URI" in problem
+
+
+def test_what_is_too_long() -> None:
+    assert rules.uri_problem("x:" + "y" * (URI_LENGTH - 2)) is None
+    problem = rules.uri_problem("x:" + "y" * (URI_LENGTH - 1))
+    assert problem is not None
+    assert problem.endswith("yy…” has 4097 characters; a URI has at most 4096.")
+    assert rules.media_type_problem("a/b; c=" + "d" * 127) is None
+    problem = rules.media_type_problem("a/b" + "; c=d" * 51)
+    assert problem is not None
+    assert problem.endswith("has 258 characters; a media type has at most 255.")
 
 
 @pytest.mark.parametrize(

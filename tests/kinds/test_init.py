@@ -129,6 +129,20 @@ def test_all_that_is_said_of_code_is_advice() -> None:
     assert {each.level for each in found} == {Level.ADVICE}
 
 
+def test_what_hides_in_code_is_no_advice() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string", "default": "\u200b"}},
+    }
+    tool = ToolDefinition(name="a", description="d\u202e", input_schema=schema)
+    found = findings(tool)
+    hidden = [each for each in found if each.rule == "hidden-character"]
+    assert [each.field for each in hidden] == ["description", "input_schema"]
+    assert found[:2] == hidden
+    assert {each.level for each in hidden} == {Level.MUST_FIX}
+    assert {each.level for each in found[2:]} == {Level.ADVICE}
+
+
 def test_what_must_be_fixed_comes_first() -> None:
     found = findings(tool(name="a.b"), "text", {})
     assert [each.level for each in found] == [Level.MUST_FIX, Level.ADVICE]

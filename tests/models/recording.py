@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from django.db import connection
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection, transaction
 
 from mcp_app.models import Change
 
@@ -16,3 +19,14 @@ def as_committed() -> None:
     """Forget what was recorded, as if a new transaction began."""
     Change.objects.all().delete()
     connection.run_on_commit.clear()
+
+
+@contextmanager
+def by_hand() -> Iterator[None]:
+    """Be a site that switched autocommit off, and ends with a rollback."""
+    transaction.set_autocommit(False)
+    try:
+        yield
+    finally:
+        transaction.rollback()
+        transaction.set_autocommit(True)

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.core import serializers
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models import F
 
 from mcp_app.models import (
@@ -22,7 +22,7 @@ from mcp_app.models import (
 )
 from mcp_app.models import changes as module
 from mcp_app.models.sessions import Subscription
-from tests.models.recording import as_committed
+from tests.models.recording import as_committed, by_hand
 from tests.models.recording import recorded as changes
 from tests.published import published
 
@@ -284,16 +284,58 @@ def test_many_savepoints_cost_no_more_than_they_are(
     assert len(changes()) == count
 
 
+def test_a_key_that_comes_again_says_what_it_says_now(tool: Tool) -> None:
+    """SQLite gives the keys of a savepoint that was rolled back to others."""
+    Change.objects.record("uri", "first")
+    savepoint = transaction.savepoint()
+    Change.objects.record("uri", "a")
+    transaction.savepoint_rollback(savepoint)
+    Change.objects.record("uri", "b")
+    Change.objects.record("uri", "a")
+    Change.objects.record("uri", "b")
+    assert [ref for _, ref in changes()] == ["first", "b", "a"]
+
+
+def test_a_ref_of_other_case_is_another(tool: Tool) -> None:
+    for ref in ("a", "A", "a"):
+        Change.objects.record("uri", ref)
+    assert [ref for _, ref in changes()] == ["a", "A"]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_site_that_commits_by_hand() -> None:
-    transaction.set_autocommit(False)
-    try:
+    with by_hand():
         tool = published(Tool(name="a"))
         Change.objects.create(id=7_000, kind="tool", ref="1")
         transaction.commit()
-    finally:
-        transaction.set_autocommit(True)
     assert set(changes()) == {("tool", str(tool.pk)), ("tool", "1")}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("block", [nullcontext, transaction.atomic])
+def test_each_commit_by_hand_is_said(
+    block: Callable[[], AbstractContextManager[object]],
+) -> None:
+    """Nobody has folded yet what was committed before, although all have seen it."""
+    with by_hand():
+        tool = published(Tool(name="a"))
+        transaction.commit()
+        written = set(Change.objects.values_list("pk", flat=True))
+        for _ in range(2):
+            with block():
+                switched(tool)
+            transaction.commit()
+            now = set(Change.objects.values_list("pk", flat=True))
+            assert now - written
+            written = now
+
+
+@pytest.mark.django_db(transaction=True)
+def test_where_a_site_commits_by_hand_nothing_waits_for_django() -> None:
+    with by_hand():
+        with transaction.atomic():
+            switched(published(Tool(name="a")))
+        assert connection.run_on_commit == []
 
 
 @pytest.mark.django_db(transaction=True)

@@ -79,7 +79,12 @@ def test_a_plain_row_is_fine_and_is_saved(row: DefinitionRow) -> None:
         (tool(output_schema='{"type": "array"}'), "output_schema", '"object"'),
         (resource(uri="returns"), "uri", "no absolute URI"),
         (resource(uri="shop://a b"), "uri", "no absolute URI"),
-        (resource(uri="x:" + "y" * 8000), "uri", "8000"),
+        (resource(uri="x:" + "y" * 4095), "uri", "4097 characters; a URI"),
+        (
+            template(uri_template="x:{a}" + "y" * 4092),
+            "uri_template",
+            "4097 characters; 4096",
+        ),
         (resource(annotations='{"priority": 2}'), "annotations", "from 0 to 1"),
         (resource(mime_type="text\n"), "mime_type", "U+000A"),
         (resource(mime_type="markdown"), "mime_type", "written as type/subtype"),

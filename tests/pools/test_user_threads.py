@@ -164,7 +164,7 @@ def test_a_lost_thread_gives_its_place_away_and_comes_back(scene: Scene) -> None
         scene.pool.give_up(job)
         # Who gives up twice has given up.
         scene.pool.give_up(job)
-    assert scene.pool.uncounted == SIZE
+    assert scene.pool.uncounted == scene.pool.lost == SIZE
     scene.begin(SIZE)
     assert len(scene.threads(SIZE)) == SIZE
     scene.finish(2 * SIZE)
@@ -201,8 +201,9 @@ def test_a_lost_job_that_waits_is_no_place_twice(scene: Scene) -> None:
     (job,) = scene.wait()
     scene.threads(1)
     assert settled(lambda: scene.pool.uncounted == 1)
+    assert scene.pool.lost == 0
     scene.pool.give_up(job)
-    assert scene.pool.uncounted == 1
+    assert scene.pool.uncounted == scene.pool.lost == 1
     scene.finish(1)
     assert settled(lambda: scene.pool.uncounted == 0)
     assert alive(scene.pool) == 1

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks.reliability.site import Site, site
 from tests.process import clusters
 from tests.process.clusters import Cluster
 
@@ -15,3 +16,10 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster of the kind that the test names as its parameter."""
     with clusters.cluster(request.param) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def served(cluster: Cluster) -> Iterator[Site]:
+    """The cluster, its staff, and its part that only writes."""
+    with site(cluster) as found:
+        yield found

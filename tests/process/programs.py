@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -29,7 +30,13 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "granian": (
         *("granian", "--host", HOST, "--port", "{port}", "--interface", "asginl"),
-        *("--workers", "2", "--workers-kill-timeout", "30", APPLICATION),
+        *("--workers", "2", "--workers-kill-timeout", "30"),
+        *("--respawn-failed-workers", APPLICATION),
+    ),
+    "gunicorn": (
+        *("gunicorn", "--bind", f"{HOST}:{{port}}", "--workers", "2", "--preload"),
+        *("--worker-class", "uvicorn_worker.UvicornWorker", "--no-control-socket"),
+        *("--graceful-timeout", "30", APPLICATION),
     ),
 }
 
@@ -48,6 +55,12 @@ class Program:
     url: str
     process: subprocess.Popen[bytes]
     written: IO[bytes]
+    database: Path
+
+    def workers(self) -> dict[str, int]:
+        """Return the ids of the processes that have a row, with their pids."""
+        with closing(sqlite3.connect(self.database)) as connection:
+            return dict(connection.execute("SELECT id, pid FROM mcp_app_worker"))
 
     @property
     def output(self) -> str:
@@ -67,14 +80,16 @@ class Program:
 
 
 @contextmanager
-def program(name: str, env: Mapping[str, str]) -> Iterator[Program]:
+def program(name: str, env: Mapping[str, str], *options: str) -> Iterator[Program]:
     """Run a server's own command; whatever is left of it is killed at the end."""
     port = free_port()
-    command = [part.format(port=port) for part in COMMANDS[name]]
+    url = f"http://{HOST}:{port}/mcp"
+    *command, last = [part.format(port=port) for part in COMMANDS[name]]
     with tempfile.TemporaryDirectory() as directory:
+        database = Path(directory) / "db.sqlite3"
         environment = {
             **{name: value for name, value in os.environ.items() if name not in OWN},
-            "DATABASE_URL": f"sqlite:///{directory}/db.sqlite3",
+            "DATABASE_URL": f"sqlite:///{database}",
             "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
             **env,
         }
@@ -86,7 +101,7 @@ def program(name: str, env: Mapping[str, str]) -> Iterator[Program]:
             open(Path(directory) / "output", "wb") as output,
         ):
             process = subprocess.Popen(
-                [sys.executable, "-m", *command],
+                [sys.executable, "-m", *command, *options, last],
                 cwd=ROOT,
                 env=checked,
                 stdin=subprocess.DEVNULL,
@@ -94,7 +109,7 @@ def program(name: str, env: Mapping[str, str]) -> Iterator[Program]:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            running = Program(f"http://{HOST}:{port}/mcp", process, output)
+            running = Program(url, process, output, database)
             try:
                 running.wait_until_ready()
                 yield running

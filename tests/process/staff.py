@@ -72,6 +72,15 @@ class Staff(httpx.Client):
         done = self._sent(f"/admin/{model}/", **sent)
         assert done.status_code == HTTPStatus.FOUND, done.text
 
+    def cancel_calls(self) -> int:
+        """Cancel all calls that have a row; return how many."""
+        page = self.get("/admin/mcp_app/session/live/").text
+        buttons = re.findall(r'formaction="([^"]+/cancel/)"', page)
+        for each in buttons:
+            done = self._sent(each)
+            assert done.status_code == HTTPStatus.FOUND, done.text
+        return len(buttons)
+
     def form(self, model: str, key: str) -> dict[str, str]:
         """Open the page of a user or of a group; return what it shows, as sent back.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
@@ -59,7 +60,7 @@ class Answer(threading.Thread):
     def _read(self) -> None:
         method, headers, body = self._request
         self._connection.request(method, self._path, body, headers)
-        self._socket = self._connection.sock
+        self._note(lambda: setattr(self, "_socket", self._connection.sock))
         response = self._connection.getresponse()
         found = {name.lower(): value for name, value in response.getheaders()}
 
@@ -78,6 +79,11 @@ class Answer(threading.Thread):
             change()
             self._changed.notify_all()
 
+    def wait(self, enough: Callable[[Answer], object] = lambda _: False) -> None:
+        """Wait until there is enough, until it ends, or as long as patience lasts."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.ended or enough(self), PATIENCE_S)
+
     def until(self, true: Callable[[Answer], object]) -> Answer:
         """Wait for something to be true of the answer."""
         with self._changed:
@@ -92,9 +98,12 @@ class Answer(threading.Thread):
         return self
 
     def leave(self) -> Answer:
-        """Cut the connection."""
-        assert self._socket is not None
-        self._socket.shutdown(socket.SHUT_RDWR)
+        """Cut the connection, once the request was sent."""
+        self.wait(lambda each: each._socket)
+        # It may have ended in this moment.
+        with contextlib.suppress(OSError):
+            if self._socket is not None:
+                self._socket.shutdown(socket.SHUT_RDWR)
         return self.until(lambda answer: answer.ended)
 
     @property
@@ -104,6 +113,12 @@ class Answer(threading.Thread):
             return [json.loads(self.raw)] if self.raw else []
         events = EventReader().feed(self.raw)
         return [json.loads(each.data[0]) for each in events if each.data[0]]
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the events that have come, whole."""
+        events = EventReader().feed(self.raw)
+        return [each.id for each in events if each.id is not None]
 
     def field(self, name: str) -> list[str]:
         """The values of a field of the event stream, such as "retry"."""

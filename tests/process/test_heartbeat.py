@@ -175,3 +175,15 @@ async def test_after_a_beat_that_was_late_it_is_not_steady(
         while row.renewed == renewed:
             await asyncio.sleep(0.001)
     assert [*seen, beating.steady] == [False, False]
+
+
+async def test_after_a_pause_it_says_so_before_it_checks(
+    beating: Heartbeat, row: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may have given a process up that stood still."""
+    monkeypatch.setattr(heartbeat, "HEARTBEAT", 60.0)
+    await beating.begun()
+    await writer.run(row.remove)
+    monkeypatch.setattr(heartbeat, "TRUSTED", -1.0)
+    await beating.begun()
+    assert await writer.run(is_there, row)

@@ -11,6 +11,7 @@ from django.db import DatabaseError
 
 from mcp_app.conf import Limits
 from mcp_app.models import Topic, Worker
+from mcp_app.models.expired import Expired
 from mcp_app.pools.database import writer
 from mcp_app.process import janitor
 from mcp_app.process.janitor import Janitor
@@ -68,10 +69,13 @@ async def test_it_sweeps_again_and_again(monkeypatch: pytest.MonkeyPatch) -> Non
 async def test_an_outage_is_logged(
     error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def gone(limits: Limits) -> int:
+    def gone() -> int:
         raise error
 
-    monkeypatch.setattr(janitor, "remove_expired", gone)
+    def all_gone(_: Limits) -> list[Expired]:
+        return [Expired("rows", gone, gone)]
+
+    monkeypatch.setattr(janitor, "all_expired", all_gone)
     sweeping = Janitor(asyncio.get_running_loop(), Limits(), spawned)
     with caplog.at_level(logging.WARNING, "mcp_app.process"):
         await sweeping.sweep()

@@ -34,10 +34,20 @@ def lasting(*answers: Answer) -> tuple[Answer, ...]:
     return answers
 
 
+def health(url: str) -> tuple[int, Any]:
+    """What a load balancer is told, by each of the methods that it may use."""
+    asked = Answer(f"{url}/health", "GET", {}).whole()
+    short = Answer(f"{url}/health", "HEAD", {}).whole()
+    assert (short.status, short.raw) == (asked.status, b"")
+    assert short.headers["content-length"] == str(len(asked.raw))
+    return asked.status, json.loads(asked.raw)
+
+
 @pytest.mark.parametrize("server", SERVERS)
 def test_stop(server: str) -> None:
     drill = started(server, LIMITS)
     try:
+        assert health(drill.url) == (200, {"status": "ok"})
         session = Session(drill.url)
         listen = listening(drill.url, toolsListChanged=True)
         standing = session.standing()
@@ -57,6 +67,8 @@ def test_stop(server: str) -> None:
         refused = stateless(drill.url, "tools/list").whole()
         assert refused.status == 503
         assert 2 <= int(refused.headers["retry-after"]) <= 5
+        stopping = {"status": "unavailable", "failing": "stopping"}
+        assert health(drill.url) == (503, stopping)
         assert last(short)["result"]["content"][0]["text"] == "slept 2 s"
         for each in long:
             assert "stopped before the call was done" in last(each)["error"]["message"]

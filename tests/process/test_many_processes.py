@@ -9,8 +9,15 @@ from contextlib import closing
 from itertools import islice
 from typing import Final
 
+from mcp_app.server.dispatch import STOPPED
 from mcp_app.wakeup.workers import FRESHNESS
-from tests.process.clusters import LISTED, Cluster, listed, on_clusters
+from tests.process.clusters import (
+    LISTED,
+    Cluster,
+    listed,
+    on_clusters,
+    run_python,
+)
 from tests.process.staff import Staff
 from tests.process.streaming import Answer, Session, listening, stateless
 
@@ -41,6 +48,25 @@ def test_a_closed_session_is_closed_everywhere(cluster: Cluster) -> None:
             assert not any("id" in message for message in answer.whole().messages)
 
 
+def test_what_is_logged_elsewhere_comes_to_the_session(cluster: Cluster) -> None:
+    """From a program of the site, at whichever process the client is."""
+    session, last = Session(cluster.urls[0]), None
+    for number, (here, _) in enumerate(rounds(cluster)):
+        stream = session.at(here).standing(last)
+        said = f"message {number}"
+        run_python(
+            cluster.environment,
+            "-c",
+            "import django; django.setup(); from mcp_app import log;"
+            f" log('info', '{said}', server='default')",
+        )
+        stream.until(lambda answer, said=said: said.encode() in answer.raw)  # type: ignore[misc]
+        assert [each["params"]["data"] for each in stream.messages] == [said]
+        last = stream.ids[-1]
+        stream.leave()
+    session.close().whole()
+
+
 def test_sessions_that_staff_end_are_ended_everywhere(cluster: Cluster) -> None:
     for here, others in rounds(cluster):
         session = Session(here)
@@ -56,6 +82,22 @@ def test_sessions_that_staff_end_are_ended_everywhere(cluster: Cluster) -> None:
             assert session.at(each).request("ping").whole().status == 404
         for answer in (*calls, standing):
             assert not any("id" in message for message in answer.whole().messages)
+
+
+def test_staff_cancel_a_call_wherever_it_runs(cluster: Cluster) -> None:
+    for here, others in rounds(cluster):
+        session = Session(here)
+        calls = [session.at(each).called("drill_sleep", seconds=30) for each in others]
+        for call in calls:
+            call.until(lambda answer: answer.raw)
+        with closing(Staff(here)) as staff:
+            assert staff.cancel_calls() == len(calls)
+            # It was true when the page answered.
+            assert staff.cancel_calls() == 0
+        for call in calls:
+            assert call.whole().messages[-1]["error"]["message"] == STOPPED
+        assert session.request("ping").whole().status == 200
+        session.close().whole()
 
 
 def test_a_stream_that_comes_back_elsewhere_is_told_what_it_missed_once(

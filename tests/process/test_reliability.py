@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import accumulate
@@ -12,11 +12,12 @@ import pytest
 
 from benchmarks.reliability.commands import COMMANDS, commands
 from benchmarks.reliability.rounds import Round
-from benchmarks.reliability.site import Site, site
+from benchmarks.reliability.site import Site
 from benchmarks.reliability.stale_reads import stale_reads
 from benchmarks.reliability.watchers import bursts, late_watchers
 from tests.drill import switches
-from tests.process.clusters import Cluster, on_clusters
+from tests.process.clusters import on_clusters
+from tests.process.judging import kept
 
 KINDS: Final = ["postgresql", "postgresql-redis", "mariadb"]
 IMPATIENT_S: Final = 3.0
@@ -28,52 +29,39 @@ everywhere = on_clusters(*KINDS)
 once = on_clusters("postgresql")
 
 
-@pytest.fixture(scope="session")
-def changed(cluster: Cluster) -> Iterator[Site]:
-    with site(cluster) as found:
-        yield found
-
-
 @pytest.fixture
-def impatient(changed: Site) -> Site:
-    return replace(changed, patience=IMPATIENT_S)
-
-
-def kept(rounds: Iterable[Round], count: int) -> None:
-    found = list(rounds)
-    assert len(found) == count
-    assert all(each.asked for each in found)
-    assert [each for each in found if not each.kept] == []
+def impatient(served: Site) -> Site:
+    return replace(served, patience=IMPATIENT_S)
 
 
 # -- what is promised ----------------------------------------------------------------
 
 
 @everywhere
-def test_nobody_who_was_told_is_shown_an_old_list(changed: Site) -> None:
-    kept(stale_reads(changed, 20), 20)
+def test_nobody_who_was_told_is_shown_an_old_list(served: Site) -> None:
+    kept(stale_reads(served, 20), 20)
 
 
 @everywhere
-def test_nor_while_the_database_is_slow(changed: Site) -> None:
-    kept(stale_reads(changed, 10, slowed=True), 10)
+def test_nor_while_the_database_is_slow(served: Site) -> None:
+    kept(stale_reads(served, 10, slowed=True), 10)
 
 
 @on_clusters("sqlite", *KINDS)
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_holds_everywhere(changed: Site, name: str) -> None:
-    count = 20 if changed.cluster.kind == "postgresql" else 5
-    kept(commands(changed, name, count), count)
+def test_a_command_holds_everywhere(served: Site, name: str) -> None:
+    count = 20 if served.cluster.kind == "postgresql" else 5
+    kept(commands(served, name, count), count)
 
 
 @everywhere
-def test_whoever_watches_late_misses_nothing(changed: Site) -> None:
-    kept(late_watchers(changed, 30), 30)
+def test_whoever_watches_late_misses_nothing(served: Site) -> None:
+    kept(late_watchers(served, 30), 30)
 
 
 @everywhere
-def test_many_write_at_once_and_everything_is_told(changed: Site) -> None:
-    kept(bursts(changed, 5), 5)
+def test_many_write_at_once_and_everything_is_told(served: Site) -> None:
+    kept(bursts(served, 5), 5)
 
 
 # -- and that these tests would find it broken ---------------------------------------

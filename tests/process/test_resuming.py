@@ -47,7 +47,7 @@ def test_a_client_goes_from_process_to_process(servers: list[DrillServer]) -> No
         if not answer.ended:
             answer.leave()
         messages += answer.messages
-        ids += answer.field("id")
+        ids += answer.ids
         if "method" not in messages[-1]:
             break
         answer = session.at(server.url).standing(ids[-1])
@@ -75,7 +75,7 @@ def test_a_process_is_killed_in_the_middle_of_a_call(
     assert (told["id"], told["error"]["code"]) == ("seven", -32603)
     assert told["error"]["data"] == {"retryable": False}
     assert "is gone" in told["error"]["message"]
-    resumed = session.standing(answer.field("id")[-1]).whole()
+    resumed = session.standing(answer.ids[-1]).whole()
     again = session.send(body).whole()
     assert resumed.messages == again.messages == [told]
     other = session.send(ledger("eight", seconds=0)).whole()
@@ -92,6 +92,21 @@ def ledger(request_id: str, **arguments: Any) -> bytes:
 def lines(answer: Answer) -> int:
     (message,) = answer.messages
     return int(message["result"]["structuredContent"]["result"])
+
+
+def test_a_client_that_is_sent_away_comes_back_to_another_process(
+    servers: list[DrillServer],
+) -> None:
+    here, there = servers
+    session = Session(here.url)
+    for elsewhere in (there, here):
+        answer = session.called("test_reconnection").whole()
+        (primed,) = answer.field("id")
+        assert answer.messages == []
+        assert answer.field("retry") == ["50"]
+        (message,) = session.at(elsewhere.url).standing(primed).whole().messages
+        text = message["result"]["content"][0]["text"]
+        assert text == "Reconnection test completed successfully."
 
 
 def test_a_question_is_answered_at_another_process(

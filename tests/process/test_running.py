@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from mcp_app import Context
+from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
+from mcp_app.server import identity
+from mcp_app.server.dispatch import STOPPED
+from mcp_app.wakeup import changes
+from mcp_app.wakeup.workers import Report
 from tests.scripting import STATEFUL, STATELESS, Play
 from tests.serving import Connect
 
@@ -72,3 +77,50 @@ async def test_calls_are_looked_after_when_they_last(
         await visit.leave()
     assert [each.cancelled for each in begun] == [True, True]
     assert len(process.running) == 0
+
+
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+async def test_a_process_says_what_runs(
+    play: Play, connect: Connect, process: Process, version: str
+) -> None:
+    entered, go = asyncio.Event(), asyncio.Event()
+
+    async def script(ctx: Context) -> str:
+        entered.set()
+        await go.wait()
+        return "over"
+
+    client = await connect(version)
+    assert process.report().calls == {}
+    visit = play.begin("async", script, client)
+    await entered.wait()
+    report = process.report()
+    assert report.calls == ({} if version == STATEFUL else {"default": 1})
+    assert len(report.code) == 64
+    assert Report.of_text(report.as_text()).calls == report.calls
+    go.set()
+    await visit.messages()
+    assert process.report().calls == {}
+
+
+async def test_staff_stop_a_call_and_its_client_is_told(
+    play: Play, connect: Connect, process: Process
+) -> None:
+    entered = asyncio.Event()
+
+    async def script(ctx: Context) -> None:
+        entered.set()
+        await asyncio.sleep(60)
+
+    client = await connect(STATEFUL)
+    visit = play.begin("async", script, client)
+    async with asyncio.timeout(5):
+        await entered.wait()
+    (exchange,) = process.running
+    assert exchange.session is not None
+    key = identity.key(exchange.request_id)
+    await writer.run(changes.stopped, exchange.session.pk, "another")
+    await writer.run(changes.stopped, exchange.session.pk, key)
+    (message,) = await visit.messages()
+    assert message["error"]["message"] == STOPPED
+    assert list(process.running) == []

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
 import pytest
 from asgiref.sync import SyncToAsync
 from django.conf import settings as site
-from django.db import connection, connections, transaction
+from django.db import connections, transaction
 
 import mcp_app
 from mcp_app.models import Change, Tool
-from mcp_app.pools.database import reader, writer
-from mcp_app.process import freshness, runtime
+from mcp_app.pools.database import writer
+from mcp_app.process import announcements, freshness, runtime
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Unavailable
@@ -31,6 +30,7 @@ from mcp_app.wakeup.folding import fold
 from mcp_app.wakeup.workers import FRESHNESS
 from tests.asgi_client import Client, Visit
 from tests.drill.running import OWN, ROOT
+from tests.process.outages import away
 from tests.published import published
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
@@ -218,37 +218,6 @@ async def test_a_load_that_fails_loses_no_change(connect: Connect, tool: str) ->
     assert int(refused.headers["retry-after"]) >= 5
     await a_moment()
     assert await said(client, tool) == "here"
-
-
-@contextmanager
-def away() -> Iterator[None]:
-    """Let the database be away for those who connect anew, and the reader must."""
-    reader.replace()
-    if connection.vendor == "sqlite":
-        yield from _moved(Path(connection.settings_dict["NAME"]))
-        return
-    settings = connections.settings["default"]
-    port = settings["PORT"]
-    # Nobody listens there.
-    settings["PORT"] = "1"
-    try:
-        yield
-    finally:
-        settings["PORT"] = port
-
-
-def _moved(file: Path) -> Iterator[None]:
-    """Let the file's name lead nowhere, without a moment at which one could be made."""
-    # Other workers of the tests have files of nearly the same name.
-    hidden = file.with_name(f"{file.name}.hidden")
-    nowhere = file.with_name(f"{file.name}.nowhere")
-    hidden.hardlink_to(file)
-    nowhere.symlink_to(file.with_name(f"{file.name}.missing") / "database")
-    nowhere.replace(file)
-    try:
-        yield
-    finally:
-        hidden.replace(file)
 
 
 @pytest.mark.databases
@@ -472,15 +441,25 @@ async def test_a_change_that_a_call_tells_is_told_at_once(
 
 
 @pytest.mark.databases
-async def test_a_change_that_cannot_be_written_is_logged(
-    connect: Connect, process: Process, caplog: pytest.LogCaptureFixture
+async def test_a_change_that_cannot_be_written_waits_for_the_database(
+    connect: Connect,
+    process: Process,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(announcements, "RETRY", 0.05)
     client = await connect(STATELESS)
-    await process.gate.look()
+    listen = await listening(client, resourceSubscriptions=[URI])
+    written = "A change waits to be written"
     with caplog.at_level(logging.WARNING, "mcp_app.process"), away():
-        assert (await client.call("drill_touch", uri=URI)).status == 200
-        while "Something beside the requests failed" not in caplog.text:
-            await asyncio.sleep(0.001)
+        for count in (1, 2):
+            # Once it waits, the same one need not wait again.
+            assert (await client.call("drill_touch", uri=URI)).status == 200
+            while caplog.text.count(written) < count:
+                await asyncio.sleep(0.001)
+    assert await told(listen) == UPDATED
+    assert process._announcements._untold == set()
+    await listen.leave()
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"heartbeat": 1}}])
@@ -547,13 +526,14 @@ async def test_older_keys_of_the_site_still_open_what_they_sealed(
     assert runtime._secrets() == [site.SECRET_KEY, "older"]
 
 
-def test_a_fork_after_the_first_request(tmp_path: Path) -> None:
+def test_a_fork_after_the_first_request(database_url: str) -> None:
+    """Nothing of the parent is used: no connection, no thread, no loop, no id."""
     finished = subprocess.run(
         [sys.executable, "-m", "tests.process.forking"],
         cwd=ROOT,
         env={
             **{name: value for name, value in os.environ.items() if name not in OWN},
-            "DATABASE_URL": f"sqlite:///{tmp_path}/db.sqlite3",
+            "DATABASE_URL": database_url,
             "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
         },
         capture_output=True,
@@ -562,9 +542,11 @@ def test_a_fork_after_the_first_request(tmp_path: Path) -> None:
         check=False,
     )
     assert finished.returncode == 0, finished.stderr
-    assert finished.stdout.splitlines() == [
-        "parent: 42 42 200",
-        "child: 42 42 200",
-        "child ended with 0",
-        "parent: 42 42 200",
-    ]
+    main, parent, child, status, again = map(json.loads, finished.stdout.splitlines())
+    assert status == 0
+    for each in (parent, child, again):
+        assert each["answers"] == ["42", "42", 200]
+    assert parent["worker"] != child["worker"]
+    if not database_url.startswith("sqlite"):
+        used = [main, *parent["connections"], *child["connections"]]
+        assert len(set(used)) == len(used)

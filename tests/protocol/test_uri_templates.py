@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mcp_app.protocol.uri_templates import TemplateError, UriTemplate
+from mcp_app.protocol.uri_templates import URI_LENGTH, TemplateError, UriTemplate
 
 Values = dict[str, str]
 
@@ -167,6 +167,19 @@ def test_what_cannot_be_matched_is_refused(template: str, sentence: str) -> None
         UriTemplate.parse(template)
     assert sentence in str(caught.value)
     assert repr(template) in str(caught.value)
+
+
+def test_a_template_is_no_longer_than_a_uri() -> None:
+    text = "x:{a}" + "y" * (URI_LENGTH - 5)
+    assert UriTemplate.parse(text).text == text
+    with pytest.raises(TemplateError, match="has 4097 characters; 4096 are allowed"):
+        UriTemplate.parse(f"{text}y")
+
+
+def test_the_first_of_many_names_that_stand_twice() -> None:
+    names = [f"v{number}" for number in range(600)]
+    with pytest.raises(TemplateError, match="'v100' stands twice"):
+        UriTemplate.parse(f"x:{{{','.join((*names, 'v7', 'v100'))}}}")
 
 
 def test_variables_are_in_the_templates_order() -> None:

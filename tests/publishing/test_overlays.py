@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from mcp_app.catalog.registry import Registry, mcp
+from mcp_app.catalog.text_lint import HIDDEN
 from mcp_app.models import Change, Prompt, Resource, ResourceTemplate, State, Tool
 from mcp_app.models.definitions import Source
 from mcp_app.publishing import overlays
@@ -14,6 +17,8 @@ from tests.models.recording import as_committed
 from tests.published import published
 
 pytestmark = pytest.mark.django_db
+
+APP = "mcp_app"
 
 
 @pytest.fixture
@@ -100,6 +105,29 @@ def test_a_function_that_changed_its_signature(registry: Registry) -> None:
     assert row.state == State.CHANGED
 
 
+def test_what_hides_in_code_holds_no_overlay_up(registry: Registry) -> None:
+    """Only a developer can fix it; what staff say in its place is theirs."""
+
+    @registry.tool(read_only=True, title="Look\u200b")
+    async def look(place: str = "\u202e") -> str:
+        """Looks at a place."""
+        return place
+
+    make_overlays(registry)
+    row = Tool.objects.get(name="look")
+    judged = reckon(row, registry)
+    hidden = [each.field for each in judged.advices if each.rule == HIDDEN]
+    assert hidden == ["title", "input_schema"]
+    assert (row.to_fix, row.broken, row.state) == (0, "", State.PUBLISHED)
+    row.title = "Look"
+    row.save()
+    judged = reckon(row, registry)
+    assert [e.field for e in judged.advices if e.rule == HIDDEN] == ["input_schema"]
+    row.title = "Lo\u200bok"
+    judged = reckon(row, registry)
+    assert [each.field for each in judged.to_fix] == ["title"]
+
+
 def test_reckoning_is_nobodys_change(registry: Registry) -> None:
     row = published(Tool(name="a"))
     as_committed()
@@ -131,3 +159,26 @@ def test_a_migration_makes_them(
     assert not Tool.objects.exists()
     overlays._migrated("default", plan=[])
     assert Tool.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_made_between_two_migrations(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a state that is not the newest lacks cannot be read."""
+    made: list[object] = []
+    monkeypatch.setattr(overlays, "make_overlays", made.append)
+    recorder = MigrationRecorder(connection)
+    app, newest = max(each for each in recorder.applied_migrations() if each[0] == APP)
+    recorder.record_unapplied(app, newest)
+    try:
+        overlays._migrated(using="default", plan=[])
+        assert made == []
+    finally:
+        recorder.record_applied(app, newest)
+    overlays._migrated(using="default", plan=[])
+    assert made == [mcp]
+    # Neither does `flush` make any, nor does another database.
+    overlays._migrated(using="default")
+    overlays._migrated(using="other", plan=[])
+    assert made == [mcp]

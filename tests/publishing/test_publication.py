@@ -107,6 +107,26 @@ def test_an_old_version_may_be_published_although_lint_would_not() -> None:
     assert (version.number, version.restored) == (3, 1)
 
 
+def test_a_name_that_was_given_away_is_not_put_back() -> None:
+    row = published(tool("hours"))
+    old = row.published
+    assert old is not None
+    row.name = "opening_hours"
+    row.save()
+    published(row)
+    other = tool("hours")
+    with pytest.raises(PublicationRefused, match="Another working copy has this name"):
+        publication.roll_back(
+            row, old, REGISTRY, author=None, number=2, working_copy=True
+        )
+    row.refresh_from_db()
+    assert (row.name, row.published and row.published.number) == ("opening_hours", 2)
+    publication.roll_back(row, old, REGISTRY, author=None, number=2)
+    other.delete()
+    publication.roll_back(row, old, REGISTRY, author=None, number=3, working_copy=True)
+    assert Tool.objects.get().name == "hours"
+
+
 def test_unpublishing_what_was_published_anew() -> None:
     row = published(tool())
     with pytest.raises(OutOfDate):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,10 +26,12 @@ from mcp_app import (
     SyncContext,
     TimedOut,
 )
+from mcp_app.interface.context import MOST_AFTER
 from mcp_app.models import Change, Topic
 from mcp_app.models.fields import digest
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
+from mcp_app.streams.expiry import STREAMS_KEPT_MS
 from tests.asgi_client import PREFIX, Client, Visit
 from tests.drill.models import Ledger
 from tests.scripting import STATEFUL, STATELESS, Play
@@ -137,6 +140,11 @@ def in_another_thread(script: Script) -> Script:
 
     return moved
 
+
+MOVED: Final[dict[str, Callable[[Script], Script]]] = {
+    "on a loop of its own": in_another_loop,
+    "in a thread of its own": in_another_thread,
+}
 
 PLACES: Final[dict[str, tuple[str, Callable[[str], Script]]]] = {
     "on the loop": ("async", everything),
@@ -304,6 +312,7 @@ MEMBERS: Final[dict[str, Callable[[SyncContext], object]]] = {
     "log": lambda ctx: ctx.log("info", "late"),
     "progress": lambda ctx: ctx.progress(1),
     "changed": lambda ctx: ctx.changed("tools"),
+    "reconnect": lambda ctx: ctx.reconnect(1),
     "elicit": lambda ctx: ctx.elicit("Which?", Order),
     "elicit_url": lambda ctx: ctx.elicit_url("Pay.", "https://example.org/"),
     "sample": lambda ctx: ctx.sample("Praise it.", max_tokens=9),
@@ -501,6 +510,88 @@ async def test_a_level_that_does_not_exist(play: Play, tool: str) -> None:
 
     outcome = await play(tool, script if tool == "async" else wrong)
     assert outcome.text == "refused"
+
+
+NO_TIMES: Final = (0, -1, 600.1, float("inf"), float("nan"))
+
+
+@pytest.mark.parametrize("after", NO_TIMES)
+@pytest.mark.parametrize("tool", ["async", "sync"])
+async def test_a_time_after_which_nobody_can_come_back(
+    play: Play, tool: str, after: float
+) -> None:
+    rule = (
+        f"cannot come back after {after!r} seconds: give more than 0, and at most 600"
+    )
+
+    def wrong(ctx: Context | SyncContext) -> str:
+        with pytest.raises(ValueError, match=re.escape(rule)):
+            ctx.reconnect(after)
+        return "refused"
+
+    async def script(ctx: Context) -> str:
+        return wrong(ctx)
+
+    outcome = await play(tool, script if tool == "async" else wrong)
+    assert outcome.text == "refused"
+
+
+def test_the_rest_of_a_call_is_kept_for_longer_than_anybody_may_be_away() -> None:
+    assert STREAMS_KEPT_MS > 2 * MOST_AFTER * 1000
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_a_client_is_sent_away_from_wherever_code_runs(
+    play: Play, connect: Connect, place: str
+) -> None:
+    go = threading.Event()
+
+    async def script(ctx: Context) -> str:
+        ctx.reconnect(MOST_AFTER)
+        while not go.is_set():
+            await asyncio.sleep(0.01)
+        return "over"
+
+    def script_sync(ctx: SyncContext) -> str:
+        ctx.reconnect(0.0001)
+        assert go.wait(PATIENCE_S)
+        return "over"
+
+    tool, _ = PLACES[place]
+    chosen: Script = script_sync if tool == "sync" else script
+    retry_ms = 1 if tool == "sync" else 600_000
+    if place in MOVED:
+        chosen = MOVED[place](chosen)
+    client = await connect(STATEFUL)
+    visit = play.begin(tool, chosen, client)
+    assert await visit.messages() == []
+    assert visit.raw.endswith(f"retry: {retry_ms}\n\n".encode())
+    again = client.visit("GET", headers={"last-event-id": visit.ids[-1]})
+    await again.opened()
+    go.set()
+    (answer,) = await again.messages()
+    assert answer["result"]["content"][0]["text"] == "over"
+
+
+async def test_a_question_waits_for_a_client_that_is_away(
+    play: Play, connect: Connect
+) -> None:
+    async def script(ctx: Context) -> str:
+        ctx.reconnect(1)
+        answer = await ctx.elicit("Which cake?", Order)
+        return answer.data.cake if isinstance(answer, Accepted) else "none"
+
+    client = await connect(STATEFUL)
+    visit = play.begin("async", script, client)
+    # The question was said in time, or it waits.
+    messages = await visit.messages()
+    again = client.visit("GET", headers={"last-event-id": visit.ids[-1]})
+    question = messages[0] if messages else await again.message()
+    assert question is not None
+    reply = answered(question["method"], question["params"])
+    assert (await client.reply(question["id"], reply)).status == 202
+    *_, answer = await again.messages()
+    assert answer["result"]["content"][0]["text"] == "plum"
 
 
 async def test_the_level_of_a_session_counts_from_the_moment_it_is_set(

@@ -82,6 +82,7 @@ async def test_the_client_is_read_once(exchange: Exchange) -> None:
 
 async def test_nobody_is_there_to_be_told(exchange: Exchange) -> None:
     exchange.outgoing.send(b"{}")
+    exchange.outgoing.reconnect(1_000)
     assert not exchange.outgoing.streams
 
 

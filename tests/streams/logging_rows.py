@@ -6,7 +6,7 @@ import secrets
 from typing import Any
 from uuid import uuid4
 
-from mcp_app.models import Event, Session, Stream
+from mcp_app.models import Event, LoggedMessage, Session, Stream
 from mcp_app.models.appends import OPEN, NewStream
 from mcp_app.streams.appending import Batch, Gain, write
 from tests.models.test_sessions import session
@@ -23,7 +23,7 @@ def new(row: Session, **columns: Any) -> NewStream:
     return NewStream(
         public_id=secrets.token_urlsafe(18),
         session_id=row.pk,
-        requests="[1]",
+        requests="1",
         **columns,
     )
 
@@ -52,6 +52,7 @@ def events(key: int) -> list[tuple[int, str]]:
 
 
 def erase() -> None:
+    LoggedMessage.objects.all().delete()
     Event.objects.all().delete()
     Stream.objects.all().delete()
     Session.objects.all().delete()

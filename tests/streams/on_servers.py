@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 from django.db import OperationalError, connections, transaction
 
 from mcp_app.models import Session, Stream
 from mcp_app.streams.appending import Batch, write
-from tests.streams.logging_rows import (
-    OWNER,
-    erase,
-    events,
-    further,
-    opened,
-    own_session,
-)
+from tests.streams.logging_rows import OWNER, events, further, opened
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
-
-
-@pytest.fixture
-def row() -> Iterator[Session]:
-    yield own_session()
-    erase()
 
 
 def test_who_gives_way_begins_again(row: Session) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,7 +22,6 @@ from mcp_app.streams import appending
 from mcp_app.streams.appending import Batch, Fenced, Gain, write
 from tests.streams.logging_rows import (
     OWNER,
-    erase,
     events,
     further,
     new,
@@ -32,12 +31,6 @@ from tests.streams.logging_rows import (
 )
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
-
-
-@pytest.fixture
-def row() -> Iterator[Session]:
-    yield own_session()
-    erase()
 
 
 def test_a_new_stream_and_its_messages(row: Session) -> None:
@@ -232,3 +225,76 @@ def test_a_name_is_a_streams_own(row: Session) -> None:
     gain = Gain(new(row), None, 0, 0, [], "open")
     assert isinstance(write(Batch([gain], OWNER))[0], int)
     assert isinstance(write(Batch([gain], OWNER))[0], IntegrityError)
+
+
+# -- what looks like an outage and is none ------------------------------------------
+
+
+class CutsAt:
+    """A database that cuts the connection where it is given a certain message."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, payload: bytes, error: Exception
+    ) -> None:
+        self.attempts = 0
+        written = appending._written
+
+        def write_or_break(batch: Batch) -> Any:
+            if any(payload in gain.payloads for gain in batch.gains):
+                self.attempts += 1
+                raise error
+            return written(batch)
+
+        monkeypatch.setattr(appending, "_written", write_or_break)
+
+
+def persistently(batch: Batch) -> tuple[list[Any], int]:
+    """Write a batch as the log does; return its results, and how often it broke."""
+    for broken in range(50):
+        try:
+            return write(batch), broken
+        except OperationalError:
+            continue
+    raise AssertionError("It broke for ever.")
+
+
+def test_one_that_cuts_the_connection_stops_no_other(
+    row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = OperationalError(2006, "Server has gone away")
+    cuts = CutsAt(monkeypatch, b"bad", error)
+    gains = [opening(row, each) for each in (b"1", b"bad", b"2")]
+    (first, refused, last), broken = persistently(Batch(gains, OWNER))
+    assert refused is error
+    assert [events(int(str(key))) for key in (first, last)] == [[(1, "1")], [(1, "2")]]
+    assert cuts.attempts == appending.TOGETHER + appending.ALONE
+    assert broken == cuts.attempts - 1 - 1
+
+
+@pytest.mark.parametrize("said", [1021, 1114, "database or disk is full"])
+def test_a_full_disk_is_waited_for(
+    row: Session, monkeypatch: pytest.MonkeyPatch, said: object
+) -> None:
+    CutsAt(monkeypatch, b"1", OperationalError(said))
+    batch = Batch([opening(row, b"1"), opening(row, b"2")], OWNER)
+    with pytest.raises(AssertionError, match="for ever"):
+        persistently(batch)
+    assert (batch.refused, batch.parts) == (0, ())
+    monkeypatch.undo()
+    assert all(isinstance(key, int) for key in write(batch))
+
+
+def test_an_outage_is_no_refusal(row: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the database does not answer at all, nothing is counted."""
+    CutsAt(monkeypatch, b"1", OperationalError("away"))
+    batch = Batch([opening(row, b"1")], OWNER)
+    with monkeypatch.context() as away:
+
+        def unreachable(_: Batch) -> Any:
+            raise OperationalError("away")
+
+        away.setattr(appending, "_committed", unreachable)
+        with pytest.raises(AssertionError, match="for ever"):
+            persistently(batch)
+    assert batch.refused == 0
+    assert isinstance(persistently(batch)[0][0], OperationalError)

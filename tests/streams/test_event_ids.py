@@ -7,7 +7,13 @@ from typing import Final
 import pytest
 
 from mcp_app.protocol.errors import InvalidRequest
-from mcp_app.streams.event_ids import EventIds, new_public_id, of_request, seen
+from mcp_app.streams.event_ids import (
+    EventIds,
+    new_public_id,
+    of_message,
+    of_request,
+    seen,
+)
 
 SESSION: Final = "5" * 64
 PUBLIC_ID: Final = new_public_id(SESSION)
@@ -16,7 +22,9 @@ PUBLIC_ID: Final = new_public_id(SESSION)
 @pytest.mark.parametrize("number", [0, 1, 9, 10, 1_234_567, 10**18 - 1])
 @pytest.mark.parametrize("more", ["", ".1", ".120"])
 def test_what_an_id_says(number: int, more: str) -> None:
-    assert seen(f"{PUBLIC_ID}.0.{number}{more}", SESSION) == number
+    for logged in (0, 1, number):
+        found = seen(f"{PUBLIC_ID}.{logged}.{number}{more}", SESSION)
+        assert found == (logged, number)
 
 
 WRONG: Final = [
@@ -43,8 +51,6 @@ WRONG: Final = [
     f"{PUBLIC_ID}.0.\N{ARABIC-INDIC DIGIT THREE}",
     f"{PUBLIC_ID}.0.\N{SUPERSCRIPT TWO}",
     f"{PUBLIC_ID}.0.{10**18}",
-    # Nobody has logged a message.
-    f"{PUBLIC_ID}.1.7",
     f"{PUBLIC_ID[:-1]}.0.7",
     f"{PUBLIC_ID}A.0.7",
     f"{'A' * 24}.0.7",
@@ -73,12 +79,23 @@ def test_ids_of_a_stream() -> None:
     given = [ids.first(), *(ids.next(number) for number in (3, 3, 7, 7, 5, 8))]
     parts = [each.removeprefix(f"{ids.public_id}.0.") for each in given]
     assert parts == ["3", "3.1", "3.2", "7", "7.1", "7.2", "8"]
-    assert [seen(each, SESSION) for each in given] == [3, 3, 3, 7, 7, 7, 8]
+    said = [seen(each, SESSION) for each in given]
+    assert [each.changes for each in said] == [3, 3, 3, 7, 7, 7, 8]
+
+
+def test_ids_of_log_messages() -> None:
+    ids = EventIds(SESSION)
+    given = [ids.next(3), ids.next(3), ids.next_logged(1), ids.next(3), ids.next(4)]
+    given += [ids.next_logged(2), ids.next_logged(3)]
+    parts = [each.removeprefix(f"{ids.public_id}.") for each in given]
+    assert parts == ["0.3", "0.3.1", "1.3", "1.3.1", "1.4", "2.4", "3.4"]
 
 
 def test_what_an_id_of_a_request_says() -> None:
     for number in (0, 1, 10, 10**17):
-        assert of_request(f"{PUBLIC_ID}.{number}", SESSION) == (PUBLIC_ID, number)
+        event_id = of_message(PUBLIC_ID, number)
+        assert event_id == f"{PUBLIC_ID}.{number}"
+        assert of_request(event_id, SESSION) == (PUBLIC_ID, number)
 
 
 OF_NO_REQUEST: Final = [

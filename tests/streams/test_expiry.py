@@ -8,11 +8,12 @@ from uuid import uuid4
 import pytest
 
 from mcp_app.conf import Limits
-from mcp_app.models import Event, Once, Session, Stream
+from mcp_app.models import Event, LoggedMessage, Once, Session, Stream
+from mcp_app.models import expired as portions
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.sessions import Subscription
 from mcp_app.streams import expiry
-from mcp_app.streams.expiry import remove_expired
+from mcp_app.streams.expiry import expired_streams
 from tests.streams.logging_rows import opened
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
@@ -23,6 +24,20 @@ LIMITS: Final = Limits(session_idle=3_600, session_age=7_200)
 
 def digest() -> str:
     return uuid4().hex * 2
+
+
+def remove_expired(limits: Limits) -> dict[str, int]:
+    """Remove everything; return how many rows of each kind went."""
+    removed = {}
+    for each in expired_streams(limits):
+        before, gone = each.count(), 0
+        while portion := each.remove():
+            assert portion <= portions.PORTION
+            gone += portion
+        assert gone == before
+        if gone:
+            removed[each.what] = gone
+    return removed
 
 
 def session(*, seen: int = 0, created: int = 0) -> Session:
@@ -52,12 +67,14 @@ def test_what_is_too_old_goes_and_the_rest_stays() -> None:
     idle, old = session(seen=2 * HOUR_MS), session(created=3 * HOUR_MS)
     Subscription.objects.create(session=idle, uri="test://a")
     gone = [idle, old, step(expiry.STEPS_KEPT_MS + HOUR_MS)]
-    assert remove_expired(LIMITS) == len(gone) + 1
+    assert remove_expired(LIMITS) == {"sessions": 2, "steps": 1}
     for row in kept:
         row.refresh_from_db()
-    assert Session.objects.count() + Once.objects.count() == len(kept)
+    left = Session.objects.count() + Once.objects.count()
+    assert left == len(kept)
+    assert not Session.objects.filter(pk__in=[row.pk for row in gone[:2]]).exists()
     assert not Subscription.objects.exists()
-    assert remove_expired(LIMITS) == 0
+    assert remove_expired(LIMITS) == {}
 
 
 def test_streams_that_ended_long_ago_go() -> None:
@@ -67,8 +84,7 @@ def test_streams_that_ended_long_ago_go() -> None:
     for age, key in keys.items():
         ended = Stream.objects.filter(pk=key)
         ended.update(state="completed", ended_ms=NowMilliseconds() - age)
-    # The row, and its two messages.
-    assert remove_expired(LIMITS) == 3
+    assert remove_expired(LIMITS) == {"streams": 1}
     left = set(Stream.objects.values_list("pk", flat=True))
     assert left == {still_open, keys[0], keys[HOUR_MS // 2]}
     assert set(Event.objects.values_list("stream_id", flat=True)) == left
@@ -76,13 +92,23 @@ def test_streams_that_ended_long_ago_go() -> None:
 
 def test_a_session_that_expires_takes_its_streams_along() -> None:
     opened(session(seen=2 * HOUR_MS), b"1", b"2")
-    assert remove_expired(LIMITS) == 4
+    assert remove_expired(LIMITS) == {"sessions": 1}
     assert not Stream.objects.exists()
     assert not Event.objects.exists()
 
 
+def test_log_messages_that_nobody_fetched_go() -> None:
+    row = session()
+    for age in (0, HOUR_MS + 60_000):
+        LoggedMessage.objects.log([row.pk], str(age))
+        made = LoggedMessage.objects.filter(payload=str(age))
+        made.update(created_ms=NowMilliseconds() - age)
+    assert remove_expired(LIMITS) == {"log messages": 1}
+    assert LoggedMessage.objects.get().payload == "0"
+
+
 def test_many_go_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiry, "BATCH", 2)
+    monkeypatch.setattr(portions, "PORTION", 2)
     for _ in range(5):
         session(seen=2 * HOUR_MS)
-    assert remove_expired(LIMITS) == 5
+    assert remove_expired(LIMITS) == {"sessions": 5}

@@ -156,3 +156,23 @@ def test_ids_of_questions_are_not_guessed() -> None:
     identifiers = {own.next_question_id() for _ in range(100)}
     assert len(identifiers) == 100
     assert all(len(each) >= 16 for each in identifiers)
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "a" * 65, "\ud800", "a\nb", ""])
+async def test_ids_that_nobody_gives(
+    here: OpenQuestions, session: OpenSession, name: str
+) -> None:
+    """Some databases cannot even look for them."""
+    await asked(here, session, "a")
+    assert not await here.take(session, name, {}, None)
+
+
+async def test_an_answer_as_deep_as_a_body_may_be(
+    here: OpenQuestions, session: OpenSession
+) -> None:
+    value: Any = {}
+    for _ in range(100):
+        value = {"deeper": [value]}
+    question = await asked(here, session, "a")
+    assert await here.take(session, "a", value, None)
+    assert await question.answer == value

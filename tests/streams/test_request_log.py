@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Final
 
 import pytest
-from django.db import IntegrityError, OperationalError
+from django.db import DataError, IntegrityError, OperationalError
 
 from mcp_app.models import Session, Stream
+from mcp_app.models.streams import StreamQuerySet
 from mcp_app.pools.database import log_writer, reader
 from mcp_app.streams import request_log
-from mcp_app.streams.appending import Batch, Fenced, Result, write
+from mcp_app.streams.appending import Fenced
 from mcp_app.streams.request_log import OwnedStream, RequestLog
+from tests.serving import all_logged
 from tests.streams.logging_rows import OWNER, erase, events, own_session
+from tests.streams.writes import Writes
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
 
@@ -41,29 +45,8 @@ class Heard:
         self.over.set()
 
 
-class Writes:
-    """Lets a test look at each batch, hold it, and break it."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.sizes: list[tuple[int, int]] = []
-        self.outages = 0
-        self.fault: Exception | None = None
-        monkeypatch.setattr(request_log, "write", self._write)
-
-    def _write(self, batch: Batch) -> list[Result]:
-        if self.outages:
-            self.outages -= 1
-            raise OperationalError("The database is away.")
-        if self.fault is not None:
-            raise self.fault
-        messages = sum(len(gain.payloads) for gain in batch.gains)
-        self.sizes.append((len(batch.gains), messages))
-        return write(batch)
-
-
 @pytest.fixture
 def writes(monkeypatch: pytest.MonkeyPatch) -> Writes:
-    monkeypatch.setattr(request_log, "RETRY_S", (0.01,))
     return Writes(monkeypatch)
 
 
@@ -79,7 +62,7 @@ def log() -> RequestLog:
 
 
 def begun(log: RequestLog, row: Session, **named: Any) -> tuple[OwnedStream, Heard]:
-    stream = log.open(row.pk, secrets.token_urlsafe(18), requests="[1]", **named)
+    stream = log.open(row.pk, secrets.token_urlsafe(18), requests="1", **named)
     heard = Heard()
     stream.readers.append(heard)
     return stream, heard
@@ -210,12 +193,11 @@ async def test_a_fault_of_ours_ends_the_streams(
     log: RequestLog, row: Session, writes: Writes, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream, heard = begun(log, row)
-    writes.fault = ZeroDivisionError()
+    writes.faults.append(ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         await stream.committed()
     assert heard.over.is_set()
     assert "The log could not be written" in caplog.text
-    writes.fault = None
     other, _ = begun(log, row)
     await other.committed()
 
@@ -252,3 +234,98 @@ async def test_a_reader_may_leave_when_it_is_told(
     stream.append(b"2")
     await stream.committed()
     assert (len(leaving.messages), len(heard.messages)) == (1, 2)
+
+
+async def test_what_did_not_begin_goes_after_an_outage(
+    log: RequestLog,
+    row: Session,
+    writes: Writes,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stream, _ = begun(log, row)
+    await stream.committed()
+    outages, delete = [1, 2], StreamQuerySet.delete
+
+    def deleted(rows: StreamQuerySet) -> object:
+        if outages:
+            outages.pop()
+            raise OperationalError("The database is away.")
+        return delete(rows)
+
+    monkeypatch.setattr(StreamQuerySet, "delete", deleted)
+    stream.withdraw()
+    other, _ = begun(log, row)
+    other.append(b"1")
+    await other.committed()
+    await all_logged(log)
+    assert outages == []
+    names = Stream.objects.values_list("public_id", flat=True)
+    assert await reader.run(list, names) == [other.public_id]
+
+    def broken(_: StreamQuerySet) -> object:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(StreamQuerySet, "delete", broken)
+    other.withdraw()
+    await all_logged(log)
+    assert "left over" in caplog.text
+    monkeypatch.undo()
+
+
+async def test_a_call_is_told_that_its_stream_is_lost(
+    log: RequestLog, row: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[tuple[str, bytes | None]] = []
+    streams = [begun(log, row)[0] for _ in range(3)]
+    for name, stream in zip("abc", streams, strict=True):
+        stream.lost = partial(_note, told, name)
+        await stream.committed()
+    taken, refused, ended = streams
+    rows = Stream.objects.filter(public_id=taken.public_id)
+    await log_writer.run(rows.update, owner="worker-2")
+    taken.append(b"1")
+    refused.append(b"1", _refuse)
+    ended.end(b"1")
+    waiting = [each.committed() for each in streams]
+    errors = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(each) for each in errors] == [Fenced, DataError, type(None)]
+    await all_logged(log)
+    (first, nothing), (second, words) = told
+    assert (first, nothing, second) == ("a", None, "b")
+    assert words is not None
+    assert b"could not be stored" in words
+    assert await stored(refused) == [(1, words.decode())]
+    assert len(log) == 0
+    assert refused.public_id in caplog.text
+    assert taken.public_id not in caplog.text
+
+
+def _note(told: list[tuple[str, bytes | None]], name: str, words: bytes | None) -> None:
+    told.append((name, words))
+
+
+def _refuse(_: str) -> None:
+    raise DataError("too much")
+
+
+async def test_a_stream_is_full(
+    log: RequestLog, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_log, "KEPT_EVENTS", 3)
+    monkeypatch.setattr(request_log, "KEPT_BYTES", 10)
+    many, large = begun(log, row)[0], begun(log, row)[0]
+    for number in range(3):
+        assert not many.full
+        many.append(b"%d" % number)
+        if number == 1:
+            await many.committed()
+    assert many.full
+    large.append(b"12345")
+    await large.committed()
+    full = [large.full]
+    large.append(b"12345")
+    full.append(large.full)
+    await large.committed()
+    assert [*full, large.full] == [False, True, True]
+    assert not large.ends

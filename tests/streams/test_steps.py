@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
@@ -17,7 +15,6 @@ from mcp_app import Context, SyncContext
 from mcp_app.protocol.jsonrpc import UnserializableValue
 from mcp_app.streams.steps import StoredSteps
 from tests.drill.calling import Stateless
-from tests.drill.databases import DATABASES
 from tests.drill.models import Ledger
 from tests.drill.running import running
 from tests.scripting import STATEFUL, Play
@@ -199,25 +196,11 @@ async def test_a_question_inside_of_a_step_is_refused(play: Play) -> None:
 # -- several processes -----------------------------------------------------------
 
 
-@contextmanager
-def database(vendor: str, directory: Path) -> Iterator[str]:
-    """Give the URL of a database that several processes may use."""
-    if vendor != "sqlite":
-        with DATABASES[vendor]() as url:
-            yield url
-        return
-    yield f"sqlite:///{directory}/shared.sqlite3"
-
-
-@pytest.mark.parametrize("vendor", ["sqlite", *DATABASES])
 def test_fifty_retries_of_one_state_at_two_processes(
-    vendor: str, tmp_path: Path, line: str
+    database_url: str, line: str
 ) -> None:
-    with (
-        database(vendor, tmp_path) as url,
-        running("uvicorn", {"DATABASE_URL": url}) as first,
-        running("uvicorn", {"DATABASE_URL": url}) as second,
-    ):
+    env = {"DATABASE_URL": database_url}
+    with running("uvicorn", env) as first, running("uvicorn", env) as second:
         clients = [Stateless(first), Stateless(second)]
         asked = clients[0].call("drill_ask_twice", question=line)
         (key,) = asked["inputRequests"]

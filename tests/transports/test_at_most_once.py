@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sized
+from math import inf
 from typing import Any, Final
 
 import pytest
-from django.db import OperationalError
 
-from mcp_app.models import Event, Stream
+from mcp_app.models import Event, Session, Stream
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.revisions import REVISIONS, STATEFUL
-from mcp_app.streams import request_log
+from mcp_app.protocol.revisions import STATEFUL
+from mcp_app.streams import following
 from mcp_app.transports import at_most_once
-from tests.asgi_client import Client, Visit
+from tests.asgi_client import Client, HeaderChanges, Visit
 from tests.behaviours import Stage
 from tests.serving import Connect, all_logged, counted
+from tests.streams.writes import Writes
 
 pytestmark = pytest.mark.databases
 
@@ -29,18 +31,25 @@ ANSWERS: Final = {
 }
 
 
-def talking(client: Client, request_id: str | int = "seven", **more: Any) -> Visit:
+def talking(
+    client: Client,
+    request_id: str | int = "seven",
+    headers: HeaderChanges | None = None,
+    **more: Any,
+) -> Visit:
     params = {"name": "talks", "arguments": {"after": "second"}, **more}
-    return client.begin("tools/call", params, id=request_id)
+    return client.begin("tools/call", params, id=request_id, headers=headers)
+
+
+async def at_least(count: int, waiting: Sized) -> None:
+    """Wait until so many streams, or listeners, are there."""
+    async with asyncio.timeout(5):
+        while len(waiting) < count:
+            await asyncio.sleep(0)
 
 
 async def rows() -> list[Stream]:
     return await reader.run(list, Stream.objects.order_by("pk"))
-
-
-async def entered(stage: Stage) -> None:
-    async with asyncio.timeout(5):
-        await stage.entered.wait()
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -49,7 +58,7 @@ async def test_the_row_is_there_before_it_runs(
 ) -> None:
     client = await connect(version, headers=ANSWERS["json"])
     visit = talking(client)
-    await entered(stage)
+    await stage.begun()
     (row,) = await rows()
     assert (row.state, row.tool, row.owner) == ("open", "talks", process._row.id)
     stage.released.set()
@@ -81,11 +90,9 @@ async def test_a_request_that_runs_is_followed(
 ) -> None:
     client = await connect(NEWEST)
     first = talking(client)
-    await entered(stage)
+    await stage.begun()
     stage.entered.clear()
-    headers = {**ANSWERS[accept]}
-    params = {"name": "talks", "arguments": {"after": "second"}}
-    again = client.begin("tools/call", params, id="seven", headers=headers)
+    again = talking(client, headers=ANSWERS[accept])
     if accept != "json":
         await again.opened()
     stage.released.set()
@@ -116,12 +123,11 @@ async def test_another_request_with_the_same_id(
 ) -> None:
     client = await connect(NEWEST)
     first = talking(client)
-    await entered(stage)
+    await stage.begun()
     if ended:
         stage.released.set()
         await first.messages()
-    params = {"name": "talks", "arguments": {"after": "other"}}
-    refused = await client.begin("tools/call", params, id="seven").begun()
+    refused = await talking(client, arguments={"after": "other"}).begun()
     error = (await refused.json())["error"]
     assert (refused.status, error["code"]) == (400, -32600)
     assert error["message"] == (
@@ -149,10 +155,10 @@ async def test_sessions_have_ids_of_their_own(connect: Connect, stage: Stage) ->
     assert len(await rows()) == 2
 
 
-async def test_ten_at_once_run_once(connect: Connect, stage: Stage) -> None:
+async def test_many_at_once_run_once(connect: Connect, stage: Stage) -> None:
     client = await connect(NEWEST, headers=ANSWERS["json"])
     calls = [talking(client) for _ in range(8)]
-    await entered(stage)
+    await stage.begun()
     stage.released.set()
     answers = [await each.json() for each in calls]
     assert answers == [answers[0]] * 8
@@ -165,11 +171,10 @@ async def test_a_cancelled_request_has_no_answer_later(
 ) -> None:
     client = await connect(NEWEST)
     first = talking(client)
-    await entered(stage)
+    await stage.begun()
     await client.notify("notifications/cancelled", {"requestId": "seven"})
     await first.messages()
-    params = {"name": "talks", "arguments": {"after": "second"}}
-    again = client.begin("tools/call", params, id="seven", headers=ANSWERS[accept])
+    again = talking(client, headers=ANSWERS[accept])
     assert all("id" not in each for each in await again.messages())
     assert again.headers["content-type"] == "text/event-stream"
 
@@ -190,7 +195,7 @@ async def test_a_call_that_may_be_repeated_runs_again(
 async def test_while_it_runs_its_id_is_taken(connect: Connect, stage: Stage) -> None:
     client = await connect(NEWEST)
     first = client.begin("tools/call", {"name": "peeks"}, id="seven")
-    await entered(stage)
+    await stage.begun()
     for tool in ("peeks", "talks"):
         other = client.begin("tools/call", {"name": tool}, id="seven")
         assert "is running" in (await other.json())["error"]["message"]
@@ -206,20 +211,11 @@ async def test_unknown_and_hidden_tools_have_no_row(connect: Connect) -> None:
     assert await rows() == []
 
 
-class Away:
-    """A database that the log cannot reach for a while."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.away = True
-        monkeypatch.setattr(request_log, "RETRY_S", (0.01,))
-        monkeypatch.setattr(request_log, "write", self._write)
-
-    def _write(self, batch: Any) -> Any:
-        from mcp_app.streams.appending import write  # noqa: PLC0415
-
-        if self.away:
-            raise OperationalError("The database is away.")
-        return write(batch)
+def outage(monkeypatch: pytest.MonkeyPatch) -> Writes:
+    """Let the log not reach the database, until the test ends it."""
+    writes = Writes(monkeypatch)
+    writes.outages = inf
+    return writes
 
 
 @pytest.mark.parametrize("leaves", [False, True])
@@ -232,7 +228,7 @@ async def test_an_outage_refuses_what_has_not_begun(
 ) -> None:
     """And leaves nothing behind that would answer when it is sent again."""
     client = await connect(NEWEST)
-    database = Away(monkeypatch)
+    writes = outage(monkeypatch)
     if leaves:
         visit = talking(client)
         await asyncio.sleep(0.05)
@@ -242,8 +238,8 @@ async def test_an_outage_refuses_what_has_not_begun(
         monkeypatch.setattr(at_most_once, "PATIENCE_S", 0.05)
         visit = await talking(client).begun()
         assert (visit.status, "retry-after" in visit.headers) == (503, True)
-    database.away = False
-    await all_logged(process)
+    writes.outages = 0
+    await all_logged(process.log)
     assert not stage.entered.is_set()
     assert (await rows(), len(process.log)) == ([], 0)
     stage.released.set()
@@ -253,14 +249,145 @@ async def test_an_outage_refuses_what_has_not_begun(
 async def test_a_session_that_was_closed_elsewhere(
     connect: Connect, process: Process
 ) -> None:
-    from mcp_app.models import Session  # noqa: PLC0415
-
     client = await connect(NEWEST)
     # Raw, so that no process is told.
     await writer.run(lambda: Session.objects.all()._raw_delete("default"))
     visit = await talking(client).begun()
     assert visit.status == 404
     assert await rows() == []
+
+
+async def test_a_row_that_another_process_took_back(
+    connect: Connect, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session is there: the request may be sent again."""
+    client = await connect(NEWEST)
+    stage.released.set()
+    await talking(client).messages()
+    found = following._row
+
+    def taken_back(session_id: int, **named: str) -> Stream | None:
+        Stream.objects.filter(session_id=session_id).delete()
+        return found(session_id, **named)
+
+    monkeypatch.setattr(following, "_row", taken_back)
+    again = await talking(client).begun()
+    assert (again.status, "retry-after" in again.headers) == (503, True)
+    monkeypatch.undo()
+    assert len(await talking(client).messages()) == 3
+
+
+async def test_what_had_no_place_may_come_again(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await connect(NEWEST)
+    monkeypatch.setattr(process.threads, "ceiling", 0)
+    params = {"name": "returns_sync", "arguments": {"which": "none"}}
+    for _ in range(2):
+        refused = await client.begin("tools/call", params, id="seven").begun()
+        assert (refused.status, "retry-after" in refused.headers) == (503, True)
+    await all_logged(process.log)
+    assert await rows() == []
+    monkeypatch.undo()
+    answer = await client.begin("tools/call", params, id="seven").messages()
+    assert "result" in answer[-1]
+
+
+async def test_a_request_is_cancelled_before_it_runs(
+    connect: Connect,
+    process: Process,
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = await connect(NEWEST)
+    writes = outage(monkeypatch)
+    visit = talking(client)
+    await at_least(1, process.log)
+    await client.notify("notifications/cancelled", {"requestId": "seven"})
+    writes.outages = 0
+    assert await visit.messages() == []
+    await all_logged(process.log)
+    assert not stage.entered.is_set()
+    (row,) = await rows()
+    assert row.state == "aborted"
+
+
+async def test_what_waits_for_its_row_counts_as_running(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await connect(NEWEST)
+    writes = outage(monkeypatch)
+    before = sum(process.running._owned.values())
+    visits = [talking(client, number) for number in range(3)]
+    await at_least(3, process.log)
+    assert sum(process.running._owned.values()) == before + 3
+    for each in visits:
+        each.task.cancel()
+    await asyncio.wait([each.task for each in visits])
+    writes.outages = 0
+    await all_logged(process.log)
+    assert sum(process.running._owned.values()) == before
+
+
+async def test_a_process_that_stops_begins_nothing(
+    connect: Connect,
+    process: Process,
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = await connect(NEWEST)
+    writes = outage(monkeypatch)
+    visit = talking(client)
+    await at_least(1, process.log)
+    process.stopping = True
+    writes.outages = 0
+    assert (await visit.begun()).status == 503
+    await all_logged(process.log)
+    assert (await rows(), stage.entered.is_set()) == ([], False)
+
+
+async def test_who_waits_for_json_is_sent_away_at_a_stop(
+    connect: Connect, process: Process, stage: Stage
+) -> None:
+    client = await connect(NEWEST, headers=ANSWERS["json"])
+    first = talking(client)
+    await stage.begun()
+    again = talking(client)
+    await at_least(1, process.listeners)
+    for listener in process.listeners:
+        assert (listener.watched("tools"), list(listener.watching())) == (None, [])
+        listener.tell(["tools"], 1)
+        listener.beat()
+        listener.end(retry_ms=3_000)
+        listener.end(retry_ms=4_000)
+    await again.begun()
+    assert (again.status, again.headers["retry-after"]) == (503, "3")
+    stage.released.set()
+    assert "result" in await first.json()
+    assert len(process.listeners) == 0
+
+
+async def test_who_waits_for_json_may_leave(
+    connect: Connect, process: Process, stage: Stage
+) -> None:
+    client = await connect(NEWEST, headers=ANSWERS["json"])
+    first = talking(client)
+    await stage.begun()
+    again = talking(client)
+    await at_least(1, process.listeners)
+    await again.leave()
+    assert len(process.listeners) == 0
+    stage.released.set()
+    assert "result" in await first.json()
+
+
+async def test_an_empty_meta_is_none(connect: Connect, stage: Stage) -> None:
+    client = await connect(NEWEST, headers=ANSWERS["json"])
+    stage.released.set()
+    given: list[dict[str, Any]] = [{}, {"_meta": {}}, {"_meta": {"progressToken": 1}}]
+    answers = [await talking(client, **each).json() for each in given]
+    assert answers == [answers[0]] * 3
+    assert len(await rows()) == 1
 
 
 # -- batches of 2025-03-26 --------------------------------------------------------
@@ -281,7 +408,7 @@ async def test_each_of_a_batch_has_its_row(connect: Connect, stage: Stage) -> No
     answers = await batch(client, (1, "talks"), (2, "peeks"), (3, "talks")).messages()
     assert {each["id"] for each in answers} == {1, 2, 3}
     found = await rows()
-    assert [json.loads(each.requests) for each in found] == [[1], [3]]
+    assert [json.loads(each.requests) for each in found] == [1, 3]
     assert {each.state for each in found} == {"completed"}
     (answer,) = await batch(client, (1, "talks")).messages()
     assert answer["error"]["code"] == -32600
@@ -293,14 +420,59 @@ async def test_one_of_a_batch_is_cancelled(
 ) -> None:
     client = await connect("2025-03-26", headers=ANSWERS["json"])
     visit = batch(client, (1, "talks"), (2, "ping"))
-    await entered(stage)
+    await stage.begun()
     await client.notify("notifications/cancelled", {"requestId": 1})
     (answer,) = await visit.messages()
     assert answer["id"] == 2
-    await all_logged(process)
+    await all_logged(process.log)
     (row,) = await rows()
     assert row.state == "aborted"
 
 
-def test_every_stateful_revision_is_here() -> None:
-    assert set(STATEFUL) < set(REVISIONS)
+@pytest.mark.parametrize("owner", ["another", None])
+async def test_what_one_of_a_batch_answers_cannot_be_stored(
+    connect: Connect,
+    process: Process,
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: str | None,
+) -> None:
+    client = await connect("2025-03-26", headers=ANSWERS["json"])
+    visit = batch(client, (1, "talks"), (2, "ping"))
+    await stage.begun()
+    if owner is not None:
+        await writer.run(Stream.objects.update, owner=owner)
+    else:
+        Writes(monkeypatch).faults.append(ValueError("a fault"))
+    stage.released.set()
+    answers = {each["id"]: each for each in await visit.messages()}
+    assert answers[2]["error"]["code"] == -32602
+    assert answers[1]["error"]["code"] == -32603
+    await all_logged(process.log)
+
+
+async def test_one_of_a_batch_that_had_no_place_may_come_again(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await connect("2025-03-26", headers=ANSWERS["json"])
+    monkeypatch.setattr(process.threads, "ceiling", 0)
+    params = {"name": "returns_sync", "arguments": {"which": "none"}}
+    (answer,) = await client.post(
+        [client.message("tools/call", params, id=1)]
+    ).messages()
+    assert "threads" in answer["error"]["message"]
+    await all_logged(process.log)
+    assert await rows() == []
+
+
+async def test_one_of_a_batch_loses_its_stream(
+    connect: Connect, process: Process, stage: Stage
+) -> None:
+    client = await connect("2025-03-26", headers=ANSWERS["json"])
+    visit = batch(client, (1, "waits"), (2, "ping"))
+    await stage.begun()
+    await writer.run(Stream.objects.update, owner="another")
+    (lost,) = process.log._open.values()
+    lost.append(b"1")
+    assert [each["id"] for each in await visit.messages()] == [2]
+    assert stage.told == ["cancelled"]

@@ -23,6 +23,7 @@ from tests.wire.middleware import WireCheck
 
 TRACES: Final = (
     "Subscription",
+    "LoggedMessage",
     "Question",
     "Event",
     "Stream",
@@ -416,7 +417,7 @@ async def test_what_runs_may_be_ended_while_the_process_stops(
     """Answers, cancellations and the end of a session are no new work."""
     client = await connect(BATCHED)
     running = client.begin("tools/call", {"name": "waits"}, id="p")
-    await stage.entered.wait()
+    await stage.begun()
     process.stopping = True
     refused(await client.sent(whole(client)), 503, -32603)
     refused(await client.sent([PING]), 503, -32603)
@@ -862,7 +863,7 @@ async def test_the_id_of_a_running_request(
 ) -> None:
     client = await connect(version)
     running = client.begin("tools/call", {"name": "waits"}, id=77)
-    await stage.entered.wait()
+    await stage.begun()
     found = await client.request("tools/list", id=77)
     assert "77" in refused(found, 400)
     assert found.answer["id"] == 77
@@ -880,7 +881,7 @@ async def test_ids_of_the_stateless_era_never_meet(
 ) -> None:
     client = Client(application)
     running = [client.begin("tools/call", {"name": "waits"}, id=1) for _ in range(3)]
-    await stage.entered.wait()
+    await stage.begun()
     assert (await client.request("tools/list", id=1)).status == 200
     stage.released.set()
     assert [(await outcome(each)).text for each in running] == ["waited"] * 3
@@ -1023,7 +1024,7 @@ async def test_a_batch_with_progress(connect: Connect) -> None:
 async def test_a_batch_with_a_running_id(connect: Connect, stage: Stage) -> None:
     client = await connect(BATCHED)
     running = client.begin("tools/call", {"name": "waits"}, id="p")
-    await stage.entered.wait()
+    await stage.begun()
     refused(await client.sent([{**PING, "id": 1}, PING]), 400)
     assert (await client.sent([{**PING, "id": 1}])).status == 200
     stage.released.set()
@@ -1034,7 +1035,7 @@ async def test_a_cancelled_request_of_a_batch(connect: Connect, stage: Stage) ->
     client = await connect(BATCHED)
     waiting = client.message("tools/call", {"name": "waits"}, id=1)
     running = client.post([waiting, PING])
-    await stage.entered.wait()
+    await stage.begun()
     await client.notify("notifications/cancelled", {"requestId": 1})
     found = await outcome(running)
     assert [each["id"] for each in found.messages] == ["p"]
@@ -1044,7 +1045,7 @@ async def test_a_batch_that_is_cancelled_whole(connect: Connect, stage: Stage) -
     client = await connect(BATCHED)
     waiting = client.message("tools/call", {"name": "waits"}, id=1)
     running = client.post([waiting])
-    await stage.entered.wait()
+    await stage.begun()
     await client.notify("notifications/cancelled", {"requestId": 1})
     found = await outcome(running)
     assert (found.headers["content-type"], found.raw) == ("text/event-stream", b"")
@@ -1085,7 +1086,7 @@ async def test_cancelling_nothing(
 ) -> None:
     client = await connect("2025-11-25")
     running = client.begin("tools/call", {"name": "waits"}, id=1)
-    await stage.entered.wait()
+    await stage.begun()
     assert (await client.notify("notifications/cancelled", params)).status == 202
     stage.released.set()
     assert (await outcome(running)).text == "waited"
@@ -1096,7 +1097,7 @@ async def test_the_request_of_somebody_else_is_not_cancelled(
 ) -> None:
     client, other = await connect("2025-11-25"), await connect("2025-11-25")
     running = client.begin("tools/call", {"name": "waits"}, id=1)
-    await stage.entered.wait()
+    await stage.begun()
     await other.notify("notifications/cancelled", {"requestId": 1})
     stage.released.set()
     assert (await outcome(running)).text == "waited"
@@ -1130,7 +1131,7 @@ async def test_too_many_running_calls(
     client = await connect(version, headers={"x-user": "a"}, **options)
     other = await connect(version, headers={"x-user": "b"}, **options)
     running = client.begin("tools/call", {"name": "waits_in_private"})
-    await stage.entered.wait()
+    await stage.begun()
     found = await client.request("tools/call", {"name": "open_to_all"}, id=99)
     refused(found, 429, -32603)
     assert found.answer["id"] == 99

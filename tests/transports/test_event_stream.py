@@ -50,13 +50,13 @@ async def settled() -> None:
 
 
 async def test_nothing_is_sent_before_there_is_something(reader: Reader) -> None:
-    EventStream(reader.send, SSE_HEADERS)
+    EventStream(reader.send, [])
     await settled()
     assert reader.parts == []
 
 
 async def test_the_whole_of_a_stream(reader: Reader) -> None:
-    stream = EventStream(reader.send, SSE_HEADERS)
+    stream = EventStream(reader.send, [])
     stream.message(b"{}")
     await settled()
     stream.beat()
@@ -79,14 +79,14 @@ async def test_the_whole_of_a_stream(reader: Reader) -> None:
 
 
 async def test_an_empty_stream(reader: Reader) -> None:
-    stream = EventStream(reader.send, SSE_HEADERS)
+    stream = EventStream(reader.send, [])
     stream.end()
     await stream.closed
     assert reader.bodies == [b""]
 
 
 async def test_what_waits_goes_together(reader: Reader) -> None:
-    stream = EventStream(reader.send, SSE_HEADERS)
+    stream = EventStream(reader.send, [])
     stream.message(b"{}")
     stream.message(b"{}")
     # Whoever gets a message needs no heartbeat.
@@ -98,7 +98,7 @@ async def test_what_waits_goes_together(reader: Reader) -> None:
 
 @pytest.mark.parametrize("began", [False, True])
 async def test_a_reader_that_is_gone(reader: Reader, began: bool) -> None:
-    stream = EventStream(reader.send, SSE_HEADERS)
+    stream = EventStream(reader.send, [])
     reader.ready.clear()
     if began:
         stream.message(b"{}")
@@ -117,7 +117,7 @@ async def test_a_reader_for_whom_too_much_waits(
 ) -> None:
     """Whoever waits for the end of the stream is told, so that nothing stays open."""
     monkeypatch.setattr(event_stream, "MOST_QUEUED", 100)
-    stream = EventStream(reader.send, SSE_HEADERS)
+    stream = EventStream(reader.send, [])
     reader.ready.clear()
     stream.message(b"x" * 1000)
     await settled()
@@ -133,7 +133,7 @@ async def test_a_reader_for_whom_too_much_waits(
 
 async def test_a_reader_that_keeps_up_with_much(reader: Reader) -> None:
     """What a tool writes at once waits until the reader has had its chance."""
-    stream = EventStream(reader.send, SSE_HEADERS)
+    stream = EventStream(reader.send, [])
     for _ in range(10):
         stream.message(b"x" * 2_000_000)
     stream.end()
@@ -145,7 +145,7 @@ async def test_a_reader_that_takes_too_long(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_stream, "SEND_SECONDS", 0.01)
-    stream = EventStream(reader.send, SSE_HEADERS)
+    stream = EventStream(reader.send, [])
     stream.message(b"{}")
     await settled()
     reader.ready.clear()
@@ -158,7 +158,7 @@ async def test_a_reader_that_takes_too_long(
 @pytest.mark.parametrize("error", [OSError("gone"), RuntimeError("after the end")])
 async def test_a_server_that_says_so(reader: Reader, error: Exception) -> None:
     reader.error = error
-    stream = EventStream(reader.send, SSE_HEADERS)
+    stream = EventStream(reader.send, [])
     stream.message(b"{}")
     await asyncio.wait_for(stream.closed, 1)
     assert reader.parts == []

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import Any, Final
 
 import pytest
+from django.db import OperationalError
 
 from mcp_app.models import Event, Session, Stream
 from mcp_app.pools.database import log_writer, reader, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.streams import following, request_log
 from mcp_app.transports import replies
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage
 from tests.serving import Connect, all_logged, counted
+from tests.streams.writes import Writes
 
 pytestmark = pytest.mark.databases
 
 NEWEST: Final = "2025-11-25"
 RESUMABLE: Final = [name for name, each in REVISIONS.items() if each.resumable]
 STATELESS: Final = [name for name, each in REVISIONS.items() if each.stateless]
+LOGGED: Final = {"_meta": {"io.modelcontextprotocol/logLevel": "debug"}}
 TEXT: Final = [{"type": "text", "text": "talked"}]
 
 
@@ -31,16 +36,25 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replies, "PROMOTE_AFTER", 0.01)
 
 
-def talking(client: Client, tool: str = "peeks", **arguments: Any) -> Visit:
+def talking(client: Client, tool: str = "peeks", **named: Any) -> Visit:
     """Call a tool that says one thing, waits for the test, and says another."""
-    return client.begin(
-        "tools/call",
-        {
-            "name": tool,
-            "arguments": {"after": "second", **arguments},
-            "_meta": {"io.modelcontextprotocol/logLevel": "debug"},
-        },
-    )
+    params = {"name": tool, "arguments": {"after": "second"}, **LOGGED}
+    return client.begin("tools/call", params, **named)
+
+
+async def begun(client: Client) -> Visit:
+    """Call the tool; return when its first message has come."""
+    visit = talking(client)
+    assert await visit.message() is not None
+    return visit
+
+
+async def answered(client: Client, stage: Stage) -> Visit:
+    """Call the tool, and let it end."""
+    visit = talking(client)
+    stage.released.set()
+    assert said(await visit.messages()) == ["first", "second", TEXT]
+    return visit
 
 
 def resumed(client: Client, last: str) -> Visit:
@@ -62,6 +76,13 @@ async def logged() -> list[JsonObject]:
     return [json.loads(each) for each in payloads]
 
 
+async def ended(process: Process) -> None:
+    """Wait until the calls are over, and all that they said is committed."""
+    async with asyncio.timeout(5):
+        while process.running or len(process.log):
+            await asyncio.sleep(0.001)
+
+
 async def stream() -> Stream:
     return await reader.run(Stream.objects.get)
 
@@ -76,6 +97,7 @@ async def test_a_stream_has_ids_and_rows(
     assert first is not None
     row = await stream()
     assert (row.state, row.head_seq, row.owner) == ("open", 1, process._row.id)
+    assert row.tool == "peeks"
     stage.released.set()
     messages = [first, *await visit.messages()]
     assert said(messages) == ["first", "second", TEXT]
@@ -84,7 +106,7 @@ async def test_a_stream_has_ids_and_rows(
     assert visit.ids == [f"{name}.{n}" for n in range(1 - primed, 4)]
     row = await stream()
     assert (row.state, row.head_seq) == ("completed", 3)
-    assert json.loads(row.requests) == [messages[-1]["id"]]
+    assert json.loads(row.requests) == messages[-1]["id"]
     assert len(process.log) == 0
 
 
@@ -104,9 +126,7 @@ async def test_the_stateless_era_leaves_no_rows(
     connect: Connect, stage: Stage, version: str
 ) -> None:
     client = await connect(version)
-    visit = talking(client)
-    stage.released.set()
-    assert said(await visit.messages()) == ["first", "second", TEXT]
+    visit = await answered(client, stage)
     assert visit.ids == []
     found = await counted()
     assert (found["Stream"], found["Event"]) == (0, 0)
@@ -134,9 +154,7 @@ async def test_silence_opens_a_stream_that_can_be_resumed(
     connect: Connect, impatient: None, stage: Stage
 ) -> None:
     client = await connect(NEWEST)
-    visit = talking(client)
-    first = await visit.message()
-    assert first is not None
+    visit = await begun(client)
     await visit.leave()
     stage.released.set()
     again = resumed(client, visit.ids[0])
@@ -148,9 +166,7 @@ async def test_a_client_comes_back_for_the_rest(
     connect: Connect, stage: Stage, version: str
 ) -> None:
     client = await connect(version)
-    visit = talking(client)
-    first = await visit.message()
-    assert first is not None
+    visit = await begun(client)
     await visit.leave()
     again = await resumed(client, visit.ids[-1]).begun()
     assert (again.status, again.headers["content-type"]) == (200, "text/event-stream")
@@ -167,8 +183,7 @@ async def test_a_client_comes_back_for_the_rest(
 
 async def test_two_read_one_stream(connect: Connect, stage: Stage) -> None:
     client = await connect(NEWEST)
-    visit = talking(client)
-    assert await visit.message() is not None
+    visit = await begun(client)
     others = [resumed(client, visit.ids[0]) for _ in range(2)]
     for each in others:
         await each.opened()
@@ -182,12 +197,10 @@ async def test_a_call_goes_on_without_its_client(
     connect: Connect, process: Process, stage: Stage
 ) -> None:
     client = await connect(NEWEST)
-    visit = talking(client)
-    assert await visit.message() is not None
+    visit = await begun(client)
     await visit.leave()
     stage.released.set()
-    while process.running or len(process.log):
-        await reader.run(lambda: None)
+    await ended(process)
     assert said(await logged()) == ["first", "second", TEXT]
 
 
@@ -207,30 +220,58 @@ async def test_a_batch_has_one_stream(connect: Connect, stage: Stage) -> None:
     assert json.loads((await stream()).requests) == [7, "p"]
 
 
+async def test_a_batch_of_which_one_had_no_place_is_kept(
+    connect: Connect,
+    process: Process,
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = await connect("2025-03-26")
+    monkeypatch.setattr(process.threads, "ceiling", 0)
+    params = {"name": "returns_sync", "arguments": {"which": "none"}}
+    visit = client.post(
+        [
+            client.message("tools/call", params, id=1),
+            client.message("tools/call", {"name": "peeks"}, id=2),
+        ]
+    )
+    first = await visit.message()
+    stage.released.set()
+    messages = [first, *await visit.messages()]
+    assert {each["id"] for each in messages if each and "id" in each} == {1, 2}
+    await all_logged(process.log)
+    # They can be had again.
+    again = resumed(client, f"{(await stream()).public_id}.0")
+    assert await again.messages() == messages
+
+
+async def cancelled(client: Client, visit: Visit, process: Process) -> None:
+    """Cancel the only call, and see that it ends without an answer."""
+    request_id = json.loads((await stream()).requests)
+    await client.notify("notifications/cancelled", {"requestId": request_id})
+    assert await visit.messages() == []
+    await all_logged(process.log)
+    assert (await stream()).state == "aborted"
+
+
 @pytest.mark.parametrize("leaves", [False, True])
 async def test_a_cancelled_call_ends_without_an_answer(
     connect: Connect, process: Process, stage: Stage, leaves: bool
 ) -> None:
     client = await connect(NEWEST)
-    visit = talking(client)
-    assert await visit.message() is not None
+    visit = await begun(client)
     if leaves:
         await visit.leave()
         visit = resumed(client, visit.ids[-1])
         await visit.opened()
-    request_id = json.loads((await stream()).requests)[0]
-    await client.notify("notifications/cancelled", {"requestId": request_id})
-    assert await visit.messages() == []
-    await all_logged(process)
-    assert (await stream()).state == "aborted"
+    await cancelled(client, visit, process)
 
 
 async def test_a_session_that_is_closed_takes_its_streams_along(
     connect: Connect, process: Process, stage: Stage
 ) -> None:
     client = await connect(NEWEST)
-    visit = talking(client)
-    assert await visit.message() is not None
+    visit = await begun(client)
     again = resumed(client, visit.ids[-1])
     await again.opened()
     assert (await client.visit("DELETE").begun()).status == 204
@@ -246,12 +287,153 @@ async def test_rows_that_are_deleted_elsewhere_end_the_stream(
 ) -> None:
     """As another process does it; this one learns of it when it appends."""
     client = await connect(NEWEST)
-    visit = talking(client)
-    assert await visit.message() is not None
+    visit = await begun(client)
     await log_writer.run(Session.objects.all().delete)
     stage.released.set()
     assert await visit.messages() == []
     assert len(process.log) == 0
+
+
+# -- clients that are sent away -----------------------------------------------------
+
+POLLED: Final = [name for name, each in REVISIONS.items() if each.priming]
+SENDING_AWAY: Final = ("sends_away", "peeks_and_sends_away")
+
+
+def sent_away(client: Client, tool: str, **arguments: Any) -> Visit:
+    return client.begin("tools/call", {"name": tool, "arguments": arguments, **LOGGED})
+
+
+@pytest.mark.parametrize("tool", SENDING_AWAY)
+@pytest.mark.parametrize("first", ["first", ""])
+async def test_a_client_is_sent_away_and_comes_back(
+    connect: Connect, process: Process, stage: Stage, tool: str, first: str
+) -> None:
+    client = await connect(NEWEST)
+    visit = sent_away(client, tool, first=first)
+    told = ["first"] if first else []
+    assert said(await visit.messages()) == told
+    assert visit.raw.endswith(b"retry: 1500\n\n")
+    assert visit.raw.count(b"retry:") == 1
+    name = (await stream()).public_id
+    assert visit.ids == [f"{name}.{number}" for number in range(1 + len(told))]
+    assert len(process.running) == 1
+    again = await resumed(client, visit.ids[-1]).opened()
+    stage.released.set()
+    assert said(await again.messages()) == ["second", TEXT]
+    assert said(await logged()) == [*told, "second", TEXT]
+    assert (await stream()).state == "completed"
+    assert len(process.log) == 0
+
+
+async def test_what_is_said_while_the_client_is_away_waits_for_it(
+    connect: Connect, process: Process, stage: Stage
+) -> None:
+    client = await connect(NEWEST)
+    visit = sent_away(client, "sends_away")
+    assert said(await visit.messages()) == ["first"]
+    stage.released.set()
+    await ended(process)
+    again = resumed(client, visit.ids[-1])
+    assert said(await again.messages()) == ["second", TEXT]
+
+
+async def test_a_young_call_does_not_look_after_a_connection_that_is_closed(
+    connect: Connect, process: Process, stage: Stage
+) -> None:
+    client = await connect(NEWEST)
+    visit = sent_away(client, "sends_away")
+    assert said(await visit.messages()) == ["first"]
+    while process.running._young:
+        await reader.run(lambda: None)
+    # Nobody waits for a client here: what is left of a test is a failure.
+    waiting = {each.get_coro().__qualname__ for each in asyncio.all_tasks()}  # type: ignore[union-attr]
+    assert not any("receive" in each for each in waiting)
+    process.running.beat()
+    stage.released.set()
+
+
+@pytest.mark.parametrize("tool", SENDING_AWAY)
+async def test_who_is_answered_at_once_need_not_come_back(
+    connect: Connect, stage: Stage, tool: str
+) -> None:
+    client = await connect(NEWEST)
+    visit = sent_away(client, tool, at_once=True)
+    assert said(await visit.messages()) == ["first", TEXT]
+    assert b"retry:" not in visit.raw
+
+
+@pytest.mark.parametrize("version", sorted(set(REVISIONS) - set(POLLED)))
+@pytest.mark.parametrize("tool", SENDING_AWAY)
+async def test_who_cannot_come_back_stays(
+    connect: Connect, stage: Stage, version: str, tool: str
+) -> None:
+    client = await connect(version)
+    visit = sent_away(client, tool)
+    assert await visit.message() is not None
+    stage.released.set()
+    assert said(await visit.messages()) == ["second", TEXT]
+    assert b"retry:" not in visit.raw
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", *STATELESS])
+async def test_who_takes_json_alone_stays(
+    connect: Connect, stage: Stage, version: str
+) -> None:
+    client = await connect(version, headers={"accept": "application/json"})
+    visit = sent_away(client, "sends_away")
+    await stage.begun()
+    stage.released.set()
+    assert said(await visit.messages()) == [TEXT]
+
+
+async def test_a_client_that_left_by_itself_is_not_sent_away(
+    connect: Connect, process: Process, stage: Stage
+) -> None:
+    client = await connect(NEWEST)
+    visit = sent_away(client, "sends_away", late=True)
+    assert await visit.message() is not None
+    await visit.leave()
+    stage.released.set()
+    again = resumed(client, visit.ids[-1])
+    assert said(await again.messages()) == ["second", TEXT]
+    assert b"retry:" not in again.raw
+
+
+async def test_a_batch_is_not_sent_away(connect: Connect, stage: Stage) -> None:
+    client = await connect("2025-03-26")
+    params = {"name": "sends_away"}
+    visit = client.post([client.message("tools/call", params), client.message("ping")])
+    assert await visit.message() is not None
+    stage.released.set()
+    answers = await visit.messages()
+    assert len([each for each in answers if "id" in each]) == 2
+    assert b"retry:" not in visit.raw
+
+
+async def test_a_call_whose_client_is_away_can_be_cancelled(
+    connect: Connect, process: Process, stage: Stage
+) -> None:
+    client = await connect(NEWEST)
+    visit = sent_away(client, "sends_away")
+    await visit.messages()
+    again = await resumed(client, visit.ids[-1]).opened()
+    await cancelled(client, again, process)
+
+
+async def test_what_cannot_be_logged_ends(
+    connect: Connect, process: Process, stage: Stage
+) -> None:
+    """The session is gone, and this process has not heard of it."""
+    client = await connect(NEWEST)
+    rows: Any = Session.objects.all()
+    await log_writer.run(rows._raw_delete, rows.db)
+    visit = sent_away(client, "peeks_and_sends_away", first="")
+    (answer,) = await visit.messages()
+    assert "ended elsewhere" in answer["error"]["message"]
+    assert b"retry:" not in visit.raw
+    stage.released.set()
+    await ended(process)
 
 
 # -- wrong ids ----------------------------------------------------------------------
@@ -267,9 +449,7 @@ async def refused(client: Client, last: str) -> bytes:
 
 async def test_wrong_ids_have_one_answer(connect: Connect, stage: Stage) -> None:
     client, other = await connect(NEWEST), await connect(NEWEST)
-    visits = [talking(client), talking(other)]
-    for each in visits:
-        assert await each.message() is not None
+    visits = [await begun(client), await begun(other)]
     own, foreign = (visit.ids[-1] for visit in visits)
     name, _, number = own.partition(".")
     changed = ("A" if name[0] != "A" else "B") + name[1:]
@@ -298,11 +478,23 @@ async def test_wrong_ids_have_one_answer(connect: Connect, stage: Stage) -> None
 
 async def test_a_stream_whose_row_is_gone(connect: Connect, stage: Stage) -> None:
     client = await connect(NEWEST)
+    visit = await answered(client, stage)
+    await writer.run(Stream.objects.all().delete)
+    await refused(client, visit.ids[0])
+
+
+async def test_a_session_that_is_gone_is_not_found_by_a_right_id(
+    connect: Connect, stage: Stage
+) -> None:
+    """Before this process is told: its client must know that it has to begin anew."""
+    client = await connect(NEWEST)
     visit = talking(client)
     stage.released.set()
     await visit.messages()
     await writer.run(Stream.objects.all().delete)
-    await refused(client, visit.ids[0])
+    await writer.run(lambda: Session.objects.all()._raw_delete("default"))
+    assert (await resumed(client, visit.ids[0]).begun()).status == 404
+    assert (await client.reply("question-1", {})).status == 404
 
 
 async def test_a_message_that_is_missing_raises_an_alarm(
@@ -310,9 +502,7 @@ async def test_a_message_that_is_missing_raises_an_alarm(
 ) -> None:
     """Better an end than a gap."""
     client = await connect(NEWEST)
-    visit = talking(client)
-    stage.released.set()
-    await visit.messages()
+    visit = await answered(client, stage)
     await writer.run(Event.objects.filter(seq=2).delete)
     again = resumed(client, visit.ids[0])
     assert said(await again.messages()) == ["first"]
@@ -323,8 +513,7 @@ async def test_a_process_that_stops_sends_its_readers_away(
     connect: Connect, process: Process, stage: Stage
 ) -> None:
     client = await connect(NEWEST)
-    visit = talking(client)
-    assert await visit.message() is not None
+    visit = await begun(client)
     again = resumed(client, visit.ids[-1])
     await again.opened()
     for listener in process.listeners:
@@ -335,30 +524,188 @@ async def test_a_process_that_stops_sends_its_readers_away(
     await visit.messages()
 
 
-async def test_an_outage_is_waited_for(
+# -- what ends a call ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", NEWEST])
+async def test_a_call_that_says_too_much_is_ended(
+    connect: Connect,
+    process: Process,
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+) -> None:
+    monkeypatch.setattr(request_log, "KEPT_EVENTS", 1)
+    client = await connect(version)
+    visit = await begun(client)
+    assert (await stream()).head_seq == 1
+    stage.released.set()
+    (answer,) = await visit.messages()
+    assert answer["error"]["code"] == -32603
+    assert "This call said more than" in answer["error"]["message"]
+    await all_logged(process.log)
+    assert (await stream()).state == "aborted"
+    assert not process.running
+
+
+async def test_a_batch_that_says_too_much_is_ended(
+    connect: Connect,
+    process: Process,
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(request_log, "KEPT_EVENTS", 1)
+    client = await connect("2025-03-26")
+    arguments = {"after": "second"}
+    params = {"name": "peeks", "arguments": arguments, **LOGGED}
+    visit = client.post([client.message("tools/call", params, id=n) for n in (1, 2)])
+    messages = await visit.messages()
+    answers = [each for each in messages if "id" in each]
+    assert {each["id"] for each in answers} == {1, 2}
+    assert all(each["error"]["code"] == -32603 for each in answers)
+    assert not process.running
+
+
+@pytest.mark.parametrize("accept", ["application/json", None])
+async def test_who_lost_its_stream_is_answered(
+    connect: Connect, stage: Stage, accept: str | None
+) -> None:
+    """As where another process has taken this one for dead."""
+    client = await connect(NEWEST, headers={"accept": accept} if accept else {})
+    visit = client.begin("tools/call", {"name": "waits"}, id="seven")
+    await stage.begun()
+    await log_writer.run(Stream.objects.all().update, owner="another")
+    stage.released.set()
+    (answer,) = await visit.messages()
+    assert (answer["id"], answer["error"]["code"]) == ("seven", -32603)
+    assert "ended elsewhere" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("faults", [1, 2])
+@pytest.mark.parametrize("accept", ["application/json", None])
+async def test_what_cannot_be_stored_is_answered(
+    connect: Connect,
+    process: Process,
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    accept: str | None,
+    faults: int,
+) -> None:
+    """And so is whoever comes back, if the database takes that."""
+    client = await connect(NEWEST, headers={"accept": accept} if accept else {})
+    call = ("tools/call", {"name": "waits"})
+    visit = client.begin(*call, id="seven")
+    await stage.begun()
+    Writes(monkeypatch).faults += [ValueError("a fault")] * faults
+    stage.released.set()
+    (answer,) = await visit.messages()
+    assert "could not be stored" in answer["error"]["message"]
+    assert "a fault" in caplog.text
+    assert "a fault" not in str(answer)
+    await all_logged(process.log)
+    if faults == 1:
+        assert await client.begin(*call, id="seven").messages() == [answer]
+
+
+async def test_a_question_waits_for_a_client_that_comes_back(
+    connect: Connect, stage: Stage
+) -> None:
+    client = await connect(NEWEST)
+    visit = client.begin("tools/call", {"name": "talks_and_asks"})
+    assert await visit.message() is not None
+    await visit.leave()
+    stage.released.set()
+    again = resumed(client, visit.ids[-1])
+    question = await again.message()
+    assert question is not None
+    assert question["method"] == "elicitation/create"
+    result = {"action": "decline"}
+    await client.post({"jsonrpc": "2.0", "id": question["id"], "result": result}).body()
+    (answer,) = await again.messages()
+    assert answer["result"]["content"][0]["text"] == "declined"
+
+
+# -- what is kept no longer ----------------------------------------------------------
+
+
+async def trimmed(client: Client, stage: Stage, tool: str, to: int) -> Visit:
+    """Make a call of three messages of which only the last ones are kept."""
+    visit = talking(client, tool, id="seven")
+    stage.released.set()
+    await visit.messages()
+    await writer.run(Event.objects.filter(seq__lte=to).delete)
+    await writer.run(Stream.objects.update, floor_seq=to)
+    return visit
+
+
+async def test_messages_that_have_expired(connect: Connect, stage: Stage) -> None:
+    client = await connect(NEWEST)
+    visit = await trimmed(client, stage, "peeks", 2)
+    name = (await stream()).public_id
+    for number in (0, 1):
+        (answer,) = await resumed(client, f"{name}.{number}").messages()
+        assert (answer["id"], answer["error"]["code"]) == ("seven", -32603)
+        assert f"after number {number} of" in answer["error"]["message"]
+    assert said(await resumed(client, f"{name}.2").messages()) == [TEXT]
+    assert visit.ids[-1] == f"{name}.3"
+
+
+async def test_a_request_that_comes_again_gets_what_is_kept(
+    connect: Connect, stage: Stage
+) -> None:
+    client = await connect(NEWEST)
+    visit = await trimmed(client, stage, "talks", 1)
+    again = talking(client, "talks", id="seven")
+    assert said(await again.messages()) == ["second", TEXT]
+    assert again.ids == visit.ids[1:]
+
+
+async def test_what_is_deleted_while_it_is_read_raises_no_alarm(
     connect: Connect,
     stage: Stage,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    from django.db import OperationalError  # noqa: PLC0415
-
-    from mcp_app.streams import following  # noqa: PLC0415
-
     client = await connect(NEWEST)
-    visit = talking(client)
-    stage.released.set()
-    await visit.messages()
-    heads, failures = following._heads, [1, 2]
+    visit = await answered(client, stage)
+    read = following._events
+
+    def late(place: Any) -> Any:
+        Stream.objects.all().delete()
+        return read(place)
+
+    monkeypatch.setattr(following, "_events", late)
+    assert await resumed(client, visit.ids[0]).messages() == []
+    assert "lacks message" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (OperationalError("The database is away."), "Streams could not be read: "),
+        (ZeroDivisionError(), "ZeroDivisionError"),
+    ],
+)
+async def test_no_fault_while_reading_ends_a_stream(
+    connect: Connect,
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    fault: Exception,
+    told: str,
+) -> None:
+    client = await connect(NEWEST)
+    visit = await answered(client, stage)
+    read, faults = following._heads, [fault] * 2
 
     def failing(keys: Any) -> Any:
-        if failures:
-            failures.pop()
-            raise OperationalError("The database is away.")
-        return heads(keys)
+        if faults:
+            raise faults.pop()
+        return read(keys)
 
     monkeypatch.setattr(following, "_heads", failing)
     monkeypatch.setattr(following, "LOOK_S", 0.01)
     again = resumed(client, visit.ids[0])
-    assert len(await again.messages()) == 3
-    assert "Streams could not be read" in caplog.text
+    assert said(await again.messages()) == ["first", "second", TEXT]
+    assert told in caplog.text

@@ -40,8 +40,7 @@ def talking(client: Client, tool: str = "talks", **arguments: Any) -> Visit:
 
 
 async def entered(stage: Stage) -> None:
-    async with asyncio.timeout(2):
-        await stage.entered.wait()
+    await stage.begun()
 
 
 async def told(stage: Stage, *words: str) -> None:

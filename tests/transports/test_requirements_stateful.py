@@ -10,7 +10,7 @@ import pytest
 
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import LATEST, STATEFUL
-from mcp_app.transports.event_stream import MOST_QUEUED, SSE_HEADERS, EventStream
+from mcp_app.transports.event_stream import MOST_QUEUED, EventStream
 from mcp_app.transports.replies import Reply
 from tests.asgi_client import Client, JsonObject
 from tests.behaviours import Stage, new_stage
@@ -165,7 +165,7 @@ class Wire:
 async def test_one_large_answer_is_sent() -> None:
     wire = Wire()
     wire.flowing.set()
-    stream = EventStream(wire.send, SSE_HEADERS)
+    stream = EventStream(wire.send, [])
     stream.message(b"x" * (MOST_QUEUED + 1))
     stream.end()
     await stream.closed
@@ -174,7 +174,7 @@ async def test_one_large_answer_is_sent() -> None:
 
 async def test_a_reader_that_takes_nothing_is_given_up() -> None:
     wire = Wire()
-    stream = EventStream(wire.send, SSE_HEADERS)
+    stream = EventStream(wire.send, [])
     for _ in range(3):
         stream.message(b"x" * MOST_QUEUED)
     assert stream.closed.done()

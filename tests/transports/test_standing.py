@@ -7,12 +7,15 @@ import re
 from typing import Any, Final
 
 import pytest
+from django.db import OperationalError
 
-from mcp_app import changed, notify
+from mcp_app import changed, log, notify
+from mcp_app.interface.context import Level
 from mcp_app.models import Tool
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import STATEFUL
+from mcp_app.streams import logged as logged_streams
 from mcp_app.wakeup import news
 from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
 from tests.published import published
@@ -196,6 +199,105 @@ async def test_a_stream_survives_its_request(connect: Connect) -> None:
     found = await client.request("tools/call", {**params, **token})
     assert len(found.notifications("notifications/progress")) == 1
     await stream.quiet()
+    await stream.leave()
+
+
+# -- log messages from outside of calls --------------------------------------------
+
+
+async def logged(process: Process, text: str, level: Level = "info") -> None:
+    await writer.run(log, level, text, server="default")
+    await process._looked()
+
+
+async def heard(stream: Visit) -> JsonObject:
+    message = await stream.message()
+    assert message is not None
+    assert message["method"] == "notifications/message"
+    params: JsonObject = message["params"]
+    return params
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+async def test_a_session_is_told_what_is_logged_outside_of_its_calls(
+    connect: Connect, process: Process, version: str
+) -> None:
+    client = await connect(version)
+    stream = await client.standing()
+    await stream.opened()
+    await logged(process, "first")
+    assert await heard(stream) == {"level": "info", "data": "first"}
+    await logged(process, "too little", "debug")
+    await change(client, "tools")
+    message = await stream.message()
+    assert message is not None
+    assert message["method"] == list_changed("tools")
+    await stream.leave()
+    found = await counted()
+    assert found["LoggedMessage"] == 1
+
+
+async def test_what_was_logged_while_a_client_was_away(
+    connect: Connect, process: Process
+) -> None:
+    """Each message comes once, whether the client brings an id or not."""
+    client = await connect("2025-11-25")
+    stream = await client.standing()
+    for text in ("one", "two"):
+        await logged(process, text)
+        assert (await heard(stream))["data"] == text
+    first, last = stream.ids[-2:]
+    await stream.leave()
+    await logged(process, "three")
+    for came, expected in (
+        (None, ["three"]),
+        (None, []),
+        (first, ["two", "three"]),
+        (last, ["three"]),
+    ):
+        again = await client.standing(came)
+        await again.opened()
+        assert [(await heard(again))["data"] for _ in expected] == expected
+        await again.quiet()
+        await again.leave()
+    name = first.partition(".")[0]
+    refused = await client.standing(f"{name}.4.0")
+    assert refused.status == 400
+
+
+async def test_only_the_newest_stream_is_told_what_is_logged(
+    connect: Connect, process: Process
+) -> None:
+    client = await connect("2025-11-25")
+    first, second = [await client.standing() for _ in range(2)]
+    await logged(process, "one")
+    assert (await heard(second))["data"] == "one"
+    await second.leave()
+    await logged(process, "two")
+    assert (await heard(first))["data"] == "two"
+    await first.quiet()
+    await first.leave()
+
+
+async def test_an_outage_is_waited_for(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logged_streams, "RETRY_S", 0.01)
+    client = await connect("2025-11-25")
+    stream = await client.standing()
+    await stream.opened()
+    numbered, faults = logged_streams._numbered, [1, 2]
+
+    def failing(session: int, after: int) -> list[tuple[int, str]]:
+        if faults:
+            faults.pop()
+            raise OperationalError("The database is away.")
+        return numbered(session, after)
+
+    monkeypatch.setattr(logged_streams, "_numbered", failing)
+    await logged(process, "one")
+    assert (await heard(stream))["data"] == "one"
+    assert faults == []
     await stream.leave()
 
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from tests.wire.validation import VERSIONS, wire_validator
 
-PATHS: Final = ["/mcp", "/mcp/", "/mcp/shop", "/mcp/shop/"]
+PATHS: Final = ["/mcp", "/mcp/", "/mcp/shop", "/mcp/shop/", "/mcp/health"]
 
 
 @pytest.mark.parametrize("path", PATHS)

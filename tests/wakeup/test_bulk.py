@@ -75,3 +75,24 @@ def test_the_change_belongs_to_the_transaction(rows: WatchedQuerySet[Any]) -> No
 def test_a_manager(rows: WatchedQuerySet[Any]) -> None:
     assert mcp_app.WatchedQuerySet is WatchedQuerySet
     assert hasattr(WatchedQuerySet.as_manager(), "update")
+
+
+class LedgerRows(WatchedQuerySet[Ledger]):
+    """A site's own rows, with names that it chose."""
+
+    KIND = "ledger"
+    PRIVATE = ("worker",)
+
+    def record(self) -> str:
+        return "a record of ours"
+
+    def write_alias(self) -> str:
+        return "an alias of ours"
+
+
+def test_a_site_names_its_own_as_it_likes(rows: WatchedQuerySet[Any]) -> None:
+    own = LedgerRows(Ledger)
+    own.update(worker="x")
+    own.bulk_create([Ledger(key="b", worker="w")])
+    assert recorded() == [CHANGE]
+    assert LedgerRows.as_manager().record() == "a record of ours"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import sha256
 from typing import Final
 
 import pytest
-from django.db import transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 import mcp_app
 from mcp_app.models import Change
@@ -62,6 +64,50 @@ def test_what_another_database_changes_is_written_once_at_its_commit() -> None:
     written.said["rights", "2"] = None
     written()
     assert rows() == [("rights", "1"), ("rights", "2")]
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """A database of the site that has none of our tables."""
+    alias = "elsewhere"
+    connections.databases[alias] = connections.configure_settings(
+        {
+            DEFAULT_DB_ALIAS: {},
+            alias: {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
+        }
+    )[alias]
+    # The test's own database is the only one that pytest-django lets connect by itself.
+    connections[alias].connect()
+    try:
+        yield alias
+    finally:
+        connections[alias].close()
+        del connections[alias], connections.databases[alias]
+
+
+def test_what_another_database_changes_is_written_at_its_commit(elsewhere: str) -> None:
+    with transaction.atomic(using=elsewhere):
+        changes.record(elsewhere, "rights", "1")
+        changes.record(elsewhere, "rights", "1")
+        assert rows() == []
+    assert rows() == [("rights", "1")]
+    changes.record(elsewhere, "rights", "2")
+    assert rows() == [("rights", "1"), ("rights", "2")]
+
+
+@pytest.mark.parametrize("block", [nullcontext, transaction.atomic])
+def test_where_another_database_is_committed_by_hand_it_is_written_at_once(
+    elsewhere: str, block: Callable[..., AbstractContextManager[object]]
+) -> None:
+    transaction.set_autocommit(False, using=elsewhere)
+    with block(elsewhere):
+        changes.record(elsewhere, "rights", "1")
+    assert rows() == [("rights", "1")]
+    transaction.commit(using=elsewhere)
+    Change.objects.all().delete()
+    with block(elsewhere):
+        changes.record(elsewhere, "rights", "1")
+    assert rows() == [("rights", "1")]
 
 
 def test_the_row_belongs_to_the_transaction_of_the_caller() -> None:

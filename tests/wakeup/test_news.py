@@ -239,6 +239,27 @@ def test_what_was_missed_cannot_be_told_apart(monkeypatch: pytest.MonkeyPatch) -
     assert missed_since(number).everything
 
 
+def test_what_no_stream_is_told_of_is_not_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However many sessions have opened a stream meanwhile."""
+    monkeypatch.setattr(news, "MOST_ROWS", 2)
+    number = missed_since(0).number
+    for folded in (True, False):
+        for kind in ("session", "rights", "question", "cancelled"):
+            record(kind, "1")
+        told = record("list", f"tools:{folded}")
+        if folded:
+            folding.fold()
+    found = missed_since(number)
+    assert not found.everything
+    assert [each.name for each in found.changes] == [
+        ("list", "tools:True"),
+        ("list", "tools:False"),
+    ]
+    assert told.pk in found.changes[1].ids
+
+
 # -- what it means -----------------------------------------------------------------
 
 

@@ -11,7 +11,8 @@ from mcp_app.models import Change, Worker
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.workers import LIVE_MS
 from mcp_app.wakeup import workers
-from mcp_app.wakeup.workers import FRESHNESS, WorkerRow, here, hold_after_commit
+from mcp_app.wakeup.workers import FRESHNESS, Report, WorkerRow, here, hold_after_commit
+from tests.models.recording import by_hand
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 
@@ -43,8 +44,11 @@ def other(age_ms: int = 0) -> None:
 def test_a_row_is_renewed(row: WorkerRow) -> None:
     Worker.objects.update(seen_ms=1)
     assert not Worker.objects.live().exists()
+    row.report = Report(lost=2)
     row.renew()
-    assert [each.pk for each in Worker.objects.live()] == [row.id]
+    assert [(each.pk, each.said().lost) for each in Worker.objects.live()] == [
+        (row.id, 2)
+    ]
     row.remove()
     assert not Worker.objects.exists()
     row.renew()
@@ -118,6 +122,32 @@ def test_a_commit_waits_once(slept: list[float]) -> None:
         hold_after_commit("default")
         transaction.set_rollback(True)
     assert slept == [FRESHNESS]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_where_a_site_commits_by_hand_nobody_waits(slept: list[float]) -> None:
+    other()
+    with by_hand():
+        hold_after_commit("default")
+        with transaction.atomic():
+            hold_after_commit("default")
+        transaction.commit()
+    assert slept == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_committed_by_hand_is_told_at_once(row: WorkerRow) -> None:
+    told: list[bool] = []
+    here.serves(row, lambda: None, lambda: told.append(True))
+    with by_hand():
+        for _ in range(2):
+            Change.objects.record("tool", "a")
+        assert told == [True] * 2
+        with transaction.atomic():
+            Change.objects.record("tool", "a")
+        assert told == [True] * 3
+        transaction.commit()
+        assert Change.objects.count() == 3
 
 
 def test_dead_processes_are_forgotten(row: WorkerRow) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar, cast
 
 from django import forms
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import AbstractUser, AnonymousUser, Permission
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.utils.translation import gettext_lazy as _
 
@@ -14,12 +14,13 @@ from mcp_app.admin.content import config_of_text, text_of_config
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
 from mcp_app.admin.forms.watched import WatchedForm
 from mcp_app.admin.from_code import described
-from mcp_app.admin.uploads import Upload
+from mcp_app.admin.uploads import Upload, is_usable
 from mcp_app.admin.wording import Said
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registry import mcp
-from mcp_app.catalog.stored import StoredDefinition, stored_definition
+from mcp_app.catalog.stored import StoredDefinition, digests_of, stored_definition
 from mcp_app.interface.definitions import Definition
+from mcp_app.interface.rules import visible
 from mcp_app.kinds import problems
 from mcp_app.models import DefinitionRow
 from mcp_app.protocol import jsonrpc
@@ -46,6 +47,8 @@ READ_BY_KINDS = {
     "uri_template",
 }
 """Fields whose own errors come before those of the kind."""
+CONTENT = {"config", "file", "text", "upload"}
+"""Fields that say together what the config is."""
 WIDGETS: Mapping[str, forms.Widget] = {
     "description": forms.Textarea(SHORT),
     "uri": forms.TextInput({"class": "vLargeTextField"}),
@@ -57,6 +60,8 @@ class DefinitionForm(WatchedForm[Defined]):
     """A form of one kind; the kind never changes."""
 
     KIND: ClassVar[str]
+    user: ClassVar[AbstractUser | AnonymousUser | None] = None
+    """Who fills it in; without anybody it takes only the files that the row has."""
 
     kind = forms.CharField(required=False, widget=forms.HiddenInput)
     icons = JsonField()
@@ -64,6 +69,8 @@ class DefinitionForm(WatchedForm[Defined]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.initial["kind"] = self.KIND
+        config = self.instance.json("config") or {}
+        self._own_files = frozenset(digests_of({"config": config}))
 
     def clean_kind(self) -> str:
         return self.KIND
@@ -96,14 +103,25 @@ class DefinitionForm(WatchedForm[Defined]):
     def stored(self) -> StoredDefinition[Definition]:
         """Return what the row says now; ValueError or RegistrationError."""
         stored = stored_definition(self.instance, mcp)
+        known = {
+            digest: content
+            for digest, content in stored.uploads.items()
+            if self.may_use(digest)
+        }
         new = {upload.digest: upload.content for upload in self.uploads()}
         return StoredDefinition(
             definition=stored.definition,
             kind=stored.kind,
             config=stored.config,
             key=stored.key,
-            uploads={**stored.uploads, **new},
+            uploads={**known, **new},
         )
+
+    def may_use(self, digest: str) -> bool:
+        """Whether the row has this file already, or its person may use it."""
+        if digest in self._own_files:
+            return True
+        return self.user is not None and is_usable(self.user, digest)
 
     def _post_clean(self) -> None:
         self.instance.kind = self.KIND
@@ -182,9 +200,9 @@ class FunctionForm(DefinitionForm[Defined]):
 def function_label(key: str) -> str:
     """Return a function's key with the first line of its docstring."""
     if key not in mcp.functions:
-        return f"{key} (no longer in the code)"
+        return str(_("%(key)s (no longer in the code)") % {"key": visible(key)})
     lines = mcp.functions[key].description.strip().splitlines()
-    return f"{key}: {lines[0]}" if lines else key
+    return visible(f"{key}: {lines[0]}" if lines else key)
 
 
 class TextForm(DefinitionForm[Defined]):
@@ -208,7 +226,7 @@ class TextForm(DefinitionForm[Defined]):
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
-        asked = self.fields.keys() & self.all_showing("config")
+        asked = self.fields.keys() & CONTENT
         if asked and not self.errors.keys() & asked:
             self._clean_content()
         return cleaned
@@ -222,11 +240,6 @@ class TextForm(DefinitionForm[Defined]):
         if column == "config" and self.cleaned_data.get("text"):
             return "text"
         return super().shown_by(column)
-
-    def all_showing(self, column: str) -> set[str]:
-        if column == "config":
-            return {"text", "config", "file", "upload"}
-        return super().all_showing(column)
 
     def _clean_content(self) -> None:
         content = self.content()

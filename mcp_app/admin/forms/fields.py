@@ -30,6 +30,9 @@ class JsonField(forms.CharField):
         shown = json_texts.shown(str(initial or ""))
         return lines_from_browser(data).strip() != shown.strip()
 
+    def parts(self, value: Any) -> Mapping[str, object]:
+        return {"": lines_from_browser(value).strip()}
+
     def clean(self, value: Any) -> str:
         text = lines_from_browser(value)
         if not self.has_changed(self.stored, text):
@@ -87,6 +90,9 @@ class PanelField(forms.Field):
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return False
+
+    def parts(self, value: Any) -> Mapping[str, object]:
+        return {}
 
     def shows(self, **shown: Any) -> None:
         """Give the panel what its template shows."""

@@ -22,11 +22,13 @@ from mcp_app.admin.uploads import Upload
 from mcp_app.admin.wording import PROMPT
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import PromptArgument, PromptDefinition
+from mcp_app.interface.rules import visible
 from mcp_app.kinds import KINDS, KindError, problems
 from mcp_app.models import Prompt
 from mcp_app.protocol.errors import ProtocolError
 
-PREVIEW: Final = "_preview"
+PREVIEW: Final = "show-preview"
+"""The button that draws the preview anew."""
 _VALUE: Final = "preview-"
 
 
@@ -70,6 +72,18 @@ class Said:
     look: Look
 
 
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """An argument with what the preview fills in."""
+
+    argument: PromptArgument
+    value: str
+
+    @property
+    def label(self) -> str:
+        return visible(self.argument.title or self.argument.name)
+
+
 class TextPromptForm(PromptForm):
     """A prompt made of messages."""
 
@@ -106,7 +120,7 @@ class TextPromptForm(PromptForm):
         if self.is_bound:
             self._show_preview()
         if self.is_bound and PREVIEW in self.data:
-            self.show_again(self.fields)
+            self.show_again({name: self[name].data for name in self.fields})
             self.note = self._with_files("")
 
     def _post_clean(self) -> None:
@@ -146,7 +160,7 @@ class TextPromptForm(PromptForm):
         except (KindError, ValueError):
             return {"is_empty": True}
         except ProtocolError as error:
-            return {"values": values, "problem": error.message}
+            return {"values": values, "problem": visible(error.message, None)}
         said = [
             Said(each.role, look_of_block(each.content)) for each in output.messages
         ]
@@ -154,20 +168,20 @@ class TextPromptForm(PromptForm):
             "values": values,
             "said": said,
             "tokens": sum(each.look.tokens for each in said),
-            "left_out": sum(1 for each in values if not each[1]),
+            "left_out": sum(1 for each in values if not each.value),
             "unused": _unused(definition, self.instance.config),
         }
 
-    def _values(self, definition: PromptDefinition) -> list[tuple[PromptArgument, str]]:
+    def _values(self, definition: PromptDefinition) -> list[Filled]:
         data = self.data if self.is_bound else {}
         return [
-            (argument, str(data.get(f"{_VALUE}{argument.name}", "")))
+            Filled(argument, str(data.get(f"{_VALUE}{argument.name}", "")))
             for argument in definition.arguments
         ]
 
 
-def _given(values: list[tuple[PromptArgument, str]]) -> dict[str, Any]:
-    return {argument.name: value for argument, value in values if value}
+def _given(values: list[Filled]) -> dict[str, Any]:
+    return {each.argument.name: each.value for each in values if each.value}
 
 
 def _field_of(form: RowForm) -> str:
@@ -178,7 +192,7 @@ def _unused(definition: PromptDefinition, config: str) -> list[str]:
     """Return the arguments that stand in no message."""
     squeezed = config.replace(" ", "")
     return [
-        argument.name
+        visible(argument.name)
         for argument in definition.arguments
         if f"{{{{{argument.name}}}}}" not in squeezed
     ]

@@ -62,11 +62,6 @@ class ReadableForm(DefinitionForm[Readable]):
             self._clean_annotations(changed=bool(chosen & set(self.changed_data)))
         return cleaned
 
-    def all_showing(self, column: str) -> set[str]:
-        if column == "annotations":
-            return {"annotations", "audience", "importance"}
-        return super().all_showing(column)
-
     def _clean_annotations(self, *, changed: bool) -> None:
         if not changed:
             return
@@ -156,7 +151,9 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
 
     def clean_upload(self) -> UploadedFile[Any] | None:
         file: UploadedFile[Any] | None = self.cleaned_data.get("upload")
-        self._uploaded = upload_of(file)
+        is_typed = "mime_type" in self.changed_data
+        typed = str(self["mime_type"].data or "") if is_typed else ""
+        self._uploaded = upload_of(file, typed)
         return file
 
     def content(self) -> JsonObject | None:
@@ -178,6 +175,8 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
+        if "mime_type" in self.errors:
+            return cleaned
         given = self.cleaned_data.get("mime_type")
         if not given or (self._is_replaced() and "mime_type" not in self.changed_data):
             self.cleaned_data["mime_type"] = self._media_type() or given

@@ -31,9 +31,6 @@ class ServerForm(WatchedForm[Server]):
             if self.fields[name].has_changed(self.initial.get(name), self[name].data):
                 yield name
 
-    def _touched(self) -> set[str]:
-        return {*super()._touched(), *self._chosen_anew()}
-
     def _differences(self) -> Iterator[Difference]:
         yield from super()._differences()
         for name in self._chosen_anew():

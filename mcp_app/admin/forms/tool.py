@@ -89,7 +89,7 @@ class TextToolForm(TextForm[Tool], ToolForm):
         if "file" in self.fields:
             parts = self._shown()
             field = cast("FilePartField", self.fields["file"])
-            field.shows(None if parts is None else parts.file)
+            field.shows(None if parts is None else parts.file, self.may_use)
 
     def clean_file(self) -> Message | None:
         given: Given = self.cleaned_data["file"]

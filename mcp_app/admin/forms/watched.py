@@ -1,13 +1,12 @@
 """A form that loses nothing: not what two people typed, not what is asked again.
 
-The page carries the number of the row's version and a digest of each column, so that
+The page carries the number of the row's version and digests of what it showed, so that
 the second person to save is told, and sees which fields differ and whose they are.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
@@ -18,12 +17,14 @@ from django.forms.widgets import Script
 from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 
+from mcp_app.admin.forms import opened
 from mcp_app.admin.forms.fields import JsonField
 from mcp_app.admin.json_texts import shown
 from mcp_app.admin.sheet_fields import SheetWidget
 from mcp_app.admin.wording import EVERY, Words
+from mcp_app.interface.rules import visible
 from mcp_app.models.changes import WatchedRow
-from mcp_app.models.fields import JSONTextField, digest
+from mcp_app.models.fields import JSONTextField
 
 if TYPE_CHECKING:
     from django.db.models import Field
@@ -41,8 +42,9 @@ else:
 
 MINE: Final = "_mine"
 """The button that puts what I typed on top of what someone else saved."""
+_OF_THE_PAGE: Final = {"kind", "opened_fields", "opened_version"}
+"""Fields that no person fills in."""
 _NEVER_COMPARED: Final = {"id", "lock_version", "created", "updated", "updated_by"}
-_DIGITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class WatchedForm(TypedForm[Row]):
     WORDS: ClassVar[Words] = {}
 
     opened_version = forms.IntegerField(required=False, widget=forms.HiddenInput)
-    opened_columns = forms.CharField(required=False, widget=forms.HiddenInput)
+    opened_fields = forms.CharField(required=False, widget=forms.HiddenInput)
 
     differences: tuple[Difference, ...] = ()
     """What differs from what someone else saved meanwhile."""
@@ -89,7 +91,12 @@ class WatchedForm(TypedForm[Row]):
             self.fields[name].label, self.fields[name].help_text = words[name]
         self._saved = _columns(self.instance)
         self.initial["opened_version"] = self.instance.lock_version
-        self.initial["opened_columns"] = _digests(self._saved)
+
+    def get_initial_for_field(self, field: forms.Field, field_name: str) -> Any:
+        if field_name == "opened_fields" and field_name not in self.initial:
+            # Only now every form has said what its fields show.
+            return self._digests_now()
+        return super().get_initial_for_field(field, field_name)
 
     @property
     def is_changed_by_another(self) -> bool:
@@ -155,28 +162,48 @@ class WatchedForm(TypedForm[Row]):
         """Return the field of the form in which people edit a column."""
         return column
 
-    def all_showing(self, column: str) -> set[str]:
-        """Return every field that says something about a column."""
-        return {self.shown_by(column)}
+    def _digests_now(self) -> str:
+        """Return the digests of what the fields show of the row as it is saved."""
+        return opened.written(
+            {
+                f"{name}{part}": said
+                for name, field in self._asking()
+                for part, said in opened.digests(
+                    field,
+                    field.prepare_value(self.get_initial_for_field(field, name)),
+                ).items()
+            }
+        )
 
-    def _touched(self) -> set[str]:
-        """Return the fields that differ from what the page showed when it opened."""
-        opened = _read_digests(str(self.cleaned_data.get("opened_columns") or ""))
-        mine = _columns(self.instance)
-        changed = {
-            field
-            for name, value in mine.items()
-            if opened.get(name) != _digest(value)
-            for field in self.all_showing(name)
-        }
-        return {*changed, *self.errors} - {NON_FIELD_ERRORS}
+    def _asking(self) -> Iterator[tuple[str, forms.Field]]:
+        """Yield the fields that people fill in."""
+        for name, field in self.fields.items():
+            if name not in _OF_THE_PAGE:
+                yield name, field
+
+    def _touched(self) -> Iterator[tuple[str, Any]]:
+        """Yield the fields that differ from what the page showed, and what they say.
+
+        What was not touched in them is as it is saved now.
+        """
+        before = opened.read(str(self.cleaned_data.get("opened_fields") or ""))
+        for name, field in self._asking():
+            data = self[name].data
+            touched = {
+                part
+                for part, said in opened.digests(field, data).items()
+                if before.get(f"{name}{part}") != said
+            }
+            if touched:
+                yield name, opened.on_top(field, data, touched)
 
     def _put_mine_on_top(self) -> None:
         """Show what I touched as I left it, and the rest as it is saved now."""
-        self.show_again(self._touched())
+        mine, shown = dict(self._touched()), self._digests_now()
+        self.show_again(mine)
         self.is_conflict = False
         self.initial["opened_version"] = self.instance.lock_version
-        self.initial["opened_columns"] = _digests(self._saved)
+        self.initial["opened_fields"] = shown
         self.note = _(
             "What you changed stands on top of what is saved now. Nothing is saved "
             "yet: look at it, then press Save."
@@ -189,10 +216,9 @@ class WatchedForm(TypedForm[Row]):
             return note
         return " ".join(filter(None, (note, _("Choose the file again."))))
 
-    def show_again(self, typed: Iterable[str]) -> None:
-        """Show the form once more, without errors: these fields as they were sent."""
-        for name in self.fields.keys() & set(typed):
-            self.initial[name] = self[name].data
+    def show_again(self, typed: Mapping[str, Any]) -> None:
+        """Show the form once more, without errors, with these values in its fields."""
+        self.initial.update(typed)
         self.is_bound = False
         self._errors = ErrorDict()
         self._bound_fields_cache: dict[str, forms.BoundField] = {}
@@ -221,25 +247,8 @@ def _columns(row: WatchedRow) -> dict[str, Any]:
     }
 
 
-def _digest(value: object) -> str:
-    return digest(repr(value))[:_DIGITS]
-
-
-def _digests(columns: Mapping[str, object]) -> str:
-    return json.dumps({name: _digest(value) for name, value in columns.items()})
-
-
-def _read_digests(text: str) -> Mapping[str, object]:
-    try:
-        read = json.loads(text)
-    except ValueError:
-        return {}
-    return read if isinstance(read, dict) else {}
-
-
 def _said(field: Field[Any, Any], value: Any) -> str:
     if value in (None, ""):
         return _("(empty)")
-    if isinstance(field, JSONTextField):
-        return shown(value)
-    return str(value)
+    said = shown(value) if isinstance(field, JSONTextField) else str(value)
+    return visible(said, None)

@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from typing import cast
 
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.db import IntegrityError, router, transaction
+from django.db import (
+    DataError,
+    IntegrityError,
+    OperationalError,
+    router,
+    transaction,
+)
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.stored import digests_of
 from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow, Server
+from mcp_app.models.transactions import is_conflict
 from mcp_app.publishing.bundle.choices import chosen_in, with_primary_keys
 from mcp_app.publishing.bundle.comparing import Compared, Comparison, Outcome, compare
 from mcp_app.publishing.bundle.format import (
@@ -24,7 +31,7 @@ from mcp_app.publishing.bundle.format import (
     kind_of,
 )
 from mcp_app.publishing.overlays import reckon
-from mcp_app.publishing.publication import OutOfDate
+from mcp_app.publishing.publication import OutOfDate, overtaken
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,12 @@ def apply(
         raise OutOfDate(
             _("Somebody made one of these a moment ago. Look again.")
         ) from error
+    except (DataError, OperationalError) as error:
+        if is_conflict(error):
+            raise overtaken() from error
+        # Databases have limits of their own, such as what one statement may bring.
+        said = _("The database refuses it, and nothing was imported: %(error)s")
+        raise BundleRefused([said % {"error": error}]) from error
 
 
 def check(comparison: Comparison, *, publish: bool) -> None:

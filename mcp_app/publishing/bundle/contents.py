@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
@@ -72,7 +73,10 @@ def _is_integer(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return _is_integer(value) or isinstance(value, float)
+    """Whether it is a number that a double can hold."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max
 
 
 def _is_boolean(value: object) -> bool:
@@ -91,7 +95,7 @@ MUST: Final = {
     models.CharField: gettext_lazy("This must be a text."),
     models.TextField: gettext_lazy("This must be a text."),
     models.BooleanField: gettext_lazy("This must be true or false."),
-    models.FloatField: gettext_lazy("This must be a number."),
+    models.FloatField: gettext_lazy("This must be a number, and not beyond 1.8e308."),
     models.IntegerField: gettext_lazy("This must be a whole number."),
     dict: gettext_lazy("This must be an object."),
     list: gettext_lazy("This must be a list."),

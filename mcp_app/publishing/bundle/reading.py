@@ -10,6 +10,7 @@ from typing import Final
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog.stored import digests_of
+from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import media_type_problem, visible
 from mcp_app.models import DefinitionRow, PublishedRow
 from mcp_app.models.definitions import Source
@@ -243,6 +244,11 @@ class _Reader:
         except ValueError:
             self.problems.append(at(place, _("The content is not base64.")))
             return None
+        limit = mcp_settings.limits.body
+        if len(content) > limit:
+            said = _("The content has %(size)d bytes; the limit is %(limit)d.")
+            shown = said % {"size": len(content), "limit": limit}
+            self.problems.append(at(place, shown))
         if digest(content) != value["digest"]:
             self.problems.append(at(place, _("The digest is not that of the content.")))
         return Upload(content, media_type)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from mcp_app.interface.rules import visible
+from mcp_app.protocol.jsonrpc import indented
 from mcp_app.publishing.bundle.comparing import Compared, Comparison, Outcome
-from mcp_app.publishing.differences import Difference
+from mcp_app.publishing.differences import Difference, common_start
 
 LONGEST = 200
 """Characters of a value that a line shows."""
@@ -88,13 +89,26 @@ def _difference(difference: Difference) -> str:
     name = difference.field
     if difference.part:
         name = f"{name}, {difference.part}"
-    before, after = _value(difference.before), _value(difference.after)
+    texts = difference.before, difference.after
+    lines = [None if text is None else " ".join(text.split()) for text in texts]
+    if lines[0] == lines[1]:
+        # They differ in blanks or line breaks only.
+        lines = [None if text is None else indented(text)[1:-1] for text in texts]
+    before, after = _values(lines)
     return f"  {name}: {before} -> {after}"
 
 
-def _value(text: str | None) -> str:
-    if text is None:
-        return _("(not there)")
-    line = " ".join(text.split())
-    shown = line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
-    return f"“{visible(shown)}”"
+def _values(lines: Sequence[str | None]) -> Iterator[str]:
+    """Yield both, as far as a line shows them: long ones from where they differ."""
+    start = 0
+    if any(line is not None and len(line) > LONGEST for line in lines):
+        same = common_start(*(line or "" for line in lines))
+        start = max(0, same - LONGEST // 4)
+    for line in lines:
+        if line is None:
+            yield _("(not there)")
+            continue
+        shown = line[start : start + LONGEST]
+        before = "…" if start else ""
+        after = "…" if start + LONGEST < len(line) else ""
+        yield f"“{before}{visible(shown, None)}{after}”"

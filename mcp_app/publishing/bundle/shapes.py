@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.models import PublishedRow, Server
 from mcp_app.models.definitions import Source
+from mcp_app.models.listings import words
 from mcp_app.publishing.bundle.format import LISTS, key_column
 
 
@@ -42,7 +43,10 @@ def _is_hash(value: object) -> bool:
 
 
 def _is_names(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_key, value))
+    """Whether it is a list that a column with names between blanks can hold."""
+    return isinstance(value, list) and all(
+        _is_key(each) and words(each) == (each,) for each in value
+    )
 
 
 def _is_time(value: object) -> bool:

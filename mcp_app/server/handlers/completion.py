@@ -55,8 +55,10 @@ def _referenced(exchange: Exchange, reference: JsonObject) -> Entry[Any, Any]:
         raise InvalidParams(
             f"params.ref.type is {kind!r}: it must be ref/prompt or ref/resource."
         )
+    exchange.entry = entry
     if entry is None or not exchange.may_see(entry.definition.permissions):
-        raise InvalidParams(f"Nothing to complete is named {named!r:.200}.")
+        said = f"Nothing to complete is named {named!r:.200}."
+        raise calls.unknown(exchange, said)
     return entry
 
 

@@ -11,7 +11,6 @@ from mcp_app.server.exchange import SEVERITY, Exchange, described_client
 from mcp_app.server.handlers.lists import list_hint
 
 MOST_DESCRIBED = 64 * 1024
-# Escaped, and not the end of an escaped backslash.
 
 
 async def initialize(exchange: Exchange) -> JsonObject:

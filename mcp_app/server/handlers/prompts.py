@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mcp_app.catalog.runnable import ArgumentsRefused
+from mcp_app.interface.outcomes import Outcome
 from mcp_app.protocol import results
 from mcp_app.protocol.content import block_to_wire
 from mcp_app.protocol.errors import InvalidParams
@@ -20,16 +21,21 @@ if TYPE_CHECKING:
 async def get(exchange: Exchange) -> JsonObject:
     """Fill a prompt with its arguments."""
     name = parameters.string(exchange.params, "name")
-    entry = exchange.catalog.prompts.get(name)
+    exchange.entry = entry = exchange.catalog.prompts.get(name)
     if entry is None or not exchange.may_see(entry.definition.permissions):
-        raise InvalidParams(f"Unknown prompt: {name:.200}")
+        raise calls.unknown(exchange, f"Unknown prompt: {name:.200}")
     arguments = parameters.strings(exchange.params, "arguments")
-    check_arguments(entry, arguments)
     try:
+        check_arguments(entry, arguments)
         bound = entry.runnable.bind(dict(arguments))
     except ArgumentsRefused as error:
         told = "; ".join(f"{each.path}: {each.message}" for each in error.violations)
-        raise InvalidParams(f"The prompt {name}: {told}") from None
+        said = f"The prompt {name}: {told}"
+        exchange.failed(Outcome.ARGUMENTS, said)
+        raise InvalidParams(said) from None
+    except InvalidParams as error:
+        exchange.failed(Outcome.ARGUMENTS, error.message)
+        raise
     with calls.failures_as_errors(exchange, entry):
         output = await calls.run(exchange, entry, entry.runnable, bound)
     result: JsonObject = {

@@ -9,16 +9,18 @@ from mcp_app.catalog.outputs import resource_output
 from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.catalog.snapshot import Matched
 from mcp_app.interface import rules
+from mcp_app.interface.outcomes import Outcome
 from mcp_app.protocol import results
 from mcp_app.protocol.errors import InvalidParams, ResourceNotFound
 from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.uri_templates import URI_LENGTH
 from mcp_app.server import call as calls
 from mcp_app.server import parameters
 
 if TYPE_CHECKING:
     from mcp_app.server.exchange import Exchange
 
-URI_LENGTH = 4096
+NOT_FOUND = "Resource not found"
 MOST_WATCHED = 1_000
 """Resources that a session may watch: each is a row."""
 
@@ -29,18 +31,25 @@ def visible(exchange: Exchange, uri: str) -> Matched | None:
     A text that is no URI is none, even where a template would fit: the answer
     repeats it.
     """
-    found = exchange.catalog.match(uri) if rules.URI.fullmatch(uri) else None
-    if found is None or not exchange.may_see(found.entry.definition.permissions):
-        return None
-    return found
+    found = _matched(exchange, uri)
+    return found if found is not None and _may_see(exchange, found) else None
+
+
+def _matched(exchange: Exchange, uri: str) -> Matched | None:
+    return exchange.catalog.match(uri) if rules.URI.fullmatch(uri) else None
+
+
+def _may_see(exchange: Exchange, found: Matched) -> bool:
+    return exchange.may_see(found.entry.definition.permissions)
 
 
 async def read(exchange: Exchange) -> JsonObject:
     """Answer with the contents that a URI names."""
     uri = _uri(exchange)
-    matched = visible(exchange, uri)
-    if matched is None:
-        raise ResourceNotFound(uri)
+    matched = _matched(exchange, uri)
+    exchange.entry = None if matched is None else matched.entry
+    if matched is None or not _may_see(exchange, matched):
+        raise calls.unknown(exchange, NOT_FOUND, ResourceNotFound(uri))
     entry = matched.entry
     mime_type = entry.definition.mime_type
     convert = partial(resource_output, uri=uri, mime_type=mime_type)
@@ -48,6 +57,7 @@ async def read(exchange: Exchange) -> JsonObject:
         bound = entry.runnable.bind(matched.variables)
     except ArgumentsRefused:
         # The URI fits the template, but its variables do not fit the function.
+        exchange.failed(Outcome.ARGUMENTS, NOT_FOUND)
         raise ResourceNotFound(uri) from None
     with calls.failures_as_errors(exchange, entry):
         output = await calls.run(exchange, entry, entry.runnable, bound, convert)

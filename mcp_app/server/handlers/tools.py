@@ -10,6 +10,7 @@ from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.catalog.scalars import ScalarOutput
 from mcp_app.catalog.snapshot import ToolEntry
 from mcp_app.interface.errors import ClientCannot, ToolError
+from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.results import ToolOutput
 from mcp_app.protocol import jsonrpc, results
 from mcp_app.protocol.content import Text, block_to_wire
@@ -61,9 +62,9 @@ def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
 
 def _visible_entry(exchange: Exchange) -> ToolEntry:
     name = parameters.string(exchange.params, "name")
-    entry = exchange.catalog.tools.get(name)
+    exchange.entry = entry = exchange.catalog.tools.get(name)
     if entry is None or not exchange.may_see(entry.definition.permissions):
-        raise InvalidParams(f"Unknown tool: {name:.200}")
+        raise calls.unknown(exchange, f"Unknown tool: {name:.200}")
     return entry
 
 
@@ -117,8 +118,9 @@ def _refused(
 ) -> bytes:
     lines = [f"- {each.path} ({each.rule}): {each.message}" for each in violations]
     said = f"Invalid arguments for {entry.identity}:"
+    exchange.failed(Outcome.ARGUMENTS, "\n".join([said, *lines]))
     if exchange.revision.argument_errors_as_results:
-        return _encoded(exchange, _error("\n".join([said, *lines])))
+        return _encoded(exchange, _error(exchange.said))
     shown = [
         {"path": each.path, "rule": each.rule, "message": each.message}
         for each in violations
@@ -143,15 +145,24 @@ def _failed(exchange: Exchange, entry: ToolEntry, failure: BaseException) -> Too
             raise refusal from error
         return _error(error.message)
     except UnserializableValue as error:
-        return _error(f"The result of {entry.identity}: {error}")
+        return _unsendable(exchange, entry, error)
     except asyncio.CancelledError:
         calls.survive(exchange, End.TIMED_OUT)
-        return _error(calls.timed_out(exchange, entry))
+        said = calls.timed_out(exchange, entry)
+        exchange.failed(Outcome.TIMED_OUT, said)
+        return _error(said)
     except ProtocolError:
         raise
     except Exception:
-        identifier = calls.failure_id(exchange, entry)
-        return _error(f"{entry.identity} failed; its log entry is {identifier}.")
+        return _error(calls.crashed(exchange, entry))
+
+
+def _unsendable(
+    exchange: Exchange, entry: ToolEntry, error: UnserializableValue
+) -> ToolOutput:
+    said = f"The result of {entry.identity}: {error}"
+    exchange.failed(Outcome.SHAPE, said)
+    return _error(said)
 
 
 def _checked(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -> bytes:
@@ -161,13 +172,16 @@ def _checked(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -> bytes:
             _check_structured(entry, output)
         encoded = _encoded(exchange, output)
     except UnserializableValue as error:
-        return _encoded(exchange, _error(f"The result of {entry.identity}: {error}"))
+        return _encoded(exchange, _unsendable(exchange, entry, error))
     except ToolError as error:
+        exchange.failed(Outcome.SHAPE, error.message)
         return _encoded(exchange, _error(error.message))
     limit = exchange.adapters.limits.tool_result
     if len(encoded) > limit:
         said = f"The result of {entry.identity} is too large"
-        return _encoded(exchange, _error(f"{said}: {len(encoded)} of {limit} bytes."))
+        said = f"{said}: {len(encoded)} of {limit} bytes."
+        exchange.failed(Outcome.TOO_LARGE, said)
+        return _encoded(exchange, _error(said))
     return encoded
 
 
@@ -209,12 +223,18 @@ def _encoded(exchange: Exchange, output: ToolOutput) -> bytes:
         _add_structured(result, output.structured, revision)
     if output.is_error:
         result["isError"] = True
+        exchange.failed(Outcome.TOOL_ERROR, _text_of(output))
     if output.meta is None:
         # The rest is the same for every call: it was encoded once.
         return jsonrpc.write(result)[:-1] + exchange.catalog.result_end(revision)
     result["_meta"] = dict(output.meta)
     info = exchange.catalog.server_info(revision)
     return jsonrpc.write(results.complete(result, revision, info))
+
+
+def _text_of(output: ToolOutput) -> str:
+    texts = (block.text for block in output.content if isinstance(block, Text))
+    return next(texts, "")
 
 
 def _add_structured(

@@ -18,6 +18,10 @@
         all("[data-mcp-row]", sheet.querySelector("[data-mcp-rows]")).filter((row) => !row.hidden);
     const nameOf = (row) => field(row, "name")?.value.trim() || row.querySelector("legend").textContent.trim();
     const say = (sheet, text) => (sheet.querySelector(".mcp-status").textContent = text);
+    const filled = (sentence, values) =>
+        sentence.replace(new RegExp(Object.keys(values).join("|"), "g"), (word) => values[word]);
+    const tell = (sheet, sentence, values) =>
+        say(sheet, filled(sheet.querySelector(".mcp-status").dataset[sentence], values));
     const isBlank = (row) =>
         !field(row, "was").value &&
         all("input:not([type=hidden], [type=checkbox], .mcp-place), textarea", row).every((input) => !input.value) &&
@@ -64,7 +68,7 @@
     function remove(sheet, row) {
         const rows = rowsOf(sheet);
         const next = rows[rows.indexOf(row) + 1] || rows[rows.indexOf(row) - 1];
-        say(sheet, sheet.querySelector(".mcp-status").dataset.mcpRemoved.replace("NAME", nameOf(row)));
+        tell(sheet, "mcpRemoved", { NAME: nameOf(row) });
         field(row, "DELETE").checked = true;
         row.hidden = true;
         number(sheet);
@@ -82,11 +86,7 @@
         place(sheet);
         number(sheet);
         const place_ = rowsOf(sheet).indexOf(row) + 1;
-        say(
-            sheet,
-            sheet.querySelector(".mcp-status").dataset.mcpMoved
-                .replace("NAME", nameOf(row)).replace("PLACE", place_).replace("COUNT", rows.length),
-        );
+        tell(sheet, "mcpMoved", { NAME: nameOf(row), PLACE: place_, COUNT: rows.length });
         // Focus follows; at an end the button that goes on is the other one.
         (button.hidden ? row.querySelector("[data-mcp-move]:not([hidden])") : button)?.focus();
     }
@@ -111,22 +111,23 @@
 
     /* Parts of the page that the server draws again */
     const form = document.querySelector("#content-main form[id$=_form]");
-    const asked = {};
+    const asked = new Map();
     const typedIn = (part) =>
         JSON.stringify(all("input, select, textarea", part).map(({ value, checked }) => [value, checked]));
     async function draw(part, show = "") {
         const old = document.getElementById(`id_${part}`);
-        const mine = (asked[part] = (asked[part] || 0) + 1);
+        const mine = (asked.get(part) || 0) + 1;
+        asked.set(part, mine);
         // A file that was chosen cannot be put into a field again.
         if (!form || !old || all("[type=file]", old).some((input) => input.files.length)) return;
         const body = new FormData(form);
         const sent = typedIn(old);
-        body.set(`${part}-show`, show);
+        if (show) body.set(`show-${part}`, show);
         try {
             const response = await fetch(`${address()}?part=${part}`, { method: "POST", body });
             const text = await response.text();
             // Who has been logged out in between gets another page.
-            if (!response.ok || response.redirected || mine !== asked[part]) return;
+            if (!response.ok || response.redirected || mine !== asked.get(part)) return;
             // What was typed into it meanwhile would be lost.
             if (typedIn(old) === sent) put(old, text);
             else await draw(part, show);
@@ -138,15 +139,37 @@
         const holder = document.createElement("div");
         holder.innerHTML = text;
         const fresh = holder.firstElementChild;
-        const { id, selectionStart, selectionEnd } = document.activeElement;
-        const isInside = old.contains(document.activeElement);
+        const open = new Set(all("details[open]", old).map(firstName));
+        const focused = document.activeElement;
+        const { selectionStart, selectionEnd } = focused;
+        const isInside = old !== focused && old.contains(focused);
+        all("details", fresh).forEach((details) => {
+            if (open.has(firstName(details))) details.open = true;
+        });
+        const again = isInside && sameIn(fresh, focused, old);
+        const isOld = old === focused;
         old.replaceWith(fresh);
         dress(fresh);
         all("[data-mcp-chips]").forEach(chips);
-        const again = isInside && id && document.getElementById(id);
+        if (isOld) fresh.focus({ preventScroll: true });
         if (!again) return;
-        again.focus();
+        again.focus({ preventScroll: true });
         if (selectionStart != null) again.setSelectionRange(selectionStart, selectionEnd);
+    }
+    const firstName = (details) => details.querySelector("[name]")?.name || "";
+    /* What stands in a fresh part where the focus was in the old one. */
+    function sameIn(fresh, focused, old) {
+        const { id, name, type, value, localName } = focused;
+        if (id) return fresh.querySelector(`#${CSS.escape(id)}`);
+        if (name)
+            return all("[name]", fresh).find(
+                (each) => each.name === name && (type !== "radio" || each.value === value),
+            );
+        if (localName === "summary") {
+            const same = firstName(focused.parentElement);
+            return all("summary", fresh).find((each) => firstName(each.parentElement) === same);
+        }
+        return all(localName, fresh)[all(localName, old).indexOf(focused)];
     }
     function address() {
         const path = location.pathname.replace(/(add|change)\/$/, "");
@@ -161,7 +184,9 @@
         const sheet = document.querySelector(`[data-mcp-sheet="${source}"]`);
         if (sheet?.querySelector("[data-mcp-rows]")) return rowsOf(sheet).map((row) => field(row, "name").value.trim()).filter(Boolean);
         const template = document.querySelector(`[name="${source}"]`);
-        return template ? [...template.value.matchAll(/\{[+#./;?&]?([\w,*:]+)\}/g)].map((found) => found[1]) : null;
+        if (!template) return null;
+        const expressions = [...template.value.matchAll(/\{[+#./;?&]?([\w.,]+)\}/g)];
+        return expressions.flatMap((found) => found[1].split(","));
     }
     function chips(line) {
         const shown = all(".mcp-chip", line).map((chip) => chip.textContent.slice(2, -2));
@@ -224,7 +249,7 @@
         preview();
     }
     function pressed(event) {
-        const button = event.target.closest("button, a");
+        const button = event.target.closest("button, a, input[type=submit]");
         if (!button) return;
         const sheet = button.closest("[data-mcp-sheet]");
         if (button.matches("[data-mcp-add]")) {
@@ -235,14 +260,56 @@
         else if (button.matches("[data-mcp-move]")) move(sheet, button);
         else if (button.matches("button.mcp-chip")) return insert(button);
         else if (button.matches("[data-mcp-leave]")) return (dirty = false);
-        else if (button.name === "_preview") return void (event.preventDefault(), draw("preview"));
+        else if (button.name === "show-preview") return void (event.preventDefault(), draw("preview"));
         else return;
         dirty = true;
         all("[data-mcp-chips]").forEach(chips);
         preview();
     }
 
+    /* Parts of the page that are drawn again by themselves */
+    const EVERY = 5000;
+    const RARELY = 60000;
+    async function redraw(section) {
+        const isUsed = () => section.contains(document.activeElement);
+        if (isUsed()) return;
+        const response = await fetch(section.dataset.mcpLive);
+        // Who has been logged out in between gets another page.
+        if (!response.ok || response.redirected) throw new Error(response.statusText);
+        const text = await response.text();
+        if (!isUsed()) section.innerHTML = text;
+    }
+    function live(bar) {
+        const button = bar.querySelector("[data-mcp-live-button]");
+        const status = bar.querySelector("[data-mcp-live-status]");
+        const sections = all("[data-mcp-live]");
+        let pause = EVERY;
+        let last = new Date();
+        const said = (text) => text.replace("TIME", last.toLocaleTimeString([], { hourCycle: "h23" }));
+        async function update() {
+            if (button.getAttribute("aria-pressed") === "true" && !document.hidden) {
+                try {
+                    await Promise.all(sections.map(redraw));
+                    last = new Date();
+                    pause = EVERY;
+                    status.textContent = "";
+                    bar.querySelector("[data-mcp-live-time]").textContent = said(bar.dataset.mcpUpdated);
+                } catch {
+                    pause = Math.min(2 * pause, RARELY);
+                    if (!status.textContent) status.textContent = said(bar.dataset.mcpLate);
+                }
+            }
+            setTimeout(update, pause);
+        }
+        button.hidden = false;
+        button.addEventListener("click", () => {
+            button.setAttribute("aria-pressed", button.getAttribute("aria-pressed") !== "true");
+        });
+        setTimeout(update, pause);
+    }
+
     document.documentElement.classList.add("mcp-js");
+    all("[data-mcp-live-bar]").forEach(live);
     dress(document);
     // The admin's own script puts the focus into the first field, whenever it comes.
     addEventListener("load", () => document.querySelector("[data-mcp-focus]")?.focus());

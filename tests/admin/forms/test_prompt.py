@@ -245,7 +245,7 @@ PREVIEW = {
     "config-0-text": "Order {{order}}, {{tone}}.",
     "arguments-0-name": "order",
     "arguments-1-name": "tone",
-    "_preview": "Refresh the preview",
+    "show-preview": "Refresh the preview",
 }
 
 
@@ -261,7 +261,7 @@ def test_the_preview_needs_no_scripts_and_saves_nothing(admin_client: Client) ->
         admin_client,
         url,
         response,
-        **{"preview-order": "{{tone}} 1", "_preview": "Refresh"},
+        **{"preview-order": "{{tone}} 1", "show-preview": "Refresh"},
     )
     # What a value contains is never looked at again.
     assert "Order {{tone}} 1, ." in again.content.decode()
@@ -338,7 +338,7 @@ def test_markup_stays_text(admin_client: Client) -> None:
     url = page("prompt", "change", prompt.pk)
     for response in (
         admin_client.get(url),
-        fill_in(admin_client, url, _preview="Refresh"),
+        fill_in(admin_client, url, **{"show-preview": "Refresh"}),
         fill_in(admin_client, url, **{"arguments-0-name": EVIL}),
     ):
         text = response.content.decode()

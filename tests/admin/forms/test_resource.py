@@ -276,6 +276,13 @@ def test_wrong_suggestions_are_told_and_kept(admin_client: Client) -> None:
     assert 'href="#id_suggestions"' in response.content.decode()
 
 
+def test_a_pattern_that_is_too_long_is_not_taken_apart(admin_client: Client) -> None:
+    names = ",".join(f"v{number}" for number in range(100_000))
+    typed = {"name": "Order", "uri_template": f"x:{{{names}}}", "text": "Order"}
+    found = errors(fill_in(admin_client, form_page("resourcetemplate"), **typed))
+    assert "688893 characters; 4096 are allowed" in found["uri_template"]
+
+
 def test_scripts_get_the_variables_of_a_new_pattern(admin_client: Client) -> None:
     add = form_page("resourcetemplate")
     opened = admin_client.get(add)
@@ -329,3 +336,10 @@ def test_suggestions_for_a_function_that_gives_resources(admin_client: Client) -
     assert saved(fill_in(admin_client, url, **{"suggestions-customer": "Ada"}))
     row.refresh_from_db()
     assert row.json("suggestions") == {"customer": ["Ada"]}
+
+
+def test_a_type_that_is_too_long_is_told(admin_client: Client) -> None:
+    row = Resource.objects.create(name="a", uri="x:a", config='{"text": "a"}')
+    url = page("resource", "change", row.pk)
+    found = errors(fill_in(admin_client, url, mime_type="a/b" + "; c=d" * 90))
+    assert set(found) == {"mime_type"}

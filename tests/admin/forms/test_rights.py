@@ -52,7 +52,7 @@ ROWS: list[tuple[type[Any], dict[str, Any]]] = [
     ),
     (Prompt, {"kind": "function", "config": '{ "function": "shop.policy" }'}),
 ]
-COMMON = ("icons", "kind", "opened_columns", "opened_version")
+COMMON = ("icons", "kind", "opened_fields", "opened_version")
 
 
 @pytest.mark.parametrize(("model", "columns"), ROWS)

@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from mcp_app.models import Tool
+from mcp_app.models import (
+    Blob,
+    DefinitionRow,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Server,
+    Tool,
+)
 from tests.admin.pages import (
     errors,
     fill_in,
@@ -27,12 +36,12 @@ def tool() -> Tool:
     return Tool.objects.create(name="a", title="Before", config=CONFIG, tags="x")
 
 
-def meanwhile(tool: Tool, user: User, **columns: Any) -> None:
+def meanwhile(row: DefinitionRow, user: User, **columns: Any) -> None:
     """Someone else saves the row."""
     for name, value in columns.items():
-        setattr(tool, name, value)
-    tool.updated_by = user
-    tool.save()
+        setattr(row, name, value)
+    row.updated_by = user
+    row.save()
 
 
 def test_what_someone_else_saved_meanwhile_is_not_overwritten(
@@ -141,7 +150,7 @@ def test_a_page_that_says_nothing_of_what_it_showed_keeps_all_of_mine(
     url = page("tool", "change", tool.pk)
     opened = admin_client.get(url)
     meanwhile(tool, admin_user, title="Theirs")
-    merged = fill_in_again(admin_client, url, opened, opened_columns=sent, _mine="Keep")
+    merged = fill_in_again(admin_client, url, opened, opened_fields=sent, _mine="Keep")
     assert shown_values(merged)["title"] == "Before"
 
 
@@ -166,3 +175,228 @@ def test_without_a_conflict_the_button_only_saves(
 ) -> None:
     url = page("tool", "change", tool.pk)
     assert saved(fill_in(admin_client, url, title="Mine", _mine="Keep"))
+
+
+def conflict_on_top(client: Client, url: str, opened: Any, **typed: Any) -> Any:
+    """Type into a page that was opened before, and put it on top of what is saved."""
+    conflict = fill_in_again(client, url, opened, **typed)
+    assert form_of(conflict).is_conflict  # type: ignore[attr-defined]
+    merged = fill_in_again(client, url, conflict, _mine="Keep")
+    assert errors(merged) == {}
+    return merged
+
+
+def kept(content: bytes, media_type: str = "image/png") -> str:
+    return Blob.objects.keep(content, media_type).digest
+
+
+def test_a_text_that_i_did_not_touch_is_hers_whatever_blanks_its_json_has(
+    admin_client: Client, admin_user: User, tool: Tool
+) -> None:
+    url = page("tool", "change", tool.pk)
+    opened = admin_client.get(url)
+    meanwhile(
+        tool,
+        admin_user,
+        config='{"content": [{"type": "text", "text": "hers"}]}',
+        input_schema='{"type":"object","properties":{"hers":{"type":"string"}}}',
+    )
+    merged = conflict_on_top(admin_client, url, opened, title="Mine")
+    shown = shown_values(merged)
+    assert (shown["title"], shown["text"]) == ("Mine", "hers")
+    assert shown["input_schema-0-name"] == "hers"
+
+
+def test_a_table_that_i_did_not_touch_is_hers(
+    admin_client: Client, admin_user: User, tool: Tool
+) -> None:
+    tool.input_schema = '{"type":"object","properties":{"a":{"type":"string"}}}'
+    tool.save()
+    url = page("tool", "change", tool.pk)
+    opened = admin_client.get(url)
+    schema = '{"type":"object","properties":{"hers":{"type":"string"}}}'
+    meanwhile(tool, admin_user, input_schema=schema)
+    merged = conflict_on_top(admin_client, url, opened, title="Mine")
+    assert shown_values(merged)["input_schema-0-name"] == "hers"
+
+
+def with_file(text: str, upload: str, media_type: str = "image/png") -> str:
+    blocks: list[dict[str, str]] = [{"type": "text", "text": text}]
+    blocks.append({"type": "image", "upload": upload, "mimeType": media_type})
+    return json.dumps({"content": blocks})
+
+
+def test_her_newer_file_stays_beside_my_text(
+    admin_client: Client, admin_user: User
+) -> None:
+    old, newer, newest = kept(b"1"), kept(b"2", "image/gif"), kept(b"3", "image/webp")
+    tool = Tool.objects.create(name="a", config=with_file("a", old))
+    url = page("tool", "change", tool.pk)
+    opened = admin_client.get(url)
+    meanwhile(tool, admin_user, config=with_file("a", newer, "image/gif"))
+    merged = conflict_on_top(admin_client, url, opened, text="mine")
+    shown = shown_values(merged)
+    assert (shown["text"], shown["file-kept"]) == ("mine", newer)
+    assert shown["file-type"] == "image/gif"
+    # So does one that comes while I look at what was put on top.
+    tool.refresh_from_db()
+    meanwhile(tool, admin_user, config=with_file("a", newest, "image/webp"))
+    again = conflict_on_top(admin_client, url, merged)
+    shown = shown_values(again)
+    assert (shown["text"], shown["file-kept"]) == ("mine", newest)
+    assert saved(fill_in_again(admin_client, url, again))
+    tool.refresh_from_db()
+    assert json.loads(tool.config) == json.loads(
+        with_file("mine", newest, "image/webp")
+    )
+
+
+def test_what_i_say_of_a_file_goes_on_top_of_her_file(
+    admin_client: Client, admin_user: User
+) -> None:
+    tool = Tool.objects.create(name="a", config=with_file("a", kept(b"1")))
+    url = page("tool", "change", tool.pk)
+    opened = admin_client.get(url)
+    newer = kept(b"2")
+    meanwhile(tool, admin_user, config=with_file("a", newer))
+    typed = {"file-uri": "x:mine", "file-type": "image/x-mine"}
+    shown = shown_values(conflict_on_top(admin_client, url, opened, **typed))
+    assert shown["file-kept"] == newer
+    assert (shown["file-uri"], shown["file-type"]) == ("x:mine", "image/x-mine")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{"text": "old"}', '{"upload":"%s"}'),
+        ('{"upload":"%s"}', '{"text": "hers"}'),
+        ('{"upload":"%s"}', '{"upload":"%s"}'),
+    ],
+)
+def test_the_contents_of_a_resource_are_hers(
+    admin_client: Client, admin_user: User, before: str, after: str
+) -> None:
+    old, newer = kept(b"1"), kept(b"2", "application/pdf")
+    row = Resource.objects.create(
+        name="a",
+        uri="x:a",
+        mime_type="image/png",
+        config=before.replace("%s", old),
+        size=1,
+    )
+    url = page("resource", "change", row.pk)
+    opened = admin_client.get(url)
+    after = after.replace("%s", newer)
+    meanwhile(row, admin_user, config=after, mime_type="application/pdf")
+    conflict = fill_in_again(admin_client, url, opened, title="Mine")
+    merged = fill_in_again(admin_client, url, conflict, _mine="Keep")
+    assert saved(fill_in_again(admin_client, url, merged))
+    row.refresh_from_db()
+    assert (row.title, row.mime_type) == ("Mine", "application/pdf")
+    assert row.json("config") == json.loads(after)
+
+
+def prompt_config(*messages: tuple[str, str]) -> str:
+    """Return messages of texts and images, each with its type."""
+    blocks = [
+        {"type": "text", "text": said}
+        if kind == "text"
+        else {"type": "image", "upload": said, "mimeType": kind}
+        for kind, said in messages
+    ]
+    return json.dumps(
+        {"messages": [{"role": "user", "content": block} for block in blocks]}
+    )
+
+
+@pytest.mark.parametrize("problem", [False, True])
+def test_her_newer_image_stays_in_a_prompt(
+    admin_client: Client, admin_user: User, problem: bool
+) -> None:
+    old, newer = kept(b"1"), kept(b"2", "image/gif")
+    row = Prompt.objects.create(
+        name="a", config=prompt_config(("text", "a"), ("image/png", old))
+    )
+    url = page("prompt", "change", row.pk)
+    opened = admin_client.get(url)
+    # A message came before it, too.
+    meanwhile(
+        row,
+        admin_user,
+        config=prompt_config(("text", "new"), ("text", "a"), ("image/gif", newer)),
+    )
+    typed = {"config-0-text": "" if problem else "mine"}
+    conflict = fill_in_again(admin_client, url, opened, **typed)
+    merged = fill_in_again(admin_client, url, conflict, _mine="Keep")
+    shown = shown_values(merged)
+    assert shown["config-0-text"] == typed["config-0-text"]
+    assert shown["config-1-upload"] == newer
+    assert shown["config-1-mime_type"] == "image/gif"
+    assert saved(fill_in_again(admin_client, url, merged, **{"config-0-text": "b"}))
+    row.refresh_from_db()
+    expected = prompt_config(("text", "b"), ("image/gif", newer))
+    assert row.json("config") == json.loads(expected)
+
+
+def test_messages_that_i_typed_as_json_are_mine(
+    admin_client: Client, admin_user: User
+) -> None:
+    old, newer = kept(b"1"), kept(b"2")
+    row = Prompt.objects.create(name="a", config=prompt_config(("image/png", old)))
+    Prompt.objects.create(name="b", config=row.config)
+    url = page("prompt", "change", row.pk)
+    opened = admin_client.get(url)
+    meanwhile(row, admin_user, config=prompt_config(("image/png", newer)))
+    mine = prompt_config(("text", "mine"), ("image/png", old))
+    typed = {"config-as": "json", "config-json": mine}
+    shown = shown_values(conflict_on_top(admin_client, url, opened, **typed))
+    assert shown["config-1-upload"] == old
+    # Messages that say more than rows can show have none to look at.
+    beyond = '{"messages": [{"content": {"type": "text", "text": "a", "x": 1}}]}'
+    meanwhile(row, admin_user, config=beyond)
+    typed = {"config-0-kind": "text", "config-0-text": "mine"}
+    shown = shown_values(conflict_on_top(admin_client, url, opened, **typed))
+    assert json.loads(shown["config-json"])["messages"][0]["content"]["text"] == "mine"
+
+
+def test_what_a_server_offers_is_hers_where_i_did_not_choose(
+    admin_client: Client, admin_user: User, tool: Tool
+) -> None:
+    server = Server.objects.create(slug="a", selection=Server.Selection.CHOSEN)
+    prompt = Prompt.objects.create(name="p", config=prompt_config(("text", "a")))
+    url = page("server", "change", server.pk)
+    opened = admin_client.get(url)
+    server.prompts.add(prompt)
+    server.save()
+    merged = conflict_on_top(admin_client, url, opened, tools=[tool.pk])
+    chosen = form_of(merged)
+    assert list(map(int, chosen["tools"].value())) == [tool.pk]
+    assert list(chosen["prompts"].value()) == [prompt.pk]
+
+
+def test_suggestions_and_annotations_are_hers_where_i_did_not_touch_them(
+    admin_client: Client, admin_user: User
+) -> None:
+    row = ResourceTemplate.objects.create(
+        name="a", uri_template="x:{a}", config='{"text": "{{a}}"}'
+    )
+    url = page("resourcetemplate", "change", row.pk)
+    opened = admin_client.get(url)
+    meanwhile(
+        row,
+        admin_user,
+        suggestions='{"a": ["hers"]}',
+        annotations='{"audience": ["user"], "priority": 0.5}',
+    )
+    merged = conflict_on_top(admin_client, url, opened, importance="1")
+    shown = shown_values(merged)
+    assert (shown["suggestions-a"], shown["audience"]) == ("hers", "user")
+    assert shown["importance"] == "1"
+    assert saved(fill_in_again(admin_client, url, merged))
+    row.refresh_from_db()
+    assert row.json("annotations") == {"audience": ["user"], "priority": 1}
+    opened = admin_client.get(url)
+    meanwhile(row, admin_user, suggestions='{"a": ["hers again"]}')
+    typed = {"suggestions-a": "mine"}
+    shown = shown_values(conflict_on_top(admin_client, url, opened, **typed))
+    assert shown["suggestions-a"] == "mine"

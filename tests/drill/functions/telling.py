@@ -41,8 +41,10 @@ async def log_unasked(ctx: Context) -> str:
 
 
 @mcp.function("conformance.reconnection")
-async def reconnection() -> str:
-    await asyncio.sleep(2 * STEP_S)
+async def reconnection(ctx: Context) -> str:
+    """Send the client away, and answer when it is gone."""
+    ctx.reconnect(STEP_S)
+    await asyncio.sleep(10 * STEP_S)
     return "Reconnection test completed successfully."
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -403,6 +405,24 @@ def test_no_secret_and_nobody_but_authors_are_in_the_file(
 LINES = st.text(
     st.characters(codec="utf-8", exclude_categories=["C", "Z", "M"]), max_size=20
 )
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="It is a limit of SQLite.")
+def test_what_the_database_refuses_is_told_and_nothing_is_imported() -> None:
+    tool("long", description="Long. " * 10_000)
+    tool("hours")
+    file = bundle.export(bundle.everything())
+    clear()
+    limit = sqlite3.SQLITE_LIMIT_LENGTH
+    before = connection.connection.setlimit(limit, 20_000)
+    try:
+        with pytest.raises(BundleRefused, match="database refuses it, and nothing"):
+            imported(file)
+    finally:
+        connection.connection.setlimit(limit, before)
+    assert not Tool.objects.exists()
+
+
 SEEN = st.fixed_dictionaries(
     {"name": st.from_regex(r"[A-Za-z0-9_.-]{1,20}", fullmatch=True)},
     optional={

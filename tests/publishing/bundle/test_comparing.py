@@ -106,6 +106,7 @@ def test_what_the_rules_of_a_row_refuse_cannot_be() -> None:
             ],
             "servers": [
                 {"slug": "sse", "access": ["public"], "page_size": 9},
+                {"slug": "health", "access": ["public"], "page_size": 9},
                 {"slug": "locked", "access": ["unknown"], "page_size": 9},
                 {"slug": "wide", "access": [], "page_size": 5_000},
             ],
@@ -120,7 +121,8 @@ def test_what_the_rules_of_a_row_refuse_cannot_be() -> None:
     assert "“a/b”" in said["e"]
     assert said["f"]
     assert said["p"]
-    assert "“sse” cannot be used here" in said["sse"]
+    for slug in ("sse", "health"):
+        assert f"“{slug}” cannot be used here" in said[slug]
     assert "access: The settings have no authentication method" in said["locked"]
     assert "1000" in said["wide"]
 

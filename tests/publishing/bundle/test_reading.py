@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from django.test import override_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -185,7 +186,8 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (working(position=True), ["tools[0].working.position: This must be a whole"]),
         (working(position=1.5), ["tools[0].working.position: This must be a whole"]),
-        (working(timeout="5"), ["tools[0].working.timeout: This must be a number."]),
+        (working(timeout="5"), ["tools[0].working.timeout: This must be a number"]),
+        (working(timeout=10**400), ["tools[0].working.timeout: This must be a number"]),
         (working(read_only=1), ["tools[0].working.read_only: This must be true or"]),
         (working(config=[]), ["tools[0].working.config: This must be an object."]),
         (working(icons={}), ["tools[0].working.icons: This must be a list."]),
@@ -248,8 +250,16 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (with_upload(blob(media_type="x")), ["blobs[0]: “x” is no media type"]),
         (
+            with_upload(blob(media_type=f'a/b;c="{"d" * 300}"')),
+            ['blobs[0]: “a/b;c="' + "d" * 33 + "…” has 308 characters; a media type"],
+        ),
+        (
             with_upload(blob(digest="x")),
             ["blobs[0].digest: This must be a SHA-256", "resources[0]: It names"],
+        ),
+        (
+            file(servers=[{"slug": "a", "access": ["a b", "c,d"], "page_size": 1}]),
+            ["servers[0].access: This must be a list of names."],
         ),
         (
             file(servers=[{"slug": "a"}]),
@@ -304,6 +314,13 @@ def test_a_content_as_deep_as_a_row_may_have_it_and_deeper() -> None:
     assert problem.startswith("tools[0].working: The text nests more than 64 arrays")
     [problem] = problems(nested(200))
     assert problem.startswith("The file nests more than 72 arrays")
+
+
+@override_settings(MCP={"LIMITS": {"body": 3}})
+def test_an_upload_that_no_form_would_take() -> None:
+    assert problems(with_upload(blob())) == [
+        "blobs[0]: The content has 4 bytes; the limit is 3."
+    ]
 
 
 def test_not_all_of_many_problems_are_named() -> None:

@@ -1,0 +1,127 @@
+"""Processes that are killed, paused, stopped and started again while clients go on."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Final, Self
+
+from tests.drill.running import DrillServer, started
+
+COUNT: Final = 4
+PAUSE_S: Final = 1.0
+"""Between two kills, so that clients have begun something again."""
+
+
+class Flock:
+    """Server processes of one site, by its environment; besides those of a cluster.
+
+    Clients say with `busy` what they have running where.
+    """
+
+    def __init__(self, environment: Mapping[str, str], count: int = COUNT) -> None:
+        self._environment = {**environment, "WIRE": ""}
+        self._lock = threading.Lock()
+        self._busy: Counter[str] = Counter()
+        with ThreadPoolExecutor(count) as pool:
+            self._servers = list(pool.map(lambda _: self._start(None), range(count)))
+        self.urls = [each.url for each in self._servers]
+
+    def _start(self, port: int | None) -> DrillServer:
+        return started("uvicorn", self._environment, port=port)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in self._servers:
+            each.kill()
+
+    @contextmanager
+    def busy(self, url: str) -> Iterator[None]:
+        """Something runs at this process until the block ends."""
+        with self._lock:
+            self._busy[url] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._busy[url] -= 1
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that serve at this moment, in the order of `urls`."""
+        return [each.process.pid for each in self._servers]
+
+    def is_busy(self, at: int) -> bool:
+        """Whether a client has something running there."""
+        return self._busy[self.urls[at]] > 0
+
+    def kill(self, at: int) -> None:
+        """Kill one, and start another in its place."""
+        self._servers[at].kill()
+        self._again(at)
+
+    def stop(self, at: int) -> int:
+        """Let one end well, and start another in its place; return its exit status."""
+        status = self._servers[at].stop()
+        self._again(at)
+        return status
+
+    def _again(self, at: int) -> None:
+        self._servers[at] = self._start(self._servers[at].port)
+
+    @contextmanager
+    def paused(self, at: int) -> Iterator[None]:
+        """Let one stand still until the block ends."""
+        process = self._servers[at].process
+        process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGCONT)
+
+
+class Killer(threading.Thread):
+    """Kills one process after another, as long as its `with` block runs."""
+
+    def __init__(self, flock: Flock, seed: int) -> None:
+        super().__init__(daemon=True)
+        self._flock = flock
+        self._random = random.Random(seed)
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._kills = 0
+        self._error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            while not self._over.wait(PAUSE_S):
+                at = self._random.randrange(len(self._flock.urls))
+                if self._flock.is_busy(at):
+                    self._flock.kill(at)
+                    with self._lock:
+                        self._kills += 1
+        except Exception as error:
+            self._error = error
+
+    def taken(self) -> int:
+        """Return how many were killed since this was asked last."""
+        with self._lock:
+            kills, self._kills = self._kills, 0
+        return kills
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self.join()
+        if self._error is not None:
+            raise self._error

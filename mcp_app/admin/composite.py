@@ -1,0 +1,26 @@
+"""What widgets share that are several controls under one name, or none."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+
+
+class CompositeWidget(forms.Widget):
+    """Shows what it is given as it is; no single control of it can have the label.
+
+    `there` follows the name of the control that every page with the widget sends.
+    """
+
+    use_fieldset = True
+    there: ClassVar[str] = ""
+
+    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+        return f"{name}{self.there}" not in data
+
+    def id_for_label(self, id_: str | None) -> str:
+        return ""
+
+    def format_value(self, value: Any) -> Any:
+        return value

@@ -1,0 +1,39 @@
+"""Who stands behind a key: users by the primary keys that rows keep as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+from mcp_app.interface.rules import visible
+from mcp_app.models import Session
+
+
+def user_names(keys: Iterable[str]) -> dict[str, str]:
+    """Return the names of the users that there are; one query."""
+    model = get_user_model()
+    rows = model._default_manager.filter(pk__in=set(filter(_is_key, keys)))
+    return {str(user.pk): user.get_username() for user in rows}
+
+
+def who(session: Session, names: dict[str, str]) -> str:
+    """Return whose session it is: a name, the key of a user who is gone, or nobody."""
+    known = names.get(session.user_id, session.user_id)
+    return visible(known) or _("nobody")
+
+
+def client_of(session: Session) -> str:
+    """Return what a client calls itself."""
+    return visible(session.client_name) or _("a client without a name")
+
+
+def _is_key(text: str) -> bool:
+    """Whether a text can be a primary key of the site's users."""
+    key = get_user_model()._meta.pk
+    try:
+        return bool(text) and key.to_python(text) is not None
+    except ValidationError:
+        return False

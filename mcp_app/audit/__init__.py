@@ -1,0 +1,1 @@
+"""Who called what, and what became of it: written behind, in batches."""

@@ -1,0 +1,199 @@
+"""The calls of this process on their way to the database.
+
+A request only adds its call to a list.  Once a second, or when there are many, what has
+gathered is written in one transaction.  While the database is away it gathers; beyond a
+bound calls are counted, and their rows dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from hashlib import blake2b
+from typing import Final
+
+from django.db import Error as DatabaseError
+
+from mcp_app.audit.records import CallRecord
+from mcp_app.audit.tallies import Tallies, begin_ms
+from mcp_app.audit.writing import REFUSALS, Batch, stored_name, without_rows, write
+from mcp_app.models.calls import MINUTE_S
+from mcp_app.pools.database import call_writer
+from mcp_app.protocol.errors import Unavailable
+
+logger = logging.getLogger("mcp_app.audit")
+
+EVERY: Final = 1.0
+"""Seconds in which calls gather: so many are lost where a process is killed."""
+MOST_ROWS: Final = 2_000
+"""Calls that are written together; so many do not wait for their second."""
+RETRY_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0)
+"""Seconds between attempts in an outage; the last one over and over."""
+WARN_EVERY: Final = 60.0
+DIGEST_BYTES: Final = 16
+
+
+class CallLog:
+    """Takes calls, and writes them behind; used on the loop only.
+
+    `most` is how many wait at most, in calls.  Where it is `strict` nothing is dropped
+    or waits for its second: `kept` tells when a call is committed.
+    """
+
+    def __init__(self, writer: str, *, most: int, key: bytes, strict: bool) -> None:
+        """`writer` names the process; `key` has up to 64 bytes."""
+        self.strict = strict
+        self.dropped = 0
+        """Calls of this process that were counted and have no row."""
+        self._writer = writer
+        self._most = most
+        self._digest = blake2b(key=key, digest_size=DIGEST_BYTES)
+        self._loop = asyncio.get_running_loop()
+        self._pending: list[CallRecord] = []
+        self._tallies = Tallies()
+        # From the first call on the clock ticks; it looks again when there are many.
+        self._look_at = 1
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._number = 0
+        self._clock_ms = time.time_ns() // 1_000_000 - int(time.monotonic() * 1_000)
+        self._warned = float("-inf")
+        self._taken_so_far = 0
+        self._written_so_far = 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    def add(self, record: CallRecord) -> None:
+        """Take a call."""
+        pending = self._pending
+        pending.append(record)
+        if len(pending) >= self._look_at:
+            self._look()
+
+    def digest(self, arguments: bytes) -> str:
+        """Return what tells the same arguments from others, and says nothing of them.
+
+        Arguments may be short, or secret: without a key they could be guessed.
+        """
+        digest = self._digest.copy()
+        digest.update(arguments)
+        return digest.hexdigest()
+
+    async def kept(self) -> None:
+        """Return when all calls that were added by now are committed."""
+        added = self._taken_so_far + len(self._pending)
+        if added > self._written_so_far:
+            waiting: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append((added, waiting))
+            await waiting
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is still to be written."""
+        return bool(self._pending or self._tallies or self._task is not None)
+
+    def hurry(self) -> None:
+        """Write now what is still to be written."""
+        if self._task is None and self.busy:
+            self._begin()
+
+    def stop(self) -> None:
+        """Write nothing more by itself."""
+        self._stop_timer()
+
+    # -- gathering ----------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Start the clock, write, or drop: whatever it is time for."""
+        pending, many = self._pending, min(MOST_ROWS, self._most)
+        if self._task is not None:
+            self._look_at = self._most + 1
+            if len(pending) > self._most and not self.strict:
+                self._drop(pending.pop())
+        elif self.strict or len(pending) >= many:
+            self._begin()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(EVERY, self._begin)
+            self._look_at = many
+
+    def _drop(self, record: CallRecord) -> None:
+        """Count a call; its row there is no room for."""
+        circumstances, began, took, *_ = record
+        server, kind, name, _, outcome, *_ = circumstances
+        self.dropped += 1
+        self._tallies.add(
+            begin_ms(int(began * 1_000) + self._clock_ms, MINUTE_S),
+            (server, kind, stored_name(name), outcome),
+            [int(took * 1_000_000)],
+            1,
+        )
+        self._warn("Calls are counted, and have no row: %d so far.", self.dropped)
+
+    def _warn(self, message: str, *values: object) -> None:
+        """Log once in a while."""
+        now = self._loop.time()
+        if now - self._warned >= WARN_EVERY:
+            self._warned = now
+            logger.warning(message, *values)
+
+    # -- writing ------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._stop_timer()
+        self._look_at = self._most + 1
+        self._task = self._loop.create_task(self._write_all())
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def _write_all(self) -> None:
+        try:
+            await self._write(self._taken())
+            while len(self._pending) >= (1 if self.strict else MOST_ROWS):
+                await self._write(self._taken())
+        finally:
+            self._task = None
+            self._look_at = 1
+            if self._pending or self._tallies:
+                self._look()
+
+    def _taken(self) -> Batch:
+        """Return what is written together: the calls that have waited longest."""
+        records, self._pending = self._pending[:MOST_ROWS], self._pending[MOST_ROWS:]
+        tallies, self._tallies = self._tallies, Tallies()
+        self._taken_so_far += len(records)
+        self._number += 1
+        return Batch(self._writer, self._number, records, self.digest, tallies)
+
+    async def _write(self, batch: Batch) -> None:
+        try:
+            await self._written(batch)
+        except Exception:
+            # A fault of ours: what comes after it must not wait for it.
+            logger.exception("Calls were lost: %d.", len(batch.records))
+        self._written_so_far = self._taken_so_far
+        while self._waiting and self._waiting[0][0] <= self._written_so_far:
+            _, waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(None)
+
+    async def _written(self, batch: Batch) -> None:
+        """Write a batch, however long the database is away."""
+        attempt = 0
+        while True:
+            try:
+                self._clock_ms = await call_writer.run(write, batch)
+                return
+            except (DatabaseError, Unavailable) as error:
+                if isinstance(error, REFUSALS) and batch.records:
+                    logger.exception("The database refuses calls: they have no row.")
+                    self.dropped += len(batch.records)
+                    batch = without_rows(batch, self._clock_ms)
+                    continue
+                reason = error.__cause__ or error
+                self._warn("Calls could not be written: %r", reason)
+            await asyncio.sleep(RETRY_S[min(attempt, len(RETRY_S) - 1)])
+            attempt += 1

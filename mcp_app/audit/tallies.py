@@ -1,0 +1,109 @@
+"""Counting calls: how many, and how long they took."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
+
+MINUTE_MS: Final = MINUTE_S * 1_000
+
+Subject: TypeAlias = tuple[str, str, str, str]
+"""What is counted apart: server, kind, name and outcome."""
+Row: TypeAlias = tuple[str | int, ...]
+"""The values of `CallStatistic.KEYS` and `CallStatistic.COUNTERS`."""
+
+_BOUNDS_US: Final = [bound * 1_000 for bound in BOUNDS_MS]
+
+
+class Tally:
+    """Calls with one subject that began in the same minute."""
+
+    __slots__ = ("buckets", "calls", "dropped", "most_us", "total_us")
+
+    def __init__(self) -> None:
+        self.calls = self.dropped = self.total_us = self.most_us = 0
+        self.buckets = [0] * (len(_BOUNDS_US) + 1)
+
+    def add(self, times_us: list[int], dropped: int = 0) -> None:
+        """Count calls that took so long; sorts the list."""
+        times_us.sort()
+        self.calls += len(times_us)
+        self.dropped += dropped
+        self.total_us += sum(times_us)
+        self.most_us = max(self.most_us, times_us[-1])
+        ends = [bisect_right(times_us, bound) for bound in _BOUNDS_US]
+        for place, (begin, end) in enumerate(pairwise([0, *ends, len(times_us)])):
+            self.buckets[place] += end - begin
+
+    def merge(self, other: Tally) -> None:
+        """Count what the other one has counted."""
+        self.calls += other.calls
+        self.dropped += other.dropped
+        self.total_us += other.total_us
+        self.most_us = max(self.most_us, other.most_us)
+        self.buckets = [
+            own + more for own, more in zip(self.buckets, other.buckets, strict=True)
+        ]
+
+    def values(self) -> Row:
+        """Return the values of `CallStatistic.COUNTERS`."""
+        return (
+            self.calls,
+            self.dropped,
+            self.total_us,
+            self.most_us,
+            *self.buckets,
+        )
+
+
+class Tallies:
+    """What was counted, minute by minute; times are milliseconds."""
+
+    def __init__(self) -> None:
+        self._minutes: dict[tuple[int, Subject], Tally] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._minutes)
+
+    def add(
+        self, minute_ms: int, subject: Subject, times_us: list[int], dropped: int = 0
+    ) -> None:
+        """Count calls that began in the minute that begins then."""
+        self._of(minute_ms, subject).add(times_us, dropped)
+
+    def merge(self, other: Tallies) -> None:
+        """Count what the others have counted."""
+        for (minute_ms, subject), tally in other._minutes.items():
+            self._of(minute_ms, subject).merge(tally)
+
+    def rows(self) -> list[Row]:
+        """Return a row for each minute and for each hour, in the order of their keys.
+
+        All processes raise counters in this order, so that none waits for another one
+        that waits for it.
+        """
+        hours: dict[tuple[int, Subject], Tally] = {}
+        for (minute_ms, subject), tally in self._minutes.items():
+            hour_ms = begin_ms(minute_ms, HOUR_S)
+            hours.setdefault((hour_ms, subject), Tally()).merge(tally)
+        both = [*_rows(MINUTE_S, self._minutes.items()), *_rows(HOUR_S, hours.items())]
+        return sorted(both)
+
+    def _of(self, minute_ms: int, subject: Subject) -> Tally:
+        return self._minutes.setdefault((minute_ms, subject), Tally())
+
+
+def _rows(
+    seconds: int, tallies: Iterable[tuple[tuple[int, Subject], Tally]]
+) -> Iterator[Row]:
+    for (start_ms, subject), tally in tallies:
+        yield (seconds, start_ms, *subject, *tally.values())
+
+
+def begin_ms(time_ms: int, seconds: int) -> int:
+    """Return when the hour, or the minute, of a time began."""
+    return time_ms - time_ms % (seconds * 1_000)

@@ -1,0 +1,174 @@
+"""Writing a batch of calls: rows and counters in one transaction, exactly once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from typing import Any, Final
+
+from django.db import DataError, IntegrityError, OperationalError, connections, router
+
+from mcp_app.audit.records import LONGEST_ERROR, CallRecord, Circumstances
+from mcp_app.audit.tallies import MINUTE_MS, Subject, Tallies
+from mcp_app.models import Call, CallStatistic, CallWriter
+from mcp_app.models.call_statements import Own, Shared
+from mcp_app.models.clock import now_sql
+from mcp_app.models.transactions import is_conflict, own_transaction
+
+ATTEMPTS: Final = 20
+"""How often a transaction that gave way to others is begun again."""
+
+DIGEST_OF_NAME: Final = 32
+_LENGTHS: Final = [
+    getattr(Call._meta.get_field(name), "max_length", None) for name in Call.SHARED
+]
+_NAME: Final = Call.SHARED.index("name")
+LONGEST_NAME: Final = int(_LENGTHS[_NAME] or 0)
+
+
+@dataclass(slots=True)
+class Batch:
+    """What is written together; `number` goes up with each batch of a writer.
+
+    `tallies` has counted calls that get no row.
+    """
+
+    writer: str
+    number: int
+    records: Sequence[CallRecord]
+    digest: Callable[[bytes], str]
+    tallies: Tallies = field(default_factory=Tallies)
+
+
+def write(batch: Batch) -> int:
+    """Commit a batch unless it is committed; blocks.
+
+    Returns the database's clock less the monotonic one, in milliseconds.  Raises what
+    Django raises where the database cannot be reached; the batch may be committed all
+    the same, which writing it again finds out first.
+    """
+    for _ in range(ATTEMPTS):
+        try:
+            return _attempted(batch)
+        except IntegrityError:
+            # The very first batch: what broke has been committed meanwhile.
+            continue
+        except OperationalError as error:
+            if not is_conflict(error):
+                raise
+    return _attempted(batch)
+
+
+def _attempted(batch: Batch) -> int:
+    using = router.db_for_write(Call)
+    with own_transaction(using):
+        clock_ms = _clock(using)
+        writers = CallWriter.objects.using(using)
+        if writers.claim(batch.writer, batch.number):
+            rows, tallies = _reckoned(batch, clock_ms)
+            if rows:
+                Call.objects.using(using).insert(rows)
+            CallStatistic.objects.using(using).raise_by(tallies.rows())
+    return clock_ms
+
+
+def without_rows(batch: Batch, clock_ms: int) -> Batch:
+    """Return the batch with its calls counted, and without their rows.
+
+    They are what a database may refuse; the counters are our own.
+    """
+    _, tallies = _reckoned(batch, clock_ms, dropped=True)
+    return Batch(batch.writer, batch.number, (), batch.digest, tallies)
+
+
+REFUSALS: Final = (DataError, IntegrityError)
+"""What Django raises where a row is not to be stored, now or later."""
+
+
+def _clock(using: str) -> int:
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {now_sql(connection)}")
+        return int(cursor.fetchone()[0]) - _monotonic_ms()
+
+
+def _monotonic_ms() -> int:
+    return int(time.monotonic() * 1_000)
+
+
+def _reckoned(
+    batch: Batch, clock_ms: int, *, dropped: bool = False
+) -> tuple[dict[Shared, list[Own]], Tallies]:
+    """Return the rows of the calls, and all counters."""
+    groups: dict[Circumstances, list[CallRecord]] = {}
+    for record in batch.records:
+        groups.setdefault(record[0], []).append(record)
+    # The same call is often made again.
+    digest = cache(batch.digest)
+    rows: dict[Shared, list[Own]] = {}
+    tallies = Tallies()
+    tallies.merge(batch.tallies)
+    for circumstances, records in groups.items():
+        shared = _bounded(circumstances)
+        own = [_own(record, clock_ms, digest) for record in records]
+        rows.setdefault(shared, []).extend(own)
+        for minute_ms, times_us in _minutes(own):
+            count = len(times_us) if dropped else 0
+            tallies.add(minute_ms, subject(shared), times_us, count)
+    return rows, tallies
+
+
+def _own(record: CallRecord, clock_ms: int, digest: Callable[[bytes], str]) -> Own:
+    _, began, took, size, arguments, length, known, failure, error = record
+    return (
+        int(began * 1_000) + clock_ms,
+        int(took * 1_000_000),
+        size,
+        len(arguments) or length,
+        digest(arguments) if arguments else known,
+        failure,
+        error and _storable(error)[:LONGEST_ERROR],
+    )
+
+
+def _minutes(own: Sequence[Own]) -> Iterator[tuple[int, list[int]]]:
+    minutes: dict[int, list[int]] = {}
+    for row in own:
+        minutes.setdefault(row[0] // MINUTE_MS, []).append(row[1])
+    for minute, times_us in minutes.items():
+        yield minute * MINUTE_MS, times_us
+
+
+def _bounded(circumstances: Circumstances) -> Shared:
+    """Return what fits the columns; names that are too long stay different."""
+    values: list[Any] = [
+        _storable(value)[:length] if isinstance(value, str) else value
+        for value, length in zip(circumstances, _LENGTHS, strict=True)
+    ]
+    values[_NAME] = stored_name(circumstances[_NAME])
+    return tuple(values)
+
+
+def stored_name(identity: object) -> str:
+    """Return what the audit calls a definition: URIs may be too long for it."""
+    name = _storable(str(identity))
+    if len(name) <= LONGEST_NAME:
+        return name
+    digest = sha256(name.encode()).hexdigest()[:DIGEST_OF_NAME]
+    return name[: LONGEST_NAME - DIGEST_OF_NAME] + digest
+
+
+def subject(shared: Sequence[str | int]) -> Subject:
+    """Return what a call is counted as."""
+    server, kind, name, _, outcome, *_ = shared
+    return str(server), str(kind), str(name), str(outcome)
+
+
+def _storable(text: str) -> str:
+    """Return a text that every database takes: no NUL, no half of a surrogate pair."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", "").encode("utf-8", "replace").decode()

@@ -1,0 +1,38 @@
+"""What can become of a call."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """How a call ended; the values are stored, and never change their meaning."""
+
+    ANSWERED = "answered"
+    ASKED = "asked"
+    """The client must answer a question first, and call again."""
+    ARGUMENTS = "arguments"
+    """The arguments do not fit: nothing ran."""
+    INVALID = "invalid"
+    """The request itself is wrong: nothing ran."""
+    UNKNOWN = "unknown"
+    """Nothing has this name."""
+    FORBIDDEN = "forbidden"
+    """The caller lacks a right; it is told the same as for an unknown name."""
+    INCAPABLE = "incapable"
+    """The client cannot do what the call needs."""
+    TOOL_ERROR = "tool_error"
+    """The tool itself said no."""
+    CRASHED = "crashed"
+    """User code raised what it should not; `failure` finds it in the log."""
+    TIMED_OUT = "timed_out"
+    TOO_LARGE = "too_large"
+    SHAPE = "shape"
+    """The answer is not of the shape that was promised, or cannot be sent."""
+    CANCELLED = "cancelled"
+    CLIENT_GONE = "client_gone"
+    SHUT_DOWN = "shut_down"
+    UNAVAILABLE = "unavailable"
+    """The database, or a free thread, could not be had."""
+    FAILED = "failed"
+    """A fault of this server."""

@@ -1,0 +1,48 @@
+"""Remove what nobody needs any more, as serving processes do by themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import Error as DatabaseError
+
+from mcp_app.conf import mcp_settings
+from mcp_app.process.expiry import Removable, all_expired
+
+
+class Command(BaseCommand):
+    help = (
+        "Removes expired sessions, streams that ended, old calls and all else that has "
+        "outlived its use, in small transactions. Processes that serve do the same "
+        "every ten minutes."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--dry-run",
+            action="store_true",
+            help="Count what would be removed, and remove nothing.",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        dry = options["dry_run"]
+        found = all_expired(mcp_settings.limits)
+        width = max(len(each.what) for each in found)
+        self.stdout.write("Would be removed:" if dry else "Removed:")
+        total = 0
+        try:
+            for each in found:
+                rows = each.count() if dry else _removed(each)
+                total += rows
+                self.stdout.write(f"  {each.what:<{width}}  {rows:>10,}")
+        except DatabaseError as error:
+            raise CommandError(f"The database refused: {error}") from error
+        self.stdout.write(f"  {'in all':<{width}}  {total:>10,}")
+
+
+def _removed(each: Removable) -> int:
+    removed = 0
+    while portion := each.remove():
+        removed += portion
+    return removed

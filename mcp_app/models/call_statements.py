@@ -1,0 +1,93 @@
+"""The statements that write calls: many rows at once, and counters that are raised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+Shared: TypeAlias = tuple[str | int, ...]
+"""What many calls have in common."""
+Own: TypeAlias = tuple[int, int, int, int, str, str, str]
+"""What is a call's own: four numbers, two texts without a blank, and any text."""
+Counted: TypeAlias = tuple[str | int, ...]
+
+AT_ONCE: Final = 200
+"""Counters that one statement raises: databases take so many parameters."""
+
+_ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+"""What stands for these characters in the text format of COPY."""
+
+
+def insert(
+    connection: BaseDatabaseWrapper,
+    table: str,
+    columns: Sequence[str],
+    rows: Mapping[Shared, Sequence[Own]],
+) -> None:
+    """Insert rows: with COPY on PostgreSQL, else with `executemany`."""
+    quoted, names = connection.ops.quote_name(table), ", ".join(columns)
+    with connection.cursor() as cursor:
+        # psycopg 2 has no such method.
+        if connection.vendor == "postgresql" and hasattr(cursor, "copy"):
+            statement = f"COPY {quoted} ({names}) FROM STDIN"
+            # Django passes the method on without its own exceptions.
+            with connection.wrap_database_errors, cursor.copy(statement) as copy:
+                copy.write("".join(_lines(rows)))
+            return
+        marks = ", ".join(["%s"] * len(columns))
+        statement = f"INSERT INTO {quoted} ({names}) VALUES ({marks})"  # noqa: S608 - our own names
+        whole = [(*shared, *own) for shared, each in rows.items() for own in each]
+        cursor.executemany(statement, whole)
+
+
+def _lines(rows: Mapping[Shared, Sequence[Own]]) -> Iterator[str]:
+    """Yield each row in the text format of COPY; what is shared is made once."""
+    for shared, each in rows.items():
+        begin = "\t".join([str(value).translate(_ESCAPED) for value in shared])
+        for time_ms, took_us, size, given, digest, failure, error in each:
+            end = error and error.translate(_ESCAPED)
+            yield (
+                f"{begin}\t{time_ms}\t{took_us}\t{size}\t{given}"
+                f"\t{digest}\t{failure}\t{end}\n"
+            )
+
+
+def raise_statistics(
+    connection: BaseDatabaseWrapper,
+    table: str,
+    keys: Sequence[str],
+    counters: Sequence[str],
+    most: str,
+    rows: Sequence[Counted],
+) -> None:
+    """Insert counters, or add to those that are there; `most` is the greater one."""
+    quoted = connection.ops.quote_name(table)
+    names = ", ".join((*keys, *counters))
+    marks = f"({', '.join(['%s'] * (len(keys) + len(counters)))})"
+    raised = _raised(connection.vendor, quoted, keys, counters, most)
+    with connection.cursor() as cursor:
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            values = ", ".join([marks] * len(some))
+            statement = f"INSERT INTO {quoted} ({names}) VALUES {values} {raised}"  # noqa: S608 - our own names
+            cursor.execute(statement, [value for row in some for value in row])
+
+
+def _raised(
+    vendor: str, table: str, keys: Sequence[str], counters: Sequence[str], most: str
+) -> str:
+    """Return what is done where a counter is there already."""
+    mysql = vendor == "mysql"
+    greatest = "MAX" if vendor == "sqlite" else "GREATEST"
+    changes = []
+    for name in counters:
+        given = f"VALUES({name})" if mysql else f"excluded.{name}"
+        own = f"{table}.{name}"
+        value = f"{greatest}({own}, {given})" if name == most else f"{own} + {given}"
+        changes.append(f"{name} = {value}")
+    if mysql:
+        return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
+    return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {', '.join(changes)}"

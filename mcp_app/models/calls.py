@@ -1,0 +1,239 @@
+"""The audit: who called what, and what became of it.
+
+Names are copied: a call keeps them when the user, the session or the tool is gone.
+Times are milliseconds of the database's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from django.db import connections, models
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.models.call_statements import (
+    Counted,
+    Own,
+    Shared,
+    insert,
+    raise_statistics,
+)
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.fields import ExactCharField
+
+HOUR_S: Final = 3_600
+MINUTE_S: Final = 60
+
+BOUNDS_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
+"""A call that took no longer is counted in the column `to_<bound>`."""
+
+
+class CallQuerySet(models.QuerySet["Call"]):
+    def insert(self, rows: Mapping[Shared, Sequence[Own]]) -> None:
+        """Insert rows with one statement.
+
+        What is shared by many has the values of `Call.SHARED`, and each row of its own
+        those of `Call.OWN`.
+        """
+        self._for_write = True
+        columns = (*Call.SHARED, *Call.OWN)
+        insert(connections[self.db], self.model._meta.db_table, columns, rows)
+
+    def older_than(self, time_ms: Any) -> CallQuerySet:
+        return self.filter(time_ms__lt=time_ms)
+
+
+class Call(models.Model):
+    """One call, as it ended.
+
+    `name` is that of the definition, "" where nothing has the name that was asked for;
+    `version` the number of what was published, 0 for what code declares; `outcome` a
+    value of `Outcome`.  `session` has the first characters of the session's digest.
+    Of arguments there are only the size, in bytes, and a digest that nobody can compute
+    without the site's secret key.  `error` is what the client was told, shortened.
+    """
+
+    SHARED: Final = (
+        "server",
+        "kind",
+        "name",
+        "version",
+        "outcome",
+        "principal",
+        "user_id",
+        "user_name",
+        "principal_client",
+        "client_name",
+        "client_version",
+        "session",
+        "revision",
+    )
+    OWN: Final = (
+        "time_ms",
+        "took_us",
+        "size",
+        "arguments_size",
+        "arguments_digest",
+        "failure",
+        "error",
+    )
+
+    id = models.BigAutoField(primary_key=True)
+    time_ms = models.BigIntegerField(db_index=True)
+    server = ExactCharField(max_length=64)
+    kind = models.CharField(max_length=16)
+    name = ExactCharField(max_length=255)
+    version = models.PositiveIntegerField()
+    outcome = models.CharField(max_length=16)
+    principal = ExactCharField(max_length=64)
+    user_id = ExactCharField(max_length=255)
+    user_name = models.CharField(max_length=255)
+    principal_client = ExactCharField(max_length=255)
+    client_name = models.CharField(max_length=128)
+    client_version = models.CharField(max_length=64)
+    session = models.CharField(max_length=16)
+    revision = models.CharField(max_length=16)
+    took_us = models.BigIntegerField()
+    size = models.BigIntegerField()
+    arguments_size = models.BigIntegerField()
+    arguments_digest = models.CharField(max_length=32)
+    failure = models.CharField(max_length=16)
+    error = models.CharField(max_length=500)
+
+    objects = CallQuerySet.as_manager()
+
+    class Meta:
+        app_label = "mcp_app"
+        default_permissions = ("view",)
+        verbose_name = _("call")
+        verbose_name_plural = _("calls")
+        indexes = [
+            models.Index(fields=["name", "time_ms"], name="mcp_call_name"),
+            models.Index(fields=["failure"], name="mcp_call_failure"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}: {self.outcome}"
+
+
+class CallStatisticQuerySet(models.QuerySet["CallStatistic"]):
+    def raise_by(self, rows: Sequence[Counted]) -> None:
+        """Add to the counters; a row has the values of KEYS, then of COUNTERS.
+
+        Who writes several does it in the order of their keys.
+        """
+        self._for_write = True
+        raise_statistics(
+            connections[self.db],
+            self.model._meta.db_table,
+            CallStatistic.KEYS,
+            CallStatistic.COUNTERS,
+            CallStatistic.MOST,
+            rows,
+        )
+
+    def older_than(self, seconds: int, start_ms: Any) -> CallStatisticQuerySet:
+        """Return the counters for times of this length that began before then."""
+        return self.filter(seconds=seconds, start_ms__lt=start_ms)
+
+
+_counter = partial(models.BigIntegerField, default=0)
+
+
+class CallStatistic(models.Model):
+    """How many calls began in an hour or a minute, and how long they took.
+
+    `seconds` is the length of the time that begins at `start_ms`.  Of the `calls`,
+    `dropped` have no row of their own.  Each is in one of the columns `to_1` to
+    `longer`, by the milliseconds that it took.
+    """
+
+    KEYS: Final = ("seconds", "start_ms", "server", "kind", "name", "outcome")
+    COUNTERS: Final = (
+        "calls",
+        "dropped",
+        "total_us",
+        "most_us",
+        *(f"to_{bound}" for bound in BOUNDS_MS),
+        "longer",
+    )
+    MOST: Final = "most_us"
+    """The column that is no sum."""
+
+    pk = models.CompositePrimaryKey(*KEYS)
+    seconds = models.PositiveIntegerField()
+    start_ms = models.BigIntegerField()
+    server = ExactCharField(max_length=64)
+    kind = models.CharField(max_length=16)
+    name = ExactCharField(max_length=255)
+    outcome = models.CharField(max_length=16)
+    calls = _counter()
+    dropped = _counter()
+    total_us = _counter()
+    most_us = _counter()
+    to_1 = _counter()
+    to_2 = _counter()
+    to_5 = _counter()
+    to_10 = _counter()
+    to_20 = _counter()
+    to_50 = _counter()
+    to_100 = _counter()
+    to_200 = _counter()
+    to_500 = _counter()
+    to_1000 = _counter()
+    to_2000 = _counter()
+    to_5000 = _counter()
+    to_10000 = _counter()
+    longer = _counter()
+
+    objects = CallStatisticQuerySet.as_manager()
+
+    class Meta:
+        app_label = "mcp_app"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}: {self.calls} {self.outcome}"
+
+
+class CallWriterQuerySet(models.QuerySet["CallWriter"]):
+    def claim(self, writer: str, number: int) -> bool:
+        """Take a batch as written; return whether it was not before.
+
+        In the transaction that writes it.  Whoever has done so in a transaction that
+        is not decided yet is waited for; where that was the first of a writer, this
+        one ends with an IntegrityError.
+        """
+        own = self.filter(pk=writer)
+        now = NowMilliseconds()
+        if own.filter(number__lt=number).update(number=number, written_ms=now):
+            return True
+        if own.exists():
+            return False
+        self.create(id=writer, number=number, written_ms=now)
+        return True
+
+    def older_than(self, written_ms: Any) -> CallWriterQuerySet:
+        return self.filter(written_ms__lt=written_ms)
+
+
+class CallWriter(models.Model):
+    """A process, and the number of the last batch of calls that it has committed.
+
+    Where a commit broke, this says whether it was one.
+    """
+
+    id = models.CharField(max_length=32, primary_key=True)
+    number = models.BigIntegerField()
+    written_ms = models.BigIntegerField()
+
+    objects = CallWriterQuerySet.as_manager()
+
+    class Meta:
+        app_label = "mcp_app"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.number}"

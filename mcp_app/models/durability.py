@@ -1,0 +1,284 @@
+"""Whether a database is set up so that what is promised can hold.
+
+What was acknowledged is kept only where the database keeps what it has committed, and
+transactions see each other as they must only at the isolation that they are made for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Final
+
+from django.db import connections
+
+MOUNTS: Final = Path("/proc/self/mounts")
+NETWORKS: Final = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "glusterfs", "fuse.sshfs")
+READ_COMMITTED: Final = "read-committed"
+"""As the MySQL family writes it, in small letters."""
+
+
+class Kind(IntEnum):
+    """What is at stake; the number is that of the check's message."""
+
+    DURABILITY = 10
+    ENGINE = 11
+    ISOLATION = 12
+    POOLER = 13
+    REPLICAS = 14
+    LOCKS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A sentence for what is not as it must be, and one for how to set it."""
+
+    kind: Kind
+    said: str
+    remedy: str
+
+
+def doubts(using: str) -> list[Doubt]:
+    """Ask a database how it is set up; blocks, and raises what Django raises."""
+    return list(_ASKED[connections[using].vendor](using))
+
+
+def _lost(setting: str, stake: str, remedy: str) -> Doubt:
+    return Doubt(Kind.DURABILITY, f"The database has {setting}: {stake}", remedy)
+
+
+LOST: Final = (
+    "a crash of its machine may lose what was committed, so that a client misses what"
+    " it was told is kept, and a call runs again that has run."
+)
+
+
+# -- PostgreSQL -----------------------------------------------------------------------
+
+_POSTGRESQL: Final = """
+    SELECT name, setting FROM pg_settings WHERE name IN
+    ('fsync', 'full_page_writes', 'synchronous_commit', 'transaction_isolation')
+    UNION ALL SELECT 'pid', pg_backend_pid()::text
+"""
+
+
+def _of_postgresql(using: str) -> Iterator[Doubt]:
+    values = _rows(using, _POSTGRESQL)
+    connection: Any = connections[using]
+    yield from on_postgresql(values)
+    cursors = connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS")
+    # Who stands between has given the connection a number of its own.
+    if str(connection.connection.info.backend_pid) != values["pid"] and not cursors:
+        yield Doubt(
+            Kind.POOLER,
+            "Between Django and PostgreSQL stands a pooler. Where it gives each"
+            " transaction another connection, a cursor on the server is gone before"
+            " it is read.",
+            'Set DISABLE_SERVER_SIDE_CURSORS = True in DATABASES, or "session" as the'
+            " pooler's mode.",
+        )
+
+
+def on_postgresql(values: Mapping[str, str]) -> Iterator[Doubt]:
+    """Judge settings as `pg_settings` has them."""
+    for name in ("fsync", "full_page_writes"):
+        if values[name] != "on":
+            yield _lost(
+                f"{name} = {values[name]}",
+                f"{LOST} The database itself may be beyond repair.",
+                f"Set {name} = on in postgresql.conf.",
+            )
+    if values["synchronous_commit"] == "off":
+        yield _lost(
+            "synchronous_commit = off",
+            LOST,
+            "Set synchronous_commit = on in postgresql.conf, for the role (ALTER ROLE"
+            ' … SET synchronous_commit = on), or in DATABASES with OPTIONS "options":'
+            ' "-c synchronous_commit=on".',
+        )
+    yield from _isolated(values["transaction_isolation"])
+
+
+def _isolated(level: str) -> Iterator[Doubt]:
+    if level.lower().replace(" ", "-") != READ_COMMITTED:
+        yield Doubt(
+            Kind.ISOLATION,
+            f"Transactions are {level}: those of the site that publish, or change what"
+            " clients watch, fail or wait where they meet, and may not see what was"
+            " published meanwhile.",
+            "Let OPTIONS in DATABASES say read committed, which is Django's default,"
+            " and ask for more in the transactions that need it.",
+        )
+
+
+# -- MySQL and MariaDB ----------------------------------------------------------------
+
+_MYSQL: Final = """
+    SHOW VARIABLES WHERE Variable_name IN
+    ('innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'log_bin', 'sync_binlog',
+     'transaction_isolation', 'tx_isolation', 'wsrep_on', 'wsrep_sync_wait')
+"""
+_ENGINES: Final = """
+    SELECT table_name, engine FROM information_schema.tables
+    WHERE table_schema = DATABASE() AND table_name LIKE 'mcp\\_app\\_%%'
+"""
+
+
+def _of_mysql(using: str) -> Iterator[Doubt]:
+    yield from on_mysql(_rows(using, _MYSQL))
+    others = {
+        table: engine
+        for table, engine in _rows(using, _ENGINES).items()
+        if engine != "InnoDB"
+    }
+    if others:
+        table, engine = next(iter(others.items()))
+        yield Doubt(
+            Kind.ENGINE,
+            f"{len(others)} of our tables have another engine than InnoDB, such as"
+            f" {table} ({engine}): they know no transactions, so that what is written"
+            " together is read, and lost, in parts.",
+            f"ALTER TABLE {table} ENGINE = InnoDB; and default_storage_engine ="
+            " InnoDB for tables to come.",
+        )
+
+
+def on_mysql(values: Mapping[str, str]) -> Iterator[Doubt]:
+    """Judge variables as `SHOW VARIABLES` has them; some are missing on some."""
+    flushed = values.get("innodb_flush_log_at_trx_commit", "1")
+    if flushed != "1":
+        yield _lost(
+            f"innodb_flush_log_at_trx_commit = {flushed}",
+            LOST,
+            "Set innodb_flush_log_at_trx_commit = 1 in the server's configuration.",
+        )
+    if values.get("innodb_doublewrite") in ("OFF", "0"):
+        yield _lost(
+            "innodb_doublewrite = OFF",
+            f"{LOST} The database itself may be beyond repair.",
+            "Set innodb_doublewrite = ON in the server's configuration.",
+        )
+    if values.get("log_bin") == "ON" and values.get("sync_binlog") != "1":
+        yield _lost(
+            f"sync_binlog = {values.get('sync_binlog')}",
+            "after a crash of its machine replicas, and what is restored from the"
+            " binary log, may lack what was committed.",
+            "Set sync_binlog = 1 in the server's configuration.",
+        )
+    level = values.get("transaction_isolation") or values.get("tx_isolation")
+    yield from _isolated(level or READ_COMMITTED)
+    if values.get("wsrep_on") == "ON" and int(values.get("wsrep_sync_wait", 0)) % 2 < 1:
+        yield Doubt(
+            Kind.REPLICAS,
+            "Reads of this Galera node do not wait for what other nodes have"
+            " committed: a command that was answered may not be true here yet.",
+            "Set wsrep_sync_wait = 1 in the server's configuration.",
+        )
+
+
+# -- SQLite ---------------------------------------------------------------------------
+
+_SQLITE: Final = (
+    'OPTIONS = {"transaction_mode": "IMMEDIATE", "timeout": 20, "init_command":'
+    ' "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"} in DATABASES.'
+)
+_SYNCHRONOUS: Final = ("OFF", "NORMAL", "FULL", "EXTRA")
+
+
+def _of_sqlite(using: str) -> Iterator[Doubt]:
+    connection: Any = connections[using]
+    with connection.cursor() as cursor:
+        name = cursor.execute("PRAGMA database_list").fetchone()[2]
+        journal = cursor.execute("PRAGMA journal_mode").fetchone()[0]
+        synchronous = cursor.execute("PRAGMA synchronous").fetchone()[0]
+    # One in memory is for tests, and keeps nothing anyway.
+    if name:
+        yield from on_sqlite(journal, _SYNCHRONOUS[synchronous])
+        yield from _on_one_host(name)
+
+
+def on_sqlite(journal: str, synchronous: str) -> Iterator[Doubt]:
+    """Judge the two PRAGMAs of a file."""
+    if journal in ("memory", "off"):
+        yield _lost(
+            f"journal_mode = {journal}",
+            f"{LOST} The database itself may be beyond repair.",
+            _SQLITE,
+        )
+    elif journal != "wal":
+        yield Doubt(
+            Kind.LOCKS,
+            f"SQLite has journal_mode = {journal}: whoever reads keeps those waiting"
+            " who write, and requests are refused that waited for too long.",
+            _SQLITE,
+        )
+    if synchronous in ("OFF", "NORMAL"):
+        yield _lost(f"synchronous = {synchronous}", LOST, _SQLITE)
+
+
+def _on_one_host(name: str) -> Iterator[Doubt]:
+    mounts = MOUNTS.read_text(errors="replace") if MOUNTS.exists() else ""
+    kind = file_system(os.path.realpath(name), mounts)
+    if kind.startswith(NETWORKS):
+        yield _lost(
+            f"its file on a network ({kind})",
+            "there SQLite's locks hold nobody back, and the file breaks.",
+            "Keep the file on a disk of the one machine that serves, or use"
+            " PostgreSQL, MariaDB or MySQL.",
+        )
+
+
+def file_system(path: str, mounts: str) -> str:
+    """Return the type of the file system of a path; "" where the table does not say.
+
+    `mounts` is the text of /proc/self/mounts.
+    """
+    found = [line.split(" ")[1:3] for line in mounts.splitlines()]
+    inside = [
+        (point, kind)
+        for point, kind in found
+        if f"{path}/".startswith(f"{point.rstrip('/')}/")
+    ]
+    # Of two at one point the later one covers the earlier.
+    return max(reversed(inside), key=lambda each: len(each[0]))[1] if inside else ""
+
+
+def _rows(using: str, statement: str) -> dict[str, str]:
+    with connections[using].cursor() as cursor:
+        cursor.execute(statement, [])
+        return {name: str(value) for name, value in cursor.fetchall()}
+
+
+_ASKED: Final[Mapping[str, Callable[[str], Iterator[Doubt]]]] = {
+    "postgresql": _of_postgresql,
+    "mysql": _of_mysql,
+    "sqlite": _of_sqlite,
+}
+
+
+# -- connections ----------------------------------------------------------------------
+
+
+def most_connections(using: str) -> int | None:
+    """Return how many the database lets the site's user have; None for no limit."""
+    vendor = connections[using].vendor
+    if vendor == "postgresql":
+        values = _rows(using, _POSTGRESQL_LIMITS)
+        total = int(values.pop("max_connections"))
+        return total - sum(map(int, values.values()))
+    if vendor == "mysql":
+        limits = map(int, _rows(using, _MYSQL_LIMITS).values())
+        return min(each for each in limits if each)
+    return None
+
+
+_POSTGRESQL_LIMITS: Final = """
+    SELECT name, setting FROM pg_settings WHERE name IN
+    ('max_connections', 'superuser_reserved_connections', 'reserved_connections')
+"""
+_MYSQL_LIMITS: Final = """
+    SHOW VARIABLES WHERE Variable_name IN ('max_connections', 'max_user_connections')
+"""

@@ -1,0 +1,89 @@
+"""Log messages to clients from outside of their calls: rows, so that none is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from django.db import models
+from django.db.models.signals import pre_delete
+from django.dispatch import receiver
+
+from mcp_app.models.changes import ANY, Change
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.sessions import Session
+from mcp_app.models.transactions import own_transaction
+
+LOGGED: Final = "logged"
+"""The kind of a change that says that there are messages for a session, the ref."""
+MOST_TOLD: Final = 1_000
+"""Where more sessions are told, one change stands for all."""
+AT_ONCE: Final = 100
+
+Numbered: TypeAlias = tuple[int, str]
+"""A message with its number in the session."""
+
+
+class LoggedMessageQuerySet(models.QuerySet["LoggedMessage"]):
+    def log(self, sessions: Sequence[int], payload: str) -> None:
+        """Add a message to each of these sessions, in the caller's transaction."""
+        rows = [
+            LoggedMessage(session_id=pk, payload=payload, created_ms=NowMilliseconds())
+            for pk in sessions
+        ]
+        self.bulk_create(rows, batch_size=500)
+        changes = Change.objects.using(self.db)
+        for ref in sessions if len(sessions) <= MOST_TOLD else (ANY,):
+            changes.record(LOGGED, str(ref))
+
+    def numbered(self, session: int, after: int) -> list[Numbered]:
+        """Return what follows a number, `AT_ONCE` at most, in a transaction of its own.
+
+        Messages that were never sent get their numbers now: whoever logs them waits
+        for nobody.
+        """
+        own = self.filter(session_id=session)
+        with own_transaction(self.db):
+            row = Session.objects.using(self.db).filter(pk=session)
+            logged = row.select_for_update().values_list("logged", flat=True).first()
+            if logged is None:
+                return []
+            new = list(own.filter(seq=None).order_by("pk")[:AT_ONCE])
+            for each in new:
+                logged += 1
+                own.filter(pk=each.pk).update(seq=logged)
+            if new:
+                row.update(logged=logged)
+            found = own.filter(seq__gt=after).order_by("seq")
+            return [(each.seq or 0, each.payload) for each in found[:AT_ONCE]]
+
+
+class LoggedMessage(models.Model):
+    """`payload` is the notification as JSON; `seq` its number, once it was sent.
+
+    Who logs must not wait for who serves the session: the database checks no key.
+    """
+
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, db_index=False, db_constraint=False
+    )
+    seq = models.BigIntegerField(null=True)
+    payload = models.TextField()
+    created_ms = models.BigIntegerField(db_index=True)
+
+    objects = LoggedMessageQuerySet.as_manager()
+
+    class Meta:
+        app_label = "mcp_app"
+        constraints = [
+            models.UniqueConstraint(fields=["session", "seq"], name="mcp_logged"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.session_id}.{self.seq}"
+
+
+@receiver(pre_delete, sender=Session, dispatch_uid="mcp_app logged messages")
+def _delete_messages(instance: Session, using: str, **_: object) -> None:
+    own = LoggedMessage.objects.using(using).filter(session_id=instance.pk)
+    own._raw_delete(using)

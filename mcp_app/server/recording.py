@@ -1,0 +1,134 @@
+"""What the audit gets to know of a request."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from mcp_app.audit.records import LONGEST_CLIENT, LONGEST_ERROR, SHORT_ARGUMENTS
+from mcp_app.catalog.snapshot import TemplateEntry
+from mcp_app.interface.outcomes import Outcome
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import (
+    InternalError,
+    MissingClientCapability,
+    ProtocolError,
+    ResourceNotFound,
+    Unavailable,
+    UrlElicitationRequired,
+)
+from mcp_app.protocol.negotiation import CLIENT_INFO
+from mcp_app.server.exchange import End
+
+if TYPE_CHECKING:
+    from mcp_app.audit.call_log import CallLog
+    from mcp_app.server.exchange import Exchange
+
+KINDS: Final[Mapping[str, tuple[str, str]]] = {
+    "tools/call": ("tool", "arguments"),
+    "resources/read": ("resource", "uri"),
+    "prompts/get": ("prompt", "arguments"),
+    "completion/complete": ("completion", "argument"),
+}
+"""The methods that are kept: what each is called, and the parameter that is its own."""
+TEMPLATE: Final = "template"
+SESSION_HANDLE: Final = 16
+"""Characters of a session's digest by which people tell sessions apart."""
+
+_ENDS: Final[Mapping[End | None, Outcome]] = {
+    None: Outcome.CANCELLED,
+    End.CANCELLED: Outcome.CANCELLED,
+    End.STOPPED: Outcome.CANCELLED,
+    End.TIMED_OUT: Outcome.TIMED_OUT,
+    End.CLIENT_GONE: Outcome.CLIENT_GONE,
+    End.SHUT_DOWN: Outcome.SHUT_DOWN,
+}
+_REFUSALS: Final[Mapping[type[BaseException], Outcome]] = {
+    MissingClientCapability: Outcome.INCAPABLE,
+    ResourceNotFound: Outcome.UNKNOWN,
+    UrlElicitationRequired: Outcome.ASKED,
+    Unavailable: Outcome.UNAVAILABLE,
+    InternalError: Outcome.FAILED,
+    ProtocolError: Outcome.INVALID,
+}
+
+
+def refused(exchange: Exchange, error: ProtocolError) -> None:
+    """Note an error of the protocol, unless something better is known."""
+    found = (_REFUSALS[each] for each in type(error).__mro__ if each in _REFUSALS)
+    exchange.failed(next(found), error.message)
+
+
+def ended(exchange: Exchange, error: BaseException) -> None:
+    """Note that a call has no answer."""
+    if isinstance(error, asyncio.CancelledError):
+        # Whatever it has come to, nobody was told.
+        exchange.outcome = _ENDS[exchange.end].value
+    else:
+        exchange.failed(Outcome.FAILED)
+
+
+def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
+    """Hand over a call that is done; its answer has so many bytes."""
+    took = time.monotonic() - began
+    params, session, principal = exchange.params, exchange.session, exchange.principal
+    kind, member = KINDS[exchange.method]
+    entry = exchange.entry
+    name, version = "", 0
+    if entry is not None:
+        name, version = entry.identity, entry.version
+        if type(entry) is TemplateEntry and kind == "resource":
+            kind = TEMPLATE
+    if session is not None:
+        client = session.client
+        client_name, client_version = client.name, client.version
+        handle = session.digest[:SESSION_HANDLE]
+    else:
+        handle = ""
+        info = exchange.meta.get(CLIENT_INFO)
+        client_name, client_version = _described(info)
+    given = params.get(member)
+    arguments = b"" if given is None else jsonrpc.canonical(given)
+    length, digest = 0, ""
+    if len(arguments) > SHORT_ARGUMENTS:
+        length, digest, arguments = len(arguments), audit.digest(arguments), b""
+    audit.add(
+        (
+            (
+                exchange.catalog.server.slug,
+                kind,
+                name,
+                version,
+                exchange.outcome,
+                principal.kind,
+                principal.user_id,
+                principal.user_name,
+                principal.client,
+                client_name,
+                client_version,
+                handle,
+                exchange.revision.version,
+            ),
+            began,
+            took,
+            size,
+            arguments,
+            length,
+            digest,
+            exchange.failure,
+            exchange.said[:LONGEST_ERROR],
+        )
+    )
+
+
+def _described(info: object) -> tuple[str, str]:
+    """Return the name and version of a client, no longer than they may be."""
+    if type(info) is not dict:
+        return "", ""
+    name, version = info.get("name"), info.get("version")
+    return (
+        name[:LONGEST_CLIENT] if type(name) is str else "",
+        version[:LONGEST_CLIENT] if type(version) is str else "",
+    )

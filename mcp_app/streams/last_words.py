@@ -1,0 +1,31 @@
+"""The message that ends a stream whose requests will have no other answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.envelope import error_message
+from mcp_app.protocol.errors import ProtocolError
+
+
+def is_batch(requests: str) -> bool:
+    """Whether a stream answers a batch: then its last message is an array."""
+    return requests.startswith("[")
+
+
+def request_ids(requests: str) -> list[str | int]:
+    """Return the ids that a stream answers, from what its row says."""
+    ids: Any = jsonrpc.read(requests.encode())
+    return ids if is_batch(requests) else [ids]
+
+
+def last_words(requests: str, error: ProtocolError) -> bytes:
+    """Return the error that answers each request of a stream.
+
+    `requests` is what the stream's row says: an id, or an array of ids, as JSON.
+    """
+    ids: Any = jsonrpc.read(requests.encode())
+    if not is_batch(requests):
+        return jsonrpc.write(error_message(ids, error, null_id=False))
+    return jsonrpc.write([error_message(each, error, null_id=False) for each in ids])

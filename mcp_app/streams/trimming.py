@@ -1,0 +1,74 @@
+"""Keeping the streams of requests that are over small: their oldest messages go first.
+
+The last message, the answer, always stays: a request that is sent again gets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from django.db import router
+from django.db.models import F, Q
+
+from mcp_app.models import Event, Stream
+from mcp_app.models.transactions import own_transaction
+
+EVENTS: Final = 1_000
+BYTES: Final = 4 * 1024 * 1024
+"""So much of a stream is kept once it has ended."""
+AT_ONCE: Final = 100
+"""Streams that are looked for with one statement."""
+PORTION: Final = 2_000
+"""Messages that go before others may write."""
+
+
+def too_much() -> int:
+    """Return how many messages streams that have ended hold beyond that; blocks."""
+    return sum(_kept(each)[0] - each.floor_seq for each in _too_large())
+
+
+def trim() -> int:
+    """Throw away some of them; blocks.
+
+    Returns how many messages went, 0 when nothing is left.
+    """
+    thrown = 0
+    for stream in _too_large():
+        floor, size = _kept(stream)
+        if floor > stream.floor_seq:
+            thrown += _thrown(stream, floor, size)
+        if thrown >= PORTION:
+            break
+    return thrown
+
+
+def _too_large() -> Iterator[Stream]:
+    ended = Stream.objects.current().filter(ended_ms__isnull=False)
+    large = ended.filter(Q(head_seq__gt=F("floor_seq") + EVENTS) | Q(size__gt=BYTES))
+    # One message may be larger than that by itself.
+    large = large.filter(head_seq__gt=F("floor_seq") + 1)
+    last = 0
+    while some := list(large.filter(pk__gt=last).order_by("pk")[:AT_ONCE]):
+        yield from some
+        last = some[-1].pk
+
+
+def _kept(stream: Stream) -> tuple[int, int]:
+    """Return the number of the last message to go, and the bytes of the others."""
+    rows = Event.objects.current().filter(stream_id=stream.pk)
+    newest = rows.order_by("-seq").values_list("seq", "size")[:EVENTS]
+    kept, floor = 0, stream.head_seq
+    for seq, size in newest:
+        if kept + size > BYTES and floor < stream.head_seq:
+            break
+        kept, floor = kept + size, seq - 1
+    return floor, kept
+
+
+def _thrown(stream: Stream, floor: int, size: int) -> int:
+    using = router.db_for_write(Stream)
+    with own_transaction(using):
+        Stream.objects.current().filter(pk=stream.pk).update(floor_seq=floor, size=size)
+        rows = Event.objects.using(using).filter(stream_id=stream.pk, seq__lte=floor)
+        return rows._raw_delete(using)

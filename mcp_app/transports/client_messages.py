@@ -1,0 +1,72 @@
+"""What a client of a session says that is no request: notifications and replies."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from mcp_app.protocol.envelope import Notification, Reply
+from mcp_app.protocol.errors import InvalidRequest
+from mcp_app.server.exchange import End
+
+if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
+    from mcp_app.protocol.envelope import Message
+    from mcp_app.streams.sessions import OpenSession
+
+call_logger = logging.getLogger("mcp_app.calls")
+
+LOGGED: Final = 200
+"""Characters of a client's text that a log record may have."""
+
+
+async def take(current: Process, session: OpenSession, message: Message) -> None:
+    """Take a notification or a reply; a request is left alone.
+
+    Raises 400 where a reply answers no question, 404 where the session is gone.
+    """
+    if type(message) is Reply:
+        known = await current.questions.take(
+            session, message.id, message.result, message.error
+        )
+        if not known:
+            # A session that was closed elsewhere took its questions along.
+            await current.sessions.seen(session)
+            raise InvalidRequest(f"Nobody asked a question {message.id!r}.")
+    elif type(message) is Notification:
+        taken = _NOTIFICATIONS.get(message.method)
+        if taken is not None:
+            await taken(current, session, message.params)
+
+
+async def _initialized(
+    current: Process, session: OpenSession, _: dict[str, Any]
+) -> None:
+    await current.sessions.initialized(session)
+
+
+async def _cancelled(
+    current: Process, session: OpenSession, params: dict[str, Any]
+) -> None:
+    """Cancel a running request of the session, wherever; any other is ignored."""
+    request_id: Any = params.get("requestId")
+    # True and 1.0 would find the request with the id 1.
+    known = type(request_id) is str or type(request_id) is int
+    if not known:
+        return
+    reason = str(params.get("reason", ""))[:LOGGED]
+    call_logger.info("A client cancelled a request.", extra={"reason": reason})
+    running = session.running.get(request_id)
+    if running is not None:
+        running.stop(End.CANCELLED)
+    else:
+        await current.cancel_elsewhere(session, request_id)
+
+
+_Taken: TypeAlias = "Callable[[Process, OpenSession, dict[str, Any]], Awaitable[None]]"
+
+_NOTIFICATIONS: Final[Mapping[str, _Taken]] = {
+    "notifications/initialized": _initialized,
+    "notifications/cancelled": _cancelled,
+}

@@ -1,0 +1,84 @@
+"""Log messages to clients, from a view, a command, Celery or the shell."""
+
+from __future__ import annotations
+
+from asgiref.sync import sync_to_async
+from django.db import router
+from django.db.models import Q
+
+from mcp_app.interface.context import LEVELS, Level
+from mcp_app.models import LoggedMessage, Session
+from mcp_app.models.sessions import SessionQuerySet
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.envelope import notification_message
+
+DEFAULT: Level = "info"
+"""What a session gets that never said which messages it wants."""
+
+
+def log(
+    level: Level,
+    data: object,
+    *,
+    user: object = None,
+    server: str | None = None,
+    logger: str | None = None,
+) -> int:
+    """Send a log message to the sessions of a user, of a server, or of both.
+
+    It is a row in the caller's own transaction, and goes out on the standing stream
+    of each session that has had one and wants messages of this level, in whichever
+    process that is; to one that is away when it comes back, within an hour.
+
+    `user` is a Django user or its primary key, `server` a slug, `data` any JSON.
+    Returns how many sessions are told.  Raises ValueError for a level that does not
+    exist, for data that is no JSON, and where neither user nor server is given.
+    Clients of the stateless era have no such streams: they get the messages of their
+    calls alone.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"{level!r} is no level: use one of {', '.join(LEVELS)}.")
+    if user is None and server is None:
+        raise ValueError("Say whose sessions are meant: a user's, or a server's.")
+    params: dict[str, object] = {"level": level, "data": data}
+    if logger is not None:
+        params["logger"] = logger
+    payload = jsonrpc.write(notification_message("notifications/message", params))
+    using = router.db_for_write(LoggedMessage)
+    told = [
+        row.pk
+        for row in _wanting(Session.objects.using(using), level, server)
+        if user is None or row.user_id == _key(user)
+    ]
+    if told:
+        LoggedMessage.objects.using(using).log(told, payload.decode())
+    return len(told)
+
+
+def _wanting(
+    sessions: SessionQuerySet, level: Level, server: str | None
+) -> SessionQuerySet:
+    severity = LEVELS.index(level)
+    wanted = Q(log_level__lte=severity)
+    if severity >= LEVELS.index(DEFAULT):
+        wanted |= Q(log_level=None)
+    found = sessions.filter(wanted, streams__gt=0)
+    return found.filter(server=server) if server is not None else found
+
+
+def _key(user: object) -> str:
+    return str(getattr(user, "pk", user))
+
+
+async def alog(
+    level: Level,
+    data: object,
+    *,
+    user: object = None,
+    server: str | None = None,
+    logger: str | None = None,
+) -> int:
+    """`log` for async code."""
+    return await sync_to_async(log)(
+        level, data, user=user, server=server, logger=logger
+    )

@@ -1,0 +1,53 @@
+"""Calls as a process hands them over, for tests."""
+
+from __future__ import annotations
+
+import time
+from hashlib import sha256
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+from mcp_app.audit.records import CallRecord
+from mcp_app.audit.tallies import Tallies
+from mcp_app.audit.writing import Batch
+
+_numbers = count(1)
+
+
+def circumstances(name: str = "add", outcome: str = "answered", **other: str) -> Any:
+    """Return what a call has in common with others."""
+    given = {"server": "default", "kind": "tool", "user": "", "client": "c", **other}
+    return (
+        *(given["server"], given["kind"], name, 1, outcome),
+        *("user", given["user"], given["user"], "family"),
+        *(given["client"], "1", "handle", "2026-07-28"),
+    )
+
+
+def record(
+    took: float = 0.001,
+    *,
+    ago: float = 0,
+    arguments: bytes = b"{}",
+    failure: str = "",
+    error: str = "",
+    **of: str,
+) -> CallRecord:
+    """Return a call that began so many seconds ago, and took so many."""
+    began = time.monotonic() - ago
+    common = circumstances(**of)
+    return (common, began, took, 100, arguments, 0, "", failure, error)
+
+
+def digest(arguments: bytes) -> str:
+    return sha256(arguments).hexdigest()[:32]
+
+
+def batch(
+    *records: CallRecord, writer: str = "", tallies: Tallies | None = None
+) -> Batch:
+    """Return a batch with the next number of all."""
+    return Batch(
+        writer or uuid4().hex, next(_numbers), records, digest, tallies or Tallies()
+    )

@@ -1,0 +1,286 @@
+"""Calls gather, are written behind, and are counted where there is no room."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import pytest
+from django.db import DataError, OperationalError
+
+from mcp_app.audit import call_log
+from mcp_app.audit.call_log import CallLog
+from mcp_app.audit.writing import Batch, write
+from mcp_app.models import Call, CallStatistic, CallWriter
+from mcp_app.pools.database import call_writer, writer
+from tests.audit.reading import totals
+from tests.audit.records import record
+
+pytestmark = pytest.mark.usefixtures("served_rows")
+
+PATIENCE_S: Final = 5
+KEY: Final = ("default", "tool", "add", "answered")
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> Iterator[None]:
+    yield
+    for model in (Call, CallStatistic, CallWriter):
+        model._default_manager.all().delete()
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second is over in no time."""
+    monkeypatch.setattr(call_log, "EVERY", 0.01)
+    monkeypatch.setattr(call_log, "RETRY_S", (0.001,))
+
+
+def log(most: int = 1_000, *, strict: bool = False) -> CallLog:
+    return CallLog("writer", most=most, key=b"key", strict=strict)
+
+
+async def idle(log: CallLog) -> None:
+    """Wait until everything is written, and no sooner than it is due."""
+    async with asyncio.timeout(PATIENCE_S):
+        while log.busy:
+            await asyncio.sleep(0.001)
+
+
+async def figures() -> tuple[int, int, int]:
+    """Return how many rows there are, and how many calls were counted and dropped."""
+
+    def read() -> tuple[int, int, int]:
+        calls, dropped = totals().get(KEY, 0), totals("dropped").get(KEY, 0)
+        return Call.objects.count(), calls, dropped
+
+    return await writer.run(read)
+
+
+@asynccontextmanager
+async def held() -> AsyncIterator[None]:
+    """Keep the thread that writes calls busy."""
+    holds, released = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        holds.set()
+        released.wait(PATIENCE_S)
+
+    holding = asyncio.create_task(call_writer.run(hold))
+    await asyncio.to_thread(holds.wait)
+    try:
+        yield
+    finally:
+        released.set()
+        await holding
+
+
+def failing(
+    monkeypatch: pytest.MonkeyPatch, *errors: Exception, rows_only: bool = False
+) -> Callable[[Batch], int]:
+    """Let writing fail with these errors, one after the other."""
+    left = list(errors)
+
+    def fail(batch: Batch) -> int:
+        if left and (batch.records or not rows_only):
+            raise left.pop(0)
+        return write(batch)
+
+    monkeypatch.setattr(call_log, "write", fail)
+    return fail
+
+
+@pytest.mark.usefixtures("often")
+async def test_what_gathered_is_written_when_its_second_is_over() -> None:
+    kept = log()
+    kept.hurry()
+    busy = [kept.busy]
+    for _ in range(3):
+        kept.add(record())
+    busy.append(kept.busy)
+    await idle(kept)
+    assert busy == [False, True]
+    assert await figures() == (3, 3, 0)
+    kept.add(record())
+    await idle(kept)
+    assert await figures() == (4, 4, 0)
+
+
+async def test_many_do_not_wait_for_their_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(call_log, "MOST_ROWS", 10)
+    kept = log()
+    for _ in range(25):
+        kept.add(record())
+    async with asyncio.timeout(PATIENCE_S):
+        while (await figures())[0] < 20:
+            await asyncio.sleep(0.001)
+    # The others are too few.
+    assert kept.busy
+    assert await figures() == (20, 20, 0)
+    kept.hurry()
+    kept.hurry()
+    await idle(kept)
+    assert await figures() == (25, 25, 0)
+
+
+async def test_it_hurries_with_what_came_meanwhile() -> None:
+    kept = log()
+    kept.hurry()
+    kept.add(record())
+    kept.hurry()
+    async with held():
+        kept.add(record())
+        kept.hurry()
+    async with asyncio.timeout(PATIENCE_S):
+        while kept.busy:
+            kept.hurry()
+            await asyncio.sleep(0.001)
+    assert await figures() == (2, 2, 0)
+
+
+async def test_who_stops_writes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_log, "EVERY", 0.001)
+    kept = log()
+    kept.add(record())
+    kept.stop()
+    kept.stop()
+    await asyncio.sleep(0.02)
+    assert kept.busy
+    assert await figures() == (0, 0, 0)
+
+
+@pytest.mark.usefixtures("often")
+async def test_where_there_is_no_room_calls_are_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    kept = log(most=5)
+    with caplog.at_level(logging.WARNING, "mcp_app.audit"):
+        async with held():
+            for _ in range(3):
+                kept.add(record())
+            async with asyncio.timeout(PATIENCE_S):
+                # The batch waits for its thread; what comes now waits for the batch.
+                while kept._pending:
+                    await asyncio.sleep(0.001)
+            for _ in range(12):
+                kept.add(record(0.02))
+            assert kept.dropped == 7
+        await idle(kept)
+    assert await figures() == (8, 15, 7)
+    assert len(caplog.records) == 1
+    assert "1 so far" in caplog.text
+    kept.add(record())
+    await idle(kept)
+    assert await figures() == (9, 16, 7)
+
+
+async def test_a_small_room_is_emptied_before_it_is_full() -> None:
+    kept = log(most=2)
+    for _ in range(2):
+        kept.add(record())
+    async with asyncio.timeout(PATIENCE_S):
+        while kept.busy:
+            await asyncio.sleep(0.001)
+    assert await figures() == (2, 2, 0)
+
+
+@pytest.mark.usefixtures("often")
+async def test_an_outage_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    failing(monkeypatch, *(OperationalError("away") for _ in range(20)))
+    kept = log()
+    with caplog.at_level(logging.WARNING, "mcp_app.audit"):
+        for _ in range(3):
+            kept.add(record())
+            await asyncio.sleep(0.005)
+        await idle(kept)
+    assert await figures() == (3, 3, 0)
+    assert caplog.text.count("Calls could not be written") == 1
+
+
+@pytest.mark.usefixtures("often")
+async def test_it_warns_once_in_a_while(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(call_log, "WARN_EVERY", 0)
+    failing(monkeypatch, *(OperationalError("away") for _ in range(5)))
+    kept = log()
+    with caplog.at_level(logging.WARNING, "mcp_app.audit"):
+        kept.add(record())
+        await idle(kept)
+    # A connection that was kept is tried anew at once.
+    assert caplog.text.count("Calls could not be written") >= 4
+
+
+@pytest.mark.usefixtures("often")
+async def test_what_the_database_refuses_is_counted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    failing(monkeypatch, DataError("too long"), rows_only=True)
+    kept = log()
+    kept.add(record())
+    kept.add(record())
+    await idle(kept)
+    assert await figures() == (0, 2, 2)
+    assert kept.dropped == 2
+    assert "The database refuses calls" in caplog.text
+
+
+@pytest.mark.usefixtures("often")
+async def test_counters_that_are_refused_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failing(monkeypatch, *(DataError("who knows") for _ in range(3)))
+    kept = log()
+    kept.add(record())
+    await idle(kept)
+    assert await figures() == (0, 1, 1)
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("strict", [True, False])
+async def test_a_fault_of_ours_stops_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, strict: bool
+) -> None:
+    failing(monkeypatch, TypeError("a fault"))
+    kept = log(strict=strict)
+    kept.add(record())
+    if strict:
+        await kept.kept()
+    await idle(kept)
+    kept.add(record())
+    await idle(kept)
+    assert await figures() == (1, 1, 0)
+    assert "Calls were lost: 1." in caplog.text
+
+
+async def test_strict_waits_for_its_own_call_only() -> None:
+    kept = log(most=1, strict=True)
+    kept.add(record())
+    first = asyncio.create_task(kept.kept())
+    async with held():
+        kept.add(record())
+        later = [asyncio.create_task(kept.kept()) for _ in range(2)]
+        kept.add(record())
+        later[0].cancel()
+    await first
+    await later[1]
+    await kept.kept()
+    await idle(kept)
+    assert kept.dropped == 0
+    assert await figures() == (3, 3, 0)
+
+
+async def test_digests_need_the_key() -> None:
+    def digest(key: bytes) -> str:
+        return CallLog("w", most=1, key=key, strict=False).digest(b"{}")
+
+    assert digest(b"a") == digest(b"a")
+    assert digest(b"a") != digest(b"b")

@@ -1,0 +1,232 @@
+"""Processes that write calls side by side, are killed, and lose their database."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
+from threading import Event
+from typing import Any, Final
+
+import pytest
+
+from tests.audit.relays import relay
+from tests.drill.databases import DATABASES
+from tests.drill.running import ROOT, DrillServer, started
+from tests.process.clusters import python_environment, run_python
+from tests.process.programs import PREPARE
+from tests.process.streaming import stateless
+
+WRITERS: Final = 4
+LOOKS: Final = 200
+LOOK_S: Final = 0.05
+CUTS: Final = 8
+COMMITS: Final = 6
+
+WRITE: Final = """
+import random, sys
+from concurrent.futures import ThreadPoolExecutor
+import django
+django.setup()
+from django.db import connections
+from mcp_app.audit.writing import Batch, write
+from tests.audit.records import digest, record
+from mcp_app.audit.tallies import Tallies
+
+def batches(seed):
+    chance = random.Random(seed)
+    for number in range(1, 26):
+        records = [
+            record(chance.random(), name=f"tool{chance.randrange(20)}")
+            for _ in range(40)
+        ]
+        write(Batch(f"{sys.argv[1]}-{seed}", number, records, digest, Tallies()))
+    connections.close_all()
+
+with ThreadPoolExecutor(3) as pool:
+    list(pool.map(batches, range(3)))
+"""
+READ: Final = """
+import json
+import django
+django.setup()
+from mcp_app.models import Call
+from tests.audit.reading import totals
+print(json.dumps({
+    "rows": Call.objects.count(),
+    "calls": sum(totals().values()),
+    "dropped": sum(totals("dropped").values()),
+    "names": {name: calls for (_, _, name, _), calls in totals().items()},
+}))
+"""
+
+
+@pytest.fixture(params=DATABASES)
+def environment(request: pytest.FixtureRequest) -> Iterator[Mapping[str, str]]:
+    """What programs of a site with a database of its own are given."""
+    with DATABASES[request.param]() as url:
+        given = {"DATABASE_URL": url}
+        run_python(given, "-c", PREPARE)
+        yield given
+
+
+def figures(environment: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run_python(environment, "-c", READ))
+    return found
+
+
+def until_kept(environment: Mapping[str, str], calls: int) -> dict[str, Any]:
+    """Wait until so many calls are counted."""
+    for _ in range(LOOKS):
+        found = figures(environment)
+        if found["calls"] >= calls:
+            return found
+        Event().wait(LOOK_S)
+    raise AssertionError(found)
+
+
+@contextmanager
+def serving(environment: Mapping[str, str], **more: str) -> Iterator[DrillServer]:
+    server = started("uvicorn", {**environment, **more})
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+def call(server: DrillServer, **arguments: Any) -> int:
+    """Call a tool that only reads; return the status."""
+    tool = "drill_sleep" if "seconds" in arguments else "drill_add"
+    given = arguments or {"a": 1, "b": 1}
+    return (
+        stateless(
+            server.url, "tools/call", {"Mcp-Name": tool}, name=tool, arguments=given
+        )
+        .whole()
+        .status
+    )
+
+
+def test_counters_are_exact_however_many_write_them(
+    environment: Mapping[str, str],
+) -> None:
+    given = python_environment(environment)
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITE, str(number)],
+            cwd=ROOT,
+            env=given,
+            stderr=subprocess.PIPE,
+        )
+        for number in range(WRITERS)
+    ]
+    errors = [each.communicate()[1] for each in writers]
+    assert [each.returncode for each in writers] == [0] * WRITERS, errors
+    found = figures(environment)
+    assert (found["rows"], found["calls"]) == (12_000, 12_000)
+    expected: dict[str, int] = {}
+    for seed in range(3):
+        chance = random.Random(seed)  # noqa: S311 - no secret
+        for _ in range(25 * 40):
+            chance.random()
+            name = f"tool{chance.randrange(20)}"
+            expected[name] = expected.get(name, 0) + WRITERS
+    assert found["names"] == expected
+
+
+def test_a_process_that_is_killed_loses_what_nobody_has_seen(
+    environment: Mapping[str, str],
+) -> None:
+    """What is written is whole, and goes on to be counted by the next process."""
+    with serving(environment) as server:
+        for _ in range(20):
+            assert call(server) == 200
+        assert until_kept(environment, 20)["rows"] == 20
+        for _ in range(10):
+            call(server)
+        server.kill()
+    after = figures(environment)
+    assert after["rows"] == after["calls"]
+    assert 20 <= after["calls"] <= 30
+    with serving(environment) as server:
+        assert call(server) == 200
+        found = until_kept(environment, after["calls"] + 1)
+    assert found["rows"] == found["calls"] == after["calls"] + 1
+
+
+def test_a_process_that_stops_writes_its_calls_first(
+    environment: Mapping[str, str],
+) -> None:
+    with serving(environment) as server:
+        for _ in range(10):
+            assert call(server) == 200
+        assert server.stop() == 0
+    found = figures(environment)
+    assert (found["rows"], found["calls"]) == (10, 10)
+
+
+def test_cut_connections_neither_lose_nor_double_a_call(
+    environment: Mapping[str, str],
+) -> None:
+    """First at random, then at commits that the database gets, or does not get."""
+    answered, over = count(), Event()
+    with (
+        relay(environment["DATABASE_URL"]) as way,
+        serving(environment, DATABASE_URL=way.url) as server,
+        ThreadPoolExecutor(3) as pool,
+    ):
+
+        def calling() -> None:
+            while not over.is_set():
+                if call(server) == 200:
+                    next(answered)
+
+        callers = [pool.submit(calling) for _ in range(3)]
+        chance = random.Random(1)  # noqa: S311 - no secret
+        for _ in range(CUTS):
+            Event().wait(chance.uniform(0.1, 0.5))
+            way.cut()
+        way.break_commits(COMMITS)
+        for _ in range(LOOKS):
+            if not way.breaks:
+                break
+            Event().wait(LOOK_S)
+        # The last batch of all is written again, too.
+        over.set()
+        for each in callers:
+            each.result()
+        total = next(answered)
+        assert way.breaks == 0
+        assert server.stop() == 0, server.output
+    found = figures(environment)
+    assert found["calls"] == found["rows"] == total
+
+
+def test_calls_of_an_outage_are_counted_when_it_is_over(
+    environment: Mapping[str, str],
+) -> None:
+    limits = json.dumps({"audit_buffer": 4, "rates": False})
+    with (
+        relay(environment["DATABASE_URL"]) as way,
+        serving(environment, DATABASE_URL=way.url, MCP_LIMITS=limits) as server,
+        ThreadPoolExecutor(20) as pool,
+    ):
+        assert call(server) == 200
+        until_kept(environment, 1)
+        asleep = [pool.submit(call, server, seconds=1 + n / 10) for n in range(20)]
+        # They have begun before the way is cut.
+        Event().wait(0.5)
+        with way.away():
+            statuses = [each.result() for each in asleep]
+        served = statuses.count(200)
+        assert served > 4 + 4
+        found = until_kept(environment, 1 + served)
+        assert server.stop() == 0, server.output
+    assert found["calls"] == 1 + served
+    assert found["dropped"] > 0
+    assert found["rows"] + found["dropped"] == found["calls"]

@@ -1,0 +1,218 @@
+"""A batch is written as it is, once, on every database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from django.db import OperationalError, connection, connections
+from django.test.utils import CaptureQueriesContext
+
+from mcp_app.audit import writing
+from mcp_app.audit.tallies import Tallies
+from mcp_app.audit.writing import LONGEST_NAME, stored_name, without_rows, write
+from mcp_app.models import Call, CallStatistic, CallWriter
+from mcp_app.models.calls import CallWriterQuerySet
+from mcp_app.models.clock import NowMilliseconds
+from tests.audit.reading import totals
+from tests.audit.records import batch, digest, record
+
+pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
+
+ODD: Final = ["a\tb", "a\nb\r", "\\N", "\\", "a\\tb", "\\.", "é𝄞", "%s '\"", "a b "]
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> Iterator[None]:
+    yield
+    for model in (Call, CallStatistic, CallWriter):
+        model._default_manager.all().delete()
+
+
+def now() -> int:
+    row = CallWriter.objects.create(id="now", number=1, written_ms=NowMilliseconds())
+    row.refresh_from_db()
+    row.delete()
+    return row.written_ms
+
+
+def test_a_row_has_what_was_recorded() -> None:
+    before = now()
+    write(batch(record(0.25, ago=10, failure="ab12", error="No.", user="maria")))
+    row = Call.objects.get()
+    columns = {name: getattr(row, name) for name in (*Call.SHARED, *Call.OWN)}
+    assert before - 10_500 < columns.pop("time_ms") <= now() - 9_000
+    assert columns == {
+        "server": "default",
+        "kind": "tool",
+        "name": "add",
+        "version": 1,
+        "outcome": "answered",
+        "principal": "user",
+        "user_id": "maria",
+        "user_name": "maria",
+        "principal_client": "family",
+        "client_name": "c",
+        "client_version": "1",
+        "session": "handle",
+        "revision": "2026-07-28",
+        "took_us": 250_000,
+        "size": 100,
+        "arguments_size": 2,
+        "arguments_digest": digest(b"{}"),
+        "failure": "ab12",
+        "error": "No.",
+    }
+    assert str(row) == "tool add: answered"
+
+
+def test_texts_of_every_kind() -> None:
+    write(batch(*(record(error=text, client=text, user=text) for text in ODD)))
+    rows = Call.objects.order_by("id").values_list("error", "client_name", "user_id")
+    assert sorted(rows) == sorted((text, text, text) for text in ODD)
+
+
+def test_what_no_database_takes_is_left_out() -> None:
+    write(batch(record(error="a\0b\ud83d", client="\0", user="\udc00x")))
+    row = Call.objects.get()
+    assert (row.error, row.client_name, row.user_id) == ("ab?", "", "?x")
+
+
+def test_names_that_look_alike_are_counted_apart() -> None:
+    names = ["a", "A", "a ", "á"]
+    write(batch(*(record(name=name) for name in names)))
+    write(batch(*(record(name=name) for name in names)))
+    found = {name: calls for (_, _, name, _), calls in totals().items()}
+    assert found == dict.fromkeys(names, 2)
+
+
+def test_long_names_stay_different() -> None:
+    uris = [f"test://{'é' * 400}/{end}" for end in range(2)]
+    write(batch(*(record(name=uri) for uri in uris)))
+    names = set(Call.objects.values_list("name", flat=True))
+    assert names == {stored_name(uri) for uri in uris}
+    assert {len(name) for name in names} == {LONGEST_NAME}
+    assert {name for _, _, name, _ in totals()} == names
+
+
+def test_counters_are_raised() -> None:
+    for took in (0.0005, 0.004, 0.03):
+        write(batch(record(took), record(took), record(outcome="crashed")))
+    assert totals() == {
+        ("default", "tool", "add", "answered"): 6,
+        ("default", "tool", "add", "crashed"): 3,
+    }
+    answered = CallStatistic.objects.filter(outcome="answered", seconds=3_600)
+    # At the stroke of an hour there are two of them.
+    found = list(answered)
+    assert sum(row.total_us for row in found) == 69_000
+    assert max(row.most_us for row in found) == 30_000
+    assert sum(row.to_1 + row.to_5 + row.to_50 for row in found) == 6
+    assert "add: " in str(found[0])
+
+
+def test_calls_are_counted_when_they_began() -> None:
+    write(batch(record(ago=3 * 3_600), record(ago=7_200), record(), record()))
+    times = Call.objects.values_list("time_ms", flat=True)
+    for seconds in (60, 3_600):
+        starts = [time - time % (seconds * 1_000) for time in times]
+        rows = CallStatistic.objects.filter(seconds=seconds)
+        found = dict(rows.values_list("start_ms", "calls"))
+        assert found == {start: starts.count(start) for start in starts}
+
+
+def test_many_counters_cost_a_few_statements() -> None:
+    many = [record(name=f"tool{number}") for number in range(450)]
+    write(batch(*many[:1]))
+    with CaptureQueriesContext(connection) as queries:
+        write(batch(*many))
+    assert len(queries) < 20
+    assert len(totals()) == 450
+    assert Call.objects.count() == 451
+
+
+def test_what_was_only_counted_has_no_row() -> None:
+    tallies = Tallies()
+    tallies.add(0, ("default", "tool", "add", "answered"), [1_000, 2_000], 2)
+    write(batch(tallies=tallies))
+    assert Call.objects.count() == 0
+    key = "default", "tool", "add", "answered"
+    assert (totals(), totals("dropped")) == ({key: 2}, {key: 2})
+
+
+def test_without_rows_all_is_counted() -> None:
+    given = batch(record(), record(0.5))
+    clock_ms = write(batch())
+    write(without_rows(given, clock_ms))
+    key = "default", "tool", "add", "answered"
+    assert Call.objects.count() == 0
+    assert (totals(), totals("dropped")) == ({key: 2}, {key: 2})
+
+
+# -- once -----------------------------------------------------------------------------
+
+
+def test_a_batch_that_is_written_again_is_written_once() -> None:
+    given = batch(record(), record())
+    for _ in range(3):
+        write(given)
+    write(batch(record(), writer=given.writer))
+    write(given)
+    assert Call.objects.count() == 3
+    assert sum(totals().values()) == 3
+    assert str(CallWriter.objects.get()).startswith(given.writer)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("happened", [True, False])
+def test_a_commit_that_breaks_neither_doubles_nor_loses(
+    monkeypatch: pytest.MonkeyPatch, is_first: bool, happened: bool
+) -> None:
+    given = batch(record(), record())
+    if not is_first:
+        given.number += 1
+        write(batch(writer=given.writer))
+        CallWriter.objects.update(number=given.number - 1)
+    kind: Any = type(connections["default"])
+    commit = kind._commit
+
+    def broken(self: Any) -> None:
+        monkeypatch.setattr(kind, "_commit", commit)
+        if happened:
+            commit(self)
+        raise OperationalError("The connection was cut.")
+
+    monkeypatch.setattr(kind, "_commit", broken)
+    with pytest.raises(OperationalError):
+        write(given)
+    connections.close_all()
+    assert Call.objects.count() == (2 if happened else 0)
+    write(given)
+    assert Call.objects.count() == 2
+    assert sum(totals().values()) == 2
+
+
+def test_who_gives_way_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    claim, times = CallWriterQuerySet.claim, []
+
+    def deadlock(self: Any, writer: str, number: int) -> bool:
+        claimed = claim(self, writer, number)
+        times.append(claimed)
+        if len(times) < writing.ATTEMPTS:
+            raise OperationalError(1213, "Deadlock found when trying to get lock")
+        return claimed
+
+    monkeypatch.setattr(CallWriterQuerySet, "claim", deadlock)
+    write(batch(record()))
+    assert times == [True] * writing.ATTEMPTS
+    assert Call.objects.count() == 1
+    times.clear()
+    monkeypatch.setattr(writing, "ATTEMPTS", 3)
+    monkeypatch.setattr(CallWriterQuerySet, "claim", _deadlock)
+    with pytest.raises(OperationalError):
+        write(batch(record()))
+
+
+def _deadlock(*_: object) -> bool:
+    raise OperationalError(1213, "Deadlock found when trying to get lock")

@@ -1,0 +1,118 @@
+"""What happens now, as staff see it: a call that hangs, and the session behind it."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from mcp_app.server.dispatch import STOPPED
+from tests.browser.conftest import PATIENCE_MS, log_in
+from tests.browser.test_publishing import AXE, SERIOUS, picture, said
+from tests.newcomer.programs import Serving
+from tests.process.streaming import Answer, Session, called
+
+# They share one demo.
+pytestmark = pytest.mark.xdist_group("browser")
+
+LIVE = "/admin/mcp_app/session/live/"
+FREED = 404
+
+
+def hanging(session: Session) -> Answer:
+    """Begin a call whose client never answers what it is asked."""
+    answer = session.called("book_table", day="Friday")
+    return answer.until(lambda each: each.messages)
+
+
+def refused(answer: Answer) -> str:
+    """Return the error that ended a call."""
+    message: str = answer.whole().messages[-1]["error"]["message"]
+    return message
+
+
+def test_a_call_that_hangs_is_cancelled_and_its_session_closed(
+    staff: Page, served: Serving
+) -> None:
+    url = f"{served.url}/mcp"
+    called(url, "current_time").whole()
+    staff.goto("/admin/mcp_app/")
+    staff.evaluate(AXE)
+    assert staff.evaluate(SERIOUS) == []
+    staff.get_by_role("link", name="What happens now").click()
+    expect(staff.get_by_text("No call with a row runs now.")).to_be_visible()
+    expect(staff.get_by_text("Nobody is connected.")).to_be_visible()
+    expect(staff.get_by_role("button", name="Live")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+
+    session = Session(url)
+    standing = session.standing()
+    answer = hanging(session)
+    # The page is drawn again by itself, and says what the process has said by then.
+    row = staff.get_by_role("row").filter(has_text="book_table")
+    expect(row).to_contain_text("nobody")
+    stream = staff.locator("[data-label='Open stream']")
+    expect(stream).to_have_text("yes", timeout=2 * PATIENCE_MS)
+    # Its client never said that it is ready: it was asked after a while.
+    expect(row.locator("[data-label='Messages']")).to_have_text(
+        "1", timeout=2 * PATIENCE_MS
+    )
+    picture(staff, "live")
+
+    row.get_by_role("button", name="Cancel").click()
+    said(staff, "Cancelled: book_table. Its client has been told.")
+    assert refused(answer) == STOPPED
+    expect(staff.get_by_text("No call with a row runs now.")).to_be_visible()
+    # The session goes on.
+    assert session.request("ping").whole().status == 200
+
+    staff.get_by_role("button", name="Close session").click()
+    said(staff, "Closed. The client opens a new session when it next calls.")
+    standing.whole()
+    assert session.request("ping").whole().status == FREED
+    expect(staff.get_by_text("Nobody is connected.")).to_be_visible()
+
+
+def test_it_stands_still_where_it_is_told_to_and_says_when_it_is_old(
+    staff: Page, served: Serving
+) -> None:
+    called(f"{served.url}/mcp", "current_time").whole()
+    parts: list[str] = []
+    staff.clock.install()
+    staff.on("request", lambda each: parts.append(each.url))
+    staff.goto(LIVE)
+    staff.wait_for_load_state("load")
+    button = staff.get_by_role("button", name="Live")
+
+    def asked() -> list[str]:
+        return [each.rpartition("part=")[2] for each in parts if "part=" in each]
+
+    with staff.expect_response("**part=sessions"):
+        staff.clock.run_for(5_000)
+    assert sorted(asked()) == ["calls", "sessions", "workers"]
+    button.press("Enter")
+    expect(button).to_have_attribute("aria-pressed", "false")
+    staff.clock.run_for(60_000)
+    assert len(asked()) == 3
+
+    staff.context.clear_cookies()
+    button.press("Enter")
+    staff.clock.run_for(5_000)
+    expect(staff.locator("[data-mcp-live-status]")).to_contain_text("Not updated since")
+
+
+def test_a_call_is_cancelled_without_scripts(browser: Browser, served: Serving) -> None:
+    context = browser.new_context(base_url=served.url, java_script_enabled=False)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    log_in(page, served)
+    session = Session(f"{served.url}/mcp")
+    answer = hanging(session)
+    page.goto(LIVE)
+    expect(page.get_by_role("button", name="Live")).to_have_count(0)
+    page.get_by_role("link", name="Refresh").click()
+    page.get_by_role("button", name="Cancel book_table").click()
+    said(page, "Cancelled: book_table.")
+    assert refused(answer) == STOPPED
+    assert session.close().whole().status == 204
+    context.close()

@@ -1,0 +1,29 @@
+"""How many connections a process may have."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_app.pools.counting import Connections, of_process, pooled
+
+
+@pytest.mark.parametrize(
+    ("threads", "counted"),
+    [(8, Connections(usual=17, most=44)), (2, Connections(usual=11, most=20))],
+)
+def test_the_formula(threads: int, counted: Connections) -> None:
+    assert of_process(threads) == counted
+
+
+@pytest.mark.parametrize(
+    ("pool", "size"),
+    [
+        (True, 4),
+        ({}, 4),
+        ({"min_size": 6}, 6),
+        ({"min_size": 2, "max_size": 20}, 20),
+        ({"max_size": None}, 4),
+    ],
+)
+def test_a_pool_has_as_many_as_it_says(pool: object, size: int) -> None:
+    assert pooled(pool) == size

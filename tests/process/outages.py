@@ -1,0 +1,43 @@
+"""A database that is away for the process of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.db import connection, connections
+
+from mcp_app.pools.database import reader
+
+
+@contextmanager
+def away() -> Iterator[None]:
+    """Let the database be away for those who connect anew, and the reader must."""
+    # Replaced it would not be where other tests have left threads that hang.
+    reader.close()
+    if connection.vendor == "sqlite":
+        yield from _moved(Path(connection.settings_dict["NAME"]))
+        return
+    settings = connections.settings["default"]
+    port = settings["PORT"]
+    # Nobody listens there.
+    settings["PORT"] = "1"
+    try:
+        yield
+    finally:
+        settings["PORT"] = port
+
+
+def _moved(file: Path) -> Iterator[None]:
+    """Let the file's name lead nowhere, without a moment at which one could be made."""
+    # Other workers of the tests have files of nearly the same name.
+    hidden = file.with_name(f"{file.name}.hidden")
+    nowhere = file.with_name(f"{file.name}.nowhere")
+    hidden.hardlink_to(file)
+    nowhere.symlink_to(file.with_name(f"{file.name}.missing") / "database")
+    nowhere.replace(file)
+    try:
+        yield
+    finally:
+        hidden.replace(file)

@@ -1,0 +1,173 @@
+"""Whether a process can serve, and what is asked to know it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from django.db import OperationalError
+
+from mcp_app.process import health
+from mcp_app.process.freshness import Gate
+from mcp_app.process.health import DATABASE, FINE, FRESHNESS, STOPPING, Health
+from mcp_app.process.runtime import Process
+from tests.drill.databases import POSTGRES, postgresql_database
+from tests.drill.running import DrillServer, started
+from tests.process.outages import away
+from tests.process.streaming import PATIENCE_S, Answer, called
+from tests.process.test_freshness import Database
+
+
+@pytest.fixture
+async def database() -> Database:
+    return Database()
+
+
+@pytest.fixture
+async def asked(database: Database) -> Health:
+    """The health of a process for which others wait."""
+    gate = Gate(database.check, database.load)
+    gate.trust(float("inf"))
+    return Health(gate)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A moment is as good as a second."""
+    monkeypatch.setattr(health, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(health, "SHARED_S", 0.0)
+
+
+async def test_many_who_ask_are_answered_by_one_look(
+    asked: Health, database: Database
+) -> None:
+    database.answers.clear()
+    asking = [asyncio.ensure_future(asked.failing()) for _ in range(50)]
+    await database.began.wait()
+    asking.pop().cancel()
+    database.answers.set()
+    assert await asyncio.gather(*asking) == [FINE] * 49
+    database.error = OperationalError("gone")
+    assert await asked.failing() == FINE
+    assert database.checks == 1
+
+
+async def test_an_outage_is_looked_at_once_in_a_second(
+    asked: Health, database: Database
+) -> None:
+    database.error = OperationalError("gone")
+    assert await asked.failing() == DATABASE
+    database.error = None
+    assert await asked.failing() == DATABASE
+    assert database.checks == 1
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_database_that_says_nothing(asked: Health, database: Database) -> None:
+    database.answers.clear()
+    assert await asked.failing() == DATABASE
+    database.answers.set()
+    assert await asked.failing() == FINE
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_what_is_served_is_read_too_slowly(
+    asked: Health, database: Database
+) -> None:
+    database.loading = 0.2
+    assert await asked.failing() == FRESHNESS
+    await asyncio.sleep(0.2)
+    database.loading = 0.0
+    assert await asked.failing() == FINE
+
+
+async def test_what_is_served_cannot_be_read(
+    asked: Health, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    database.error = LookupError("a fault of ours")
+    with caplog.at_level(logging.ERROR, "mcp_app.process"):
+        assert await asked.failing() == FRESHNESS
+    assert "a fault of ours" in caplog.text
+
+
+@pytest.mark.databases
+@pytest.mark.usefixtures("impatient")
+async def test_a_process_whose_database_is_away_and_comes_back(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "PATIENCE_S", 5.0)
+    assert await process.failing() == FINE
+    with away():
+        # Until now it was fresh enough.
+        await asyncio.sleep(0.3)
+        assert await process.failing() == DATABASE
+        process.stopping = True
+        assert await process.failing() == STOPPING
+        process.stopping = False
+    await asyncio.sleep(0.3)
+    assert await process.failing() == FINE
+
+
+async def test_a_process_that_begins_to_stop_meanwhile(process: Process) -> None:
+    asking = asyncio.ensure_future(process.failing())
+    await asyncio.sleep(0)
+    process.stopping = True
+    assert await asking == STOPPING
+
+
+# -- a server, and a real outage ----------------------------------------------------
+
+
+@pytest.fixture
+def postgresql() -> Iterator[str]:
+    with postgresql_database() as url:
+        yield url
+
+
+@pytest.fixture
+def server(postgresql: str) -> Iterator[DrillServer]:
+    drill = started("uvicorn", {"DATABASE_URL": postgresql})
+    yield drill
+    drill.kill()
+
+
+def closed(url: str, *, closed: bool) -> None:
+    """Let a database take no connections, and cut those that there are."""
+    name = url.rpartition("/")[2]
+    with psycopg.connect(f"{POSTGRES}/postgres", autocommit=True) as connection:
+        allowed = str(not closed).lower()
+        connection.execute(
+            f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS {allowed}".encode()
+        )
+        if closed:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = %s",
+                [name],
+            )
+
+
+def until(url: str, status: int) -> Answer:
+    """Ask until it is answered so."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        found = Answer(f"{url}/health", "GET", {}).whole()
+        if found.status == status:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(found.raw)
+
+
+def test_a_server_without_its_database(server: DrillServer, postgresql: str) -> None:
+    until(server.url, 200)
+    closed(postgresql, closed=True)
+    refused = until(server.url, 503)
+    assert refused.messages == [{"status": "unavailable", "failing": "database"}]
+    assert int(refused.headers["retry-after"]) > 0
+    closed(postgresql, closed=False)
+    assert until(server.url, 200).messages == [{"status": "ok"}]
+    assert called(server.url, "drill_add", a=1, b=1).whole().status == 200

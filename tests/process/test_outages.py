@@ -1,0 +1,187 @@
+"""What a server process does while a service that it needs is away, and afterwards."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, Final
+
+import pytest
+import redis
+
+from mcp_app.wakeup.doorbell import GROUP
+from mcp_app.wakeup.workers import FRESHNESS
+from tests.drill.databases import DATABASES
+from tests.drill.ports import HOST
+from tests.drill.running import DrillServer, started
+from tests.process.passages import Passage, through
+from tests.process.streaming import PATIENCE_S, Answer, Session, listening, stateless
+from tests.wakeup.redis_servers import RedisServer
+
+AWAY_S: Final = 7
+"""Longer than from one heartbeat of a process to the next."""
+COUNT: Final = 200
+KEY: Final = "a line of this test"
+URI: Final = "test://static-text"
+UPDATED: Final = "notifications/resources/updated"
+PORTS: Final = {"postgresql": 5432, "mysql": 3306}
+LIMITS: Final = {"MCP_LIMITS": json.dumps({"heartbeat": 1, "rates": False})}
+
+
+def ledger(request_id: str, seconds: float) -> bytes:
+    """Return a call that enters a line, sleeps, and counts the lines."""
+    params = {"name": "drill_ledger", "arguments": {"key": KEY, "seconds": seconds}}
+    message = {"jsonrpc": "2.0", "id": request_id, "method": "tools/call"}
+    return json.dumps({**message, "params": params}).encode()
+
+
+def touch(url: str) -> Answer:
+    return stateless(url, "tools/call", name="drill_touch", arguments={"uri": URI})
+
+
+def eventually(true: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.fixture(params=DATABASES)
+def vendor(request: pytest.FixtureRequest) -> str:
+    vendor: str = request.param
+    return vendor
+
+
+@pytest.fixture
+def passage(vendor: str) -> Iterator[Passage]:
+    passage = Passage((HOST, PORTS[vendor]))
+    passage.open()
+    yield passage
+    passage.cut()
+
+
+@pytest.fixture
+def server(vendor: str, passage: Passage) -> Iterator[DrillServer]:
+    with DATABASES[vendor]() as url:
+        away = {"DATABASE_URL": through(url, PORTS[vendor], passage)}
+        drill = started("uvicorn", {**away, **LIMITS})
+        try:
+            yield drill
+            assert drill.stop() == 0, drill.output
+        finally:
+            drill.kill()
+
+
+def test_a_database_that_is_away_for_a_while(
+    server: DrillServer, passage: Passage
+) -> None:
+    url, session = server.url, Session(server.url)
+    session.request("resources/subscribe", uri=URI).whole()
+    streams = [listening(url, resourceSubscriptions=[URI]), session.standing()]
+    counting = session.request(
+        "tools/call",
+        name="drill_count",
+        arguments={"n": COUNT, "delay_ms": 1000 * (AWAY_S + 2) // COUNT},
+        _meta={"progressToken": "p"},
+    )
+    once = session.send(ledger("once", AWAY_S + 1))
+    for each in (counting, once):
+        each.until(lambda answer: answer.raw)
+
+    said = [len(each.raw) for each in streams]
+    passage.cut()
+    end = time.monotonic() + AWAY_S
+    # Then nothing is answered any more from what was read before.
+    time.sleep(4 * FRESHNESS)
+    while time.monotonic() < end:
+        all_is_refused(url, session)
+        time.sleep(0.5)
+    for each, before in zip(streams, said, strict=True):
+        assert not each.ended
+        # Comments, and no message.
+        assert each.raw[before:].count(b"\n\n") >= AWAY_S // 2
+
+    passage.open()
+    eventually(lambda: stateless(url, "tools/list").whole().status == 200)
+    *counted, last = counting.whole().messages
+    assert [each["params"]["progress"] for each in counted] == [*range(1, COUNT + 1)]
+    assert last["result"]["content"][0]["text"] == f"done {COUNT}"
+    # What its own statements came to is the tool's affair; it is not run again.
+    (told,) = once.whole().messages
+    assert session.send(ledger("once", AWAY_S + 1)).whole().messages == [told]
+    (line,) = session.send(ledger("twice", 0)).whole().messages
+    assert line["result"]["structuredContent"] == {"result": 2}
+    assert touch(url).whole().status == 200
+    for each in streams:
+        each.until(updated).leave()
+
+
+def all_is_refused(url: str, session: Session) -> None:
+    """Nobody is told that a session, or a tool, is not there."""
+    for refused in (
+        stateless(url, "tools/list"),
+        stateless(url, "tools/call", name="drill_add", arguments={"a": 1, "b": 1}),
+        session.request("ping"),
+        session.send(ledger("twice", 0)),
+    ):
+        refused.until(lambda answer: answer.ended)
+        assert refused.status == 503, refused.raw
+        assert 1 <= int(refused.headers["retry-after"]) <= 15
+
+
+def updated(answer: Answer) -> Any:
+    return UPDATED in [message.get("method") for message in answer.messages]
+
+
+def test_a_doorbell_that_is_away_for_a_while() -> None:
+    """Changes are found by looking; when it is back it rings again."""
+    with ExitStack() as stack:
+        bell = RedisServer()
+        bell.start()
+        stack.callback(bell.kill)
+        database = stack.enter_context(DATABASES["postgresql"]())
+        both = []
+        for _ in range(2):
+            both.append(
+                started("uvicorn", {"DATABASE_URL": database, "REDIS_URL": bell.url})
+            )
+            stack.callback(both[-1].kill)
+        here, there = (each.url for each in both)
+        session = Session(here)
+        session.request("resources/subscribe", uri=URI).whole()
+        standing = session.at(there).standing()
+
+        bell.kill()
+        for number in range(1, 4):
+            assert touch(here).whole().status == 200
+            standing.until(lambda each, number=number: times(each) == number)  # type: ignore[misc]
+
+        bell.start()
+        client: Any = redis.Redis.from_url(bell.url)
+        stack.callback(client.close)
+        ears = stack.enter_context(client.pubsub())
+        ears.psubscribe(f"*{GROUP}*")
+        eventually(lambda: rung(ears, here))
+        eventually(lambda: members(client) == len(both))
+        standing.until(lambda each: times(each) > 3)
+        assert [each.stop() for each in both] == [0, 0]
+
+
+def times(answer: Answer) -> int:
+    methods = [message.get("method") for message in answer.messages]
+    return methods.count(UPDATED)
+
+
+def members(client: Any) -> int:
+    """Return how many processes hear the bell; this test is none of them."""
+    channels = client.pubsub_channels(f"*{GROUP}*")
+    return sum(count for _, count in client.pubsub_numsub(*channels))
+
+
+def rung(ears: Any, url: str) -> bool:
+    """Change something; tell whether it was rung for."""
+    touch(url).whole()
+    message = ears.get_message(timeout=0.2)
+    return message is not None and message["type"] == "pmessage"

@@ -1,0 +1,182 @@
+"""What each server can, and what none does: the table of docs/reliability.md, tried."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.process.programs import COMMANDS, Program, program
+from tests.process.streaming import (
+    PATIENCE_S,
+    Session,
+    called,
+    listening,
+    stateless,
+    stateless_request,
+)
+
+LIMITS: Final = {"MCP_LIMITS": json.dumps({"drain": 5})}
+WORKERS: Final = 2
+STREAMS: Final = 4
+PIECE: Final = 40
+
+
+@pytest.mark.parametrize("server", COMMANDS)
+def test_what_a_server_can(server: str) -> None:
+    with program(server, LIMITS) as running:
+        assert b"200 OK" in in_pieces(running.url)
+        # To no server does a client that has sent all it will still listen.
+        assert half_closed(running.url) == b""
+        killed = set()
+        if server != "daphne":
+            session = Session(running.url)
+            killed = one_is_killed(running, session)
+            all_are_renewed(running, session)
+        listens = [listening(running.url, toolsListChanged=True) for _ in range(2)]
+        running.process.send_signal(signal.SIGTERM)
+        for each in listens:
+            assert "result" in each.whole().messages[-1]
+        assert running.process.wait(PATIENCE_S) == 0, running.output
+        assert set(running.workers()) <= killed
+
+
+def one_is_killed(running: Program, session: Session) -> set[str]:
+    """The others serve on, its sessions too, and another takes its place."""
+    eventually(lambda: serves(running, session) and len(live(running)) == WORKERS)
+    before = running.workers()
+    listens = [listening(running.url, toolsListChanged=True) for _ in range(STREAMS)]
+    victim, pid = before.popitem()
+    os.kill(pid, signal.SIGKILL)
+    eventually(
+        lambda: serves(running, session) and len(set(live(running)) - {victim}) == 2
+    )
+    for each in listens:
+        assert not each.ended or each.error is not None
+        if not each.ended:
+            each.leave()
+    assert set(before) < set(running.workers())
+    return {victim}
+
+
+def all_are_renewed(running: Program, session: Session) -> None:
+    """At SIGHUP each worker is replaced by another, and nothing that is open is cut."""
+    before = live(running)
+    listens = [listening(running.url, toolsListChanged=True) for _ in range(STREAMS)]
+    calls = [called(running.url, "drill_sleep", seconds=1.5) for _ in range(STREAMS)]
+    for each in calls:
+        each.until(lambda answer: answer.raw)
+    running.process.send_signal(signal.SIGHUP)
+    eventually(
+        lambda: serves(running, session) and not any(map(alive, before.values()))
+    )
+    assert not set(before) & set(running.workers())
+    assert serves(running, session)
+    for each in listens:
+        assert "result" in each.whole().messages[-1]
+    for each in calls:
+        content = each.whole().messages[-1]["result"]["content"]
+        assert content[0]["text"] == "slept 1.5 s"
+
+
+def live(running: Program) -> dict[str, int]:
+    """Return the processes that have a row, and are there."""
+    return {key: pid for key, pid in running.workers().items() if alive(pid)}
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def serves(running: Program, session: Session) -> bool:
+    """Make requests, each by a new connection; tell whether all were served.
+
+    A process that drains says when to come back.  What waits to be accepted by one
+    that ends in this moment is reset.
+    """
+    begun = (stateless(running.url, "tools/list"), session.request("ping"))
+    for answer in begun:
+        answer.until(lambda each: each.ended)
+        assert answer.status in (200, 503) or isinstance(answer.error, ConnectionError)
+        assert answer.status != 503 or "retry-after" in answer.headers
+    return all(answer.status == 200 for answer in begun)
+
+
+def eventually(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def in_pieces(url: str) -> bytes:
+    """Send a request whose length is not known before; return its answer."""
+    head, body = _call(url, seconds=0)
+    chunks = [body[at : at + PIECE] for at in range(0, len(body), PIECE)]
+    with _connected(url) as client:
+        client.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n")
+        for chunk in [*chunks, b""]:
+            client.sendall(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        return client.recv(65_536)
+
+
+def half_closed(url: str) -> bytes:
+    """Send a request and nothing more; return what comes."""
+    head, body = _call(url, seconds=0.3)
+    with _connected(url) as client:
+        client.sendall(head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        client.shutdown(socket.SHUT_WR)
+        return client.recv(65_536)
+
+
+def _connected(url: str) -> socket.socket:
+    where = urlsplit(url)
+    return socket.create_connection((where.hostname, where.port), PATIENCE_S)
+
+
+def _call(url: str, seconds: float) -> tuple[bytes, bytes]:
+    where = urlsplit(url)
+    headers, body = stateless_request(
+        "tools/call", name="drill_sleep", arguments={"seconds": seconds}
+    )
+    lines = [f"POST {where.path} HTTP/1.1", f"Host: {where.netloc}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "".join(f"{line}\r\n" for line in lines).encode(), body
+
+
+def test_a_worker_that_ends_after_a_number_of_requests() -> None:
+    """The application is not told: what is open is cut."""
+    options = ["--max-requests", "10", "--timeout", "3"]
+    with program("gunicorn", LIMITS, *options) as running:
+        listen = listening(running.url, toolsListChanged=True)
+
+        def cut() -> bool:
+            if not listen.ended:
+                asked(running.url)
+            return listen.ended
+
+        eventually(cut)
+        assert listen.error is not None
+
+
+def asked(url: str) -> bool:
+    return stateless(url, "tools/list").until(lambda each: each.ended).status == 200
+
+
+def test_granian_ends_with_one_of_its_workers_unless_told_to_start_another() -> None:
+    with program("granian", LIMITS, "--no-respawn-failed-workers") as running:
+        # One that is told to stop before it has started does not hear it.
+        eventually(lambda: asked(running.url) and len(running.workers()) == WORKERS)
+        os.kill(next(iter(running.workers().values())), signal.SIGKILL)
+        assert running.process.wait(PATIENCE_S) == 1, running.output

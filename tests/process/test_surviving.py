@@ -1,0 +1,86 @@
+"""What is promised of calls and streams: the short form of what is tried for long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from typing import Final
+
+import pytest
+
+from benchmarks.reliability.answers import answers
+from benchmarks.reliability.once import killed, restarts, zombies
+from benchmarks.reliability.resuming import cuts, resumes
+from benchmarks.reliability.rounds import Round
+from benchmarks.reliability.site import Site
+from tests.drill import switches
+from tests.process.clusters import on_clusters
+from tests.process.judging import kept
+
+everywhere = on_clusters("postgresql", "mariadb")
+once = on_clusters("postgresql")
+
+Test = Callable[..., Generator[Round]]
+ENOUGH: Final = 300
+"""Rounds in which a fault must be found."""
+
+
+@everywhere
+def test_streams_are_resumed_whatever_is_killed(served: Site) -> None:
+    found = kept(resumes(served, 80), 80)
+    assert sum(each.resumes for each in found)
+
+
+@everywhere
+def test_an_answer_that_is_cut_anywhere_is_resumed(served: Site) -> None:
+    kept(cuts(served, 40), 40)
+
+
+@everywhere
+def test_questions_are_answered_elsewhere(served: Site) -> None:
+    kept(answers(served, 10), 10)
+
+
+@everywhere
+def test_a_call_runs_once_whatever_is_killed(served: Site) -> None:
+    kept(killed(served, 60), 60)
+
+
+@everywhere
+def test_who_comes_back_from_the_dead_adds_nothing(served: Site) -> None:
+    kept(zombies(served, 3), 3)
+
+
+@everywhere
+def test_a_rolling_restart_fails_no_call(served: Site) -> None:
+    kept(restarts(served, 2), 2)
+
+
+# -- and that these tests would find it broken ---------------------------------------
+
+
+def broken(rounds: Generator[Round]) -> Round:
+    """Return the first round in which the promise was not kept."""
+    with closing(rounds):
+        return next(each for each in rounds if not each.kept)
+
+
+@once
+@pytest.mark.parametrize(
+    ("fault", "test"),
+    [
+        (switches.SENT_BEFORE_COMMIT, resumes),
+        (switches.GAPS_PASSED, resumes),
+        (switches.REFUSED_TOGETHER, killed),
+    ],
+)
+def test_what_would_be_found(served: Site, fault: str, test: Test) -> None:
+    with served.cluster.faulty(fault):
+        found = broken(test(served, ENOUGH))
+    assert found.wrong or found.unanswered
+
+
+@once
+def test_appends_that_ask_for_no_owner(served: Site) -> None:
+    with served.cluster.faulty(switches.OWNER_IGNORED):
+        assert broken(zombies(served, 1)).wrong

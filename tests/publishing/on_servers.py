@@ -1,0 +1,82 @@
+"""Two who publish at once, where transactions wait for each other's rows.
+
+`tests.test_databases` runs it on the databases that have such locks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Barrier
+from typing import Final
+
+import pytest
+from django.db import connections, transaction
+
+from mcp_app.models import Tool
+from mcp_app.publishing import bundle
+from mcp_app.publishing.publication import OutOfDate
+from tests.publishing.bundle.content import REGISTRY
+from tests.publishing.test_publication import publish, tool
+
+pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
+
+PATIENCE_S: Final = 10
+TOLD: Final = "Somebody else changed something here at the same time. Look again."
+
+
+def done(act: Callable[[], object]) -> str:
+    """Do it in a transaction, and return what was said."""
+    try:
+        with transaction.atomic():
+            act()
+    except OutOfDate as refused:
+        return refused.message
+    finally:
+        connections.close_all()
+    return "done"
+
+
+def at_once(*acts: Callable[[], object]) -> list[str]:
+    with ThreadPoolExecutor(len(acts)) as pool:
+        return sorted(pool.map(done, acts))
+
+
+def test_of_two_who_wait_for_each_other_one_is_told() -> None:
+    """One publishes a and b, the other b and a."""
+    a, b = tool("a"), tool("b")
+    both = Barrier(2)
+
+    def publishes(first: Tool, second: Tool) -> None:
+        publish(first)
+        both.wait(PATIENCE_S)
+        publish(second)
+
+    said = at_once(partial(publishes, a, b), partial(publishes, b, a))
+    assert said == [TOLD, "done"]
+    served = Tool.objects.filter(published__number=1).order_by("name")
+    assert [each.name for each in served] == ["a", "b"]
+
+
+def test_an_import_that_a_publication_waits_for() -> None:
+    a, b = tool("a"), tool("b")
+    file = bundle.read(bundle.export([a, b]))
+    Tool.objects.update(description="Tells more.")
+    looked_at = bundle.compare(file, REGISTRY).looked_at
+    both = Barrier(2)
+
+    def publishes() -> None:
+        publish(Tool.objects.get(name="b"))
+        both.wait(PATIENCE_S)
+        publish(Tool.objects.get(name="a"))
+
+    def imports() -> None:
+        Tool.objects.select_for_update().get(name="a")
+        both.wait(PATIENCE_S)
+        bundle.apply(file, REGISTRY, author=None, looked_at=looked_at)
+
+    assert at_once(publishes, imports) == [TOLD, "done"]
+    # All of one, and nothing of the other.
+    rows = Tool.objects.values_list("description", "published__number").distinct()
+    assert rows.get() in {("Tells more.", 1), ("Opening hours.", None)}

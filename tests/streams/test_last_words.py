@@ -1,0 +1,25 @@
+"""The message that ends a stream whose requests have no other answer."""
+
+from __future__ import annotations
+
+import json
+
+from mcp_app.protocol.errors import InternalError
+from mcp_app.streams.last_words import is_batch, last_words
+
+
+def test_one_request_and_a_batch() -> None:
+    error = InternalError("gone", {"retryable": False})
+    body = {"code": -32603, "message": "gone", "data": {"retryable": False}}
+    for requests in ("7", '"[7]"'):
+        assert not is_batch(requests)
+        assert json.loads(last_words(requests, error)) == {
+            "jsonrpc": "2.0",
+            "id": json.loads(requests),
+            "error": body,
+        }
+    for requests in ("[7]", '["a", 2]'):
+        assert is_batch(requests)
+        answers = json.loads(last_words(requests, error))
+        assert [each["id"] for each in answers] == json.loads(requests)
+        assert all(each["error"] == body for each in answers)

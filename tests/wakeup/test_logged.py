@@ -1,0 +1,83 @@
+"""Log messages to the sessions of a user, or of a server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+
+from mcp_app import alog, log
+from mcp_app.interface.principal import Principal
+from mcp_app.models import LoggedMessage, Session
+from tests.models.test_sessions import session
+
+pytestmark = pytest.mark.django_db
+
+
+def of(user: object, **columns: Any) -> Session:
+    key = Principal(kind="user", user_id=str(user), client=uuid4().hex).key
+    named = {"streams": 1, "principal_key": key, **columns}
+    return session(uuid4().hex, **named)
+
+
+def told() -> list[int]:
+    rows = LoggedMessage.objects.order_by("session_id")
+    return list(rows.values_list("session_id", flat=True))
+
+
+def test_a_users_sessions() -> None:
+    anna = User.objects.create(username="anna")
+    own, _ = [of(anna.pk) for _ in range(2)], of(anna.pk + 1)
+    assert log("info", {"done": 3}, user=anna, logger="shop") == 2
+    assert told() == [each.pk for each in own]
+    assert json.loads(LoggedMessage.objects.all()[0].payload) == {
+        "jsonrpc": "2.0",
+        "method": "notifications/message",
+        "params": {"level": "info", "data": {"done": 3}, "logger": "shop"},
+    }
+    assert log("info", "again", user=anna.pk) == 2
+    assert log("info", "nobody", user=0) == 0
+
+
+def test_a_servers_sessions() -> None:
+    there, _ = of(1, server="shop"), of(1)
+    assert log("info", "x", server="shop") == 1
+    assert told() == [there.pk]
+    assert log("info", "x", server="shop", user=2) == 0
+
+
+@pytest.mark.parametrize(
+    ("wanted", "level", "count"),
+    [
+        (None, "debug", 0),
+        (None, "info", 1),
+        (0, "debug", 1),
+        (4, "warning", 0),
+        (4, "error", 1),
+    ],
+)
+def test_levels(wanted: int | None, level: Any, count: int) -> None:
+    of(1, log_level=wanted)
+    assert log(level, "x", user=1) == count
+
+
+def test_who_never_had_a_stream_is_told_nothing() -> None:
+    of(1, streams=0)
+    assert log("info", "x", user=1) == 0
+
+
+def test_what_cannot_be_said() -> None:
+    with pytest.raises(ValueError, match="'loud' is no level: use one of debug"):
+        log("loud", "x", user=1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="whose sessions"):
+        log("info", "x")
+    with pytest.raises((ValueError, TypeError)):
+        log("info", object(), user=1)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_from_a_coroutine() -> None:
+    assert await alog("info", "x", user=1, server="default", logger="l") == 0
