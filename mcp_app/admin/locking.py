@@ -65,6 +65,20 @@ class SettledAdmin(TypedAdmin[AnyRow]):
             pattern.callback = _utf8_only(pattern.callback)
         return patterns
 
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Whether a list may be narrowed so by its address: by its own filters only.
+
+        Whatever else Django takes there is for the database to judge: a broken pattern
+        or a null character would be an error of the server.
+        """
+        name, _separator, how = lookup.partition("__")
+        if name not in {field.name for field in self.opts.get_fields()}:
+            return super().lookup_allowed(lookup, value, request)
+        if name not in self.list_filter or how not in ("", "exact"):
+            return False
+        choices = dict(self.opts.get_field(name).flatchoices)  # type: ignore[union-attr]
+        return value in choices
+
     def save_model(
         self,
         request: HttpRequest,

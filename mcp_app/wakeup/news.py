@@ -27,7 +27,8 @@ LISTS_OF_ROWS = {
     "server": changes.LISTS,
 }
 _TOLD = frozenset({changes.RESOURCE, changes.LIST, changes.MODEL})
-_OF_CALLS = {changes.QUESTION, changes.CANCELLED, changes.STOPPED}
+_ENDS = {changes.CANCELLED, changes.STOPPED}
+_OF_CALLS = _ENDS | {changes.QUESTION}
 _UNTOLD = _OF_CALLS | {changes.SESSION, changes.LOGGED, changes.RIGHTS}
 _NO_DEFINITION = _TOLD | _UNTOLD
 
@@ -56,6 +57,7 @@ Name: TypeAlias = tuple[str, str]
 class News:
     """What changed as (kind, ref); `everything` where it cannot be told apart.
 
+    Where everything changed, the rows are those that end calls: nothing else says so.
     `first` news are what a process begins with; `number` is the one up to which all
     is in the news; `unfolded` are the ids of change rows, old ones included.
     `numbers` are those of the topics that were raised since the last look, where no
@@ -160,17 +162,24 @@ class NewsReader:
         found = _Found(before or 0)
         number, unfolded = found.number, frozenset(found.rows)
         # A number that is smaller than the one seen is another database's.
-        if before is None or not found.floor <= before <= number or found.too_many:
+        if before is None or not found.floor <= before <= number:
             return News((), True, before is None, number, unfolded)
-        new = [row for key, row in found.rows.items() if key not in self._known]
-        rows = (*self._raised(found.topics, before), *new)
-        distinct = tuple(dict.fromkeys(rows))
-        return News(distinct, False, False, number, unfolded, found.numbers())
+        if found.too_many:
+            ends = _Found(before, only=_ENDS)
+            known = unfolded.union(ends.rows)
+            return News(self._new(ends, before), True, False, number, known)
+        new = self._new(found, before)
+        return News(new, False, False, number, unfolded, found.numbers())
 
     def seen(self, news: News) -> None:
         """Begin after these news the next time: what they name has been loaded."""
         self._number = news.number
         self._known = news.unfolded
+
+    def _new(self, found: _Found, before: int) -> tuple[Name, ...]:
+        """Return what was found and not seen before, each once."""
+        rows = [row for key, row in found.rows.items() if key not in self._known]
+        return tuple(dict.fromkeys([*self._raised(found.topics, before), *rows]))
 
     def _raised(self, topics: Iterable[_Row], before: int) -> Iterator[Name]:
         """Yield the topics that say more than the unfolded rows have said."""
@@ -183,8 +192,13 @@ class NewsReader:
 class _Found:
     """What one check found: the counter, change rows, and topics above a number."""
 
-    def __init__(self, number: int, without: Collection[str] = ()) -> None:
-        found = _checked(number, without)
+    def __init__(
+        self,
+        number: int,
+        without: Collection[str] = (),
+        only: Collection[str] = (),
+    ) -> None:
+        found = _checked(number, without or only, "IN" if only else "NOT IN")
         counter = [row[1:3] for row in found if row[0] == _COUNTER]
         self.number, self.floor = counter[0] if counter else (0, 0)
         self.rows = {row[1]: row[3:5] for row in found if row[0] == _CHANGE}
@@ -201,19 +215,19 @@ class _Found:
         return {name: number for name, number in named.items() if name not in waiting}
 
 
-def _checked(number: int, without: Collection[str]) -> list[_Row]:
+def _checked(number: int, kinds: Collection[str], among: str) -> list[_Row]:
     connection = connections[router.db_for_write(Change)]
     quote = connection.ops.quote_name
-    marks = ", ".join(["%s"] * len(without))
+    marks = ", ".join(["%s"] * len(kinds))
     statement = _CHECK.format(
         counter=quote(Counter._meta.db_table),
         change=quote(Change._meta.db_table),
         topic=quote(Topic._meta.db_table),
-        asked=f"kind NOT IN ({marks})" if without else "1 = 1",
+        asked=f"kind {among} ({marks})" if kinds else "1 = 1",
         limit=MOST_ROWS + 1,
     )
     with connection.cursor() as cursor:
-        cursor.execute(statement, [COUNTER, *without, number, *without])
+        cursor.execute(statement, [COUNTER, *kinds, number, *kinds])
         return list(cursor.fetchall())
 
 

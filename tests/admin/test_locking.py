@@ -54,3 +54,38 @@ def test_a_page_that_names_no_field_means_the_key(admin_client: Client) -> None:
     url = f"{page('tool', 'change', tool.pk)}?_to_field="
     assert admin_client.get(url).status_code == 200
     assert admin_client.post(url, {"_to_field": ""}).status_code == 200
+
+
+# -- lists by an address that somebody wrote ---------------------------------------
+
+
+@pytest.mark.parametrize("model", ["tool", "resource", "prompt", "server", "session"])
+@pytest.mark.parametrize(
+    "asked",
+    ["{}__regex=(", "{}=%00", "{}__isnull=maybe", "{}__in=%00", "id=1e99", "pk=x"],
+)
+def test_a_list_is_narrowed_by_its_filters_only(
+    admin_client: Client, model: str, asked: str
+) -> None:
+    name = "slug" if model == "server" else "name"
+    column = "client_info" if model == "session" else name
+    url = f"{page(model)}?{asked.format(column)}"
+    assert admin_client.get(url).status_code in (302, 400)
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ("kind__exact=function", 200),
+        ("kind__exact=%00", 400),
+        ("kind__exact=function&kind__exact=nothing", 400),
+        ("kind__regex=(", 400),
+        ("source__exact=code&state=published&server=default", 200),
+        ("state=%00&server=%00&changes=%00", 200),
+        ("q=%00", 200),
+    ],
+)
+def test_filters_take_their_own_values(
+    admin_client: Client, asked: str, status: int
+) -> None:
+    assert admin_client.get(f"{page('tool')}?{asked}").status_code == status

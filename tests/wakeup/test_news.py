@@ -183,6 +183,27 @@ def test_too_many_rows_are_everything(
     assert reader.read().everything
 
 
+@pytest.mark.parametrize("folded", [False, True])
+def test_calls_that_end_are_named_among_too_many(
+    reader: NewsReader, monkeypatch: pytest.MonkeyPatch, folded: bool
+) -> None:
+    """Nothing else says that a client or staff have ended them."""
+    before = ("cancelled", "1:before")
+    record(*before)
+    assert seen(reader) == (before,)
+    monkeypatch.setattr(news, "MOST_ROWS", 2)
+    ends = [("cancelled", "1:a"), ("stopped", "1:b")]
+    for name in (("tool", "1"), ("question", "q"), ("prompt", "1"), *ends):
+        record(*name)
+    if folded:
+        folding.fold()
+    found = reader.read()
+    assert found.everything
+    assert sorted(found.rows) == ends
+    reader.seen(found)
+    assert reader.read().rows == ()
+
+
 # -- numbers -----------------------------------------------------------------------
 
 
