@@ -201,4 +201,4 @@ call_writer = DatabaseThreads("mcp-calls", repeatable=True)
 authenticators = DatabaseThreads("mcp-authentication", 4)
 """Authentication never waits for a thread of user code."""
 POOLS = (reader, writer, log_writer, call_writer, authenticators)
-"""All there are, for whoever counts connections."""
+"""All there are, for whoever counts or closes connections."""

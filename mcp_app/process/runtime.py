@@ -23,7 +23,7 @@ from mcp_app.catalog.snapshot import Catalog
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import Principal
 from mcp_app.pools import loop_thread
-from mcp_app.pools.database import call_writer, log_writer, reader, writer
+from mcp_app.pools.database import POOLS, log_writer, reader, writer
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process.announcements import Announcements
@@ -397,10 +397,8 @@ class Process:
         self._doorbell.close()
         here.forget(self._row)
         self.threads.close()
-        reader.close()
-        writer.close()
-        log_writer.close()
-        call_writer.close()
+        for pool in POOLS:
+            pool.close()
 
 
 def _soon() -> int:

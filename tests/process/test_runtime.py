@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from hashlib import sha256
 from typing import Any, Final
@@ -20,7 +21,7 @@ from django.db import connections, transaction
 
 import mcp_app
 from mcp_app.models import Change, Tool
-from mcp_app.pools.database import writer
+from mcp_app.pools.database import POOLS, writer
 from mcp_app.process import announcements, freshness, runtime
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
@@ -40,6 +41,7 @@ URI: Final = "test://static-text"
 OTHER_URI: Final = "test://static-binary"
 TOOLS: Final = "notifications/tools/list_changed"
 UPDATED: Final = "notifications/resources/updated"
+PATIENCE_S: Final = 60
 
 
 @pytest.fixture
@@ -494,6 +496,18 @@ def test_each_loop_has_a_process_of_its_own() -> None:
     runtime._current = None
 
 
+async def test_a_process_that_closes_leaves_no_thread(process: Process) -> None:
+    names = {each.name for each in POOLS}
+    for pool in POOLS:
+        await pool.run(int)
+    begun = [each for each in threading.enumerate() if each.name in names]
+    assert {each.name for each in begun} == names
+    process.close()
+    for each in begun:
+        await asyncio.to_thread(each.join, PATIENCE_S)
+        assert not each.is_alive(), each.name
+
+
 async def test_a_stopping_process_takes_nothing_new(
     connect: Connect, process: Process
 ) -> None:
@@ -538,7 +552,7 @@ def test_a_fork_after_the_first_request(database_url: str) -> None:
         },
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr
