@@ -75,8 +75,8 @@ pictures: $(VENV_STAMP) $(NODE_STAMP) ## Take the pictures of docs/admin.md anew
 ROUNDS ?= 1000
 
 .PHONY: reliability
-reliability: $(VENV_STAMP) ## Try for long what is promised of changes (ROUNDS=1000).
-	@python -m benchmarks.reliability --rounds $(ROUNDS)
+reliability: $(VENV_STAMP) ## Try for long what is promised (ROUNDS=1000, PART=changes or log).
+	@python -m benchmarks.reliability --rounds $(ROUNDS) $(addprefix --part ,$(PART))
 
 .PHONY: migrations
 migrations: $(VENV_STAMP) ## Write the migrations that changed models need.

@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = f"`python -m benchmarks.reliability.hour --minutes {options.minutes}`"
     text = "\n".join([f"{command}, {machine(load)}", "", *_lines(verdict)])
     print(text)
-    written(text, begin=BEGIN)
+    written(text, BEGIN)
     return int(not verdict.kept)
 
 

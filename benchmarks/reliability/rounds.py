@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +42,18 @@ class Round:
         return not (self.wrong or self.unanswered or self.untold or self.deadlocks)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """That a test was run on a kind of cluster, once or until it was cut."""
+
+    test: str
+    run: str
+    """The command, and where it ran."""
+    seconds: float
+    load: float
+    """The load of the machine when it ended."""
+
+
 _writing = threading.Lock()
 
 
@@ -51,22 +63,42 @@ class Journal:
 
     path: Path
 
-    def add(self, kind: str, found: Round) -> None:
-        """Write a round that a kind of cluster has finished."""
+    def add(self, kind: str, found: Round | Tried) -> None:
+        """Write what a kind of cluster has finished."""
         with _writing, self.path.open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps({'on': kind, **asdict(found)})}\n")
 
     def rounds(self) -> Iterator[tuple[str, Round]]:
         """Yield each kind of cluster and its round, in their order."""
-        if not self.path.exists():
-            return
-        for line in self.path.read_text(encoding="utf-8").splitlines():
-            found = json.loads(line)
-            yield found.pop("on"), Round(**found)
+        for found in self._lines():
+            if "run" not in found:
+                yield found.pop("on"), Round(**found)
+
+    def tries(self) -> Iterator[tuple[str, Tried]]:
+        """Yield each kind of cluster and what was run there, in their order."""
+        for found in self._lines():
+            if "run" in found:
+                yield found.pop("on"), Tried(**found)
 
     def count(self, kind: str, test: str) -> int:
         """Return how many rounds of a test are there."""
         return sum(each.test == test for on, each in self.rounds() if on == kind)
+
+    def forget(self, kinds: Collection[str], tests: Collection[str]) -> None:
+        """Begin anew with these tests on these kinds, and keep all others."""
+        kept = [
+            f"{json.dumps(each)}\n"
+            for each in self._lines()
+            if each["on"] not in kinds or each["test"] not in tests
+        ]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text("".join(kept), encoding="utf-8")
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        if self.path.exists():
+            yield from map(
+                json.loads, self.path.read_text(encoding="utf-8").splitlines()
+            )
 
     @classmethod
     def emptied(cls, path: Path) -> Self:

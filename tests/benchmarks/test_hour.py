@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from benchmarks.reliability.hour import BEGIN, GROWTH_MIB, Minute, Verdict, main
-from benchmarks.reliability.report import BEGIN as ROUNDS
-from benchmarks.reliability.report import DOCUMENT, END
+from benchmarks.reliability.report import DOCUMENT, END, begin
 from benchmarks.reliability.rounds import Round
 
 GOOD = Round(test="load", asked=3, resumes=1)
@@ -45,7 +44,7 @@ def test_rows_that_are_left() -> None:
 
 def test_its_table_has_its_place_in_the_document() -> None:
     text = DOCUMENT.read_text("utf-8")
-    own, others = text.index(BEGIN), text.index(ROUNDS)
+    own, others = text.index(BEGIN), text.index(begin("changes"))
     assert own < text.index(END) < others
 
 

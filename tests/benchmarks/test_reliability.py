@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.reliability import report, site
-from benchmarks.reliability.__main__ import TESTS, _missing, _seeded, main
+from benchmarks.reliability.__main__ import _missing, _seeded, main
 from benchmarks.reliability.model import ALONE, TEST
+from benchmarks.reliability.once import KILLED
+from benchmarks.reliability.parts import PARTS, TESTS
 from benchmarks.reliability.rates import (
     COUNTER,
     COUNTER_LONGER,
@@ -19,9 +21,10 @@ from benchmarks.reliability.rates import (
     WATCHED_LONGER,
 )
 from benchmarks.reliability.rates import TEST as RATES
-from benchmarks.reliability.report import DOCUMENT, share, written
-from benchmarks.reliability.rounds import Journal, Round
+from benchmarks.reliability.report import DOCUMENT, begin, lost, share, written
+from benchmarks.reliability.rounds import Journal, Round, Tried
 from benchmarks.reliability.stale_reads import TEST as STALE
+from benchmarks.reliability.watchers import LATE
 from mcp_app.wakeup import workers
 
 GOOD = Round(test=STALE, asked=4, announced=0.4)
@@ -57,11 +60,29 @@ def test_a_run_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     assert not list(Journal.emptied(journal.path).rounds())
 
 
+def test_what_is_run_begins_anew_and_the_rest_stays(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "results" / "journal")
+    journal.forget(["mariadb"], [STALE])
+    for kind in ("mariadb", "postgresql"):
+        for test in (STALE, LATE):
+            journal.add(kind, Round(test=test, asked=1))
+            journal.add(kind, tried(test))
+    journal.forget(["mariadb", "sqlite"], [STALE, RATES])
+    left = [("mariadb", LATE), ("postgresql", STALE), ("postgresql", LATE)]
+    assert [(kind, each.test) for kind, each in journal.rounds()] == left
+    assert [(kind, each.test) for kind, each in journal.tries()] == left
+
+
+def tried(test: str, run: str = "a run", seconds: float = 90, load: float = 1) -> Tried:
+    return Tried(test=test, run=run, seconds=seconds, load=load)
+
+
 def test_a_seed_is_where_a_run_goes_on() -> None:
     model, share = TESTS[TEST]
     assert share < TESTS[ALONE][1]
-    for seed, done, first in ((None, 0, 1), (None, 30, 31), (7, 0, 7), (7, 2, 9)):
-        assert partial_of(_seeded(model, seed, done)) == {"seed": first}
+    for test in (model, TESTS[KILLED][0]):
+        for seed, done, first in ((None, 0, 1), (None, 30, 31), (7, 0, 7), (7, 2, 9)):
+            assert partial_of(_seeded(test, seed, done)) == {"seed": first}
     stale, _ = TESTS[STALE]
     assert _seeded(stale, 7, 2) is stale
 
@@ -80,7 +101,7 @@ def test_one_process_is_tried_on_one_kind(tmp_path: Path) -> None:
 
 def line(*rounds: Round, kind: str = "postgresql") -> list[str]:
     """Return the cells of the last line of the table."""
-    table = report.report([(kind, each) for each in rounds], 1.0)
+    table = report.report([(kind, each) for each in rounds])
     return [cell.strip() for cell in table.splitlines()[-1].strip("|").split("|")]
 
 
@@ -102,6 +123,24 @@ def test_rounds_are_added_up() -> None:
     assert line(GOOD)[-1] == "yes"
 
 
+def test_each_run_of_which_rounds_are_left_is_told() -> None:
+    found = [("mariadb", GOOD), ("postgresql", GOOD)]
+    tries = [
+        ("mariadb", tried(STALE, "first", 120, 2)),
+        ("mariadb", tried(STALE, "second", 60, 4)),
+        ("postgresql", tried(STALE, "second", 99, 3)),
+        ("postgresql", tried(LATE, "third")),
+    ]
+    first, _, second, _, minutes, _, *table = report.report(found, tries).splitlines()
+    assert (first, second) == ("first, load 2.0 to 2.0.", "second, load 3.0 to 4.0.")
+    assert minutes == "Minutes, kinds side by side: mariadb 3, postgresql 2."
+    assert [row.split("|")[-3].strip() for row in table[2:]] == ["1.6", "3.0"]
+
+
+def test_columns_that_say_nothing_are_left_out() -> None:
+    assert "announced" not in report.report([("mariadb", Round(test=LATE, asked=1))])
+
+
 @pytest.mark.parametrize(
     ("kind", "seconds", "kept"),
     [
@@ -117,7 +156,7 @@ def test_announcements_that_are_late(kind: str, seconds: float, kept: str) -> No
 
 
 def test_what_is_not_announced_has_no_time() -> None:
-    assert line(Round(test="level", asked=6))[-4:] == ["", "", "0", "yes"]
+    assert line(GOOD, Round(test="level", asked=6))[-4:] == ["", "", "0", "yes"]
 
 
 @pytest.mark.parametrize(
@@ -136,17 +175,39 @@ def test_shares() -> None:
     assert (share(values, 0.5), share(values, 0.99), share([7.0], 0.99)) == (0.51, 1, 7)
 
 
-def test_the_table_has_its_place_in_the_document(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", PARTS)
+def test_each_table_has_its_place_in_the_document(tmp_path: Path, part: str) -> None:
     copy = tmp_path / "reliability.md"
     copy.write_bytes(DOCUMENT.read_bytes())
-    written("| a table |", copy)
-    written("| another |", copy)
+    written("| a table |", begin(part), copy)
+    written("| another |", begin(part), copy)
     text = copy.read_text("utf-8")
     assert text.count("| another |") == 1
     assert "| a table |" not in text
-    before, _, _ = DOCUMENT.read_text("utf-8").partition(report.BEGIN)
+    before, _, rest = DOCUMENT.read_text("utf-8").partition(begin(part))
     assert text.startswith(before)
-    assert text.endswith(f"{report.END}\n")
+    assert text.endswith(rest.partition(report.END)[2])
+
+
+def test_a_row_is_not_lost_because_it_was_not_tried(tmp_path: Path) -> None:
+    copy = tmp_path / "reliability.md"
+    copy.write_text(f"| a | b |\n{begin('changes')}{report.END}", "utf-8")
+    rates = dict.fromkeys(report.MODES, 1.0)
+    rows = [
+        ("mariadb", GOOD),
+        ("postgresql", GOOD),
+        ("mariadb", Round(test=RATES, rates=rates)),
+    ]
+    assert lost("changes", rows, copy) == []
+    written(report.report(rows), begin("changes"), copy)
+    assert lost("changes", rows, copy) == []
+    assert lost("changes", rows[1:2], copy) == [(RATES, "mariadb"), (STALE, "mariadb")]
+    assert lost("log", [], copy) == []
+
+
+def test_the_parts_are_all_tests() -> None:
+    names = [name for part in PARTS.values() for name in part]
+    assert names == list(TESTS)
 
 
 def test_a_name_that_is_no_test_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
