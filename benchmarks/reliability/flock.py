@@ -6,12 +6,14 @@ import random
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from tests.drill.running import DrillServer, started
+
+Done = TypeVar("Done")
 
 COUNT: Final = 4
 PAUSE_S: Final = 1.0
@@ -96,7 +98,7 @@ class Killer(threading.Thread):
         self._random = random.Random(seed)
         self._over = threading.Event()
         self._lock = threading.Lock()
-        self._kills = 0
+        self._kills = self._all = 0
         self._error: Exception | None = None
 
     def run(self) -> None:
@@ -107,8 +109,13 @@ class Killer(threading.Thread):
                     self._flock.kill(at)
                     with self._lock:
                         self._kills += 1
+                        self._all += 1
         except Exception as error:
             self._error = error
+
+    def has_done(self, kills: float) -> bool:
+        """Whether so many were killed, or no more can be."""
+        return self._all >= kills or not self.is_alive()
 
     def taken(self) -> int:
         """Return how many were killed since this was asked last."""
@@ -125,3 +132,27 @@ class Killer(threading.Thread):
         self.join()
         if self._error is not None:
             raise self._error
+
+
+def under_kill(
+    act: Callable[[int], Done],
+    killer: Killer,
+    *,
+    clients: int,
+    rounds: int,
+    kills: float,
+) -> Generator[Done]:
+    """Yield what clients did side by side, each time with another number.
+
+    It goes on until there were so many rounds, and so many kills for each of them.
+    """
+    with ThreadPoolExecutor(clients) as pool:
+        begun = min(clients, rounds)
+        running = {pool.submit(act, number) for number in range(begun)}
+        while running:
+            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            for each in ended:
+                yield each.result()
+                if begun < rounds or not killer.has_done(rounds * kills):
+                    running.add(pool.submit(act, begun))
+                    begun += 1

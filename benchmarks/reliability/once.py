@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Final
 from uuid import uuid4
 
-from benchmarks.reliability.flock import Flock, Killer
+from benchmarks.reliability.flock import Flock, Killer, under_kill
 from benchmarks.reliability.resuming import Told, again, request
 from benchmarks.reliability.rounds import Round
 from benchmarks.reliability.site import Site
@@ -27,6 +27,8 @@ CLIENTS: Final = 20
 SLEEP_S: Final = 0.1
 PATIENCE_S: Final = 60.0
 RETRY_S: Final = 0.1
+KILLS: Final = 0.1
+"""Kills for each call."""
 AGAIN: Final = 0.2
 """The part of the requests that are sent twice at once."""
 UNAVAILABLE: Final = 503
@@ -101,18 +103,15 @@ def _twice(answer: dict[str, Any], lines: dict[str, Any] | None) -> int:
 def killed(site: Site, rounds: int, seed: int = 2) -> Generator[Round]:
     """Yield calls that were insisted on while processes were killed."""
     clients = min(CLIENTS, rounds)
-    with (
-        Flock(site.cluster.environment) as flock,
-        Killer(flock, seed) as killer,
-        ThreadPoolExecutor(clients) as pool,
-    ):
-        sessions = [Session(site.cluster.urls[0]) for _ in range(clients)]
-        calls = [
-            pool.submit(insisted, flock, sessions[each % clients], f"{seed} {each}")
-            for each in range(rounds)
-        ]
-        for each in as_completed(calls):
-            asked, wrong, answered = each.result()
+    sessions = [Session(site.cluster.urls[0]) for _ in range(clients)]
+
+    def insist(number: int) -> tuple[int, int, bool]:
+        return insisted(flock, sessions[number % clients], f"{seed} {number}")
+
+    with Flock(site.cluster.environment) as flock, Killer(flock, seed) as killer:
+        for asked, wrong, answered in under_kill(
+            insist, killer, clients=clients, rounds=rounds, kills=KILLS
+        ):
             yield Round(
                 test=KILLED,
                 asked=asked,

@@ -12,7 +12,6 @@ import random
 import socket
 import time
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +19,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from benchmarks.reliability.flock import Flock, Killer
+from benchmarks.reliability.flock import Flock, Killer, under_kill
 from benchmarks.reliability.rounds import Round
 from benchmarks.reliability.site import Site
 from tests.process.streaming import JSON, Answer, Session
@@ -31,6 +30,8 @@ CUT: Final = "cut at every byte"
 CLIENTS: Final = 50
 MESSAGES: Final = 40
 DELAY_MS: Final = 25
+KILLS: Final = 0.08
+"""Kills for each call, and so 200 for 2,500."""
 CUTS: Final = 0.3
 """The part of the connections that the client itself cuts."""
 PATIENCE_S: Final = 60.0
@@ -154,20 +155,17 @@ def _has(events: int, answer: Answer) -> bool:
 
 def resumes(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
     """Yield calls that were followed while processes were killed."""
-    with (
-        Flock(site.cluster.environment) as flock,
-        Killer(flock, seed) as killer,
-        ThreadPoolExecutor(min(CLIENTS, rounds)) as pool,
-    ):
-        sessions = [Session(site.cluster.urls[0]) for _ in range(min(CLIENTS, rounds))]
-        calls = [
-            pool.submit(
-                followed, flock, sessions[number % len(sessions)], f"{seed} {number}"
-            )
-            for number in range(rounds)
-        ]
-        for each in as_completed(calls):
-            yield each.result().judged(killer.taken(), may_fail=True)
+    clients = min(CLIENTS, rounds)
+    sessions = [Session(site.cluster.urls[0]) for _ in range(clients)]
+
+    def follow(number: int) -> Told:
+        return followed(flock, sessions[number % clients], f"{seed} {number}")
+
+    with Flock(site.cluster.environment) as flock, Killer(flock, seed) as killer:
+        for each in under_kill(
+            follow, killer, clients=clients, rounds=rounds, kills=KILLS
+        ):
+            yield each.judged(killer.taken(), may_fail=True)
 
 
 # -- cut at every byte ---------------------------------------------------------------

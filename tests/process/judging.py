@@ -8,9 +8,9 @@ from benchmarks.reliability.rounds import Round
 
 
 def kept(rounds: Iterable[Round], count: int) -> list[Round]:
-    """Return the rounds: all were played, and in each the promise was kept."""
+    """Return the rounds: so many at least, in each of which the promise was kept."""
     found = list(rounds)
-    assert len(found) == count
+    assert len(found) >= count
     assert all(each.asked for each in found)
     assert [each for each in found if not each.kept] == []
     return found

@@ -27,7 +27,7 @@ ENOUGH: Final = 300
 
 @everywhere
 def test_streams_are_resumed_whatever_is_killed(served: Site) -> None:
-    found = kept(resumes(served, 80), 80)
+    found = kept(resumes(served, 25), 25)
     assert sum(each.resumes for each in found)
 
 
@@ -43,7 +43,7 @@ def test_questions_are_answered_elsewhere(served: Site) -> None:
 
 @everywhere
 def test_a_call_runs_once_whatever_is_killed(served: Site) -> None:
-    kept(killed(served, 60), 60)
+    kept(killed(served, 20), 20)
 
 
 @everywhere
