@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,8 @@ class Flock:
         self._environment = {**environment, "WIRE": ""}
         self._lock = threading.Lock()
         self._busy: Counter[str] = Counter()
+        self.left = False
+        """Whether nobody wants to know any more what calls are answered."""
         with ThreadPoolExecutor(count) as pool:
             self._servers = list(pool.map(lambda _: self._start(None), range(count)))
         self.urls = [each.url for each in self._servers]
@@ -41,6 +44,20 @@ class Flock:
     def __exit__(self, *_: object) -> None:
         for each in self._servers:
             each.kill()
+
+    def has_time(self, end: float) -> bool:
+        """Whether a client that waits until `end`, a monotonic time, goes on."""
+        return not self.left and time.monotonic() < end
+
+    @contextmanager
+    def calling(self, clients: int) -> Iterator[ThreadPoolExecutor]:
+        """Give threads for clients; when the block ends, they give up what is left."""
+        pool = ThreadPoolExecutor(clients)
+        try:
+            yield pool
+        finally:
+            self.left = True
+            pool.shutdown(cancel_futures=True)
 
     @contextmanager
     def busy(self, url: str) -> Iterator[None]:

@@ -62,7 +62,7 @@ def insisted(flock: Flock, session: Session, seed: str) -> tuple[int, int, bool]
     key = uuid4().hex
     body, answer = ledger(key, SLEEP_S), None
     end = time.monotonic() + PATIENCE_S
-    while answer is None and time.monotonic() < end:
+    while answer is None and flock.has_time(end):
         urls = chance.sample(flock.urls, 1 + (chance.random() < AGAIN))
         with flock.busy(urls[0]):
             answer = answer_of([session.at(url).send(body) for url in urls])
@@ -78,7 +78,7 @@ def insisted(flock: Flock, session: Session, seed: str) -> tuple[int, int, bool]
 def eventually(flock: Flock, session: Session, body: bytes) -> dict[str, Any] | None:
     """Return what a request is answered at any process that answers."""
     end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
+    while flock.has_time(end):
         url = random.choice(flock.urls)
         if found := answer_of([session.at(url).send(body)]):
             return found
@@ -104,7 +104,7 @@ def killed(site: Site, rounds: int, seed: int = 2) -> Generator[Round]:
     with (
         Flock(site.cluster.environment) as flock,
         Killer(flock, seed) as killer,
-        ThreadPoolExecutor(clients) as pool,
+        flock.calling(clients) as pool,
     ):
         sessions = [Session(site.cluster.urls[0]) for _ in range(clients)]
         calls = [

@@ -12,7 +12,7 @@ import random
 import socket
 import time
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -130,7 +130,7 @@ def followed(flock: Flock, session: Session, seed: str) -> Told:
     chance = random.Random(seed)
     told, body = Told(MESSAGES), request(MESSAGES, DELAY_MS)
     end = time.monotonic() + PATIENCE_S
-    while not told.over and time.monotonic() < end:
+    while not told.over and flock.has_time(end):
         url = chance.choice(flock.urls)
         with nullcontext() if told.last is not None else flock.busy(url):
             answer = again(session, url, told, body)
@@ -157,7 +157,7 @@ def resumes(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
     with (
         Flock(site.cluster.environment) as flock,
         Killer(flock, seed) as killer,
-        ThreadPoolExecutor(min(CLIENTS, rounds)) as pool,
+        flock.calling(min(CLIENTS, rounds)) as pool,
     ):
         sessions = [Session(site.cluster.urls[0]) for _ in range(min(CLIENTS, rounds))]
         calls = [
