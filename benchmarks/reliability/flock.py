@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -30,6 +31,8 @@ class Flock:
         self._environment = {**environment, "WIRE": ""}
         self._lock = threading.Lock()
         self._busy: Counter[str] = Counter()
+        self.left = False
+        """Whether nobody wants to know any more what calls are answered."""
         with ThreadPoolExecutor(count) as pool:
             self._servers = list(pool.map(lambda _: self._start(None), range(count)))
         self.urls = [each.url for each in self._servers]
@@ -43,6 +46,20 @@ class Flock:
     def __exit__(self, *_: object) -> None:
         for each in self._servers:
             each.kill()
+
+    def has_time(self, end: float) -> bool:
+        """Whether a client that waits until `end`, a monotonic time, goes on."""
+        return not self.left and time.monotonic() < end
+
+    @contextmanager
+    def calling(self, clients: int) -> Iterator[ThreadPoolExecutor]:
+        """Give threads for clients; when the block ends, they give up what is left."""
+        pool = ThreadPoolExecutor(clients)
+        try:
+            yield pool
+        finally:
+            self.left = True
+            pool.shutdown(cancel_futures=True)
 
     @contextmanager
     def busy(self, url: str) -> Iterator[None]:
@@ -136,6 +153,7 @@ class Killer(threading.Thread):
 
 def under_kill(
     act: Callable[[int], Done],
+    flock: Flock,
     killer: Killer,
     *,
     clients: int,
@@ -146,7 +164,7 @@ def under_kill(
 
     It goes on until there were so many rounds, and so many kills for each of them.
     """
-    with ThreadPoolExecutor(clients) as pool:
+    with flock.calling(clients) as pool:
         begun = min(clients, rounds)
         running = {pool.submit(act, number) for number in range(begun)}
         while running:

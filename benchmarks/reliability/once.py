@@ -64,7 +64,7 @@ def insisted(flock: Flock, session: Session, seed: str) -> tuple[int, int, bool]
     key = uuid4().hex
     body, answer = ledger(key, SLEEP_S), None
     end = time.monotonic() + PATIENCE_S
-    while answer is None and time.monotonic() < end:
+    while answer is None and flock.has_time(end):
         urls = chance.sample(flock.urls, 1 + (chance.random() < AGAIN))
         with flock.busy(urls[0]):
             answer = answer_of([session.at(url).send(body) for url in urls])
@@ -80,7 +80,7 @@ def insisted(flock: Flock, session: Session, seed: str) -> tuple[int, int, bool]
 def eventually(flock: Flock, session: Session, body: bytes) -> dict[str, Any] | None:
     """Return what a request is answered at any process that answers."""
     end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
+    while flock.has_time(end):
         url = random.choice(flock.urls)
         if found := answer_of([session.at(url).send(body)]):
             return found
@@ -110,7 +110,7 @@ def killed(site: Site, rounds: int, seed: int = 2) -> Generator[Round]:
 
     with Flock(site.cluster.environment) as flock, Killer(flock, seed) as killer:
         for asked, wrong, answered in under_kill(
-            insist, killer, clients=clients, rounds=rounds, kills=KILLS
+            insist, flock, killer, clients=clients, rounds=rounds, kills=KILLS
         ):
             yield Round(
                 test=KILLED,

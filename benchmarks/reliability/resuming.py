@@ -131,7 +131,7 @@ def followed(flock: Flock, session: Session, seed: str) -> Told:
     chance = random.Random(seed)
     told, body = Told(MESSAGES), request(MESSAGES, DELAY_MS)
     end = time.monotonic() + PATIENCE_S
-    while not told.over and time.monotonic() < end:
+    while not told.over and flock.has_time(end):
         url = chance.choice(flock.urls)
         with nullcontext() if told.last is not None else flock.busy(url):
             answer = again(session, url, told, body)
@@ -163,7 +163,7 @@ def resumes(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
 
     with Flock(site.cluster.environment) as flock, Killer(flock, seed) as killer:
         for each in under_kill(
-            follow, killer, clients=clients, rounds=rounds, kills=KILLS
+            follow, flock, killer, clients=clients, rounds=rounds, kills=KILLS
         ):
             yield each.judged(killer.taken(), may_fail=True)
 

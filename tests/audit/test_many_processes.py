@@ -16,10 +16,9 @@ from typing import Any, Final
 import pytest
 
 from tests.audit.relays import relay
-from tests.drill.databases import DATABASES
-from tests.drill.running import ROOT, DrillServer, started
+from tests.drill.databases import PREPARED
+from tests.drill.running import ROOT, THERE, DrillServer, started
 from tests.process.clusters import python_environment, run_python
-from tests.process.programs import PREPARE
 from tests.process.streaming import stateless
 
 WRITERS: Final = 4
@@ -66,13 +65,11 @@ print(json.dumps({
 """
 
 
-@pytest.fixture(params=DATABASES)
+@pytest.fixture(params=PREPARED)
 def environment(request: pytest.FixtureRequest) -> Iterator[Mapping[str, str]]:
     """What programs of a site with a database of its own are given."""
-    with DATABASES[request.param]() as url:
-        given = {"DATABASE_URL": url}
-        run_python(given, "-c", PREPARE)
-        yield given
+    with PREPARED[request.param]() as url:
+        yield {"DATABASE_URL": url, **THERE}
 
 
 def figures(environment: Mapping[str, str]) -> dict[str, Any]:

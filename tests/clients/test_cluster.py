@@ -9,7 +9,7 @@ import pytest
 from tests.clients import test_python_sdk
 from tests.clients.conftest import ENVIRONMENT
 from tests.clients.test_python_sdk import connect
-from tests.drill.databases import DATABASES
+from tests.drill.databases import PREPARED
 from tests.drill.spreading import spread
 
 __all__ = ["connect"]
@@ -30,7 +30,7 @@ globals().update(
 def endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
     """Return the URL behind which the processes are."""
     with (
-        DATABASES[request.param]() as database,
+        PREPARED[request.param]() as database,
         spread(4, {**ENVIRONMENT, "DATABASE_URL": database}) as url,
     ):
         yield url

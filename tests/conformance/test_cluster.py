@@ -12,7 +12,8 @@ import pytest
 from tests.conformance import suite
 from tests.conformance.scenarios import DEMANDED, SCORED, STATEFUL, STATELESS
 from tests.conformance.test_suite import faults
-from tests.drill.databases import DATABASES
+from tests.drill.databases import PREPARED
+from tests.drill.running import THERE
 from tests.drill.spreading import spread
 from tests.wakeup.redis_servers import RedisServer
 
@@ -38,8 +39,8 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[str]:
     """Return the URL behind which the processes are."""
     vendor, _, doorbell = request.param.partition(" ")
     with ExitStack() as stack:
-        url = stack.enter_context(DATABASES[vendor]())
-        env = {"DATABASE_URL": url + FAR_AWAY if vendor == "mysql" else url}
+        url = stack.enter_context(PREPARED[vendor]())
+        env = {"DATABASE_URL": url + FAR_AWAY if vendor == "mysql" else url, **THERE}
         if doorbell:
             redis = RedisServer()
             redis.start()

@@ -1,14 +1,23 @@
 """A pytest plugin: databases of a test's own, on the servers that can be reached.
 
+Those of `PREPARED` have the tables and the fixture rows from the start: they are copies
+of one, which each process makes once. To migrate a new one takes seconds.
+
 POSTGRES_TEST_URL and MYSQL_TEST_URL name servers elsewhere, with a user who may
 create databases.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -19,18 +28,29 @@ import pytest
 
 POSTGRES: Final = os.environ.get("POSTGRES_TEST_URL", "postgres://postgres@127.0.0.1")
 MYSQL: Final = os.environ.get("MYSQL_TEST_URL", "mysql://root@127.0.0.1")
-PATIENCE_S: Final = 3
+PATIENCE_S: Final = 10
+ROOT: Final = Path(__file__).resolve().parents[2]
+PREPARE: Final = """
+import django
+django.setup()
+from tests.drill.preparing import prepare
+prepare()
+"""
 
 
 def _name() -> str:
     return f"drill_{uuid4().hex[:12]}"
 
 
-@contextmanager
-def postgresql_database() -> Iterator[str]:
+def postgresql_database() -> AbstractContextManager[str]:
     """Give the URL of a new database; skip the test where there is no server."""
+    return _on_postgresql_server("")
+
+
+@contextmanager
+def _on_postgresql_server(template: str) -> Iterator[str]:
     name = _name()
-    _on_postgresql(f"CREATE DATABASE {name}")
+    _on_postgresql(f"CREATE DATABASE {name} {template}")
     try:
         yield f"{POSTGRES}/{name}"
     finally:
@@ -52,14 +72,18 @@ def _on_postgresql(statement: str) -> None:
 def mysql_database() -> Iterator[str]:
     """Give the URL of a new database; skip the test where there is no server."""
     name = _name()
-    _on_mysql(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
+    with _mysql() as execute:
+        execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
     try:
         yield f"{MYSQL}/{name}"
     finally:
-        _on_mysql(f"DROP DATABASE {name}")
+        with _mysql() as execute:
+            execute(f"DROP DATABASE {name}")
 
 
-def _on_mysql(statement: str) -> None:
+@contextmanager
+def _mysql() -> Iterator[Callable[[str], list[Any]]]:
+    """Give a function that executes a statement, and returns its rows."""
     driver: Any = pytest.importorskip("MySQLdb")
     server = urlsplit(MYSQL)
     try:
@@ -69,17 +93,95 @@ def _on_mysql(statement: str) -> None:
             user=server.username or "root",
             password=server.password or "",
             connect_timeout=PATIENCE_S,
+            autocommit=True,
         )
     except driver.OperationalError as error:
         pytest.skip(f"MariaDB cannot be reached at {server.hostname}: {error}")
     with closing(connection), closing(connection.cursor()) as cursor:
-        cursor.execute(statement)
+
+        def execute(statement: str) -> list[Any]:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+        yield execute
 
 
 DATABASES: Final[Mapping[str, Callable[[], AbstractContextManager[str]]]] = {
     "postgresql": postgresql_database,
     "mysql": mysql_database,
 }
+
+
+# -- with rows -----------------------------------------------------------------------
+
+_originals = ExitStack()
+# For programs that are no tests.
+atexit.register(_originals.close)
+
+
+def pytest_unconfigure() -> None:
+    """Remove what copies were made of."""
+    _originals.close()
+    for each in (_original, prepared_file):
+        each.cache_clear()
+
+
+@cache
+def _original(vendor: str) -> str:
+    """Return the URL of the database that is copied."""
+    url = _originals.enter_context(DATABASES[vendor]())
+    _prepare(url)
+    return url
+
+
+@cache
+def prepared_file() -> Path:
+    """Return a database file of SQLite with the fixture rows, to be copied."""
+    directory = _originals.enter_context(tempfile.TemporaryDirectory())
+    path = Path(directory) / "db.sqlite3"
+    _prepare(f"sqlite:///{path}")
+    return path
+
+
+def _prepare(url: str) -> None:
+    settings = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.drill.settings"}
+    subprocess.run(
+        [sys.executable, "-c", PREPARE],
+        cwd=ROOT,
+        env={**os.environ, **settings},
+        check=True,
+    )
+
+
+def _prepared_on_postgresql() -> AbstractContextManager[str]:
+    name = _original("postgresql").rpartition("/")[2]
+    return _on_postgresql_server(f"TEMPLATE {name}")
+
+
+@contextmanager
+def _prepared_on_mysql() -> Iterator[str]:
+    original = _original("mysql").rpartition("/")[2]
+    with mysql_database() as url:
+        _copy_on_mysql(original, url.rpartition("/")[2])
+        yield url
+
+
+def _copy_on_mysql(original: str, name: str) -> None:
+    with _mysql() as execute:
+        # Tables and rows refer to others that come later.
+        execute("SET foreign_key_checks = 0")
+        execute(f"USE {name}")
+        for (table,) in execute(f"SHOW TABLES FROM {original}"):
+            ((_, made),) = execute(f"SHOW CREATE TABLE {original}.{table}")
+            execute(made)
+            execute(f"INSERT INTO {table} SELECT * FROM {original}.{table}")  # noqa: S608 - our own names
+
+
+PREPARED: Final[Mapping[str, Callable[[], AbstractContextManager[str]]]] = {
+    "postgresql": _prepared_on_postgresql,
+    "mysql": _prepared_on_mysql,
+}
+"""As `DATABASES`, with the tables and the fixture rows."""
 
 
 @pytest.fixture(params=["sqlite", *DATABASES])
@@ -89,4 +191,15 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
         yield f"sqlite:///{tmp_path}/new.sqlite3"
         return
     with DATABASES[request.param]() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", *PREPARED])
+def prepared_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The same, with the tables and the fixture rows."""
+    if request.param == "sqlite":
+        path = shutil.copy(prepared_file(), tmp_path / "new.sqlite3")
+        yield f"sqlite:///{path}"
+        return
+    with PREPARED[request.param]() as url:
         yield url

@@ -306,7 +306,7 @@ FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
         (request_log, "write", _write),
     ],
     OWNER_IGNORED: [(StreamQuerySet, "append", _append_as_anybody)],
-    REFUSED_TOGETHER: [(appending, "_apart", _apart)],
+    REFUSED_TOGETHER: [(appending, "_apart", _apart), (request_log, "write", _write)],
     GAPS_PASSED: [(EventQuerySet, "after", _after), (Followers, "_send", _send)],
 }
 """What each replaces: where, its name, and by what."""

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.drill.databases import prepared_file
 from tests.drill.ports import HOST, directory_of, free_port
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -44,12 +45,17 @@ OWN: Final = frozenset(
         "NTOOLS",
         "PORT",
         "REDIS_URL",
+        "ROWS",
         "SECRET_KEY",
         "SERVER",
         "WIRE",
         "WIRE_REPORT",
     }
 )
+
+
+THERE: Final = {"ROWS": "there"}
+"""For a database that has its tables and rows: the server need not look for them."""
 
 
 class ServerFailed(Exception):
@@ -141,10 +147,13 @@ def started(
 ) -> DrillServer:
     """Start a server, on a free port if none is given; return it when it answers.
 
-    The caller ends it with `stop` or `kill`.
+    Where no database is named, it has a copy of the prepared one. The caller ends it
+    with `stop` or `kill`.
     """
+    given = {"SERVER": server, "WIRE": "check", **(env or {})}
+    if "DATABASE_URL" not in given:
+        given["ROWS"] = str(prepared_file())
     for _ in range(ATTEMPTS):
-        given = {"SERVER": server, "WIRE": "check", **(env or {})}
         drill = DrillServer(port or free_port(), given)
         try:
             drill.wait_until_ready()

@@ -7,7 +7,8 @@ temporary SQLite file for the port); REDIS_URL; NTOOLS=n for n plain tools more;
 WIRE=check to validate each message sent, with a copy of what is found in the file
 WIRE_REPORT; LEDGER=bound for resources that show the ledger; FAULTS, a directory by
 which `tests.drill.faults` are switched on; JANITOR=n for a janitor that comes each n
-seconds, and removes what was over for as long.
+seconds, and removes what was over for as long; ROWS=there where the database has its
+tables and rows already, or a file of SQLite to begin with a copy of.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Options:
     wire: bool
     report: str
     faults: str = ""
+    rows: str = ""
     janitor: int = 0
 
     @classmethod
@@ -69,6 +71,7 @@ class Options:
             wire=wire == "check",
             report=environment.get("WIRE_REPORT", ""),
             faults=environment.get("FAULTS", ""),
+            rows=environment.get("ROWS", ""),
             janitor=_number(environment, "JANITOR", "0", 86_400),
         )
 
@@ -98,7 +101,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _leave)
     # Some servers fork, and what they send is found wrong in a child.
     violated = mmap.mmap(-1, 1)
-    with listener, _database(options.port):
+    with listener, _database(options):
         application = _application(options)
         check = WireCheck(application, _reporter(options.report, violated))
         # uvicorn raises the signal again when it has stopped.
@@ -126,15 +129,17 @@ def _already_stopped(_signal: int, _frame: FrameType | None) -> None:
 
 
 @contextmanager
-def _database(port: int) -> Iterator[None]:
+def _database(options: Options) -> Iterator[None]:
     """Without DATABASE_URL, make a directory for the port and remove it at the end."""
     if os.environ.get("DATABASE_URL"):
         yield
         return
-    directory = directory_of(port)
+    directory = directory_of(options.port)
     # A server that was killed has left its own.
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(mode=0o700)
+    if options.rows:
+        shutil.copy(options.rows, directory / "db.sqlite3")
     os.environ["DATABASE_URL"] = f"sqlite:///{directory}/db.sqlite3"
     try:
         yield
@@ -146,8 +151,9 @@ def _application(options: Options) -> Any:
     """Set Django up, prepare the database, and return the ASGI application."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.drill.settings"
     django.setup()
-    prepare: Callable[[int], None] = import_string("tests.drill.preparing.prepare")
-    prepare(options.plain_tools)
+    if options.plain_tools or not options.rows:
+        prepare: Callable[[int], None] = import_string("tests.drill.preparing.prepare")
+        prepare(options.plain_tools)
     if options.faults:
         import_string("tests.drill.faults.plant")(options.faults)
     if options.janitor:

@@ -1,6 +1,7 @@
 """The ASGI servers that the fixture set runs on.
 
-Each serves in this one process, but gunicorn: it forks, and a worker serves.
+Each serves in this one process, but gunicorn: it forks, and a worker serves.  A server
+is imported where it is chosen: tests start hundreds of processes.
 """
 
 from __future__ import annotations
@@ -13,12 +14,6 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, Final
 
-import daphne.server
-import uvicorn
-from granian.constants import Interfaces
-from granian.server.embed import Server as GranianServer
-from gunicorn.app.base import BaseApplication
-
 from tests.drill.ports import HOST
 
 # Longer than the application takes to drain.
@@ -26,6 +21,8 @@ GRACE_S: Final = 30
 
 
 def serve_with_daphne(application: Any, listener: socket.socket) -> None:
+    import daphne.server  # noqa: PLC0415
+
     listener.setblocking(False)
     daphne.server.Server(
         application, endpoints=[f"fd:fileno={listener.fileno()}"], server_name=""
@@ -33,6 +30,8 @@ def serve_with_daphne(application: Any, listener: socket.socket) -> None:
 
 
 def serve_with_uvicorn(application: Any, listener: socket.socket) -> None:
+    import uvicorn  # noqa: PLC0415
+
     config = uvicorn.Config(
         application,
         loop="uvloop",
@@ -53,7 +52,10 @@ def serve_with_granian(application: Any, listener: socket.socket) -> None:
 
 
 async def _serve_with_granian(application: Any, port: int) -> None:
-    server = GranianServer(
+    from granian.constants import Interfaces  # noqa: PLC0415
+    from granian.server.embed import Server  # noqa: PLC0415
+
+    server = Server(
         application,
         address=HOST,
         port=port,
@@ -71,31 +73,12 @@ async def _serve_with_granian(application: Any, port: int) -> None:
     await server.serve()
 
 
-class _Gunicorn(BaseApplication):  # type: ignore[misc]
-    """An application that is there before the fork, as with `--preload`."""
-
-    def __init__(self, application: Any, listener: socket.socket) -> None:
-        self._application = application
-        self._listener = listener
-        super().__init__()
-
-    def load_config(self) -> None:
-        # It closes what it was given.
-        self.cfg.set("bind", f"fd://{os.dup(self._listener.fileno())}")
-        self.cfg.set("worker_class", "uvicorn_worker.UvicornWorker")
-        self.cfg.set("preload_app", True)
-        self.cfg.set("loglevel", "error")
-        self.cfg.set("graceful_timeout", GRACE_S)
-        self.cfg.set("control_socket_disable", True)
-
-    def load(self) -> Any:
-        return self._application
-
-
 def serve_with_gunicorn(application: Any, listener: socket.socket) -> None:
+    from tests.drill.preloading import Gunicorn  # noqa: PLC0415
+
     parent = os.getpid()
     try:
-        _Gunicorn(application, listener).run()
+        Gunicorn(application, listener).run()
     except SystemExit as end:
         if os.getpid() != parent:
             # What is around this function is the parent's to clear away.

@@ -45,6 +45,7 @@ def test_all_options() -> None:
         "WIRE_REPORT": "report.txt",
         "FAULTS": "faults",
         "JANITOR": "60",
+        "ROWS": "there",
     }
     assert Options.read(environment) == Options(
         port=9000,
@@ -54,6 +55,7 @@ def test_all_options() -> None:
         report="report.txt",
         faults="faults",
         janitor=60,
+        rows="there",
     )
 
 
@@ -108,13 +110,14 @@ def test_serves_until_the_signal_and_leaves_nothing(server: str) -> None:
 
 
 def test_killed_server_leaves_no_trace_for_the_next() -> None:
-    drill = started("uvicorn")
+    # It makes its tables and rows itself, as for whoever starts it by hand.
+    drill = started("uvicorn", {"ROWS": ""})
     port = drill.port
     Stateless(drill.url).call("drill_ledger", key="before", seconds=0)
     drill.process.kill()
     assert drill.process.wait() == -signal.SIGKILL
     assert directory_of(port).exists()
-    again = started("uvicorn", port=port)
+    again = started("uvicorn", {"ROWS": ""}, port=port)
     try:
         counted = Stateless(again.url).call("drill_ledger", key="before", seconds=0)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,8 +18,8 @@ from typing import Final
 import pytest
 
 from tests.drill import switches
-from tests.drill.databases import DATABASES
-from tests.drill.running import OWN, ROOT, DrillServer, started
+from tests.drill.databases import PREPARED, prepared_file
+from tests.drill.running import OWN, ROOT, THERE, DrillServer, started
 from tests.process.streaming import Answer, stateless
 from tests.wakeup.redis_servers import RedisServer
 
@@ -37,9 +38,7 @@ django.setup()
 from django.contrib.auth.models import Group, Permission, User
 from mcp_app.models import Server, Tool
 from tests.drill.models import Ledger
-from tests.drill.preparing import prepare
 from tests.published import published
-prepare()
 right = Permission.objects.get(codename="view_tool")
 User.objects.create_superuser("admin", password="admin")
 for number in range({LANES}):
@@ -137,6 +136,7 @@ def cluster(kind: str, *, wire: str = "check") -> Iterator[Cluster]:
             "FAULTS": str(faults),
             "LEDGER": "bound",
             "MCP_AUTHENTICATION": json.dumps({"name": "tests.auth.callables.by_name"}),
+            **THERE,
         }
         redis = RedisServer() if KINDS[kind].rings else None
         if redis is not None:
@@ -151,9 +151,10 @@ def cluster(kind: str, *, wire: str = "check") -> Iterator[Cluster]:
 @contextmanager
 def _database(kind: str, directory: Path) -> Iterator[str]:
     if kind == "sqlite":
+        shutil.copy(prepared_file(), directory / "db.sqlite3")
         yield f"sqlite:///{directory}/db.sqlite3"
         return
-    with DATABASES[KINDS[kind].vendor]() as url:
+    with PREPARED[KINDS[kind].vendor]() as url:
         yield url
 
 

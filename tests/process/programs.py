@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from tests.drill.databases import prepared_file
 from tests.drill.ports import HOST, free_port
 from tests.drill.running import LOOK_S, OWN, ROOT, START_S
 from tests.process.streaming import called
@@ -39,13 +41,6 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
         *("--graceful-timeout", "30", APPLICATION),
     ),
 }
-
-PREPARE: Final = """
-import django
-django.setup()
-from tests.drill.preparing import prepare
-prepare()
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +88,7 @@ def program(name: str, env: Mapping[str, str], *options: str) -> Iterator[Progra
             "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
             **env,
         }
-        subprocess.run(
-            [sys.executable, "-c", PREPARE], cwd=ROOT, env=environment, check=True
-        )
+        shutil.copy(prepared_file(), database)
         with (
             wire_checked(environment) as checked,
             open(Path(directory) / "output", "wb") as output,

@@ -13,8 +13,8 @@ import pytest
 
 from mcp_app.conf import McpSettings
 from mcp_app.pools.counting import of_process
-from tests.drill.databases import DATABASES, MYSQL, POSTGRES
-from tests.drill.running import started
+from tests.drill.databases import MYSQL, POSTGRES, PREPARED
+from tests.drill.running import THERE, started
 from tests.process.streaming import PATIENCE_S, Session, listening, stateless
 
 STREAMS: Final = 50
@@ -55,11 +55,11 @@ def on_mysql(name: str) -> int:
 COUNTS: Final = {"postgresql": on_postgresql, "mysql": on_mysql}
 
 
-@pytest.fixture(params=DATABASES)
+@pytest.fixture(params=PREPARED)
 def counted(request: pytest.FixtureRequest) -> Iterator[tuple[str, Callable[[], int]]]:
     """The address of a server, and a function that counts its connections."""
-    with DATABASES[request.param]() as url:
-        drill = started("uvicorn", {"DATABASE_URL": url})
+    with PREPARED[request.param]() as url:
+        drill = started("uvicorn", {"DATABASE_URL": url, **THERE})
         try:
             name = url.rpartition("/")[2]
             yield drill.url, lambda: COUNTS[request.param](name)

@@ -15,8 +15,8 @@ from mcp_app.process import health
 from mcp_app.process.freshness import Gate
 from mcp_app.process.health import DATABASE, FINE, FRESHNESS, STOPPING, Health
 from mcp_app.process.runtime import Process
-from tests.drill.databases import POSTGRES, postgresql_database
-from tests.drill.running import DrillServer, started
+from tests.drill.databases import POSTGRES, PREPARED
+from tests.drill.running import THERE, DrillServer, started
 from tests.process.outages import away
 from tests.process.streaming import PATIENCE_S, Answer, called
 from tests.process.test_freshness import Database
@@ -124,13 +124,13 @@ async def test_a_process_that_begins_to_stop_meanwhile(process: Process) -> None
 
 @pytest.fixture
 def postgresql() -> Iterator[str]:
-    with postgresql_database() as url:
+    with PREPARED["postgresql"]() as url:
         yield url
 
 
 @pytest.fixture
 def server(postgresql: str) -> Iterator[DrillServer]:
-    drill = started("uvicorn", {"DATABASE_URL": postgresql})
+    drill = started("uvicorn", {"DATABASE_URL": postgresql, **THERE})
     yield drill
     drill.kill()
 

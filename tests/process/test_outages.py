@@ -13,9 +13,9 @@ import redis
 
 from mcp_app.wakeup.doorbell import GROUP
 from mcp_app.wakeup.workers import FRESHNESS
-from tests.drill.databases import DATABASES
+from tests.drill.databases import PREPARED
 from tests.drill.ports import HOST
-from tests.drill.running import DrillServer, started
+from tests.drill.running import THERE, DrillServer, started
 from tests.process.passages import Passage, through
 from tests.process.streaming import PATIENCE_S, Answer, Session, listening, stateless
 from tests.wakeup.redis_servers import RedisServer
@@ -48,7 +48,7 @@ def eventually(true: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-@pytest.fixture(params=DATABASES)
+@pytest.fixture(params=PREPARED)
 def vendor(request: pytest.FixtureRequest) -> str:
     vendor: str = request.param
     return vendor
@@ -64,8 +64,8 @@ def passage(vendor: str) -> Iterator[Passage]:
 
 @pytest.fixture
 def server(vendor: str, passage: Passage) -> Iterator[DrillServer]:
-    with DATABASES[vendor]() as url:
-        away = {"DATABASE_URL": through(url, PORTS[vendor], passage)}
+    with PREPARED[vendor]() as url:
+        away = {"DATABASE_URL": through(url, PORTS[vendor], passage), **THERE}
         drill = started("uvicorn", {**away, **LIMITS})
         try:
             yield drill
@@ -141,12 +141,11 @@ def test_a_doorbell_that_is_away_for_a_while() -> None:
         bell = RedisServer()
         bell.start()
         stack.callback(bell.kill)
-        database = stack.enter_context(DATABASES["postgresql"]())
+        database = stack.enter_context(PREPARED["postgresql"]())
         both = []
         for _ in range(2):
-            both.append(
-                started("uvicorn", {"DATABASE_URL": database, "REDIS_URL": bell.url})
-            )
+            given = {"DATABASE_URL": database, "REDIS_URL": bell.url, **THERE}
+            both.append(started("uvicorn", given))
             stack.callback(both[-1].kill)
         here, there = (each.url for each in both)
         session = Session(here)

@@ -10,22 +10,22 @@ from typing import Any, Final
 
 import pytest
 
-from tests.drill.databases import DATABASES
-from tests.drill.running import DrillServer, started
+from tests.drill.databases import PREPARED
+from tests.drill.running import THERE, DrillServer, started
 from tests.process.streaming import Answer, Session
 
 COUNT: Final = 40
 LEDGER: Final = "a line of this test"
 
 
-@pytest.fixture(params=DATABASES)
+@pytest.fixture(params=PREPARED)
 def servers(request: pytest.FixtureRequest) -> Iterator[list[DrillServer]]:
     """Two processes with one database."""
     with ExitStack() as stack:
-        url = stack.enter_context(DATABASES[request.param]())
+        url = stack.enter_context(PREPARED[request.param]())
         both = []
         for _ in range(2):
-            server = started("uvicorn", {"DATABASE_URL": url})
+            server = started("uvicorn", {"DATABASE_URL": url, **THERE})
             stack.callback(server.kill)
             both.append(server)
         yield both

@@ -16,7 +16,7 @@ from mcp_app.protocol.jsonrpc import UnserializableValue
 from mcp_app.streams.steps import StoredSteps
 from tests.drill.calling import Stateless
 from tests.drill.models import Ledger
-from tests.drill.running import running
+from tests.drill.running import THERE, running
 from tests.scripting import STATEFUL, Play
 from tests.serving import Connect
 
@@ -197,9 +197,9 @@ async def test_a_question_inside_of_a_step_is_refused(play: Play) -> None:
 
 
 def test_fifty_retries_of_one_state_at_two_processes(
-    database_url: str, line: str
+    prepared_url: str, line: str
 ) -> None:
-    env = {"DATABASE_URL": database_url}
+    env = {"DATABASE_URL": prepared_url, **THERE}
     with running("uvicorn", env) as first, running("uvicorn", env) as second:
         clients = [Stateless(first), Stateless(second)]
         asked = clients[0].call("drill_ask_twice", question=line)
