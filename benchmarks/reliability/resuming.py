@@ -33,7 +33,7 @@ MESSAGES: Final = 40
 DELAY_MS: Final = 25
 CUTS: Final = 0.3
 """The part of the connections that the client itself cuts."""
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 120.0
 RETRY_S: Final = 0.1
 EVENTS: Final = 20
 UNAVAILABLE: Final = 503

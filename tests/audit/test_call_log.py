@@ -22,7 +22,7 @@ from tests.audit.records import record
 
 pytestmark = pytest.mark.usefixtures("served_rows")
 
-PATIENCE_S: Final = 5
+PATIENCE_S: Final = 60
 KEY: Final = ("default", "tool", "add", "answered")
 
 

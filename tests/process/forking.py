@@ -20,7 +20,7 @@ from asgiref.sync import sync_to_async
 from django.db import connection, connections
 from django.utils.module_loading import import_string
 
-PATIENCE_S: Final = 30
+PATIENCE_S: Final = 60
 CONNECTION: Final = {
     "sqlite": "SELECT 0",
     "postgresql": "SELECT pg_backend_pid()",

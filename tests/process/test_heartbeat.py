@@ -21,7 +21,7 @@ from mcp_app.wakeup.workers import TRUSTED, WorkerRow
 
 pytestmark = pytest.mark.usefixtures("served_rows")
 
-PATIENCE_S: Final = 5
+PATIENCE_S: Final = 60
 
 
 class Rows(WorkerRow):

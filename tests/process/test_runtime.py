@@ -538,7 +538,7 @@ def test_a_fork_after_the_first_request(database_url: str) -> None:
         },
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr

@@ -21,7 +21,7 @@ from tests.serving import Connect
 
 pytestmark = [pytest.mark.usefixtures("scripted"), pytest.mark.databases]
 
-PATIENCE_S: Final = 5
+PATIENCE_S: Final = 60
 
 
 @pytest.mark.parametrize("site", ["0", "20ms", "10min"])

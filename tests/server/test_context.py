@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("scripted")
 Script: TypeAlias = Callable[[Any], Any]
 URI: Final = "test://static-text"
 META: Final = {"progressToken": "p", f"{PREFIX}logLevel": "info"}
-PATIENCE_S: Final = 5
+PATIENCE_S: Final = 60
 
 
 @dataclass
