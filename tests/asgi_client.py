@@ -24,7 +24,7 @@ JsonObject: TypeAlias = dict[str, Any]
 HeaderChanges: TypeAlias = Mapping[str, str | Sequence[str] | None]
 """None takes a header away, a list sends it several times."""
 
-PATIENCE_S: Final = 5.0
+PATIENCE_S: Final = 60.0
 PREFIX: Final = "io.modelcontextprotocol/"
 CLIENT: Final[JsonObject] = {"name": "drill-client", "version": "1.0"}
 EVERYTHING: Final[JsonObject] = {

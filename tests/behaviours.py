@@ -88,7 +88,7 @@ class Stage:
 
     async def begun(self) -> None:
         """Wait until a tool has entered."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await self.entered.wait()
 
 
@@ -300,7 +300,7 @@ async def hangs() -> str:
 
 @registry.tool(timeout=0.03)
 def hangs_sync() -> str:
-    stage().released_thread.wait(5)
+    stage().released_thread.wait(60)
     return "too late"
 
 

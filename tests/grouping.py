@@ -2,9 +2,9 @@
 
 Whatever takes minutes and begins last leaves all workers but one with nothing to do.
 
-Tests of one `xdist_group` run on one worker, beside each other.  pytest-xdist 3.8 writes
-the group where pytest 9.2 does not look any more, and would scatter them: each worker
-would start what they share.
+Tests of one `xdist_group` run on one worker. pytest-xdist 3.8 writes the group where
+pytest 9.2 does not look any more, and would scatter them: each worker would start what
+they share.
 """
 
 from __future__ import annotations

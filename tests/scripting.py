@@ -47,6 +47,10 @@ def scripted_registry() -> Registry:
     registry.tool("short_database", timeout=0.3, database=True, tags=[TAG])(_on_loop)
     registry.tool("short_sync", timeout=0.3, tags=[TAG])(_in_thread)
     registry.tool("short_atomic", timeout=0.3, atomic=True, tags=[TAG])(_in_thread)
+    # These must come far in their time, whatever else the machine has to do.
+    registry.tool("second", timeout=1.0, tags=[TAG])(_on_loop)
+    registry.tool("second_sync", timeout=1.0, tags=[TAG])(_in_thread)
+    registry.tool("second_atomic", timeout=1.0, atomic=True, tags=[TAG])(_in_thread)
     return registry
 
 

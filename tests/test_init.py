@@ -71,7 +71,7 @@ def test_it_works_without_settings_and_apps() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.stderr == ""

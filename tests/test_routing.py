@@ -67,8 +67,8 @@ async def test_as_channels_itself_drives_it(process: Process) -> None:
     await communicator.send_input(
         {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
     )
-    start = await communicator.receive_output(timeout=5)
-    sent = await communicator.receive_output(timeout=5)
+    start = await communicator.receive_output(timeout=60)
+    sent = await communicator.receive_output(timeout=60)
     await communicator.wait()
     assert start["status"] == 200
     assert json.loads(sent["body"])["result"]["protocolVersion"] == STATEFUL

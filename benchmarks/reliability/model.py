@@ -56,7 +56,7 @@ TEST: Final = "model"
 ALONE: Final = "model, one process"
 STEPS: Final = 40
 STEPS_ALONE: Final = 50
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 120.0
 RETRY_S: Final = 0.1
 SELDOM: Final = 7
 """A step that takes seconds is one only where the largest number is drawn."""

@@ -25,7 +25,7 @@ PAUSED: Final = "zombie"
 RESTARTED: Final = "rolling restart"
 CLIENTS: Final = 20
 SLEEP_S: Final = 0.1
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 120.0
 RETRY_S: Final = 0.1
 KILLS: Final = 0.1
 """Kills for each call."""
@@ -136,6 +136,8 @@ def zombies(site: Site, rounds: int) -> Generator[Round]:
             calls = [_begun(flock.urls[0]) for _ in range(count)]
             with flock.paused(0):
                 ended = [_until_over(session, here, body) for session, body in calls]
+            # It is awake when it answers.
+            added(flock)
             time.sleep(AWAKE_S)
             for (session, body), before in zip(calls, ended, strict=True):
                 after = _until_over(session, here, body)

@@ -34,7 +34,7 @@ KILLS: Final = 0.08
 """Kills for each call, and so 200 for 2,500."""
 CUTS: Final = 0.3
 """The part of the connections that the client itself cuts."""
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 120.0
 RETRY_S: Final = 0.1
 EVENTS: Final = 20
 UNAVAILABLE: Final = 503

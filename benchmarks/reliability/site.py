@@ -18,7 +18,7 @@ from tests.process.staff import Staff
 
 FRESHNESS: Final = 0.25
 """As in `mcp_app.wakeup.workers`, which needs a configured Django."""
-PATIENCE_S: Final = 15.0
+PATIENCE_S: Final = 60.0
 """What is told later counts as untold."""
 
 

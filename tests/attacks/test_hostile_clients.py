@@ -33,7 +33,7 @@ LOGGED: Final[JsonObject] = {"_meta": {f"{PREFIX}logLevel": "debug"}}
 
 async def half_a_body(client: Client, process: Process) -> Visit:
     visit = client.visit("POST", b'{"jsonrpc"', complete=False)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(60):
         while not process.uploads._reading:
             await asyncio.sleep(0.001)
     return visit
@@ -101,7 +101,7 @@ async def test_a_call_ends_with_its_reader(
     visit.stalled.clear()
     await stage.begun()
     # The first heartbeat, which comes after a second, is what is not taken.
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(60):
         while stage.told != ["cancelled"]:
             await asyncio.sleep(0.005)
     await visit.done()

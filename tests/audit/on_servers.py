@@ -24,7 +24,7 @@ from tests.audit.rows import call
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
 
-PATIENCE_S: Final = 10
+PATIENCE_S: Final = 60
 A_MOMENT_S: Final = 0.3
 
 

@@ -10,7 +10,7 @@ from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 
-PATIENCE_S: Final = 5
+PATIENCE_S: Final = 60
 
 
 async def kept(process: Process) -> list[Call]:

@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,10 +20,10 @@ from tests.audit.relays import relay
 from tests.drill.databases import PREPARED
 from tests.drill.running import ROOT, THERE, DrillServer, started
 from tests.process.clusters import python_environment, run_python
-from tests.process.streaming import stateless
+from tests.process.streaming import Answer, stateless
 
 WRITERS: Final = 4
-LOOKS: Final = 200
+PATIENCE_S: Final = 120
 LOOK_S: Final = 0.05
 CUTS: Final = 8
 COMMITS: Final = 6
@@ -79,12 +80,10 @@ def figures(environment: Mapping[str, str]) -> dict[str, Any]:
 
 def until_kept(environment: Mapping[str, str], calls: int) -> dict[str, Any]:
     """Wait until so many calls are counted."""
-    for _ in range(LOOKS):
-        found = figures(environment)
-        if found["calls"] >= calls:
-            return found
-        Event().wait(LOOK_S)
-    raise AssertionError(found)
+    end = time.monotonic() + PATIENCE_S
+    while (found := figures(environment))["calls"] < calls:
+        assert time.monotonic() < end, found
+    return found
 
 
 @contextmanager
@@ -96,17 +95,18 @@ def serving(environment: Mapping[str, str], **more: str) -> Iterator[DrillServer
         server.kill()
 
 
-def call(server: DrillServer, **arguments: Any) -> int:
-    """Call a tool that only reads; return the status."""
+def begun(server: DrillServer, **arguments: Any) -> Answer:
+    """Begin to call a tool that only reads."""
     tool = "drill_sleep" if "seconds" in arguments else "drill_add"
     given = arguments or {"a": 1, "b": 1}
-    return (
-        stateless(
-            server.url, "tools/call", {"Mcp-Name": tool}, name=tool, arguments=given
-        )
-        .whole()
-        .status
+    return stateless(
+        server.url, "tools/call", {"Mcp-Name": tool}, name=tool, arguments=given
     )
+
+
+def call(server: DrillServer) -> int:
+    """Call it; return the status."""
+    return begun(server).whole().status
 
 
 def test_counters_are_exact_however_many_write_them(
@@ -189,9 +189,8 @@ def test_cut_connections_neither_lose_nor_double_a_call(
             Event().wait(chance.uniform(0.1, 0.5))
             way.cut()
         way.break_commits(COMMITS)
-        for _ in range(LOOKS):
-            if not way.breaks:
-                break
+        end = time.monotonic() + PATIENCE_S
+        while way.breaks and time.monotonic() < end:
             Event().wait(LOOK_S)
         # The last batch of all is written again, too.
         over.set()
@@ -211,15 +210,15 @@ def test_calls_of_an_outage_are_counted_when_it_is_over(
     with (
         relay(environment["DATABASE_URL"]) as way,
         serving(environment, DATABASE_URL=way.url, MCP_LIMITS=limits) as server,
-        ThreadPoolExecutor(20) as pool,
     ):
         assert call(server) == 200
         until_kept(environment, 1)
-        asleep = [pool.submit(call, server, seconds=1 + n / 10) for n in range(20)]
-        # They have begun before the way is cut.
-        Event().wait(0.5)
+        asleep = [begun(server, seconds=3 + n / 10) for n in range(20)]
+        # They have begun before the way is cut: after a second their streams open.
+        for each in asleep:
+            each.until(lambda answer: answer.raw)
         with way.away():
-            statuses = [each.result() for each in asleep]
+            statuses = [each.whole().status for each in asleep]
         served = statuses.count(200)
         assert served > 4 + 4
         found = until_kept(environment, 1 + served)

@@ -79,5 +79,5 @@ HOLD: Final = {"entered": threading.Event(), "go": threading.Event()}
 def slowly(request: AuthenticationRequest) -> Principal | None:
     """Block until the test says so."""
     HOLD["entered"].set()
-    HOLD["go"].wait(5)
+    HOLD["go"].wait(60)
     return Principal(kind="slow", permissions=frozenset())

@@ -318,7 +318,7 @@ def posted(server: Process, broken: Post) -> Reply:
 
 def close(server: Process, request: Request) -> None:
     """End the session that the request belongs to."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     headers = {
         name: value for name, value in request.headers.items() if name != "Content-Type"
     }

@@ -23,7 +23,7 @@ FLAGS: Final = [
     "--no-first-run",
     "--no-sandbox",
 ]
-PATIENCE_MS: Final = 15_000
+PATIENCE_MS: Final = 60_000
 
 
 @pytest.fixture(scope="module")

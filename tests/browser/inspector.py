@@ -16,8 +16,8 @@ PROGRAM: Final = (
     MODULES / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 )
 ERAS: Final = ("legacy", "modern")
-NOTICED_S: Final = 2.0
-"""So long a saved row may take to be seen."""
+NOTICED_S: Final = 60.0
+"""Far longer than it takes until a saved row is seen."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ STILL: Final = """async () => {
     await new Promise(requestAnimationFrame)
     await Promise.all(document.getAnimations().map(each => each.finished))
 }"""
-TOLD_S: Final = 5.0
+TOLD_S: Final = 60.0
 
 
 class Listening(threading.Thread):

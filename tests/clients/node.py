@@ -15,7 +15,7 @@ HERE: Final = Path(__file__).parent
 MODULES: Final = HERE.parents[1] / "node_modules"
 NODE: Final = Path(sys.executable).with_name("node")
 
-PATIENCE_S: Final = 90
+PATIENCE_S: Final = 240
 
 
 def node(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Action: TypeAlias = Literal["accept", "decline", "cancel"]
 Form: TypeAlias = dict[str, str | int | float | bool | list[str] | None]
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60
 LOOK_S = 0.02
 
 MODEL_SAYS = "This is a test response from the client"

@@ -663,7 +663,7 @@ async def test_cancelled_calls_make_room(connect: Connect, tool: str) -> None:
     async with connect() as client:
         sleeping = asyncio.gather(
             # More than the server has threads for user code.
-            *(client.call_tool(tool, {"seconds": 60}) for _ in range(12)),
+            *(client.call_tool(tool, {"seconds": 600}) for _ in range(12)),
             return_exceptions=True,
         )
         await asyncio.sleep(0.5)

@@ -18,7 +18,7 @@ STATELESS: Final = "2026-07-28"
 META: Final = "io.modelcontextprotocol/"
 CLIENT: Final = {"name": "drill-client", "version": "1"}
 CAPABILITIES: Final[JsonObject] = {"elicitation": {}, "sampling": {}, "roots": {}}
-TIME_S: Final = 30
+TIME_S: Final = 60
 
 
 def post(

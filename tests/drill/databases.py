@@ -28,7 +28,7 @@ import pytest
 
 POSTGRES: Final = os.environ.get("POSTGRES_TEST_URL", "postgres://postgres@127.0.0.1")
 MYSQL: Final = os.environ.get("MYSQL_TEST_URL", "mysql://root@127.0.0.1")
-PATIENCE_S: Final = 10
+PATIENCE_S: Final = 30
 ROOT: Final = Path(__file__).resolve().parents[2]
 PREPARE: Final = """
 import django

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import socket
 import tempfile
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 HOST: Final = "127.0.0.1"
 LOWEST: Final = 20_000
 EPHEMERAL_RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 FIRST_EPHEMERAL: Final = 32_768
 BACKLOG: Final = 1024
+RESERVATIONS: Final = Path(tempfile.gettempdir()) / f"mcp-ports-{os.getuid()}"
 
 
 class PortTaken(Exception):
@@ -35,15 +38,40 @@ def claimed(port: int) -> socket.socket:
 
 
 def free_port() -> int:
-    """Return a port that no outgoing connection can be given meanwhile."""
+    """Return a port that is nobody else's, as long as this process lives.
+
+    No outgoing connection can be given it, nor another test: also not while its server
+    has yet to start, or is killed and comes back.
+    """
     while True:
         # Not for secrets: two test runs only should not try the same ports.
         port = random.randrange(LOWEST, _first_ephemeral())  # noqa: S311
+        if port in _given or not _reserved(port):
+            continue
+        _given.add(port)
         try:
             claimed(port).close()
         except PortTaken:
             continue
         return port
+
+
+_given: Final[set[int]] = set()
+
+
+@cache
+def _reservations() -> IO[bytes]:
+    """A file of which a process locks the byte of each of its ports."""
+    # Whoever closes it, anywhere in a process, would unlock them all.
+    return RESERVATIONS.open("ab")
+
+
+def _reserved(port: int) -> bool:
+    try:
+        fcntl.lockf(_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    return True
 
 
 def directory_of(port: int) -> Path:

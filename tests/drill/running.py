@@ -26,8 +26,8 @@ from tests.drill.databases import prepared_file
 from tests.drill.ports import HOST, directory_of, free_port
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-START_S: Final = 60
-STOP_S: Final = 40
+START_S: Final = 120
+STOP_S: Final = 60
 LOOK_S: Final = 0.05
 PORT_TAKEN: Final = 4
 SERVING: Final = "Serving "

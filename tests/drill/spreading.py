@@ -30,7 +30,7 @@ from tests.drill.running import DrillServer, ServerFailed, started
 
 METHODS: Final = ["GET", "POST", "DELETE", "OPTIONS", "PUT", "PATCH", "HEAD"]
 HOP: Final = frozenset({"connection", "keep-alive", "transfer-encoding"})
-START_S: Final = 10
+START_S: Final = 60
 SILENT_S: Final = 120
 REFUSED: Final = 503
 

@@ -229,7 +229,7 @@ def test_fail_with_the_end_of_the_process() -> None:
     try:
         with pytest.raises((urllib.error.URLError, HTTPException, ConnectionError)):
             Stateless(drill.url).call("drill_fail", kind="exit")
-        assert drill.process.wait(10) == EXIT_STATUS
+        assert drill.process.wait(60) == EXIT_STATUS
     finally:
         drill.kill()
 

@@ -73,7 +73,7 @@ def serve(environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 
@@ -161,7 +161,7 @@ def test_wrong_message_is_told_at_the_end(
     ) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("Serving")
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/mcp", timeout=30):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/mcp", timeout=60):
             process.terminate()
         written = process.stderr.read()
     assert process.returncode == status

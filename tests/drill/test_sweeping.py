@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.drill.running import started
 
-PATIENCE_S = 40
+PATIENCE_S = 60
 
 
 def test_a_process_that_died_a_minute_ago(tmp_path: Path) -> None:

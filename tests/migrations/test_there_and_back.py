@@ -31,7 +31,7 @@ def test_each_migration_backward_and_forward(database_url: str) -> None:
         },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr

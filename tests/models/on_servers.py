@@ -65,9 +65,9 @@ def test_what_is_logged_late_is_not_passed_by() -> None:
     row, messages = own_session(), LoggedMessage.objects
     with ThreadPoolExecutor(1) as pool, transaction.atomic():
         messages.log([row.pk], "late")
-        pool.submit(_in_own_connection, messages.log, [row.pk], "early").result(10)
+        pool.submit(_in_own_connection, messages.log, [row.pk], "early").result(60)
         found = pool.submit(_in_own_connection, messages.numbered, row.pk, 0)
-        assert found.result(10) == [(1, "early")]
+        assert found.result(60) == [(1, "early")]
     assert messages.numbered(row.pk, 1) == [(2, "late")]
     Change.objects.all().delete()
     erase()

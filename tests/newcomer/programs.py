@@ -18,10 +18,10 @@ from tests.drill.ports import HOST
 from tests.wire.programs import wire_checked
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
-START_S: Final = 60
-STOP_S: Final = 40
+START_S: Final = 120
+STOP_S: Final = 60
 LOOK_S: Final = 0.05
-PATIENCE_S: Final = 120
+PATIENCE_S: Final = 300
 
 KEPT: Final = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START", "LANG", "TMPDIR")
 

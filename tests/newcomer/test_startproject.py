@@ -32,8 +32,8 @@ SERVE = "Serve it without runserver"
 KEY = "For users with a key"
 EVERYONE = "For everyone"
 
-NOTICED_S = 2.0
-"""So long a process may take to see what another one wrote."""
+NOTICED_S = 60.0
+"""Far longer than a process takes to see what another one wrote."""
 
 PLAIN_DAPHNE = "daphne mysite.asgi:application"
 OWN_PATHS = ("/", "/admin/", "/admin/login/", "/nowhere", "/mcpx", "/mc")

@@ -20,7 +20,7 @@ from mcp_app.pools.database import DatabaseThreads, authenticators, reader, writ
 from mcp_app.protocol.errors import Unavailable
 from tests.drill.running import ROOT
 
-PATIENCE_S: Final = 5
+PATIENCE_S: Final = 60
 where: contextvars.ContextVar[str] = contextvars.ContextVar("where", default="nowhere")
 
 
@@ -158,8 +158,7 @@ class Reads:
 
 
 @pytest.fixture
-def reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[DatabaseThreads]:
-    monkeypatch.setattr(database, "IDLE_SECONDS", 0.1)
+def reading() -> Iterator[DatabaseThreads]:
     made = DatabaseThreads("test-reader", repeatable=True)
     yield made
     made.close()
@@ -173,8 +172,12 @@ async def test_a_reader_keeps_its_connection_while_there_is_work(
     for _ in range(3):
         await reading.run(reads)
     assert len(set(reads.connections)) == 1
-    await asyncio.sleep(0.3)
-    await reading.run(reads)
+    reading._idle = 0.05
+    async with asyncio.timeout(PATIENCE_S):
+        while len(set(reads.connections)) == 1:
+            # The first of these ends the long wait.
+            await reading.run(reads)
+            await asyncio.sleep(0.2)
     assert len(set(reads.connections)) == 2
 
 
@@ -229,11 +232,18 @@ async def test_so_many_threads_are_left_alone_and_no_more(
 ) -> None:
     """Each holds a connection of the site's database."""
     monkeypatch.setattr(database, "MOST_LEFT", 2)
-    released = threading.Event()
+    released, began = threading.Event(), threading.Semaphore(0)
     hanging: list[asyncio.Future[bool]] = []
-    for _ in range(5):
-        hanging.append(asyncio.ensure_future(threads.run(released.wait, PATIENCE_S)))
-        await asyncio.sleep(0.02)
+
+    def hangs() -> bool:
+        began.release()
+        return released.wait(PATIENCE_S)
+
+    for number in range(5):
+        hanging.append(asyncio.ensure_future(threads.run(hangs)))
+        # Two are left alone; the third one that hangs is not replaced.
+        if number < 3:
+            await asyncio.to_thread(began.acquire, timeout=PATIENCE_S)
         threads.replace()
     names = [each.name for each in threading.enumerate()]
     assert names.count("test-database") == 3
@@ -296,7 +306,7 @@ def test_a_database_that_hangs_does_not_keep_the_process() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=True,
     )
     assert finished.stdout == "ended\n"

@@ -62,7 +62,7 @@ async def test_who_leaves_meanwhile_gets_nothing() -> None:
 
     def function() -> int:
         begun.set()
-        go.wait(5)
+        go.wait(60)
         return 42
 
     thread = threading.Thread(

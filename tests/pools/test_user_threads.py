@@ -14,7 +14,7 @@ from mcp_app.pools import user_threads
 from mcp_app.pools.user_threads import Job, UserThreads
 from mcp_app.protocol.errors import Unavailable
 
-PATIENCE_S: Final = 5
+PATIENCE_S: Final = 60
 SIZE: Final = 2
 
 

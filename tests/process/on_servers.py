@@ -18,7 +18,7 @@ from tests.statements import failing
 
 pytestmark = pytest.mark.databases
 
-PATIENCE_S: Final = 10
+PATIENCE_S: Final = 60
 CUT: Final = {"postgresql": "SELECT pg_terminate_backend(%s)", "mysql": "KILL %s"}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 class Staff(httpx.Client):

@@ -18,7 +18,7 @@ from tests.wire.events import EventReader
 
 JsonObject: TypeAlias = dict[str, Any]
 
-PATIENCE_S: Final = 40
+PATIENCE_S: Final = 60
 JSON: Final = {
     "Content-Type": "application/json",
     "Accept": "application/json, text/event-stream",

@@ -76,7 +76,7 @@ def stream(announcements: Announcements, seen: int = 0) -> Stream:
 
 async def done(announcements: Announcements) -> None:
     """Wait until there is nothing more to do."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while announcements._tasks:
             await asyncio.gather(*announcements._tasks, return_exceptions=True)
 
@@ -366,7 +366,7 @@ async def test_a_process_has_begun_when_it_has_announced_what_it_began_with(
     announcements.seen(News(everything=True, first=True, number=9))
     assert announcements.number == 0
     announcements.seen(changed(10, TOOLS))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert await announcements.begun() in (9, 10)
     await done(announcements)
 
@@ -376,7 +376,7 @@ async def test_a_change_that_a_call_made_is_written_before_it_is_looked_for(
 ) -> None:
     announcements.tell("tools", "default")
     assert looks.count == 0
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not looks.count:
             await asyncio.sleep(0.001)
     rows = Change.objects.filter(kind="list", ref="tools:default")

@@ -21,7 +21,7 @@ from mcp_app.wakeup.workers import TRUSTED, WorkerRow
 
 pytestmark = pytest.mark.usefixtures("served_rows")
 
-PATIENCE_S: Final = 5
+PATIENCE_S: Final = 60
 
 
 class Rows(WorkerRow):
@@ -146,11 +146,12 @@ async def test_a_process_that_cannot_say_it_does_not_begin(
 async def test_it_is_steady_when_all_beats_came_for_a_while(
     beating: Heartbeat, row: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat, "LATE", 0.5)
-    monkeypatch.setattr(heartbeat, "STEADY", 0.2)
+    monkeypatch.setattr(heartbeat, "LATE", 60.0)
+    monkeypatch.setattr(heartbeat, "STEADY", 600.0)
     seen = [beating.steady]
     await beating.begun()
     seen.append(beating.steady)
+    monkeypatch.setattr(heartbeat, "STEADY", 0.2)
     async with asyncio.timeout(PATIENCE_S):
         while not row.claims:
             await asyncio.sleep(0.001)
@@ -160,6 +161,7 @@ async def test_it_is_steady_when_all_beats_came_for_a_while(
 async def test_after_a_beat_that_was_late_it_is_not_steady(
     beating: Heartbeat, row: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(heartbeat, "LATE", 60.0)
     monkeypatch.setattr(heartbeat, "STEADY", 0.1)
     await beating.begun()
     async with asyncio.timeout(PATIENCE_S):

@@ -15,8 +15,8 @@ from tests.process.judging import kept
 
 KILLS: Final = 27
 """The first seed of some that kill, of which one ends a call that runs."""
-ENOUGH: Final = 20
-"""Examples in which a fault must be found."""
+ENOUGH: Final = 200
+"""Examples in which a fault must be found; the first in which it is ends its test."""
 
 alone = on_clusters("sqlite")
 

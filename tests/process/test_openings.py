@@ -91,7 +91,7 @@ async def settled(*processes: Process) -> None:
     """Wait until the processes have seen and announced all that there is."""
     for each in processes:
         await each.gate.look()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while each._announcements._pending or each._announcements._tasks:
                 await asyncio.sleep(0.005)
         await each.gate.look()
@@ -564,7 +564,7 @@ def _watched() -> list[str]:
 
 
 async def watched_until(expected: list[str]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while await reader.run(_watched) != expected:
             await asyncio.sleep(0.005)
 

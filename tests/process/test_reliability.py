@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
-from itertools import accumulate
 from typing import Final
 
 import pytest
@@ -22,6 +21,12 @@ from tests.process.judging import kept
 KINDS: Final = ["postgresql", "postgresql-redis", "mariadb"]
 IMPATIENT_S: Final = 3.0
 """For faults: so long it takes until what is never told counts as untold."""
+ENOUGH: Final = 400
+"""Rounds in which a fault must be found; the first in which it is ends its test.
+
+The rarest is there in a tenth of the rounds: that none of these has it is as likely as
+one of 10^18.
+"""
 OVERTAKEN: Final = [name for name in COMMANDS if name != "subscription"]
 """Commands that would be overtaken; what is told of is ordered by its commits."""
 
@@ -74,34 +79,30 @@ def broken(rounds: Generator[Round]) -> Round:
 
 
 @pytest.fixture
-def whole_again(impatient: Site) -> Iterator[None]:
+def whole_again(served: Site, impatient: Site) -> Iterator[None]:
     """Everything holds when a fault is gone; what was missed is published again."""
     yield
     list(stale_reads(impatient, 1))
-    kept(stale_reads(impatient, 1), 1)
+    kept(stale_reads(served, 1), 1)
 
 
 @once
 @pytest.mark.usefixtures("whole_again")
 def test_announced_without_waiting_for_the_others(impatient: Site) -> None:
-    """In at least a tenth of the rounds somebody is shown an old list."""
+    """Somebody is shown an old list: usually in one round of five or ten."""
     quickly = replace(impatient, patience=1.0)
     with (
         impatient.cluster.faulty(switches.ANNOUNCED_AT_ONCE),
-        closing(stale_reads(quickly, 60)) as rounds,
+        closing(stale_reads(quickly, ENOUGH)) as rounds,
     ):
-        shares = accumulate(float(each.wrong > 0) for each in rounds)
-        assert any(
-            found >= 2 and found >= number / 10
-            for number, found in enumerate(shares, 1)
-        )
+        assert any(each.wrong for each in rounds)
 
 
 @once
 @pytest.mark.usefixtures("whole_again")
 def test_versions_that_are_read_apart_from_changes(impatient: Site) -> None:
     with impatient.cluster.faulty(switches.READ_APART):
-        found = broken(stale_reads(impatient, 60))
+        found = broken(stale_reads(impatient, ENOUGH))
     assert found.wrong or found.untold
 
 
@@ -109,7 +110,7 @@ def test_versions_that_are_read_apart_from_changes(impatient: Site) -> None:
 @pytest.mark.usefixtures("whole_again")
 def test_streams_that_are_told_only_of_what_is_seen_later(impatient: Site) -> None:
     with impatient.cluster.faulty(switches.NEW_STREAMS_FORGOTTEN):
-        assert broken(stale_reads(impatient, 60)).untold
+        assert broken(stale_reads(impatient, ENOUGH)).untold
 
 
 @on_clusters("postgresql-redis")
@@ -120,7 +121,7 @@ def test_a_ring_that_is_relied_upon(impatient: Site) -> None:
     with impatient.cluster.faulty(switches.LOOKED_WHEN_RUNG):
         redis.kill()
         try:
-            assert broken(stale_reads(impatient, 5)).untold
+            assert broken(stale_reads(impatient, ENOUGH)).untold
         finally:
             redis.start()
 
@@ -129,16 +130,16 @@ def test_a_ring_that_is_relied_upon(impatient: Site) -> None:
 @pytest.mark.parametrize("name", OVERTAKEN)
 def test_a_command_that_is_answered_at_once(impatient: Site, name: str) -> None:
     with impatient.cluster.faulty(switches.ANSWERED_AT_ONCE):
-        assert broken(commands(impatient, name, 60)).wrong
+        assert broken(commands(impatient, name, ENOUGH)).wrong
 
 
 @once
 def test_a_fold_that_raises_only_what_was_all_its_own(impatient: Site) -> None:
     with impatient.cluster.faulty(switches.FOLDED_BY_ITS_OWN):
-        assert broken(bursts(impatient, 60)).untold
+        assert broken(bursts(impatient, ENOUGH)).untold
 
 
 @once
 def test_who_watches_asked_where_the_site_saves(impatient: Site) -> None:
     with impatient.cluster.faulty(switches.ASKED_WHO_WATCHES):
-        assert broken(late_watchers(impatient, 60)).untold
+        assert broken(late_watchers(impatient, ENOUGH)).untold

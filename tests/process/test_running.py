@@ -114,7 +114,7 @@ async def test_staff_stop_a_call_and_its_client_is_told(
 
     client = await connect(STATEFUL)
     visit = play.begin("async", script, client)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await entered.wait()
     (exchange,) = process.running
     assert exchange.session is not None

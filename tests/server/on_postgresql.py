@@ -21,7 +21,7 @@ from tests.serving import Connect
 
 pytestmark = [pytest.mark.usefixtures("scripted"), pytest.mark.databases]
 
-PATIENCE_S: Final = 5
+PATIENCE_S: Final = 60
 
 
 @pytest.mark.parametrize("site", ["0", "20ms", "10min"])
@@ -44,13 +44,13 @@ async def test_a_statement_that_outlasts_its_call_is_cut(
 
     options = {"options": f"-c statement_timeout={site}"}
     monkeypatch.setitem(connections.settings["default"], "OPTIONS", options)
-    outcome = await play("short_atomic", script)
+    outcome = await play("second_atomic", script)
     assert outcome.result["isError"] is True
     async with asyncio.timeout(PATIENCE_S):
         assert "statement timeout" in await cut
         # What the site says stands where it is shorter.
         limit = int((await limits).removesuffix("ms"))
-    assert limit == 20 if site == "20ms" else 200 < limit <= 300
+    assert limit == 20 if site == "20ms" else 20 < limit <= 1_000
 
 
 async def test_the_limit_ends_with_the_transaction(play: Play) -> None:

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("scripted")
 Script: TypeAlias = Callable[[Any], Any]
 URI: Final = "test://static-text"
 META: Final = {"progressToken": "p", f"{PREFIX}logLevel": "info"}
-PATIENCE_S: Final = 5
+PATIENCE_S: Final = 60
 
 
 @dataclass
@@ -446,7 +446,7 @@ async def test_the_time_of_a_call_in_a_thread_is_used_up(
     assert await meeting.outcome() == ["cancelled True"]
 
 
-@pytest.mark.parametrize("tool", ["short", "short_sync"])
+@pytest.mark.parametrize("tool", ["second", "second_sync"])
 async def test_the_time_stands_while_a_question_is_open(
     play: Play, connect: Connect, tool: str
 ) -> None:
@@ -462,14 +462,14 @@ async def test_the_time_stands_while_a_question_is_open(
 
     def slowly(method: str, params: dict[str, Any]) -> dict[str, Any]:
         # The loop stands still: more than the time of the call goes by.
-        time.sleep(0.4)
+        time.sleep(1.1)
         return answered(method, params)
 
-    chosen = script if tool == "short" else script_sync
+    chosen = script if tool == "second" else script_sync
     client = await connect(STATEFUL)
     outcome = await play(tool, chosen, client=client, answer=slowly)
     before, after = outcome.result["structuredContent"]["result"]
-    assert 0 < after <= before <= 0.3
+    assert 0 < after <= before <= 1.0
 
 
 async def test_a_thread_of_a_call_that_is_over_is_not_heard(

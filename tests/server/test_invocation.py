@@ -28,7 +28,7 @@ from tests.serving import Connect
 pytestmark = [pytest.mark.usefixtures("scripted"), pytest.mark.databases]
 
 Script: TypeAlias = Callable[[Any], Any]
-PATIENCE_S: Final = 5
+PATIENCE_S: Final = 60
 FORM: Final = {"type": "object", "properties": {"cake": {"type": "string"}}}
 
 

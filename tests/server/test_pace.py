@@ -12,7 +12,8 @@ from mcp_app.conf import Limits
 from mcp_app.server.pace import Pace
 
 BURST: Final = 3
-RATE: Final = 50.0
+RATE: Final = 10.0
+"""So slow that no machine lets one more through while a burst is offered."""
 
 
 def limits(rates: bool = True) -> Limits:

@@ -323,13 +323,13 @@ async def test_a_question_past_its_deadline(connect: Connect, version: str) -> N
     assert (await client.reply("question-0", ACCEPTED)).status == 400
 
 
-@pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_timeout": 0.05}}])
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_timeout": 1.0}}])
 async def test_the_clock_stands_while_a_question_is_open(connect: Connect) -> None:
     client = await connect("2025-11-25")
     visit = client.begin("tools/call", {"name": "orders"})
     question = await visit.message()
     assert question is not None
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(1.1)
     await client.reply(question["id"], ACCEPTED)
     assert (await outcome(visit)).text == "1 tea"
 

@@ -51,7 +51,7 @@ def together(function: Callable[[int], Any], count: int = MANY) -> list[Any]:
     barrier = threading.Barrier(count)
 
     def call(index: int) -> Any:
-        barrier.wait(30)
+        barrier.wait(60)
         try:
             return function(index)
         except ValueError as error:

@@ -43,7 +43,7 @@ def talking(
 
 async def at_least(count: int, waiting: Sized) -> None:
     """Wait until so many streams, or listeners, are there."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while len(waiting) < count:
             await asyncio.sleep(0)
 

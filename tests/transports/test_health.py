@@ -67,7 +67,7 @@ async def test_a_database_that_is_away(
     process: Process, application: WireCheck, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "SHARED_S", 0.0)
-    monkeypatch.setattr(health, "PATIENCE_S", 5.0)
+    monkeypatch.setattr(health, "PATIENCE_S", 60.0)
     with away():
         await refused(application, "database")
     process.gate._failed = 0.0

@@ -78,7 +78,7 @@ async def logged() -> list[JsonObject]:
 
 async def ended(process: Process) -> None:
     """Wait until the calls are over, and all that they said is committed."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while process.running or len(process.log):
             await asyncio.sleep(0.001)
 

@@ -17,7 +17,7 @@ from tests.wakeup.test_folding import numbers, record
 
 pytestmark = pytest.mark.databases
 
-PATIENCE_S: Final = 10
+PATIENCE_S: Final = 60
 
 
 @pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.drill.ports import HOST, free_port
 
-START_S: Final = 10
+START_S: Final = 60
 
 
 class RedisServer:

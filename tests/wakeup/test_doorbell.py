@@ -16,7 +16,7 @@ from mcp_app.wakeup import doorbell
 from mcp_app.wakeup.doorbell import Doorbell, shared_layer
 from tests.wakeup.redis_servers import RedisServer
 
-PATIENCE_S: Final = 15
+PATIENCE_S: Final = 60
 BACKENDS: Final = (
     "channels_redis.pubsub.RedisPubSubChannelLayer",
     "channels_redis.core.RedisChannelLayer",

@@ -152,7 +152,7 @@ async def test_initialized_is_remembered(application: WireCheck, version: str) -
     assert not (await stored()).initialized
     await client.notify("notifications/initialized")
     await client.notify("notifications/initialized")
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(60):
         while not (await stored()).initialized:
             await asyncio.sleep(0)
 
