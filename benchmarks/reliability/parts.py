@@ -11,6 +11,8 @@ from benchmarks.reliability.answers import answers
 from benchmarks.reliability.commands import COMMANDS, commands
 from benchmarks.reliability.crashes import TEST as CRASHED
 from benchmarks.reliability.crashes import crashes
+from benchmarks.reliability.doorbells import TEST as UNHEARD
+from benchmarks.reliability.doorbells import doorbells
 from benchmarks.reliability.model import ALONE, model, model_alone
 from benchmarks.reliability.model import TEST as MODEL
 from benchmarks.reliability.once import (
@@ -49,6 +51,7 @@ LOG: Final[dict[str, tuple[Test, float]]] = {
     PAUSED: (zombies, 1 / 20),
     RESTARTED: (restarts, 1 / 50),
     CRASHED: (crashes, 1 / 50),
+    UNHEARD: (doorbells, 1 / 50),
     MODEL: (model, 3 / 10),
     ALONE: (model_alone, 2),
 }
@@ -57,6 +60,7 @@ TESTS: Final = {**CHANGES, **LOG}
 """Each test, and its share of the rounds."""
 ONLY_ON: Final = {
     CRASHED: ("postgresql", "mariadb"),
+    UNHEARD: ("postgresql-redis",),
     ALONE: ("sqlite",),
 }
 """Tests that are of some kinds of cluster."""

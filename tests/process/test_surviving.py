@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.reliability.answers import answers
 from benchmarks.reliability.crashes import crashes
+from benchmarks.reliability.doorbells import FAULTS, doorbells
 from benchmarks.reliability.once import killed, restarts, zombies
 from benchmarks.reliability.resuming import cuts, resumes
 from benchmarks.reliability.rounds import Round
@@ -63,6 +64,11 @@ def test_a_rolling_restart_fails_no_call(served: Site) -> None:
 @everywhere
 def test_nothing_is_lost_when_the_database_crashes(served: Site) -> None:
     kept(crashes(served, 2), 2)
+
+
+@on_clusters("postgresql-redis")
+def test_nothing_is_lost_when_the_doorbell_fails(served: Site) -> None:
+    kept(doorbells(served, len(FAULTS), seconds=2), len(FAULTS))
 
 
 # -- and that these tests would find it broken ---------------------------------------
