@@ -131,9 +131,7 @@ def program(name: str) -> str:
     installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     found = shutil.which(name) or (str(installed[-1]) if installed else None)
     if found is None:
-        raise ServerFailedError(
-            f"Counting statements needs PostgreSQL's {name} program."
-        )
+        raise ServerFailedError(f"PostgreSQL's {name} program is missing.")
     return found
 
 

@@ -96,6 +96,10 @@ class Postgres(Owned):
     """A PostgreSQL."""
 
     def __init__(self, folder: str) -> None:
+        try:
+            program("postgres")
+        except ServerFailedError as missing:
+            pytest.skip(str(missing))
         user = unprivileged()
         if user is not None:
             shutil.chown(folder, user)
