@@ -22,7 +22,7 @@ import psycopg
 
 from benchmarks.processes import ServerFailedError, free_port
 
-_ROLE = "postgres"
+ROLE = "postgres"
 _DATABASE = "measured"
 _START_SECONDS = 30.0
 
@@ -31,7 +31,7 @@ class Cluster:
     """A running PostgreSQL with one database for the server under test."""
 
     def __init__(self, port: int) -> None:
-        self._server = f"postgres://{_ROLE}@127.0.0.1:{port}"
+        self._server = f"postgres://{ROLE}@127.0.0.1:{port}"
 
     @property
     def url(self) -> str:
@@ -78,11 +78,11 @@ class Cluster:
 @contextmanager
 def cluster() -> Iterator[Cluster]:
     """Run a fresh PostgreSQL until the block ends."""
-    port, user = free_port(), _unprivileged()
+    port, user = free_port(), unprivileged()
     with tempfile.TemporaryDirectory(prefix="benchmark-pg-") as folder:
         if user is not None:
             shutil.chown(folder, user)
-        _initialise(folder, user)
+        initialise(folder, user)
         child = subprocess.Popen(
             [program("postgres"), "-D", f"{folder}/data", *_settings(folder, port)],
             user=user,
@@ -111,8 +111,9 @@ def _settings(folder: str, port: int) -> list[str]:
     return [f"--{name}={value}" for name, value in settings.items()]
 
 
-def _initialise(folder: str, user: str | None) -> None:
-    command = [program("initdb"), "-D", f"{folder}/data", "-U", _ROLE, "-A", "trust"]
+def initialise(folder: str, user: str | None) -> None:
+    """Make an empty database cluster in `folder/data`."""
+    command = [program("initdb"), "-D", f"{folder}/data", "-U", ROLE, "-A", "trust"]
     finished = subprocess.run(
         [*command, "--no-sync"],
         user=user,
@@ -130,19 +131,17 @@ def program(name: str) -> str:
     installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     found = shutil.which(name) or (str(installed[-1]) if installed else None)
     if found is None:
-        raise ServerFailedError(
-            f"Counting statements needs PostgreSQL's {name} program."
-        )
+        raise ServerFailedError(f"PostgreSQL's {name} program is missing.")
     return found
 
 
-def _unprivileged() -> str | None:
-    """Return whom to run PostgreSQL as: it refuses to be root."""
+def unprivileged(*names: str) -> str | None:
+    """Return whom to run a database as: it refuses to be root."""
     if os.geteuid() != 0:
         return None
-    for name in ("postgres", "nobody"):
+    for name in (*(names or ("postgres",)), "nobody"):
         with suppress(KeyError):
             return pwd.getpwnam(name).pw_name
     raise ServerFailedError(
-        "PostgreSQL does not run as root, and no other user is known."
+        "A database does not run as root, and nobody else is known."
     )

@@ -185,6 +185,9 @@ def _try(
                 journal.add(kind, each)
                 if stopped.is_set():
                     return
+        except pytest.skip.Exception as missing:
+            print(f"{name} was not tried on {kind}: {missing}", file=sys.stderr)
+            return
         finally:
             seconds, load = time.monotonic() - began, os.getloadavg()[0]
             journal.add(kind, Tried(test=name, run=run, seconds=seconds, load=load))

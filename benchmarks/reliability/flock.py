@@ -77,6 +77,13 @@ class Flock:
         """The processes that serve at this moment, in the order of `urls`."""
         return [each.process.pid for each in self._servers]
 
+    @property
+    def ended(self) -> list[str]:
+        """What was written by processes that ended without having been asked to."""
+        return [
+            each.output for each in self._servers if each.process.poll() is not None
+        ]
+
     def is_busy(self, at: int) -> bool:
         """Whether a client has something running there."""
         return self._busy[self.urls[at]] > 0

@@ -32,6 +32,7 @@ KILLS: Final = 0.1
 AGAIN: Final = 0.2
 """The part of the requests that are sent twice at once."""
 UNAVAILABLE: Final = 503
+UNKNOWN: Final = (401, 404)
 STREAMS: Final = 10
 LONG: Final = 40
 """Messages of a call that outlives the pause of its process."""
@@ -48,10 +49,15 @@ def ledger(key: str, seconds: float) -> bytes:
 
 
 def answer_of(answers: Iterable[Answer]) -> dict[str, Any] | None:
-    """Wait for answers, and return what one of them says; None where none does."""
+    """Wait for answers, and return what one of them says; None where none does.
+
+    Nobody may be told that a session, or who asks, is not known.
+    """
     found = None
     for each in list(answers):
         each.wait()
+        if each.status in UNKNOWN:
+            return {"status": each.status}
         if each.status not in (0, UNAVAILABLE) and each.error is None:
             last: dict[str, Any] = each.messages[-1] if each.messages else {}
             found = last if "id" in last else found

@@ -9,6 +9,10 @@ from typing import Final
 from benchmarks.reliability.answers import TEST as ANSWERED
 from benchmarks.reliability.answers import answers
 from benchmarks.reliability.commands import COMMANDS, commands
+from benchmarks.reliability.crashes import TEST as CRASHED
+from benchmarks.reliability.crashes import crashes
+from benchmarks.reliability.doorbells import TEST as UNHEARD
+from benchmarks.reliability.doorbells import doorbells
 from benchmarks.reliability.model import ALONE, model, model_alone
 from benchmarks.reliability.model import TEST as MODEL
 from benchmarks.reliability.once import (
@@ -46,13 +50,19 @@ LOG: Final[dict[str, tuple[Test, float]]] = {
     KILLED: (killed, 1 / 2),
     PAUSED: (zombies, 1 / 20),
     RESTARTED: (restarts, 1 / 50),
+    CRASHED: (crashes, 1 / 50),
+    UNHEARD: (doorbells, 1 / 50),
     MODEL: (model, 3 / 10),
     ALONE: (model_alone, 2),
 }
 PARTS: Final = {"changes": CHANGES, "log": LOG}
 TESTS: Final = {**CHANGES, **LOG}
 """Each test, and its share of the rounds."""
-ONLY_ON: Final = {ALONE: ("sqlite",)}
+ONLY_ON: Final = {
+    CRASHED: ("postgresql", "mariadb"),
+    UNHEARD: ("postgresql-redis",),
+    ALONE: ("sqlite",),
+}
 """Tests that are of some kinds of cluster."""
 TIMED: Final = (STALE, RATES)
 """Tests that measure times: one kind is tried after the other."""

@@ -24,7 +24,8 @@ class Round:
     untold: int = 0
     deadlocks: int = 0
     kills: int = 0
-    """Processes that were killed meanwhile, with requests that ran there."""
+    """Processes that were killed meanwhile, with requests that ran there, or databases
+    that crashed."""
     resumes: int = 0
     """How often a client came back for the rest."""
     announced: float | None = None

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.db import connections, router
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from mcp_app.models import Change, Counter, Subscription, Topic
 from mcp_app.models.appends import Addition
@@ -35,6 +36,7 @@ from tests.drill.switches import (
     ANNOUNCED_AT_ONCE,
     ANSWERED_AT_ONCE,
     ASKED_WHO_WATCHES,
+    DISK_NOT_AWAITED,
     FOLDED_BY_ITS_OWN,
     GAPS_PASSED,
     LOOKED_WHEN_RUNG,
@@ -284,6 +286,17 @@ def _send(_good: object, followers: Any, place: Any, events: Any) -> bool:
     return bool(events)
 
 
+# -- the database --------------------------------------------------------------------
+
+
+def _init_connection_state(good: Callable[..., Any], wrapper: Any) -> None:
+    """Let commits on PostgreSQL be answered before they are on the disk."""
+    good(wrapper)
+    if wrapper.vendor == "postgresql":
+        wrapper.connection.execute("SET synchronous_commit = off")
+        wrapper.connection.commit()
+
+
 FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
     SLOW_CHECKS: [(Announcements, "read", _slow_check)],
     ANNOUNCED_AT_ONCE: [(Announcements, "_others_live", _nobody_else)],
@@ -308,5 +321,8 @@ FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
     OWNER_IGNORED: [(StreamQuerySet, "append", _append_as_anybody)],
     REFUSED_TOGETHER: [(appending, "_apart", _apart), (request_log, "write", _write)],
     GAPS_PASSED: [(EventQuerySet, "after", _after), (Followers, "_send", _send)],
+    DISK_NOT_AWAITED: [
+        (BaseDatabaseWrapper, "init_connection_state", _init_connection_state)
+    ],
 }
 """What each replaces: where, its name, and by what."""

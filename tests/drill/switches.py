@@ -25,6 +25,7 @@ SENT_BEFORE_COMMIT: Final = "sent_before_commit"
 OWNER_IGNORED: Final = "owner_ignored"
 REFUSED_TOGETHER: Final = "refused_together"
 GAPS_PASSED: Final = "gaps_passed"
+DISK_NOT_AWAITED: Final = "disk_not_awaited"
 FAULTS: Final = (
     ANNOUNCED_AT_ONCE,
     ANSWERED_AT_ONCE,
@@ -37,6 +38,7 @@ FAULTS: Final = (
     OWNER_IGNORED,
     REFUSED_TOGETHER,
     GAPS_PASSED,
+    DISK_NOT_AWAITED,
 )
 
 

@@ -79,10 +79,14 @@ class Answer(threading.Thread):
             change()
             self._changed.notify_all()
 
-    def wait(self, enough: Callable[[Answer], object] = lambda _: False) -> None:
+    def wait(
+        self,
+        enough: Callable[[Answer], object] = lambda _: False,
+        within: float = PATIENCE_S,
+    ) -> None:
         """Wait until there is enough, until it ends, or as long as patience lasts."""
         with self._changed:
-            self._changed.wait_for(lambda: self.ended or enough(self), PATIENCE_S)
+            self._changed.wait_for(lambda: self.ended or enough(self), within)
 
     def until(self, true: Callable[[Answer], object]) -> Answer:
         """Wait for something to be true of the answer."""
@@ -159,8 +163,16 @@ def listening(url: str, **notifications: Any) -> Answer:
     return answer.until(lambda each: each.messages)
 
 
+class SessionRefused(Exception):
+    """No session was opened."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.status, answer.raw)
+        self.status = answer.status
+
+
 class Session:
-    """A session of the stateful era."""
+    """A session of the stateful era; raises `SessionRefused` where it is none."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -170,6 +182,8 @@ class Session:
             "clientInfo": CLIENT,
         }
         opened = Answer(url, "POST", JSON, _body("initialize", params)).whole()
+        if opened.status != 200:
+            raise SessionRefused(opened)
         self.headers = {
             "MCP-Protocol-Version": STATEFUL,
             "Mcp-Session-Id": opened.headers["mcp-session-id"],

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from benchmarks.reliability.commands import COMMANDS, commands
+from benchmarks.reliability.doorbells import doorbells
 from benchmarks.reliability.rounds import Round
 from benchmarks.reliability.site import Site
 from benchmarks.reliability.stale_reads import stale_reads
@@ -124,6 +125,13 @@ def test_a_ring_that_is_relied_upon(impatient: Site) -> None:
             assert broken(stale_reads(impatient, ENOUGH)).untold
         finally:
             redis.start()
+
+
+@on_clusters("postgresql-redis")
+@pytest.mark.usefixtures("whole_again")
+def test_a_ring_that_is_relied_upon_while_calls_are_read(impatient: Site) -> None:
+    with impatient.cluster.faulty(switches.LOOKED_WHEN_RUNG):
+        assert broken(doorbells(impatient, 4)).untold
 
 
 @once

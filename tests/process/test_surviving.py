@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing
+from dataclasses import replace
 from typing import Final
 
 import pytest
 
 from benchmarks.reliability.answers import answers
+from benchmarks.reliability.crashes import crashes
+from benchmarks.reliability.doorbells import FAULTS, doorbells
 from benchmarks.reliability.once import killed, restarts, zombies
 from benchmarks.reliability.resuming import cuts, resumes
 from benchmarks.reliability.rounds import Round
@@ -23,6 +26,8 @@ once = on_clusters("postgresql")
 Test = Callable[..., Generator[Round]]
 ENOUGH: Final = 1_000
 """Rounds in which a fault must be found; the first in which it is ends its test."""
+IMPATIENT_S: Final = 3.0
+"""For faults: so long it takes until what is never told again counts as lost."""
 
 
 @everywhere
@@ -56,6 +61,16 @@ def test_a_rolling_restart_fails_no_call(served: Site) -> None:
     kept(restarts(served, 2), 2)
 
 
+@everywhere
+def test_nothing_is_lost_when_the_database_crashes(served: Site) -> None:
+    kept(crashes(served, 2), 2)
+
+
+@on_clusters("postgresql-redis")
+def test_nothing_is_lost_when_the_doorbell_fails(served: Site) -> None:
+    kept(doorbells(served, len(FAULTS), seconds=2), len(FAULTS))
+
+
 # -- and that these tests would find it broken ---------------------------------------
 
 
@@ -78,6 +93,12 @@ def test_what_would_be_found(served: Site, fault: str, test: Test) -> None:
     with served.cluster.faulty(fault):
         found = broken(test(served, ENOUGH))
     assert found.wrong or found.unanswered
+
+
+@once
+def test_commits_that_do_not_wait_for_the_disk(served: Site) -> None:
+    with served.cluster.faulty(switches.DISK_NOT_AWAITED):
+        assert broken(crashes(replace(served, patience=IMPATIENT_S), ENOUGH)).wrong
 
 
 @once

@@ -1,0 +1,232 @@
+"""Database servers of a test's own, which crash and come back.
+
+Each keeps its data in a folder that is deleted at the end, and writes it as in
+production: a commit is on the disk before it is answered.  A crash ends processes, and
+not the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from random import Random
+from typing import Any, Final
+
+import psycopg
+import pytest
+
+from benchmarks.postgres import ROLE, initialise, program, unprivileged
+from benchmarks.processes import Process, ServerFailedError
+from tests.drill.ports import HOST, free_port
+
+START_S: Final = 60.0
+STOP_S: Final = 60.0
+LOOK_S: Final = 0.05
+DATABASE: Final = "crashing"
+
+
+class Owned(ABC):
+    """A database server; `url` is the DATABASE_URL of the one database in it."""
+
+    url: str
+
+    def __init__(self, folder: str, user: str | None) -> None:
+        self.port = free_port()
+        self._folder = folder
+        self._user = user
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    @abstractmethod
+    def command(self) -> Sequence[str]:
+        """The server's command line."""
+
+    @abstractmethod
+    def asked(self, statement: str, *, database: str = DATABASE) -> list[Any]:
+        """Return the rows of a statement; raise if the server does not answer."""
+
+    @abstractmethod
+    def crash(self, chance: Random) -> None:
+        """End it at once, and lose what is in its memory."""
+
+    def start(self) -> None:
+        """Return when it has recovered, and answers."""
+        self._process = subprocess.Popen(
+            self.command,
+            user=self._user,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        end = time.monotonic() + START_S
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise ServerFailedError(f"It does not answer: {self.command}")
+            time.sleep(LOOK_S)
+
+    @abstractmethod
+    def _answers(self) -> bool:
+        """Whether it serves statements."""
+
+    def stop(self) -> None:
+        """End it, if it runs."""
+        if self._process is not None:
+            # PostgreSQL's fast stop; MariaDB does not listen to it.
+            self._process.send_signal(signal.SIGINT)
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(STOP_S)
+            self._process = None
+
+    def ledger(self) -> Counter[str]:
+        """Return how many lines the ledger has of each key."""
+        counted = "SELECT one.key, count(*) FROM drill_ledger one GROUP BY one.key"
+        return Counter({key: int(count) for key, count in self.asked(counted)})
+
+
+class Postgres(Owned):
+    """A PostgreSQL."""
+
+    def __init__(self, folder: str) -> None:
+        try:
+            program("postgres")
+        except ServerFailedError as missing:
+            pytest.skip(str(missing))
+        user = unprivileged()
+        if user is not None:
+            shutil.chown(folder, user)
+        initialise(folder, user)
+        super().__init__(folder, user)
+        self._server = f"postgres://{ROLE}@{HOST}:{self.port}"
+        self.url = f"{self._server}/{DATABASE}"
+
+    @property
+    def command(self) -> Sequence[str]:
+        settings = {
+            "listen_addresses": HOST,
+            "port": self.port,
+            "unix_socket_directories": self._folder,
+        }
+        options = [f"--{name}={value}" for name, value in settings.items()]
+        return [program("postgres"), "-D", f"{self._folder}/data", *options]
+
+    def asked(self, statement: str, *, database: str = DATABASE) -> list[Any]:
+        url = f"{self._server}/{database}"
+        with psycopg.connect(url, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def _answers(self) -> bool:
+        with suppress(psycopg.OperationalError):
+            return bool(self.asked("SELECT 1", database="postgres"))
+        return False
+
+    def crash(self, chance: Random) -> None:
+        """Ask for it by SIGQUIT, or kill every one of its processes."""
+        assert self._process is not None
+        if chance.random() < 1 / 2:
+            self._process.send_signal(signal.SIGQUIT)
+        else:
+            # So that it has no more children than are seen.
+            self._process.send_signal(signal.SIGSTOP)
+            for pid in reversed(Process(self._process.pid, self.port).tree()):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self._process.wait(STOP_S)
+        self._process = None
+
+
+class MariaDB(Owned):
+    """A MariaDB, without users and their rights."""
+
+    def __init__(self, folder: str) -> None:
+        user = unprivileged("mysql")
+        if user is not None:
+            shutil.chown(folder, user)
+        subprocess.run(
+            [*_found("mariadb-install-db"), *self._where(folder), "--skip-test-db"],
+            user=user,
+            cwd="/",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+        super().__init__(folder, user)
+        self.url = f"mysql://root@{HOST}:{self.port}/{DATABASE}"
+
+    @staticmethod
+    def _where(folder: str) -> Sequence[str]:
+        # What the machine's own server is told is not for this one.
+        return "--no-defaults", f"--datadir={folder}/data"
+
+    @property
+    def command(self) -> Sequence[str]:
+        settings = {
+            "bind-address": HOST,
+            "port": self.port,
+            "socket": f"{self._folder}/socket",
+            "pid-file": f"{self._folder}/pid",
+            "innodb-flush-log-at-trx-commit": 1,
+        }
+        options = [f"--{name}={value}" for name, value in settings.items()]
+        where = self._where(self._folder)
+        return [*_found("mariadbd"), *where, *options, "--skip-grant-tables"]
+
+    def asked(self, statement: str, *, database: str = DATABASE) -> list[Any]:
+        driver: Any = pytest.importorskip("MySQLdb")
+        connection = driver.connect(
+            host=HOST, port=self.port, user="root", database=database, autocommit=True
+        )
+        with closing(connection), closing(connection.cursor()) as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def _answers(self) -> bool:
+        driver: Any = pytest.importorskip("MySQLdb")
+        with suppress(driver.OperationalError):
+            return bool(self.asked("SELECT 1", database="mysql"))
+        return False
+
+    def crash(self, chance: Random) -> None:
+        """Kill it: it is one process."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(STOP_S)
+        self._process = None
+
+
+def _found(name: str) -> Sequence[str]:
+    # Debian keeps servers off the PATH of users.
+    found = shutil.which(name) or shutil.which(name, path="/usr/sbin")
+    if found is None:
+        pytest.skip(f"{name} is missing: it comes with MariaDB.")
+    return [found]
+
+
+OWNED: Final[Mapping[str, Callable[[str], Owned]]] = {
+    "postgresql": Postgres,
+    "mysql": MariaDB,
+}
+
+
+@contextmanager
+def owned(vendor: str) -> Iterator[Owned]:
+    """Run a server until the block ends; `vendor` is a key of `OWNED`."""
+    with tempfile.TemporaryDirectory(prefix="crashing-") as folder:
+        server = OWNED[vendor](folder)
+        try:
+            server.start()
+            system = {"postgresql": "postgres", "mysql": "mysql"}[vendor]
+            charset = " CHARACTER SET utf8mb4" if vendor == "mysql" else ""
+            server.asked(f"CREATE DATABASE {DATABASE}{charset}", database=system)
+            yield server
+        finally:
+            server.stop()
