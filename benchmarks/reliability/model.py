@@ -92,7 +92,7 @@ def model(
     site: Site, rounds: int, seed: int = 1, steps: int = STEPS
 ) -> Generator[Round]:
     """Yield an example of four processes for each seed, from the first one on."""
-    with Flock(site.cluster.environment) as flock:
+    with Flock(site.cluster.environment, prefork=True) as flock:
         yield from _examples(site, TEST, flock, range(seed, seed + rounds), steps)
 
 

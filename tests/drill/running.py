@@ -17,13 +17,15 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from tests.drill.databases import prepared_file
 from tests.drill.ports import HOST, directory_of, free_port
+from tests.drill.prefork import Forked
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 START_S: Final = 120
@@ -58,6 +60,10 @@ THERE: Final = {"ROWS": "there"}
 """For a database that has its tables and rows: the server need not look for them."""
 
 
+Launch: TypeAlias = Callable[[int, Path], "subprocess.Popen[bytes] | Forked"]
+"""Begins a server on a port, which writes into a file."""
+
+
 class ServerFailed(Exception):
     """The server did not start, or did not end well; the text has its output."""
 
@@ -68,22 +74,14 @@ class DrillServer:
     Whoever makes one ends it, with `stop` or `kill`.
     """
 
-    def __init__(self, port: int, env: Mapping[str, str]) -> None:
+    def __init__(self, port: int, launch: Launch) -> None:
         self.port = port
         self.url = f"http://{HOST}:{port}/mcp"
-        inherited = {k: v for k, v in os.environ.items() if k not in OWN}
         self._written = ""
         # A file, because a full pipe would stop the server.
         with tempfile.NamedTemporaryFile(delete=False) as output:
             self._path = Path(output.name)
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.drill.serve"],
-                cwd=ROOT,
-                env={**inherited, **env, "PORT": str(port)},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+        self.process = launch(port, self._path)
 
     @property
     def output(self) -> str:
@@ -139,22 +137,47 @@ def _answers(url: str) -> bool:
         return False
 
 
+def environment_of(server: str, env: Mapping[str, str] | None) -> dict[str, str]:
+    """Return what a server is given.
+
+    Where no database is named, it has a copy of the prepared one.
+    """
+    inherited = {k: v for k, v in os.environ.items() if k not in OWN}
+    given = {"SERVER": server, "WIRE": "check", **(env or {})}
+    if "DATABASE_URL" not in given:
+        given["ROWS"] = str(prepared_file())
+    return {**inherited, **given}
+
+
+def launched(
+    environment: Mapping[str, str], port: int, output: Path
+) -> subprocess.Popen[bytes]:
+    """Return a server that begins, and which writes into a file."""
+    with output.open("ab") as file:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.drill.serve"],
+            cwd=ROOT,
+            env={**environment, "PORT": str(port)},
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+
+
 def started(
     server: str = "daphne",
     env: Mapping[str, str] | None = None,
     *,
     port: int | None = None,
+    launch: Launch | None = None,
 ) -> DrillServer:
     """Start a server, on a free port if none is given; return it when it answers.
 
-    Where no database is named, it has a copy of the prepared one. The caller ends it
-    with `stop` or `kill`.
+    The caller ends it with `stop` or `kill`.
     """
-    given = {"SERVER": server, "WIRE": "check", **(env or {})}
-    if "DATABASE_URL" not in given:
-        given["ROWS"] = str(prepared_file())
+    launch = launch or partial(launched, environment_of(server, env))
     for _ in range(ATTEMPTS):
-        drill = DrillServer(port or free_port(), given)
+        drill = DrillServer(port or free_port(), launch)
         try:
             drill.wait_until_ready()
         except ServerFailed:
