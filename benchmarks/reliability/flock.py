@@ -104,6 +104,8 @@ class Killer(threading.Thread):
         self._over = threading.Event()
         self._lock = threading.Lock()
         self._kills = 0
+        self.total = 0
+        """How many were killed since it began."""
         self._error: Exception | None = None
 
     def run(self) -> None:
@@ -114,6 +116,7 @@ class Killer(threading.Thread):
                     self._flock.kill(at)
                     with self._lock:
                         self._kills += 1
+                        self.total += 1
         except Exception as error:
             self._error = error
 

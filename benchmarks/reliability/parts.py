@@ -44,7 +44,7 @@ CHANGES: Final[dict[str, tuple[Test, float]]] = {
     RATES: (rates, 1 / 100),
 }
 LOG: Final[dict[str, tuple[Test, float]]] = {
-    RESUMED: (resumes, 5 / 2),
+    RESUMED: (resumes, 4),
     CUT: (cuts, 4),
     ANSWERED: (answers, 1),
     KILLED: (killed, 1 / 2),

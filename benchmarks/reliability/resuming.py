@@ -31,6 +31,11 @@ CUT: Final = "cut at every byte"
 CLIENTS: Final = 50
 MESSAGES: Final = 40
 DELAY_MS: Final = 25
+LONG_MS: Final = 100
+LONGER_MS: Final = 300
+"""Between two messages of a call that is to be killed, and where kills are too few."""
+KILLS: Final = 1 / 20
+"""So many there should be to a call."""
 CUTS: Final = 0.3
 """The part of the connections that the client itself cuts."""
 PATIENCE_S: Final = 60.0
@@ -125,10 +130,12 @@ def again(session: Session, url: str, told: Told, body: bytes) -> Answer:
     return Answer(url, "GET", {**headers, **session.headers})
 
 
-def followed(flock: Flock, session: Session, seed: str) -> Told:
+def followed(
+    flock: Flock, session: Session, seed: str, delay_ms: int = DELAY_MS
+) -> Told:
     """Call once, and come back until the call is answered."""
     chance = random.Random(seed)
-    told, body = Told(MESSAGES), request(MESSAGES, DELAY_MS)
+    told, body = Told(MESSAGES), request(MESSAGES, delay_ms)
     end = time.monotonic() + PATIENCE_S
     while not told.over and time.monotonic() < end:
         url = chance.choice(flock.urls)
@@ -152,21 +159,27 @@ def _has(events: int, answer: Answer) -> bool:
     return answer.raw.count(b"\n\n") > events
 
 
-def resumes(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
-    """Yield calls that were followed while processes were killed."""
+def resumes(
+    site: Site, rounds: int, seed: int = 1, *, hurried: bool = False
+) -> Generator[Round]:
+    """Yield calls that were followed while processes were killed.
+
+    `hurried` lets a call last for a second only, however few are killed meanwhile.
+    """
     with (
         Flock(site.cluster.environment) as flock,
         Killer(flock, seed) as killer,
         ThreadPoolExecutor(min(CLIENTS, rounds)) as pool,
     ):
         sessions = [Session(site.cluster.urls[0]) for _ in range(min(CLIENTS, rounds))]
-        calls = [
-            pool.submit(
-                followed, flock, sessions[number % len(sessions)], f"{seed} {number}"
-            )
-            for number in range(rounds)
-        ]
-        for each in as_completed(calls):
+
+        def follow(number: int) -> Told:
+            behind = killer.total < int(number * KILLS)
+            delay_ms = LONGER_MS if behind else LONG_MS
+            session, name = sessions[number % len(sessions)], f"{seed} {number}"
+            return followed(flock, session, name, DELAY_MS if hurried else delay_ms)
+
+        for each in as_completed([pool.submit(follow, each) for each in range(rounds)]):
             yield each.result().judged(killer.taken(), may_fail=True)
 
 

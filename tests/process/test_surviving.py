@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import pytest
@@ -32,7 +33,7 @@ IMPATIENT_S: Final = 3.0
 
 @everywhere
 def test_streams_are_resumed_whatever_is_killed(served: Site) -> None:
-    found = kept(resumes(served, 80), 80)
+    found = kept(resumes(served, 80, hurried=True), 80)
     assert sum(each.resumes for each in found)
 
 
@@ -84,8 +85,8 @@ def broken(rounds: Generator[Round]) -> Round:
 @pytest.mark.parametrize(
     ("fault", "test"),
     [
-        (switches.SENT_BEFORE_COMMIT, resumes),
-        (switches.GAPS_PASSED, resumes),
+        (switches.SENT_BEFORE_COMMIT, partial(resumes, hurried=True)),
+        (switches.GAPS_PASSED, partial(resumes, hurried=True)),
         (switches.REFUSED_TOGETHER, killed),
     ],
 )
