@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.newcomer.demo import demo, password
 from tests.newcomer.programs import Serving
@@ -24,6 +24,9 @@ FLAGS: Final = [
     "--no-sandbox",
 ]
 PATIENCE_MS: Final = 60_000
+
+# It has its own, of five seconds; a page of ours is drawn again each five.
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")

@@ -158,7 +158,8 @@ class Reads:
 
 
 @pytest.fixture
-def reading() -> Iterator[DatabaseThreads]:
+def reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[DatabaseThreads]:
+    monkeypatch.setattr(database, "IDLE_SECONDS", 600.0)
     made = DatabaseThreads("test-reader", repeatable=True)
     yield made
     made.close()
@@ -172,13 +173,20 @@ async def test_a_reader_keeps_its_connection_while_there_is_work(
     for _ in range(3):
         await reading.run(reads)
     assert len(set(reads.connections)) == 1
-    reading._idle = 0.05
+
+
+@pytest.mark.usefixtures("served_rows")
+async def test_a_reader_closes_its_connection_where_there_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(database, "IDLE_SECONDS", 0.05)
+    hurried = DatabaseThreads("test-reader", repeatable=True)
+    reads = Reads()
     async with asyncio.timeout(PATIENCE_S):
-        while len(set(reads.connections)) == 1:
-            # The first of these ends the long wait.
-            await reading.run(reads)
+        while len(set(reads.connections)) < 2:
+            await hurried.run(reads)
             await asyncio.sleep(0.2)
-    assert len(set(reads.connections)) == 2
+    hurried.close()
 
 
 @pytest.mark.usefixtures("served_rows")
