@@ -117,15 +117,19 @@ def killed(site: Site, rounds: int, seed: int = 2) -> Generator[Round]:
             pool.submit(insisted, flock, sessions[each % clients], f"{seed} {each}")
             for each in range(rounds)
         ]
-        for each in as_completed(calls):
-            asked, wrong, answered = each.result()
-            yield Round(
-                test=KILLED,
-                asked=asked,
-                wrong=wrong,
-                unanswered=not answered,
-                kills=killer.taken(),
-            )
+        try:
+            for each in as_completed(calls):
+                asked, wrong, answered = each.result()
+                yield Round(
+                    test=KILLED,
+                    asked=asked,
+                    wrong=wrong,
+                    unanswered=not answered,
+                    kills=killer.taken(),
+                )
+        finally:
+            # Whoever has seen enough does not wait for those that did not begin.
+            pool.shutdown(cancel_futures=True)
 
 
 # -- one that stands still ---------------------------------------------------------

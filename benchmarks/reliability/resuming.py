@@ -34,7 +34,7 @@ DELAY_MS: Final = 25
 LONG_MS: Final = 100
 LONGER_MS: Final = 300
 """Between two messages of a call that is to be killed, and where kills are too few."""
-KILLS: Final = 1 / 20
+KILLS: Final = 3 / 50
 """So many there should be to a call."""
 CUTS: Final = 0.3
 """The part of the connections that the client itself cuts."""
@@ -179,8 +179,13 @@ def resumes(
             session, name = sessions[number % len(sessions)], f"{seed} {number}"
             return followed(flock, session, name, DELAY_MS if hurried else delay_ms)
 
-        for each in as_completed([pool.submit(follow, each) for each in range(rounds)]):
-            yield each.result().judged(killer.taken(), may_fail=True)
+        calls = [pool.submit(follow, each) for each in range(rounds)]
+        try:
+            for each in as_completed(calls):
+                yield each.result().judged(killer.taken(), may_fail=True)
+        finally:
+            # Whoever has seen enough does not wait for those that did not begin.
+            pool.shutdown(cancel_futures=True)
 
 
 # -- cut at every byte ---------------------------------------------------------------
