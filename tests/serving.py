@@ -91,6 +91,14 @@ def _patient() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def after_a_second(_patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer becomes a stream after a second of silence, as it does elsewhere."""
+    from mcp_app.transports import replies  # noqa: PLC0415
+
+    monkeypatch.setattr(replies, "PROMOTE_AFTER", 1.0)
+
+
 @pytest.fixture(scope="session")
 def served_database(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, _patient: None

@@ -92,6 +92,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "SEND_SECONDS", 0.02)
 
 
+@pytest.mark.usefixtures("after_a_second")
 async def test_a_call_ends_with_its_reader(
     connect: Connect, stage: Stage, impatient: None
 ) -> None:
