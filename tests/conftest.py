@@ -1,4 +1,4 @@
-"""What every test may use; property tests have no clock: a busy machine is no failure."""
+"""What every test may use. Property tests have no clock: a busy machine may be slow."""
 
 from __future__ import annotations
 
