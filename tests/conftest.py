@@ -1,6 +1,8 @@
-"""What every test may use."""
+"""What every test may use. Property tests have no clock: a busy machine may be slow."""
 
 from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = (
     "tests.drill.databases",
@@ -9,3 +11,8 @@ pytest_plugins = (
     "tests.scripting",
     "tests.serving",
 )
+
+settings.register_profile(
+    "no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("no clock")

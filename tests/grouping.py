@@ -21,7 +21,6 @@ LONG: Final = (
     "process/test_outages.py",
     "process/test_servers.py",
     "process/test_lifecycle.py",
-    "process/test_resuming.py",
     "migrations/test_there_and_back.py",
 )
 """Modules of no group that have tests of many seconds, the longest first.

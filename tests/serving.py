@@ -76,8 +76,32 @@ def by_header(request: AuthenticationRequest) -> Principal | None:
 
 
 @pytest.fixture(scope="session")
+def _patient() -> Iterator[None]:
+    """A machine that stands still for a moment changes no answer.
+
+    After a second of silence an answer becomes a stream, and a check of the database
+    that takes two is given up: tests that want that set it, or wait for it.
+    """
+    from mcp_app.process import freshness  # noqa: PLC0415
+    from mcp_app.transports import replies  # noqa: PLC0415
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(replies, "PROMOTE_AFTER", PATIENCE_S / 2)
+        patched.setattr(freshness, "TIMEOUT", PATIENCE_S)
+        yield
+
+
+@pytest.fixture
+def after_a_second(_patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer becomes a stream after a second of silence, as it does elsewhere."""
+    from mcp_app.transports import replies  # noqa: PLC0415
+
+    monkeypatch.setattr(replies, "PROMOTE_AFTER", 1.0)
+
+
+@pytest.fixture(scope="session")
 def served_database(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, _patient: None
 ) -> Iterator[None]:
     """The test database, also where no test is marked `django_db`.
 

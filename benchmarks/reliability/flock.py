@@ -68,12 +68,15 @@ class Flock:
 
     @contextmanager
     def calling(self, clients: int) -> Iterator[ThreadPoolExecutor]:
-        """Give threads for clients; when the block ends, they give up what is left."""
+        """Give threads for clients; when the block ends, it is over with all of it."""
         pool = ThreadPoolExecutor(clients)
         try:
             yield pool
         finally:
             self.left = True
+            # A call that hangs ends with its process.
+            for each in self._servers:
+                each.kill()
             pool.shutdown(cancel_futures=True)
 
     @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
+import threading
 from typing import Final
 
 import pytest
@@ -92,6 +92,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "SEND_SECONDS", 0.02)
 
 
+@pytest.mark.usefixtures("after_a_second")
 async def test_a_call_ends_with_its_reader(
     connect: Connect, stage: Stage, impatient: None
 ) -> None:
@@ -166,12 +167,22 @@ async def test_a_stateless_message_in_a_batch(connect: Connect) -> None:
 async def test_work_does_not_wait_for_all_that_waited_before_it(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "QUEUE_SECONDS", 0.02)
     done: list[int] = []
-    slow = asyncio.create_task(database.writer.run(time.sleep, 0.05))
-    await asyncio.sleep(0)
-    with pytest.raises(Unavailable) as refused:
-        await database.writer.run(done.append, 1)
+    holds, released = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        holds.set()
+        released.wait(60)
+
+    slow = asyncio.create_task(database.writer.run(hold))
+    await asyncio.to_thread(holds.wait)
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "QUEUE_SECONDS", 0.02)
+        late = asyncio.create_task(database.writer.run(done.append, 1))
+        await asyncio.sleep(0.05)
+        released.set()
+        with pytest.raises(Unavailable) as refused:
+            await late
     assert (refused.value.http_status, refused.value.headers["Retry-After"]) == (
         503,
         "5",

@@ -9,7 +9,7 @@ import socket
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 HOST: Final = "127.0.0.1"
 LOWEST: Final = 20_000
@@ -60,10 +60,12 @@ _given: Final[set[int]] = set()
 
 
 @cache
-def _reservations() -> IO[bytes]:
-    """A file of which a process locks the byte of each of its ports."""
-    # Whoever closes it, anywhere in a process, would unlock them all.
-    return RESERVATIONS.open("ab")
+def _reservations() -> int:
+    """Open the file of which a process locks the byte of each of its ports.
+
+    It is open as long as the process lives: closing it would unlock them all.
+    """
+    return os.open(RESERVATIONS, os.O_RDWR | os.O_CREAT, 0o600)
 
 
 def _reserved(port: int) -> bool:

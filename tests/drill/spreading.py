@@ -101,11 +101,10 @@ def spread(
         ThreadPoolExecutor(count) as pool,
     ):
         shared = {"DATABASE_URL": f"sqlite:///{directory}/db.sqlite3", **(env or {})}
-        # The first one makes the tables.
-        servers = [started("uvicorn", shared)]
-        others = pool.map(lambda _: started("uvicorn", shared), range(count - 1))
+        servers: list[DrillServer] = []
         try:
-            servers.extend(others)
+            # Each waits for the first one, which makes the tables.
+            servers.extend(pool.map(lambda _: started("uvicorn", shared), range(count)))
             with proxied([each.url for each in servers], seed) as url:
                 yield url
         finally:

@@ -291,11 +291,19 @@ async def test_what_was_told_at_one_process_is_not_told_again_at_the_next(
     await left(first, second)
 
 
-async def test_what_waits_is_told_when_it_is_due_and_once(site: Site) -> None:
+def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what is seen wait for so long that there is time to see it wait."""
+    monkeypatch.setattr(announcing, "FRESHNESS", 2.0)
+
+
+async def test_what_waits_is_told_when_it_is_due_and_once(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever lists on it may be answered by a process that has not seen it."""
     first = await site.standing(site.a)
     await left(first)
     await settled(site.b)
+    slowly(monkeypatch)
     await writer.run(notify, "tools")
     await site.b.gate.look()
     (batch,) = site.b._announcements._pending
@@ -314,7 +322,7 @@ async def test_a_session_that_is_opened_while_something_waits(
     site: Site, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its client may be shown an old list, and is told whenever it comes."""
-    monkeypatch.setattr(announcing, "FRESHNESS", 1)
+    slowly(monkeypatch)
     await writer.run(notify, "tools")
     await site.a.gate.look()
     await writer.run(folding.fold)
@@ -328,8 +336,9 @@ async def test_a_session_that_is_opened_while_something_waits(
 
 
 async def test_a_listen_stream_that_is_opened_while_something_waits(
-    site: Site, connect: Connect
+    site: Site, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    slowly(monkeypatch)
     await writer.run(notify, "tools")
     await site.a.gate.look()
     (batch,) = site.a._announcements._pending

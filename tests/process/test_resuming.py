@@ -12,15 +12,25 @@ import pytest
 
 from tests.drill.databases import PREPARED
 from tests.drill.running import THERE, DrillServer, started
+from tests.process.clusters import Cluster, on_clusters
 from tests.process.streaming import Answer, Session
 
 COUNT: Final = 40
 LEDGER: Final = "a line of this test"
 
 
+everywhere = on_clusters("postgresql", "mariadb")
+
+
+@pytest.fixture
+def urls(cluster: Cluster) -> list[str]:
+    """Two processes with one database."""
+    return cluster.urls[:2]
+
+
 @pytest.fixture(params=PREPARED)
 def servers(request: pytest.FixtureRequest) -> Iterator[list[DrillServer]]:
-    """Two processes with one database."""
+    """Two that may be killed."""
     with ExitStack() as stack:
         url = stack.enter_context(PREPARED[request.param]())
         both = []
@@ -31,8 +41,9 @@ def servers(request: pytest.FixtureRequest) -> Iterator[list[DrillServer]]:
         yield both
 
 
-def test_a_client_goes_from_process_to_process(servers: list[DrillServer]) -> None:
-    session = Session(servers[0].url)
+@everywhere
+def test_a_client_goes_from_process_to_process(urls: list[str]) -> None:
+    session = Session(urls[0])
     answer = session.request(
         "tools/call",
         name="drill_count",
@@ -42,7 +53,7 @@ def test_a_client_goes_from_process_to_process(servers: list[DrillServer]) -> No
     answer.until(lambda each: each.messages)
     messages: list[dict[str, Any]] = []
     ids: list[str] = []
-    for server in cycle(reversed(servers)):
+    for url in cycle(reversed(urls)):
         answer.until(lambda each: len(each.messages) > 2 or each.ended)
         if not answer.ended:
             answer.leave()
@@ -50,7 +61,7 @@ def test_a_client_goes_from_process_to_process(servers: list[DrillServer]) -> No
         ids += answer.ids
         if "method" not in messages[-1]:
             break
-        answer = session.at(server.url).standing(ids[-1])
+        answer = session.at(url).standing(ids[-1])
     counted = [each["params"]["progress"] for each in messages[:-1]]
     assert counted == list(range(1, COUNT + 1))
     assert messages[-1]["result"]["content"][0]["text"] == f"done {COUNT}"
@@ -94,26 +105,26 @@ def lines(answer: Answer) -> int:
     return int(message["result"]["structuredContent"]["result"])
 
 
+@everywhere
 def test_a_client_that_is_sent_away_comes_back_to_another_process(
-    servers: list[DrillServer],
+    urls: list[str],
 ) -> None:
-    here, there = servers
-    session = Session(here.url)
+    here, there = urls
+    session = Session(here)
     for elsewhere in (there, here):
         answer = session.called("test_reconnection").whole()
         (primed,) = answer.field("id")
         assert answer.messages == []
         assert answer.field("retry") == ["50"]
-        (message,) = session.at(elsewhere.url).standing(primed).whole().messages
+        (message,) = session.at(elsewhere).standing(primed).whole().messages
         text = message["result"]["content"][0]["text"]
         assert text == "Reconnection test completed successfully."
 
 
-def test_a_question_is_answered_at_another_process(
-    servers: list[DrillServer],
-) -> None:
-    here, there = servers
-    session = Session(here.url)
+@everywhere
+def test_a_question_is_answered_at_another_process(urls: list[str]) -> None:
+    here, there = urls
+    session = Session(here)
     answer = session.called("drill_ask_twice", question="Which?")
     for count, text in ((1, "this"), (2, "that")):
         answer.until(lambda each, count=count: len(each.messages) == count)  # type: ignore[misc]
@@ -122,16 +133,17 @@ def test_a_question_is_answered_at_another_process(
         reply = {"action": "accept", "content": {"answer": text}}
         body = json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": reply})
         for _ in range(2):
-            assert session.at(there.url).send(body.encode()).whole().status == 202
-        foreign = Session(there.url).send(body.encode()).whole()
+            assert session.at(there).send(body.encode()).whole().status == 202
+        foreign = Session(there).send(body.encode()).whole()
         assert foreign.status == 400
     (*_, last) = answer.whole().messages
     assert last["result"]["content"][0]["text"] == "this that"
 
 
-def test_a_call_is_cancelled_at_another_process(servers: list[DrillServer]) -> None:
-    here, there = servers
-    session = Session(here.url)
+@everywhere
+def test_a_call_is_cancelled_at_another_process(urls: list[str]) -> None:
+    here, there = urls
+    session = Session(here)
     params = {"name": "drill_sleep", "arguments": {"seconds": 300}}
     call = {"jsonrpc": "2.0", "id": "seven", "method": "tools/call", "params": params}
     answer = session.send(json.dumps(call).encode())
@@ -141,6 +153,6 @@ def test_a_call_is_cancelled_at_another_process(servers: list[DrillServer]) -> N
         "method": "notifications/cancelled",
         "params": {"requestId": "seven"},
     }
-    sent = session.at(there.url).send(json.dumps(cancel).encode())
+    sent = session.at(there).send(json.dumps(cancel).encode())
     assert sent.whole().status == 202
     assert answer.whole().messages == []

