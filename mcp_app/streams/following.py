@@ -20,7 +20,7 @@ from mcp_app.models.appends import OPEN
 from mcp_app.pools.database import reader
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams import event_ids
-from mcp_app.streams.request_log import COMPLETED, Reader
+from mcp_app.streams.request_log import COMPLETED, OwnedStream, Reader
 
 logger = logging.getLogger("mcp_app.streams")
 
@@ -68,6 +68,35 @@ class Earlier:
     whole: bool
 
 
+def after(stream: OwnedStream) -> Place | None:
+    """Return the place up to which a stream of this process was sent here.
+
+    None stands for a stream that has no row.
+    """
+    if stream.key is None:
+        return None
+    return Place(stream.key, stream.public_id, stream.seq, 0, stream.requests)
+
+
+class _Last:
+    """A reader that keeps the last message."""
+
+    def __init__(self) -> None:
+        self._last: bytes | None = None
+        self.over: asyncio.Future[bytes | None]
+        self.over = asyncio.get_running_loop().create_future()
+
+    def began(self) -> None:
+        """The stream was there before."""
+
+    def message(self, payload: bytes, event_id: str) -> None:
+        self._last = payload
+
+    def ended(self) -> None:
+        if not self.over.done():
+            self.over.set_result(self._last)
+
+
 class Followers:
     """Those who read what this process need not own; used on the loop only."""
 
@@ -103,6 +132,12 @@ class Followers:
             yield
         finally:
             self._places.pop(place, None)
+
+    async def last(self, place: Place) -> bytes | None:
+        """Return the last message of a stream after a place, once it has ended."""
+        to = _Last()
+        with self.following(place, to):
+            return await to.over
 
     async def _follow(self) -> None:
         try:
