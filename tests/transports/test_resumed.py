@@ -45,7 +45,7 @@ async def taken(process: Process) -> None:
 
 def _taken(owner: str) -> None:
     Worker.objects.filter(pk=owner).delete()
-    assert claims.claim("another")
+    assert claims.claim("another", {owner: None})
 
 
 def told(answer: JsonObject) -> JsonObject:
