@@ -113,7 +113,7 @@ class Process:
         self._doorbell = Doorbell(mcp_settings.doorbell, self._heard)
         here.serves(self._row, self.gate.stale, self._committed)
         self._heartbeat = Heartbeat(
-            self.loop, self._row, self.gate, self.spawn, self._look_around, self.report
+            self.loop, self._row, self.gate, self.spawn, self._beat, self.report
         )
         self.audit = self._audit()
         self.adapters = self._adapters()
@@ -325,6 +325,11 @@ class Process:
             exchange.stop(End.CANCELLED)
         for stream in list(session.streams):
             stream.end()
+
+    async def _beat(self) -> None:
+        """Do with each heartbeat what the rows of others, and of sessions, need."""
+        await self._look_around()
+        await self.sessions.touch_used()
 
     async def _look_around(self) -> None:
         """Look which other processes live."""

@@ -315,6 +315,24 @@ class SessionStore:
             raise not_found()
         session.seen = now
 
+    async def touch_used(self) -> None:
+        """Note that sessions are used whose stream is open here, or whose call runs.
+
+        One statement does it for many, and for each no more often than for requests.
+        """
+        now = time.monotonic()
+        used = [
+            each
+            for each in self._kept.values()
+            if (each.streams or each.running) and now - each.seen > self._touch_after
+        ]
+        for start in range(0, len(used), AT_ONCE):
+            some = used[start : start + AT_ONCE]
+            rows = Session.objects.filter(pk__in=[each.pk for each in some])
+            await writer.run(rows.update, seen_ms=NowMilliseconds())
+            for each in some:
+                each.seen = now
+
     def _keep(self, session: OpenSession) -> None:
         self._kept[session.digest] = session
         self._by_pk[str(session.pk)] = session

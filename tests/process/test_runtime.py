@@ -20,17 +20,19 @@ from django.conf import settings as site
 from django.db import connections, transaction
 
 import mcp_app
-from mcp_app.models import Change, Stream, Tool, Worker
+from mcp_app.models import Change, Session, Stream, Tool, Worker
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.pools.database import POOLS, writer
 from mcp_app.process import announcements, freshness, heartbeat, runtime
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Unavailable
+from mcp_app.streams.sessions import TOUCH_S
 from mcp_app.wakeup import news, others
 from mcp_app.wakeup.folding import fold
 from mcp_app.wakeup.workers import FRESHNESS
 from tests.asgi_client import Client, Visit
+from tests.behaviours import Stage
 from tests.drill.running import OWN, ROOT
 from tests.process.outages import away
 from tests.published import published
@@ -615,3 +617,18 @@ async def test_nobody_lives_because_the_databases_clock_went_back(
     monkeypatch.setattr(others, "SILENT_S", 0.0)
     await steady._heartbeat._beaten()
     assert await state() == "aborted"
+
+
+async def test_a_session_whose_call_runs_is_not_idle(
+    connect: Connect, process: Process, stage: Stage
+) -> None:
+    client = await connect(STATEFUL)
+    visit = client.begin("tools/call", {"name": "waits"})
+    await stage.begun()
+    await writer.run(Session.objects.all().update, seen_ms=7)
+    (session,) = process.sessions._kept.values()
+    session.seen -= 2 * TOUCH_S
+    await process._heartbeat._beaten()
+    stage.released.set()
+    await visit.messages()
+    assert (await writer.run(Session.objects.get)).seen_ms > 7

@@ -363,6 +363,30 @@ async def test_use_is_noted_from_time_to_time(store: Store) -> None:
     assert (await writer.run(Session.objects.get)).seen_ms == after
 
 
+async def test_an_open_stream_and_a_running_call_are_use(store: Store) -> None:
+    """It is noted now and then, like requests are."""
+    opened = [await store.opened_by() for _ in range(4)]
+    streaming, calling, idle, fresh = (session for _, session in opened)
+    streaming.streams.append(object())
+    fresh.streams.append(object())
+    calling.running["seven"] = object()
+    for session in (streaming, calling, idle):
+        await older(session, seen=2 * sessions.TOUCH_S)
+    before = await seen_ms()
+    await store.touch_used()
+    after = await seen_ms()
+    touched = [each.pk for _, each in opened if after[each.pk] > before[each.pk]]
+    assert touched == [streaming.pk, calling.pk]
+    await asyncio.sleep(0.002)
+    await store.touch_used()
+    assert await seen_ms() == after
+
+
+async def seen_ms() -> dict[int, int]:
+    rows = Session.objects.values_list("pk", "seen_ms")
+    return dict(await writer.run(list, rows))
+
+
 @pytest.mark.parametrize("since", ["seen", "created"])
 async def test_an_expired_session(since: str) -> None:
     store = Store(session_idle=3_600, session_age=7_200)
