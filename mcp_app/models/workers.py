@@ -13,7 +13,10 @@ from mcp_app.models.fields import JSONTextField, parsed
 from mcp_app.protocol import jsonrpc
 
 LIVE_MS = 15_000
-"""A process that has not renewed its row for so long is taken for dead."""
+"""A process that has not renewed its row for so long is taken for dead.
+
+Who serves judges that by its own clock (`wakeup.others`).
+"""
 
 
 MOST_SESSIONS = 2_000
@@ -52,8 +55,21 @@ class Report:
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
     def live(self) -> WorkerQuerySet:
-        """Return the processes whose caches somebody may be answered from."""
+        """Return the processes whose caches somebody may be answered from.
+
+        For those who watch nobody: pages, commands, checks.  A jump of the database's
+        clock is an error until the next heartbeat, and no call is ended for it.
+        """
         return self.filter(seen_ms__gte=NowMilliseconds() - LIVE_MS)
+
+    def aged(self) -> list[tuple[str, int, bool]]:
+        """Return key and `seen_ms`, and whether it is dead by the database's clock."""
+        old = models.Case(
+            models.When(seen_ms__lt=NowMilliseconds() - LIVE_MS, then=True),
+            default=False,
+            output_field=models.BooleanField(),
+        )
+        return list(self.values_list("pk", "seen_ms", old))
 
     def beat(self, worker_id: str, report: str) -> bool:
         """Renew a row; return whether it is there."""

@@ -33,7 +33,7 @@ class Heartbeat:
         beaten: Callable[[], Awaitable[object]],
         report: Callable[[], Report] = Report,
     ) -> None:
-        """Say what `report` returns; after each beat that is steady comes `beaten`."""
+        """Say what `report` returns; `beaten` follows each beat but the first."""
         self._loop = loop
         self._row = row
         self._gate = gate
@@ -93,8 +93,7 @@ class Heartbeat:
     async def _try(self) -> None:
         try:
             await self._renewed()
-            if self.steady:
-                await self._beaten()
+            await self._beaten()
         except (DatabaseError, Unavailable) as error:
             reason = error.__cause__ or error
             logger.warning("This process could not say that it lives: %r", reason)

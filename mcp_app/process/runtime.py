@@ -8,6 +8,7 @@ import logging
 import os
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Awaitable
 from functools import cached_property
@@ -43,7 +44,7 @@ from mcp_app.server import identity
 from mcp_app.server.exchange import Adapters, End
 from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.server.request_state import StateSealer, derived_key
-from mcp_app.streams.claims import claim
+from mcp_app.streams.claims import claim, owners
 from mcp_app.streams.following import Followers
 from mcp_app.streams.listeners import Listener, Listeners
 from mcp_app.streams.logged import deliver
@@ -54,6 +55,7 @@ from mcp_app.streams.steps import StoredSteps
 from mcp_app.wakeup import changes
 from mcp_app.wakeup.doorbell import Doorbell
 from mcp_app.wakeup.news import News
+from mcp_app.wakeup.others import Others
 from mcp_app.wakeup.workers import (
     FRESHNESS,
     MOST_SESSIONS,
@@ -101,7 +103,8 @@ class Process:
             self.listeners, self._looked, self._row, registry.bindings
         )
         self.log = RequestLog(self._row.id)
-        self.followers = Followers(self._orphaned)
+        self._others = Others(self._row.id)
+        self.followers = Followers(self._others, self._claim)
         self.openings = Openings(
             self._announcements, self.sessions, self._row, self.spawn
         )
@@ -110,7 +113,7 @@ class Process:
         self._doorbell = Doorbell(mcp_settings.doorbell, self._heard)
         here.serves(self._row, self.gate.stale, self._committed)
         self._heartbeat = Heartbeat(
-            self.loop, self._row, self.gate, self.spawn, self.claim, self.report
+            self.loop, self._row, self.gate, self.spawn, self._beat, self.report
         )
         self.audit = self._audit()
         self.adapters = self._adapters()
@@ -323,14 +326,23 @@ class Process:
         for stream in list(session.streams):
             stream.end()
 
-    async def _orphaned(self) -> None:
-        """A client here waits for a process that seems to be dead."""
-        if self._heartbeat.steady:
-            await self.claim()
+    async def _beat(self) -> None:
+        """Do with each heartbeat what the rows of others, and of sessions, need."""
+        await self._look_around()
+        await self.sessions.touch_used()
 
-    async def claim(self) -> None:
+    async def _look_around(self) -> None:
+        """Look which other processes live."""
+        began = time.monotonic()
+        self._others.look(await reader.run(owners), began)
+        self._row.judged = self._others.judged()
+        await self._claim()
+
+    async def _claim(self) -> None:
         """End the streams of processes that died."""
-        await log_writer.run(claim, self._row.id)
+        dead = self._others.orphaning()
+        if dead and self._heartbeat.steady:
+            await log_writer.run(claim, self._row.id, dead)
 
     @cached_property
     def _code(self) -> str:

@@ -1,7 +1,8 @@
 """JSON-RPC 2.0 messages: what came in as dataclasses, what goes out as objects.
 
 The rules are those of the official message schema: no other members, ids that are
-non-empty strings or integers, `params` and `result` that are objects.
+non-empty strings or integers, `params` and `result` that are objects.  That an id has
+a longest length is ours.
 """
 
 from __future__ import annotations
@@ -16,6 +17,12 @@ RequestId: TypeAlias = str | int
 
 LARGEST_ID = 2**53 - 1
 """Beyond it a JavaScript client would read another id than it sent."""
+
+LONGEST_ID = 1_024
+"""Characters of an id, and of a progress token: both are kept, and said again.
+
+The specification has no bound.
+"""
 
 
 @dataclass(slots=True)
@@ -169,13 +176,16 @@ def _error(error: object, lenient: bool) -> JsonObject:
     return error
 
 
-_ID_RULE = "An id is a non-empty string or an integer within ±(2^53 - 1)."
+_ID_RULE = (
+    f"An id is a string of 1 to {LONGEST_ID:,} characters, or an integer within"
+    " ±(2^53 - 1)."
+)
 
 
 def _is_id(value: object) -> bool:
     if type(value) is int:
         return -LARGEST_ID <= value <= LARGEST_ID
-    return type(value) is str and value != ""
+    return type(value) is str and 0 < len(value) <= LONGEST_ID
 
 
 def _readable_id(value: JsonObject) -> RequestId | None:

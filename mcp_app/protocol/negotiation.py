@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from mcp_app.protocol.envelope import LARGEST_ID, Request
+from mcp_app.protocol.envelope import LARGEST_ID, LONGEST_ID, Request
 from mcp_app.protocol.errors import (
     HeaderMismatch,
     IncompleteMeta,
@@ -68,6 +68,10 @@ def meta_of(params: JsonObject) -> JsonObject | None:
     token = meta.get("progressToken")
     if token is not None and type(token) is not str and type(token) is not int:
         raise InvalidParams("_meta.progressToken must be a string or an integer.")
+    if type(token) is str and len(token) > LONGEST_ID:
+        raise InvalidRequest(
+            f"_meta.progressToken has at most {LONGEST_ID:,} characters."
+        )
     return meta
 
 
@@ -112,7 +116,7 @@ def recognised(
     if type(request_id) is int:
         usual = 0 <= request_id <= LARGEST_ID
     else:
-        usual = type(request_id) is str and request_id != ""
+        usual = type(request_id) is str and 0 < len(request_id) <= LONGEST_ID
     if not usual:
         return None
     return Request(request_id, method, params), revision, meta

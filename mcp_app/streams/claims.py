@@ -1,14 +1,18 @@
 """Ending the streams of processes that died: their clients must not wait for ever.
 
-Nothing is run again: whether the call had an effect is not known.
+A process that is dead is one whose row has not changed while it was watched
+(`wakeup.others`).  Nothing is run again: whether the call had an effect is not known.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import islice
 from typing import Final
 from uuid import uuid4
 
 from django.db import connections, router
+from django.db.models import BigIntegerField, BooleanField, Exists, OuterRef, Q, Value
 
 from mcp_app.models import Stream, Worker
 from mcp_app.models.appends import OPEN, Addition
@@ -17,18 +21,50 @@ from mcp_app.models.transactions import own_transaction
 from mcp_app.protocol.errors import InternalError
 from mcp_app.streams.last_words import is_batch, last_words
 from mcp_app.streams.request_log import ABORTED
+from mcp_app.wakeup.others import Owner
 
 AT_ONCE: Final = 20
-"""Streams that one claim takes: other processes take the others."""
+"""Streams that one claim takes, and the dead that it looks at: other processes take the
+others."""
+NO_ROW: Final = Value(None, output_field=BigIntegerField())
+TRUE: Final = Value(True, output_field=BooleanField())
 
 
-def orphans() -> StreamQuerySet:
-    """Return the open streams whose owner has not said for long that it lives."""
-    live = Worker.objects.live().values("pk")
-    return Stream.objects.filter(ended_ms=None, state=OPEN).exclude(owner__in=live)
+def owners() -> list[Owner]:
+    """Return the processes that have a row, or a stream that is open; blocks."""
+    using = router.db_for_write(Stream)
+    running = _open().using(using)
+    own = running.filter(owner=OuterRef("pk"))
+    rows = Worker.objects.using(using).values_list("pk", "seen_ms", Exists(own))
+    keys = Worker.objects.using(using).values("pk")
+    gone = running.exclude(owner__in=keys).values_list("owner", NO_ROW, TRUE)
+    return [
+        (key, seen_ms, bool(runs))
+        for key, seen_ms, runs in rows.order_by().union(gone.order_by())
+    ]
 
 
-def claim(owner: str) -> int:
+def _open() -> StreamQuerySet:
+    return Stream.objects.filter(ended_ms=None, state=OPEN)
+
+
+def orphans(dead: Mapping[str, int | None]) -> StreamQuerySet:
+    """Return the open streams of processes that were watched, and are dead.
+
+    `dead` says what their rows were, None where there was none: one that has beaten
+    since is not meant, and keeps its streams.
+    """
+    silent = Q(pk=None)
+    for key, seen_ms in dead.items():
+        if seen_ms is not None:
+            silent |= Q(pk=key, seen_ms=seen_ms)
+    without = [key for key, seen_ms in dead.items() if seen_ms is None]
+    rows = Worker.objects.filter(silent).values("pk")
+    gone = Q(owner__in=without) & ~Q(owner__in=Worker.objects.values("pk"))
+    return _open().filter(Q(owner__in=rows) | gone)
+
+
+def claim(owner: str, dead: Mapping[str, int | None]) -> int:
     """Give some orphans their last message; return how many; blocks.
 
     From then on whoever owned them adds nothing: it comes back to streams that are
@@ -36,11 +72,12 @@ def claim(owner: str) -> int:
     """
     using = router.db_for_write(Stream)
     skip = connections[using].features.has_select_for_update_skip_locked
-    if not orphans().using(using).exists():
-        return 0
+    some = dict(islice(dead.items(), AT_ONCE))
     with own_transaction(using):
-        rows = orphans().using(using).select_for_update(skip_locked=skip)
+        rows = orphans(some).using(using).select_for_update(skip_locked=skip)
         taken = list(rows.order_by("pk")[:AT_ONCE])
+        if not taken:
+            return 0
         own = Stream.objects.using(using)
         own.filter(pk__in=[stream.pk for stream in taken]).update(owner=owner)
         own.append([_end(stream) for stream in taken], owner, uuid4().hex)

@@ -7,32 +7,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from django.db import Error as DatabaseError
-from django.db.models import Exists, OuterRef
+from django.db.models import OuterRef, Subquery
 
 from mcp_app.models import Event, Stream, Worker
 from mcp_app.models.appends import OPEN
 from mcp_app.pools.database import reader
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams import event_ids
-from mcp_app.streams.request_log import COMPLETED, Reader
+from mcp_app.streams.request_log import COMPLETED, OwnedStream, Reader
+from mcp_app.wakeup.others import Others
 
 logger = logging.getLogger("mcp_app.streams")
 
 LOOK_S = 0.125
 """Seconds between two looks."""
 
-ORPHANED = "orphaned"
-"""Open, and its owner has not said for long that it lives."""
-GOES_ON = frozenset({OPEN, ORPHANED})
-
-Heads: TypeAlias = dict[int, tuple[int, str]]
-"""The last message and the state of streams, by their keys."""
+Head: TypeAlias = tuple[int, str, str, int | None]
+"""Of a stream: the last message, the state, the owner, and what the owner's row says,
+None where there is none."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,11 +67,43 @@ class Earlier:
     whole: bool
 
 
+def after(stream: OwnedStream) -> Place | None:
+    """Return the place up to which a stream of this process was sent here.
+
+    None stands for a stream that has no row.
+    """
+    if stream.key is None:
+        return None
+    return Place(stream.key, stream.public_id, stream.seq, 0, stream.requests)
+
+
+class _Last:
+    """A reader that keeps the last message."""
+
+    def __init__(self) -> None:
+        self._last: bytes | None = None
+        self.over: asyncio.Future[bytes | None]
+        self.over = asyncio.get_running_loop().create_future()
+
+    def began(self) -> None:
+        """The stream was there before."""
+
+    def message(self, payload: bytes, event_id: str) -> None:
+        self._last = payload
+
+    def ended(self) -> None:
+        if not self.over.done():
+            self.over.set_result(self._last)
+
+
 class Followers:
     """Those who read what this process need not own; used on the loop only."""
 
-    def __init__(self, orphaned: Callable[[], Awaitable[object]]) -> None:
+    def __init__(
+        self, others: Others, orphaned: Callable[[], Awaitable[object]]
+    ) -> None:
         """`orphaned` is called where the owner of a stream seems to be dead."""
+        self._others = others
         self._orphaned = orphaned
         self._places: dict[Place, Reader] = {}
         self._task: asyncio.Task[None] | None = None
@@ -104,6 +135,12 @@ class Followers:
         finally:
             self._places.pop(place, None)
 
+    async def last(self, place: Place) -> bytes | None:
+        """Return the last message of a stream after a place, once it has ended."""
+        to = _Last()
+        with self.following(place, to):
+            return await to.over
+
     async def _follow(self) -> None:
         try:
             while self._places:
@@ -113,18 +150,25 @@ class Followers:
             self._task = None
 
     async def _look(self) -> None:
-        places = list(self._places)
+        places, began = list(self._places), time.monotonic()
         try:
             heads = await reader.run(_heads, [place.key for place in places])
-            if any(state == ORPHANED for _, state in heads.values()):
+            if self._any_orphaned(heads.values(), began):
                 await self._orphaned()
             for place in places:
-                await self._advance(place, *heads.get(place.key, (None, "")))
+                head, state, *_ = heads.get(place.key, (None, ""))
+                await self._advance(place, head, state)
         except (DatabaseError, Unavailable) as error:
             # The clients stay connected: the next look may succeed.
             logger.warning("Streams could not be read: %r", error.__cause__ or error)
         except Exception:
             logger.exception("Streams could not be read.")
+
+    def _any_orphaned(self, heads: Iterable[Head], now: float) -> bool:
+        """Look at those who own what is still open, each once."""
+        owners = {owner: seen for _, state, owner, seen in heads if state == OPEN}
+        dead = [self._others.note(key, seen, now) for key, seen in owners.items()]
+        return any(dead)
 
     async def _advance(self, place: Place, head: int | None, state: str) -> None:
         while head is not None and place.seq < head and place in self._places:
@@ -132,7 +176,7 @@ class Followers:
             if not self._send(place, events):
                 await self._look_into(place)
                 head = None
-        if (head is None or state not in GOES_ON) and place in self._places:
+        if (head is None or state != OPEN) and place in self._places:
             self._places.pop(place).ended()
 
     def _send(self, place: Place, events: Sequence[tuple[int, str]]) -> bool:
@@ -162,15 +206,11 @@ def _place(row: Stream, seq: int) -> Place:
     return Place(row.pk, row.public_id, seq, row.floor_seq, row.requests)
 
 
-def _heads(keys: Sequence[int]) -> Heads:
-    live = Worker.objects.live().filter(pk=OuterRef("owner"))
-    rows = Stream.objects.current().filter(pk__in=keys).annotate(lives=Exists(live))
-    return {
-        pk: (seq, ORPHANED if state == OPEN and not lives else state)
-        for pk, seq, state, lives in rows.values_list(
-            "pk", "head_seq", "state", "lives"
-        )
-    }
+def _heads(keys: Sequence[int]) -> Mapping[int, Head]:
+    seen = Worker.objects.filter(pk=OuterRef("owner")).values("seen_ms")
+    rows = Stream.objects.current().filter(pk__in=keys)
+    columns = "pk", "head_seq", "state", "owner", Subquery(seen)
+    return {pk: head for pk, *head in rows.values_list(*columns)}
 
 
 def _events(place: Place) -> Sequence[tuple[int, str]]:

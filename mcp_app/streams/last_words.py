@@ -20,6 +20,12 @@ def request_ids(requests: str) -> list[str | int]:
     return ids if is_batch(requests) else [ids]
 
 
+def is_answer(message: bytes) -> bool:
+    """Whether a message of a stream answers its requests, and so is the last one."""
+    value = jsonrpc.read(message)
+    return not isinstance(value, dict) or "method" not in value
+
+
 def last_words(requests: str, error: ProtocolError) -> bytes:
     """Return the error that answers each request of a stream.
 

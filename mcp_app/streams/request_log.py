@@ -75,6 +75,7 @@ class OwnedStream:
     __slots__ = (
         "_appended",
         "_committed",
+        "_ids",
         "_log",
         "_new",
         "_queue",
@@ -108,6 +109,7 @@ class OwnedStream:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self.public_id = new.public_id
         self.requests = new.requests
+        self._ids: list[str | int] | None = None
         self.session_id = new.session_id
         self.key: int | None = None
         self.seq = 0
@@ -120,6 +122,13 @@ class OwnedStream:
 
     def __str__(self) -> str:
         return self.public_id
+
+    @property
+    def request_ids(self) -> list[str | int]:
+        """The ids that it answers; read once, and asked for with each heartbeat."""
+        if self._ids is None:
+            self._ids = request_ids(self.requests)
+        return self._ids
 
     @property
     def full(self) -> bool:
@@ -280,7 +289,7 @@ class RequestLog:
         return {
             (stream.session_id, each)
             for stream in self._open.values()
-            for each in request_ids(stream.requests)
+            for each in stream.request_ids
         }
 
     def open(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import IntegrityError, router, transaction
+from django.db.models import F, QuerySet
 
 from mcp_app.conf import Limits
 from mcp_app.interface.context import Client
@@ -23,7 +24,7 @@ from mcp_app.models import Session
 from mcp_app.models.changes import ANY
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import digest as digest_of
-from mcp_app.models.sessions import Subscription
+from mcp_app.models.sessions import SessionQuerySet, Subscription
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Refused
@@ -33,7 +34,7 @@ from mcp_app.streams.event_ids import Seen
 
 KEPT = 10_000
 """Sessions that a process keeps; the least recently used goes first."""
-TOUCH_MS = 60_000
+TOUCH_S = 60.0
 """How exactly a row knows when its session was used last."""
 NOT_READ = -1
 AT_ONCE = 500
@@ -43,13 +44,13 @@ HANDSHAKE_S = 5.0
 HANDSHAKE_LOOK_S = 0.1
 
 
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 @dataclass(slots=True, eq=False, kw_only=True)
 class OpenSession:
-    """A session as this process knows it."""
+    """A session as this process knows it.
+
+    Times are seconds of this process's monotonic clock, which does not jump; ages come
+    from the row, whose times are the database's.
+    """
 
     pk: int
     digest: str
@@ -59,9 +60,10 @@ class OpenSession:
     client: Client
     level: int | None = None
     initialized: bool = False
-    created_ms: int = 0
-    seen_ms: int = 0
-    fresh_ms: int = 0
+    created: float = 0.0
+    seen: float = 0.0
+    """When the row was told last that it is used, by this process or another."""
+    fresh: float = 0.0
     """Until when nothing need be asked of its row."""
     session_id: str = ""
     """What its client calls it; kept in memory alone."""
@@ -132,7 +134,7 @@ class SessionStore:
             session is None
             or session.principal_key != principal.key
             or session.server != server
-            or session.fresh_ms < now_ms()
+            or session.fresh < time.monotonic()
             or session.digest not in self._kept
         ):
             return None
@@ -153,13 +155,15 @@ class SessionStore:
 
     def _name(self, session: OpenSession, session_id: str) -> None:
         """Let `known` find the session until its row must be looked at."""
-        limits = self._limits
-        touched = session.seen_ms + min(TOUCH_MS, int(limits.session_idle * 500))
-        expires = session.created_ms + int(limits.session_age * 1000)
-        session.fresh_ms = min(touched, expires)
+        expires = session.created + self._limits.session_age
+        session.fresh = min(session.seen + self._touch_after, expires)
         session.session_id = session_id
         if session.digest in self._kept:
             self._by_id[session_id] = session
+
+    @property
+    def _touch_after(self) -> float:
+        return min(TOUCH_S, self._limits.session_idle / 2)
 
     async def _loaded(self, digest: str) -> OpenSession | None:
         session, read = None, NOT_READ
@@ -231,8 +235,7 @@ class SessionStore:
 
         Its notification may have come to another process, or never come.
         """
-        age = (now_ms() - session.created_ms) / 1000
-        end = time.monotonic() + min(HANDSHAKE_S - age, HANDSHAKE_S)
+        end = session.created + HANDSHAKE_S
         while not session.initialized and time.monotonic() < end:
             await asyncio.sleep(HANDSHAKE_LOOK_S)
             if not session.initialized:
@@ -293,7 +296,7 @@ class SessionStore:
         return (
             session.principal_key == principal.key
             and session.server == server
-            and now_ms() - session.created_ms <= self._limits.session_age * 1000
+            and time.monotonic() - session.created <= self._limits.session_age
         )
 
     async def _touch(self, session: OpenSession) -> None:
@@ -302,15 +305,33 @@ class SessionStore:
         Only the row knows when other processes have seen it, or closed it.
         """
         self._kept.move_to_end(session.digest)
-        now, idle_ms = now_ms(), int(self._limits.session_idle * 1000)
-        if now - session.seen_ms <= min(TOUCH_MS, idle_ms // 2):
+        now = time.monotonic()
+        if now - session.seen <= self._touch_after:
             return
-        oldest = NowMilliseconds() - idle_ms
+        oldest = NowMilliseconds() - int(self._limits.session_idle * 1000)
         row = Session.objects.filter(pk=session.pk, seen_ms__gte=oldest)
         if not await writer.run(row.update, seen_ms=NowMilliseconds()):
             self._drop(session.digest)
             raise not_found()
-        session.seen_ms = now
+        session.seen = now
+
+    async def touch_used(self) -> None:
+        """Note that sessions are used whose stream is open here, or whose call runs.
+
+        One statement does it for many, and for each no more often than for requests.
+        """
+        now = time.monotonic()
+        used = [
+            each
+            for each in self._kept.values()
+            if (each.streams or each.running) and now - each.seen > self._touch_after
+        ]
+        for start in range(0, len(used), AT_ONCE):
+            some = used[start : start + AT_ONCE]
+            rows = Session.objects.filter(pk__in=[each.pk for each in some])
+            await writer.run(rows.update, seen_ms=NowMilliseconds())
+            for each in some:
+                each.seen = now
 
     def _keep(self, session: OpenSession) -> None:
         self._kept[session.digest] = session
@@ -359,7 +380,7 @@ def _insert(
         seen=seen,
     )
     session.pk = row.pk
-    session.created_ms = session.seen_ms = now_ms()
+    session.created = session.seen = time.monotonic()
     return replaced
 
 
@@ -412,16 +433,24 @@ def _make_room(principal: Principal, limit: int) -> list[str]:
 
 
 def _read(digest: str) -> OpenSession | None:
-    row = Session.objects.filter(digest=digest).first()
+    row = _aged(Session.objects.filter(digest=digest)).first()
     return None if row is None else _open(row)
 
 
 def _read_some(pks: list[int]) -> Mapping[int, OpenSession]:
-    rows = Session.objects.filter(pk__in=pks).prefetch_related("subscriptions")
+    rows = _aged(Session.objects.filter(pk__in=pks)).prefetch_related("subscriptions")
     return {row.pk: _open(row) for row in rows}
 
 
-def _open(row: Session) -> OpenSession:
+def _aged(rows: SessionQuerySet) -> QuerySet[Any]:
+    """Add how old the times are, as the database reckons it."""
+    now = NowMilliseconds()
+    return rows.annotate(age_ms=now - F("created_ms"), idle_ms=now - F("seen_ms"))
+
+
+def _open(row: Any) -> OpenSession:
+    """Return what a row says; where its times are of the future, they are now."""
+    now = time.monotonic()
     return OpenSession(
         pk=row.pk,
         digest=row.digest,
@@ -431,8 +460,8 @@ def _open(row: Session) -> OpenSession:
         client=_client(row.client, jsonrpc.read(row.capabilities.encode() or b"{}")),
         level=row.log_level,
         initialized=row.initialized,
-        created_ms=row.created_ms,
-        seen_ms=row.seen_ms,
+        created=now - max(0, row.age_ms) / 1000,
+        seen=now - max(0, row.idle_ms) / 1000,
         uris={each.uri_digest: each.uri for each in row.subscriptions.all()},
         newest=row.streams,
     )

@@ -11,13 +11,16 @@ from mcp_app.protocol.errors import InternalError, InvalidRequest, ProtocolError
 from mcp_app.server import dispatch
 from mcp_app.server.exchange import End
 from mcp_app.server.identity import runs_once
+from mcp_app.streams.appending import Fenced
+from mcp_app.streams.following import after
 from mcp_app.streams.request_log import ABORTED, why
 from mcp_app.transports import at_most_once
 
 if TYPE_CHECKING:
     from mcp_app.process.running import Answer
+    from mcp_app.process.runtime import Process
     from mcp_app.server.exchange import Exchange
-    from mcp_app.streams.request_log import RequestLog
+    from mcp_app.streams.request_log import OwnedStream
     from mcp_app.streams.sessions import OpenSession
     from mcp_app.transports.replies import Reply
 
@@ -26,10 +29,11 @@ class Together:
     """The answers of a batch; a cancelled request has none."""
 
     def __init__(
-        self, reply: Reply, log: RequestLog, count: int, refused: list[bytes]
+        self, reply: Reply, current: Process, count: int, refused: list[bytes]
     ) -> None:
         self._reply = reply
-        self._log = log
+        self._log = current.log
+        self._followers = current.followers
         self._open = count
         self._bodies = refused
         self._size = 0
@@ -67,6 +71,8 @@ class Together:
         try:
             answer = await dispatch.answer(exchange)
         except asyncio.CancelledError:
+            if isinstance(stream.failure, Fenced):
+                return await self._answered_elsewhere(exchange, stream)
             stream.end(None, ABORTED)
             raise
         if exchange.untouched:
@@ -76,9 +82,22 @@ class Together:
         stream.end(answer[1])
         try:
             await stream.committed()
+        except Fenced:
+            return await self._answered_elsewhere(exchange, stream)
         except Exception as error:
             return dispatch.refusal(exchange.revision, exchange.request_id, why(error))
         return answer
+
+    async def _answered_elsewhere(
+        self, exchange: Exchange, stream: OwnedStream
+    ) -> Answer:
+        """Return what the process has said that took this one for dead."""
+        place = after(stream)
+        body = None if place is None else await self._followers.last(place)
+        if body is None:
+            error = why(Fenced())
+            return dispatch.refusal(exchange.revision, exchange.request_id, error)
+        return HTTPStatus.OK, body
 
     def lasting(self) -> None:
         self._reply.lasting()

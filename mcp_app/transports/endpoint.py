@@ -319,7 +319,7 @@ class Visit:
         with running.expected(exchange, session):
             stream = await at_most_once.begun(log, exchange, session)
         if stream is None:
-            await self._returning().repeat(exchange, session)
+            await self.returning().repeat(exchange, session)
             return
         if self._process.stopping:
             stream.withdraw()
@@ -331,7 +331,8 @@ class Visit:
         running.start(exchange, dispatch.answer(exchange), reply)
         await reply.deliver()
 
-    def _returning(self) -> Returning:
+    def returning(self) -> Returning:
+        """Return who serves this client from the log."""
         return Returning(self, self._process, self._owner)
 
     def _reply(self, exchange: Exchange, requests: Requests) -> Reply:
@@ -461,7 +462,7 @@ class Visit:
             await send_json(self.send, HTTPStatus.OK, array(refused), self.cors)
             return
         reply = self._reply(exchanges[0], [each.request_id for each in exchanges])
-        together = Together(reply, self._process.log, len(exchanges), refused)
+        together = Together(reply, self._process, len(exchanges), refused)
         for exchange in exchanges:
             exchange.outgoing = reply
             work = together.answer(exchange)
@@ -486,7 +487,7 @@ class Visit:
                 # A session that was closed elsewhere took its streams along.
                 await current.sessions.seen(session)
                 raise event_ids.wrong()
-            await self._returning().resume(session, place)
+            await self.returning().resume(session, place)
             return
         seen = None if last is None else event_ids.seen(last, session.digest)
         stream = EventStream(self.send, self.cors)

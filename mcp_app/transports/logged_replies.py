@@ -14,20 +14,27 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import InternalError
 from mcp_app.server.exchange import End
 from mcp_app.streams import event_ids
+from mcp_app.streams.appending import Fenced
+from mcp_app.streams.following import after
 from mcp_app.streams.last_words import last_words
 from mcp_app.streams.request_log import (
     ABORTED,
     COMPLETED,
+    EXPECTED,
     KEPT_BYTES,
     KEPT_EVENTS,
     why,
 )
-from mcp_app.transports.replies import OK, Connection, Reply
+from mcp_app.transports.bodies import ClientGone
+from mcp_app.transports.replies import OK, Connection, Reply, send_json
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from mcp_app.process.running import Answer
     from mcp_app.server.exchange import Exchange
     from mcp_app.streams.appending import Beside
+    from mcp_app.streams.following import Place
     from mcp_app.streams.request_log import OwnedStream, RequestLog
     from mcp_app.streams.sessions import OpenSession
     from mcp_app.transports.event_stream import EventStream
@@ -66,6 +73,8 @@ class LoggedReply(Reply):
     _promoted = False
     _parting: asyncio.Task[None] | None = None
     """Sends the client away."""
+    _rest: Place | None = None
+    """What follows here comes from another process."""
     _last: Answer | None = None
     """The answer, while it is being logged."""
 
@@ -166,8 +175,8 @@ class LoggedReply(Reply):
         stream = self._stream
         if stream is None and (answer is None or self._left or self._whole(answer)):
             super()._answer(answer)
-        elif stream is not None and stream.ends:
-            # Its last words are on their way.
+        elif stream is not None and (stream.ends or stream.failure is not None):
+            # Its last words are on their way, or another process has said them.
             return
         elif stream is not None and self._untouched:
             self._leave()
@@ -226,13 +235,46 @@ class LoggedReply(Reply):
             self._opened().message(payload, event_id if resumable else None)
 
     def ended(self) -> None:
-        """End the connection, with or without an answer."""
+        """End the connection, with or without an answer.
+
+        Where another process took this one for dead, it has answered.
+        """
         stream = self._stream
-        if stream is None or stream.failure is None or self._events is not None:
+        if stream is not None and isinstance(stream.failure, Fenced):
+            self._rest = after(stream)
+        if stream is None or stream.failure is None or self._rest is not None:
             self._resolve(None)
+        elif self._events is None:
+            self._resolve((OK, self._in_doubt(stream)))
         else:
-            words = last_words(stream.requests, why(stream.failure))
-            self._resolve((OK, words))
+            if not isinstance(stream.failure, EXPECTED):
+                # It is not in the log, and so it has no id.
+                self._events.message(self._in_doubt(stream))
+            self._resolve(None)
+
+    def _in_doubt(self, stream: OwnedStream) -> bytes:
+        """Return the answer where nothing more can be logged."""
+        return last_words(stream.requests, why(stream.failure or Fenced()))
+
+    def _conclude(self, answer: Answer | None) -> Awaitable[object]:
+        if self._rest is None or self._left:
+            return super()._conclude(answer)
+        self._over = True
+        self._stop_watching()
+        return self._continue(self._rest)
+
+    async def _continue(self, place: Place) -> None:
+        """Send the rest of the stream as the log has it."""
+        way, session = self._connection, self._session
+        if self._events is not None or not way.accepts.json:
+            await way.returning().rest(session, place, self._opened())
+            return
+        try:
+            body = await way.returning().last(session, place)
+        except ClientGone:
+            return
+        words = last_words(place.requests, why(Fenced()))
+        await send_json(way.send, OK, body or words, way.cors)
 
     def _begin(self, events: EventStream) -> None:
         if self._stream is None or self._over:

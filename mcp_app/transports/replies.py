@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp_app.process.running import Answer, RunningCalls
 from mcp_app.protocol.headers import Accepts
@@ -12,6 +12,9 @@ from mcp_app.server.exchange import End, Exchange
 from mcp_app.streams.appending import Beside
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Send
 from mcp_app.transports.event_stream import EventStream
+
+if TYPE_CHECKING:
+    from mcp_app.transports.resumed import Returning
 
 PROMOTE_AFTER = 1.0
 """Seconds of silence after which the answer becomes a stream, with heartbeats."""
@@ -61,6 +64,9 @@ class Connection(Protocol):
     accepts: Accepts
     started: bool
     """Whether the answer has begun, so that nothing else can be sent."""
+
+    def returning(self) -> Returning:
+        """Return who serves this client from the log."""
 
     def watch(self) -> None:
         """Look after the reply for as long as it is open."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mcp_app.pools.database import unavailable
-from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import InternalError, InvalidRequest, Unavailable
 from mcp_app.server import identity
 from mcp_app.streams import event_ids
-from mcp_app.streams.last_words import last_words
+from mcp_app.streams.last_words import is_answer, last_words
 from mcp_app.transports.bodies import ClientGone
 from mcp_app.transports.event_stream import EventStream, send_events
 from mcp_app.transports.replies import OK, send_json
@@ -25,6 +24,10 @@ if TYPE_CHECKING:
     from mcp_app.streams.sessions import OpenSession
     from mcp_app.transports.asgi_types import Receive
     from mcp_app.transports.replies import Connection
+
+
+LAST_LOOK_S: Final = 0.5
+"""So long a process that stops looks for what another one has answered."""
 
 
 class WatchesNothing:
@@ -116,7 +119,7 @@ class WholeAnswer(WatchesNothing):
                 "This process stops: send the request again.",
                 retry_after=self._stopped,
             )
-        return self._last if self._last and _is_answer(self._last) else None
+        return self._last if self._last and is_answer(self._last) else None
 
     def beat(self) -> None:
         """Nothing can be sent before the answer."""
@@ -139,11 +142,6 @@ class WholeAnswer(WatchesNothing):
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         continue
-
-
-def _is_answer(message: bytes) -> bool:
-    value = jsonrpc.read(message)
-    return not isinstance(value, dict) or "method" not in value
 
 
 class Returning:
@@ -169,6 +167,42 @@ class Returning:
         with resumed, current.followers.following(place, resumed):
             resumed.opened(first)
             await resumed.serve(way.receive)
+
+    async def rest(
+        self, session: OpenSession, place: Place, stream: EventStream
+    ) -> None:
+        """Send on an open connection what another process has added to its stream.
+
+        Nobody is refused who was served before, and a process that stops looks for a
+        moment more.
+        """
+        current = self._current
+        resumed = ResumedStream(stream, current, session, self._owner)
+        current.listeners.add(resumed)
+        current.watch()
+        with resumed, current.followers.following(place, resumed):
+            resumed.opened(None)
+            if current.stopping:
+                current.loop.call_later(LAST_LOOK_S, resumed.end)
+            await resumed.serve(self._connection.receive)
+
+    async def last(self, session: OpenSession, place: Place) -> bytes | None:
+        """Return the answer that another process has given; None where there is none.
+
+        Raises `ClientGone`.
+        """
+        current, answer = self._current, WholeAnswer(session, self._owner)
+        current.listeners.add(answer)
+        current.watch()
+        if current.stopping:
+            current.loop.call_later(LAST_LOOK_S, answer.end)
+        try:
+            with current.followers.following(place, answer):
+                return await answer.wait(self._connection.receive)
+        except Unavailable:
+            return None
+        finally:
+            current.listeners.discard(answer)
 
     async def _expired(self, place: Place) -> None:
         """Answer the requests of a stream that cannot be read on."""

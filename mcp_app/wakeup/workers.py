@@ -23,6 +23,7 @@ from mcp_app.models.expired import Expired
 from mcp_app.models.transactions import tells_of_commits
 from mcp_app.models.workers import MOST_SESSIONS, Report
 from mcp_app.pools.database import log_writer, reader, writer
+from mcp_app.wakeup.others import Judged
 from mcp_app.wakeup.watched import WatchedResources
 
 __all__ = [
@@ -45,7 +46,9 @@ HEARTBEAT = 5.0
 TRUSTED = 10.0
 """A process that could not renew its row for so long checks on every request: soon the
 others will take it for dead, and no longer wait for it."""
-KEPT_MS = 3_600_000
+KEPT_MS = 2 * 3_600_000
+"""Rows of the dead are kept for longer than the database's clock may jump: who lives
+would have no row until its next heartbeat."""
 
 
 class WorkerRow:
@@ -55,6 +58,8 @@ class WorkerRow:
         self.id = uuid4().hex
         self.report = Report()
         """What the next heartbeat says; replaced as a whole, by whoever knows it."""
+        self.judged = Judged()
+        """What is known of the others; replaced as a whole, by whoever watches them."""
         self.resources = WatchedResources(self.id)
 
     def renew(self) -> None:
@@ -87,7 +92,8 @@ class WorkerRow:
 
     def others_live(self) -> bool:
         """Whether another process may answer from its caches; read after a commit."""
-        return Worker.objects.live().exclude(pk=self.id).exists()
+        others = Worker.objects.exclude(pk=self.id).aged()
+        return any(self.judged.lives(key, seen, old=old) for key, seen, old in others)
 
 
 class Here:
@@ -119,7 +125,10 @@ class Here:
             self._changed()
 
     def committed(self) -> None:
-        """Wait until what was committed just now is true in every process; blocks."""
+        """Wait until what was committed just now is true in every process; blocks.
+
+        A command or a task, which watches nobody, goes by the database's clock.
+        """
         if self._stale is not None:
             self._stale()
         row = self._row

@@ -14,6 +14,7 @@ from mcp_app.pools import database
 from mcp_app.process import uploads
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
+from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.server.handlers import resources
 from mcp_app.transports import event_stream
 from mcp_app.transports.doors import Doors
@@ -159,6 +160,46 @@ async def test_a_stateless_message_in_a_batch(connect: Connect) -> None:
     refused = await outcome(client.visit("POST", json.dumps([call]).encode()))
     assert (refused.status, refused.error["code"]) == (400, -32600)
     assert "stateless" in refused.error["message"]
+
+
+# -- ids that are kept, and said again ---------------------------------------------
+
+LONG: Final = "x" * 1_025
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("named", ["id", "token"])
+async def test_ids_of_megabytes_are_not_kept(
+    connect: Connect, process: Process, version: str, named: str
+) -> None:
+    client = await connect(version)
+    params = {"name": "drill_add", "arguments": {"a": 1, "b": 2}}
+    for long, status in ((LONG, 400), (LONG[1:], 200)):
+        if named == "id":
+            visit = client.begin("tools/call", params, id=long)
+        else:
+            meta = {"_meta": {"progressToken": long}}
+            visit = client.begin("tools/call", {**params, **meta})
+        found = await outcome(visit)
+        assert found.status == status
+        if status == 400:
+            assert found.error["code"] == -32600
+            assert "1,024 characters" in found.error["message"]
+            assert LONG.encode() not in visit.raw
+    assert len(process.log) == 0
+
+
+@pytest.mark.parametrize("named", ["id", "token"])
+async def test_nor_are_those_of_a_batch(connect: Connect, named: str) -> None:
+    client = await connect("2025-03-26")
+    messages = [client.message("ping"), client.message("ping", id="last")]
+    if named == "id":
+        messages[1]["id"] = LONG
+    else:
+        messages[1]["params"] = {"_meta": {"progressToken": LONG}}
+    refused = await outcome(client.post(messages))
+    assert (refused.status, refused.error["code"]) == (400, -32600)
+    assert "1,024 characters" in refused.error["message"]
 
 
 # -- a database that others keep busy ----------------------------------------------

@@ -20,16 +20,19 @@ from django.conf import settings as site
 from django.db import connections, transaction
 
 import mcp_app
-from mcp_app.models import Change, Tool
+from mcp_app.models import Change, Session, Stream, Tool, Worker
+from mcp_app.models.clock import NowMilliseconds
 from mcp_app.pools.database import POOLS, writer
-from mcp_app.process import announcements, freshness, runtime
+from mcp_app.process import announcements, freshness, heartbeat, runtime
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.wakeup import news
+from mcp_app.streams.sessions import TOUCH_S
+from mcp_app.wakeup import news, others
 from mcp_app.wakeup.folding import fold
 from mcp_app.wakeup.workers import FRESHNESS
 from tests.asgi_client import Client, Visit
+from tests.behaviours import Stage
 from tests.drill.running import OWN, ROOT
 from tests.process.outages import away
 from tests.published import published
@@ -565,3 +568,68 @@ def test_a_fork_after_the_first_request(database_url: str) -> None:
     if not database_url.startswith("sqlite"):
         used = [main, *parent["connections"], *child["connections"]]
         assert len(set(used)) == len(used)
+
+
+# -- other processes that died ------------------------------------------------------
+
+
+async def owned_by_another(connect: Connect, jump_s: int) -> None:
+    """Let a call be another process's, whose row is from before the clock jumped."""
+    client = await connect(STATEFUL)
+    assert await said(client, "logs") is not None
+    await writer.run(_give_away, jump_s)
+
+
+def _give_away(jump_s: int) -> None:
+    seen_ms = NowMilliseconds() - 1_000 * jump_s
+    Worker.objects.create(pk="another", pid=1, started_ms=1, seen_ms=seen_ms)
+    Stream.objects.update(state="open", owner="another", ended_ms=None)
+
+
+async def state() -> str:
+    return await writer.run(lambda: Stream.objects.get().state)
+
+
+@pytest.fixture
+async def steady(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Process]:
+    """A process whose beats were in time."""
+    monkeypatch.setattr(heartbeat, "STEADY", 0.0)
+    yield process
+    await writer.run(Worker.objects.filter(pk="another").delete)
+
+
+async def test_nobody_is_dead_because_the_databases_clock_has_jumped(
+    connect: Connect, steady: Process
+) -> None:
+    await owned_by_another(connect, 3_600)
+    for _ in range(3):
+        await steady._heartbeat._beaten()
+    assert await state() == "open"
+
+
+async def test_nobody_lives_because_the_databases_clock_went_back(
+    connect: Connect, steady: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await owned_by_another(connect, -3_600)
+    await steady._heartbeat._beaten()
+    assert await state() == "open"
+    monkeypatch.setattr(others, "SILENT_S", 0.0)
+    await steady._heartbeat._beaten()
+    assert await state() == "aborted"
+
+
+async def test_a_session_whose_call_runs_is_not_idle(
+    connect: Connect, process: Process, stage: Stage
+) -> None:
+    client = await connect(STATEFUL)
+    visit = client.begin("tools/call", {"name": "waits"})
+    await stage.begun()
+    await writer.run(Session.objects.all().update, seen_ms=7)
+    (session,) = process.sessions._kept.values()
+    session.seen -= 2 * TOUCH_S
+    await process._heartbeat._beaten()
+    stage.released.set()
+    await visit.messages()
+    assert (await writer.run(Session.objects.get)).seen_ms > 7

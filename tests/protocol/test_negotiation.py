@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.protocol.envelope import LARGEST_ID, Request, parse
+from mcp_app.protocol.envelope import LARGEST_ID, LONGEST_ID, Request, parse
 from mcp_app.protocol.errors import (
     HeaderMismatch,
     IncompleteMeta,
@@ -242,6 +242,7 @@ USUAL: Final[list[Altered]] = [
     altered(),
     altered(body={"id": "one"}),
     altered(body={"id": LARGEST_ID}),
+    altered(body={"id": "x" * LONGEST_ID}),
     altered(meta={INFO: ...}),
     altered(body={"method": "tools/list"}, headers={b"mcp-method": b"tools/list"}),
     altered(
@@ -253,7 +254,10 @@ USUAL: Final[list[Altered]] = [
 
 WRONG_METHODS: Final[tuple[object, ...]] = (1, None, ["tools/call"], "ping")
 WRONG_PARAMS: Final[tuple[object, ...]] = (None, [], "x", 1)
-WRONG_IDS: Final[tuple[object, ...]] = (None, True, 1.5, "", LARGEST_ID + 1)
+WRONG_IDS: Final[tuple[object, ...]] = (
+    *(None, True, 1.5, "", LARGEST_ID + 1),
+    "x" * (LONGEST_ID + 1),
+)
 
 UNUSUAL: Final[list[Altered]] = [
     altered(body={"jsonrpc": "1.0"}),

@@ -16,6 +16,7 @@ from mcp_app.models.streams import StreamQuerySet
 from mcp_app.pools.database import log_writer, reader
 from mcp_app.streams import request_log
 from mcp_app.streams.appending import Fenced
+from mcp_app.streams.last_words import request_ids
 from mcp_app.streams.request_log import OwnedStream, RequestLog
 from tests.serving import all_logged
 from tests.streams.logging_rows import OWNER, erase, events, own_session
@@ -329,3 +330,27 @@ async def test_a_stream_is_full(
     await large.committed()
     assert [*full, large.full] == [False, True, True]
     assert not large.ends
+
+
+async def test_what_is_answered_is_read_once(
+    log: RequestLog, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often a heartbeat asks for it."""
+    read: list[str] = []
+
+    def counted(requests: str) -> list[str | int]:
+        read.append(requests)
+        return request_ids(requests)
+
+    monkeypatch.setattr(request_log, "request_ids", counted)
+    streams = [
+        log.open(row.pk, f"stream-{number}", requests=requests)
+        for number, requests in enumerate(['"a"', '[1,"b"]'])
+    ]
+    for _ in range(3):
+        assert log.answered() == {(row.pk, each) for each in ("a", 1, "b")}
+    assert sorted(read) == ['"a"', '[1,"b"]']
+    for stream in streams:
+        stream.end(None)
+    await all_logged(log)
+    assert log.answered() == set()

@@ -6,6 +6,7 @@ import asyncio
 from typing import Final
 
 import pytest
+from django.db.models import F
 
 from mcp_app.interface.context import Client
 from mcp_app.interface.principal import Principal
@@ -14,9 +15,9 @@ from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Refused
 from mcp_app.protocol.revisions import LATEST_STATEFUL
-from mcp_app.streams.sessions import TOUCH_MS, OpenSession, SessionStore
+from mcp_app.streams.sessions import TOUCH_S, OpenSession, SessionStore
 
-WEEK_MS: Final = 7 * 86_400_000
+WEEK_S: Final = 7 * 86_400
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ async def test_a_session_that_was_closed_elsewhere(
     """S-HTTP-062."""
     session_id = await created(here)
     await there.delete(await found(there, session_id))
-    (await found(here, session_id)).seen_ms -= TOUCH_MS + 1
+    (await found(here, session_id)).seen -= TOUCH_S + 1
     await refused(here, session_id)
     await refused(here, session_id)
 
@@ -63,16 +64,16 @@ async def test_a_session_that_was_used_elsewhere(
     """S-HTTP-061: it is idle only where no process has seen it."""
     session_id = await created(here)
     session = await found(here, session_id)
-    session.seen_ms -= WEEK_MS + 1
+    session.seen -= WEEK_S + 1
     assert await found(here, session_id) is session
 
 
 async def test_an_idle_session(here: SessionStore) -> None:
     session_id = await created(here)
     session = await found(here, session_id)
-    session.seen_ms -= WEEK_MS + 60_000
+    session.seen -= WEEK_S + 60
     row = Session.objects.filter(pk=session.pk)
-    await writer.run(row.update, seen_ms=session.seen_ms)
+    await writer.run(row.update, seen_ms=F("seen_ms") - (WEEK_S + 60) * 1_000)
     await refused(here, session_id)
 
 

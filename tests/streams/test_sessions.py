@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import pytest
+from django.db.models import F
 
 from mcp_app.conf import Limits
 from mcp_app.interface.context import Client
@@ -30,6 +32,7 @@ CLIENT: Final = Client(
 )
 URI: Final = "test://static-text"
 DAY_MS: Final = 86_400_000
+HOUR_S: Final = 3_600
 
 
 class Store(SessionStore):
@@ -307,17 +310,51 @@ async def test_questions_do_not_wait_for_ever(
 # -- age ----------------------------------------------------------------------------
 
 
-async def older(session: OpenSession, **columns: int) -> None:
-    """Make a session older, in the process and in its row."""
-    changed = {name: getattr(session, name) - by for name, by in columns.items()}
-    for name, value in changed.items():
-        setattr(session, name, value)
+async def older(session: OpenSession, **times: float) -> None:
+    """Make a session older by these seconds, in the process and in its row."""
+    for name, by in times.items():
+        setattr(session, name, getattr(session, name) - by)
+    changed = {f"{name}_ms": F(f"{name}_ms") - 1_000 * by for name, by in times.items()}
     await writer.run(Session.objects.filter(pk=session.pk).update, **changed)
+
+
+class Clocks:
+    """The clocks of a process: `passed` seconds went by, and one jumped meanwhile."""
+
+    def __init__(self, passed: float, jump: float) -> None:
+        self._passed = passed
+        self._jump = jump
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self._passed
+
+    def time_ns(self) -> int:
+        return time.time_ns() + int((self._passed + self._jump) * 1e9)
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("jump", [-HOUR_S, HOUR_S])
+async def test_a_clock_that_jumps_ends_no_session(
+    monkeypatch: pytest.MonkeyPatch, jump: float, loaded: bool
+) -> None:
+    """What is used is noted in the row, and is as old as it is."""
+    store = Store(session_idle=HOUR_S, session_age=HOUR_S)
+    session_id, session = await store.opened_by()
+    if loaded:
+        store = Store(session_idle=HOUR_S, session_age=HOUR_S)
+        session = await store.find(session_id, ANNA, "default")
+    before = (await writer.run(Session.objects.get)).seen_ms
+    monkeypatch.setattr(sessions, "time", Clocks(2 * sessions.TOUCH_S, jump))
+    await asyncio.sleep(0.002)
+    assert await store.find(session_id, ANNA, "default") is session
+    assert (await writer.run(Session.objects.get)).seen_ms > before
+    assert store.known(session_id, ANNA, "default") is session
+    await writer.run(_erase)
 
 
 async def test_use_is_noted_from_time_to_time(store: Store) -> None:
     session_id, session = await store.opened_by()
-    await older(session, seen_ms=2 * sessions.TOUCH_MS)
+    await older(session, seen=2 * sessions.TOUCH_S)
     before = (await writer.run(Session.objects.get)).seen_ms
     await store.find(session_id, ANNA, "default")
     after = (await writer.run(Session.objects.get)).seen_ms
@@ -326,11 +363,35 @@ async def test_use_is_noted_from_time_to_time(store: Store) -> None:
     assert (await writer.run(Session.objects.get)).seen_ms == after
 
 
-@pytest.mark.parametrize("column", ["seen_ms", "created_ms"])
-async def test_an_expired_session(column: str) -> None:
+async def test_an_open_stream_and_a_running_call_are_use(store: Store) -> None:
+    """It is noted now and then, like requests are."""
+    opened = [await store.opened_by() for _ in range(4)]
+    streaming, calling, idle, fresh = (session for _, session in opened)
+    streaming.streams.append(object())
+    fresh.streams.append(object())
+    calling.running["seven"] = object()
+    for session in (streaming, calling, idle):
+        await older(session, seen=2 * sessions.TOUCH_S)
+    before = await seen_ms()
+    await store.touch_used()
+    after = await seen_ms()
+    touched = [each.pk for _, each in opened if after[each.pk] > before[each.pk]]
+    assert touched == [streaming.pk, calling.pk]
+    await asyncio.sleep(0.002)
+    await store.touch_used()
+    assert await seen_ms() == after
+
+
+async def seen_ms() -> dict[int, int]:
+    rows = Session.objects.values_list("pk", "seen_ms")
+    return dict(await writer.run(list, rows))
+
+
+@pytest.mark.parametrize("since", ["seen", "created"])
+async def test_an_expired_session(since: str) -> None:
     store = Store(session_idle=3_600, session_age=7_200)
     session_id, session = await store.opened_by()
-    await older(session, **{column: 3 * 3_600_000})
+    await older(session, **{since: 3 * 3_600})
     await missing(store, session_id)
     await missing(Store(session_idle=3_600, session_age=7_200), session_id)
     await writer.run(_erase)
@@ -340,7 +401,7 @@ async def test_a_session_that_is_used_elsewhere_does_not_expire_here() -> None:
     store = Store(session_idle=3_600)
     session_id, session = await store.opened_by()
     # As this process knows it; the row was used by another one since.
-    session.seen_ms -= 3 * 3_600_000
+    session.seen -= 3 * 3_600
     assert await store.find(session_id, ANNA, "default") is session
     await writer.run(_erase)
 
@@ -350,7 +411,7 @@ async def test_a_session_that_was_closed_elsewhere_ends_here_when_it_is_touched(
 ) -> None:
     session_id, session = await store.opened_by()
     await writer.run(Session.objects.all().delete)
-    session.seen_ms -= 2 * sessions.TOUCH_MS
+    session.seen -= 2 * sessions.TOUCH_S
     await missing(store, session_id)
     assert store.closed == [session]
 
@@ -363,7 +424,7 @@ async def test_the_next_session_closes_the_one_that_was_idle_for_longest() -> No
     first_id, first = await store.opened_by(ANNA)
     second_id, second = await store.opened_by(ANNA)
     bert_id, _ = await store.opened_by(BERT)
-    await older(first, seen_ms=5_000)
+    await older(first, seen=5)
     third_id, _ = await store.opened_by(ANNA)
     assert store.closed == [first]
     await missing(store, first_id)

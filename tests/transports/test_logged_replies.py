@@ -570,11 +570,11 @@ async def test_a_batch_that_says_too_much_is_ended(
 async def test_who_lost_its_stream_is_answered(
     connect: Connect, stage: Stage, accept: str | None
 ) -> None:
-    """As where another process has taken this one for dead."""
+    """As where its session was closed by another process."""
     client = await connect(NEWEST, headers={"accept": accept} if accept else {})
     visit = client.begin("tools/call", {"name": "waits"}, id="seven")
     await stage.begun()
-    await log_writer.run(Stream.objects.all().update, owner="another")
+    await log_writer.run(Stream.objects.all().delete)
     stage.released.set()
     (answer,) = await visit.messages()
     assert (answer["id"], answer["error"]["code"]) == ("seven", -32603)
@@ -606,6 +606,21 @@ async def test_what_cannot_be_stored_is_answered(
     await all_logged(process.log)
     if faults == 1:
         assert await client.begin(*call, id="seven").messages() == [answer]
+
+
+async def test_who_is_connected_is_told_what_cannot_be_stored(
+    connect: Connect,
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the log takes not even that, it is said on the open stream alone."""
+    client = await connect(NEWEST)
+    visit = await begun(client)
+    Writes(monkeypatch).faults += [ValueError("a fault")] * 2
+    stage.released.set()
+    (answer,) = await visit.messages()
+    assert "could not be stored" in answer["error"]["message"]
+    assert len(visit.ids) == 2
 
 
 async def test_a_question_waits_for_a_client_that_comes_back(

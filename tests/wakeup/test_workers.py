@@ -11,6 +11,7 @@ from mcp_app.models import Change, Worker
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.workers import LIVE_MS
 from mcp_app.wakeup import workers
+from mcp_app.wakeup.others import Judged
 from mcp_app.wakeup.workers import FRESHNESS, Report, WorkerRow, here, hold_after_commit
 from tests.models.recording import by_hand
 
@@ -62,6 +63,27 @@ def test_others(row: WorkerRow, age_ms: int | None, live: bool) -> None:
     if age_ms is not None:
         other(age_ms)
     assert row.others_live() is live
+
+
+def test_others_that_were_watched(row: WorkerRow) -> None:
+    """Whatever the database's clock says."""
+    other(LIVE_MS + 1_000)
+    (seen,) = Worker.objects.exclude(pk=row.id).values_list("seen_ms", flat=True)
+    key = f"other{LIVE_MS + 1_000}"
+    row.judged = Judged(alive=frozenset({key}))
+    assert row.others_live()
+    Worker.objects.filter(pk=key).update(seen_ms=NowMilliseconds() + 3_600_000)
+    (future,) = Worker.objects.exclude(pk=row.id).values_list("seen_ms", flat=True)
+    row.judged = Judged(dead={key: seen})
+    assert row.others_live()
+    row.judged = Judged(dead={key: future})
+    assert not row.others_live()
+
+
+def test_a_row_outlives_a_jump_of_the_databases_clock(row: WorkerRow) -> None:
+    """Who lives would have none until its next heartbeat."""
+    other(3_600_000 + 5_000)
+    assert workers.prune() == 0
 
 
 def test_a_caller_without_a_row_waits_for_any(
