@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from django.db import models
-from django.db.models.signals import pre_delete
-from django.dispatch import receiver
 
 from mcp_app.models.changes import ANY, Change
 from mcp_app.models.clock import NowMilliseconds
@@ -81,9 +79,3 @@ class LoggedMessage(models.Model):
 
     def __str__(self) -> str:
         return f"{self.session_id}.{self.seq}"
-
-
-@receiver(pre_delete, sender=Session, dispatch_uid="mcp_app logged messages")
-def _delete_messages(instance: Session, using: str, **_: object) -> None:
-    own = LoggedMessage.objects.using(using).filter(session_id=instance.pk)
-    own._raw_delete(using)

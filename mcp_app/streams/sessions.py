@@ -23,7 +23,7 @@ from mcp_app.models import Session
 from mcp_app.models.changes import ANY
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import digest as digest_of
-from mcp_app.models.sessions import Subscription
+from mcp_app.models.sessions import SessionQuerySet, Subscription
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Refused
@@ -106,7 +106,8 @@ class SessionStore:
     ) -> str:
         """Open a session and return its id."""
         session_id = secrets.token_urlsafe(32)
-        limit = self._limits.sessions_per_principal if self._limits.rates else 0
+        counts = self._limits.rates and not principal.anonymous
+        limit = self._limits.sessions_per_principal if counts else 0
         session = OpenSession(
             pk=0,
             digest=digest_of(session_id),
@@ -116,6 +117,8 @@ class SessionStore:
             client=client,
         )
         seen = await self._announced()
+        if limit:
+            await _emptied(_surplus(principal, limit))
         replaced = await writer.run(_insert, session, seen, principal, limit)
         for digest in replaced:
             self._drop(digest)
@@ -175,7 +178,9 @@ class SessionStore:
 
     async def delete(self, session: OpenSession) -> None:
         """Close a session everywhere: its row, its calls and its streams."""
-        await writer.run(Session.objects.filter(pk=session.pk).delete)
+        rows = Session.objects.filter(pk=session.pk)
+        await _emptied(rows)
+        await writer.run(rows.delete)
         self._drop(session.digest)
         await self._settled()
 
@@ -403,12 +408,27 @@ def _is_initialized(pk: int) -> bool:
 
 def _make_room(principal: Principal, limit: int) -> list[str]:
     """Close the principal's sessions that were idle for longest, beyond a limit."""
-    if not limit or principal.anonymous:
+    if not limit:
         return []
-    own = Session.objects.filter(principal_key=principal.key).order_by("-seen_ms")
-    surplus = list(own.values_list("pk", "digest")[limit - 1 :])
-    Session.objects.filter(pk__in=[pk for pk, _ in surplus]).delete()
+    surplus = list(_surplus(principal, limit).values_list("pk", "digest"))
+    if surplus:
+        Session.objects.filter(pk__in=[pk for pk, _ in surplus]).delete()
     return [digest for _, digest in surplus]
+
+
+def _surplus(principal: Principal, limit: int) -> SessionQuerySet:
+    """Return the sessions that make room for one more."""
+    own = Session.objects.filter(principal_key=principal.key).order_by("-seen_ms")
+    return own[limit - 1 :]
+
+
+async def _emptied(rows: SessionQuerySet) -> None:
+    """Delete what is much of sessions that are to be closed, a portion at a time.
+
+    The writer has other work, too.
+    """
+    while await writer.run(rows.empty_some):
+        continue
 
 
 def _read(digest: str) -> OpenSession | None:
