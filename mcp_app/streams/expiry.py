@@ -14,6 +14,8 @@ STEPS_KEPT_MS = 24 * 3_600_000
 """How long a step is remembered: longer than any chain of retries lasts."""
 STREAMS_KEPT_MS = 3_600_000
 """How long a client may come back for an answer, or send its request again."""
+SLACK_MS = 60_000
+"""Nobody waits for an answer for longer than that after its deadline."""
 LOGGED_AT_ONCE = 100
 """They may be large."""
 
@@ -25,7 +27,8 @@ def expired_streams(limits: Limits) -> list[Expired]:
         seen_before_ms=now - int(limits.session_idle * 1000),
         created_before_ms=now - int(limits.session_age * 1000),
     )
-    questions = Question.objects.filter(created_ms__lt=now - STREAMS_KEPT_MS)
+    waits_ms = int(limits.question_deadline * 1000) + SLACK_MS
+    questions = Question.objects.over(now - max(STREAMS_KEPT_MS, waits_ms))
     streams = Stream.objects.filter(ended_ms__lt=now - STREAMS_KEPT_MS)
     steps = Once.objects.older_than(now - STEPS_KEPT_MS)
     messages = LoggedMessage.objects.filter(created_ms__lt=now - STREAMS_KEPT_MS)

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from mcp_app.conf import Limits
-from mcp_app.models import Event, LoggedMessage, Once, Session, Stream
+from mcp_app.models import Event, LoggedMessage, Once, Question, Session, Stream
 from mcp_app.models import expired as portions
 from mcp_app.models import sessions as session_rows
 from mcp_app.models import streams as stream_rows
@@ -118,6 +118,38 @@ def test_many_go_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
         session(seen=2 * HOUR_MS)
         step(expiry.STEPS_KEPT_MS + HOUR_MS)
     assert remove_expired(LIMITS) == {"sessions": 5, "steps": 5}
+
+
+def question(row: Session, age: int, answer: str = "") -> Question:
+    """Make a question that was asked so many milliseconds ago."""
+    made: Question = Question.objects.create(
+        session=row,
+        rpc_id=uuid4().hex,
+        answer=answer,
+        created_ms=NowMilliseconds() - age,
+    )
+    return made
+
+
+def test_a_question_goes_when_its_deadline_is_over() -> None:
+    row, patient = session(), Limits(question_deadline=7_200)
+    asked = question(row, HOUR_MS + 1_000)
+    assert remove_expired(patient) == {}
+    Question.objects.update(created_ms=NowMilliseconds() - 2 * HOUR_MS - 61_000)
+    assert remove_expired(patient) == {"questions": 1}
+    assert not Question.objects.filter(pk=asked.pk).exists()
+
+
+def test_a_question_that_waits_stays_whatever_this_process_would_wait() -> None:
+    row, other = session(), session()
+    calling = stream(row, 1, ended=False)
+    waits = question(row, 2 * HOUR_MS)
+    question(row, 2 * HOUR_MS, answer="{}")
+    question(other, 2 * HOUR_MS)
+    assert remove_expired(Limits()) == {"questions": 2}
+    assert Question.objects.get() == waits
+    Stream.objects.filter(pk=calling.pk).update(ended_ms=NowMilliseconds())
+    assert remove_expired(Limits()) == {"questions": 1}
 
 
 # -- messages -----------------------------------------------------------------------
