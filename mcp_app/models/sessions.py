@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.interface.context import LEVELS
 from mcp_app.interface.rules import visible
 from mcp_app.models.changes import Change, RecordedRows
+from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.expired import claimed
 from mcp_app.models.fields import (
     DigestField,
@@ -130,6 +131,14 @@ class SessionQuerySet(RecordedRows["Session"]):
         return self.filter(
             models.Q(seen_ms__lt=seen_before_ms)
             | models.Q(created_ms__lt=created_before_ms)
+        )
+
+    def alive(self, *, idle_s: float, age_s: float) -> SessionQuerySet:
+        """Return those that were idle, and are, for no longer than so many seconds."""
+        now = NowMilliseconds()
+        return self.filter(
+            seen_ms__gte=now - int(idle_s * 1000),
+            created_ms__gte=now - int(age_s * 1000),
         )
 
 

@@ -225,6 +225,18 @@ class SessionStore:
         """Return the keys of the sessions whose stream is open here."""
         return [each.pk for each in self._kept.values() if each.streams]
 
+    def end_old(self) -> None:
+        """Close what is open here of sessions that are too old; nobody is asked.
+
+        Each process does so at the same moment; the rows are left to who sweeps.
+        """
+        open_ones = [
+            each for each in self._kept.values() if each.streams or each.running
+        ]
+        for session in open_ones:
+            if self._is_old(session):
+                self._drop(session.digest)
+
     async def initialized(self, session: OpenSession) -> None:
         """Note that the client has finished its side of the handshake."""
         if not session.initialized:
@@ -298,8 +310,11 @@ class SessionStore:
         return (
             session.principal_key == principal.key
             and session.server == server
-            and now_ms() - session.created_ms <= self._limits.session_age * 1000
+            and not self._is_old(session)
         )
+
+    def _is_old(self, session: OpenSession) -> bool:
+        return now_ms() - session.created_ms > self._limits.session_age * 1000
 
     async def _touch(self, session: OpenSession) -> None:
         """Note that the session is used; raise 404 where it is no more.

@@ -6,6 +6,7 @@ from asgiref.sync import sync_to_async
 from django.db import router
 from django.db.models import Q
 
+from mcp_app.conf import mcp_settings
 from mcp_app.interface.context import LEVELS, Level
 from mcp_app.models import LoggedMessage, Session
 from mcp_app.models.sessions import SessionQuerySet
@@ -62,7 +63,9 @@ def _wanting(
     wanted = Q(log_level__lte=severity)
     if severity >= LEVELS.index(DEFAULT):
         wanted |= Q(log_level=None)
-    found = sessions.filter(wanted, streams__gt=0)
+    limits = mcp_settings.limits
+    alive = sessions.alive(idle_s=limits.session_idle, age_s=limits.session_age)
+    found = alive.filter(wanted, streams__gt=0)
     return found.filter(server=server) if server is not None else found
 
 

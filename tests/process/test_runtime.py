@@ -20,7 +20,7 @@ from django.conf import settings as site
 from django.db import connections, transaction
 
 import mcp_app
-from mcp_app.models import Change, Tool
+from mcp_app.models import Change, Session, Tool
 from mcp_app.pools.database import POOLS, writer
 from mcp_app.process import announcements, freshness, runtime
 from mcp_app.process.runtime import Process
@@ -481,6 +481,29 @@ async def test_streams_and_calls_have_heartbeats_and_look_for_changes(
     for each in (listen, call):
         await each.leave()
     assert process._heartbeat is not None
+
+
+async def test_what_is_open_ends_when_its_session_is_too_old(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a statement for each, and without whoever sweeps."""
+    monkeypatch.setattr(runtime, "AGED", 0.01)
+    old, young = await connect(STATEFUL), await connect(STATEFUL)
+    streams = [await each.standing() for each in (old, young)]
+    for each in streams:
+        await each.opened()
+    arguments = {"name": "drill_sleep", "arguments": {"seconds": 60}}
+    call = old.begin("tools/call", arguments)
+    await call.comment()
+    session = min(process.sessions._kept.values(), key=lambda each: each.pk)
+    rows = Session.objects.filter(pk=session.pk)
+    session.created_ms -= int(process.limits.session_age * 1_000)
+    assert await streams[0].messages() == []
+    assert await call.messages() == []
+    assert await writer.run(rows.exists)
+    await writer.run(mcp_app.notify, "tools")
+    assert await told(streams[1]) == TOOLS
+    await streams[1].leave()
 
 
 # -- one process per loop -----------------------------------------------------------

@@ -8,10 +8,12 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import override_settings
 
 from mcp_app import alog, log
 from mcp_app.interface.principal import Principal
 from mcp_app.models import LoggedMessage, Session
+from mcp_app.models.clock import NowMilliseconds
 from tests.models.test_sessions import session
 
 pytestmark = pytest.mark.django_db
@@ -19,7 +21,9 @@ pytestmark = pytest.mark.django_db
 
 def of(user: object, **columns: Any) -> Session:
     key = Principal(kind="user", user_id=str(user), client=uuid4().hex).key
-    named = {"streams": 1, "principal_key": key, **columns}
+    now = NowMilliseconds()
+    named = {"streams": 1, "principal_key": key, "created_ms": now, "seen_ms": now}
+    named |= columns
     return session(uuid4().hex, **named)
 
 
@@ -67,6 +71,16 @@ def test_levels(wanted: int | None, level: Any, count: int) -> None:
 def test_who_never_had_a_stream_is_told_nothing() -> None:
     of(1, streams=0)
     assert log("info", "x", user=1) == 0
+
+
+@override_settings(MCP={"LIMITS": {"session_idle": 60, "session_age": 120}})
+def test_who_is_idle_or_too_old_is_told_nothing() -> None:
+    ago = {seconds: NowMilliseconds() - 1_000 * seconds for seconds in (50, 70, 130)}
+    of(1, seen_ms=ago[70])
+    of(1, created_ms=ago[130])
+    assert log("info", "x", user=1) == 0
+    of(1, seen_ms=ago[50], created_ms=ago[70])
+    assert log("info", "x", user=1) == 1
 
 
 def test_what_cannot_be_said() -> None:
