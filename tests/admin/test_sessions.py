@@ -53,6 +53,18 @@ def test_the_list_says_who_is_connected(
     assert "Nov. 14, 2023" in text
 
 
+@pytest.mark.parametrize(
+    "key", ["108234567890123456789", "9" * 19, "-" + "9" * 30, "9" * 200, "1.5", "²"]
+)
+def test_who_is_known_elsewhere_is_shown_as_that(
+    admin_client: Client, key: str
+) -> None:
+    session(1, Principal(kind="user", user_id=key).key)
+    for url in (page("session"), page("session", "live")):
+        found = admin_client.get(url)
+        assert (found.status_code, key in found.content.decode()) == (200, True)
+
+
 def test_what_a_client_says_is_no_markup(
     admin_client: Client, sessions: list[Session]
 ) -> None:
