@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
@@ -10,6 +11,9 @@ from django.utils.translation import gettext as _
 
 from mcp_app.interface.rules import visible
 from mcp_app.models import Session
+
+GREATEST: Final = 2**63 - 1
+"""The greatest number that a column has."""
 
 
 def user_names(keys: Iterable[str]) -> dict[str, str]:
@@ -32,8 +36,10 @@ def client_of(session: Session) -> str:
 
 def _is_key(text: str) -> bool:
     """Whether a text can be a primary key of the site's users."""
-    key = get_user_model()._meta.pk
+    field = get_user_model()._meta.pk
     try:
-        return bool(text) and key.to_python(text) is not None
+        key = field.to_python(text) if text else None
     except ValidationError:
         return False
+    # A greater number is in no column, and some databases cannot be asked for it.
+    return key is not None and not (type(key) is int and abs(key) > GREATEST)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
-
-from django.db import models, router
 
 from mcp_app.conf import Limits
 from mcp_app.models import Call, CallStatistic, CallWriter
-from mcp_app.models.calls import HOUR_S, MINUTE_S, CallStatisticQuerySet
+from mcp_app.models.calls import HOUR_S, MINUTE_S
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.expired import Expired, expired
 
@@ -30,21 +27,7 @@ def expired_calls(limits: Limits) -> list[Expired]:
     writers = CallWriter.objects.older_than(now - WRITERS_KEPT_MS)
     return [
         expired("calls", calls.order_by("time_ms")),
-        _counters("counters by the hour", hours),
-        _counters("counters by the minute", minutes),
+        expired("counters by the hour", hours.order_by("start_ms")),
+        expired("counters by the minute", minutes.order_by("start_ms")),
         expired("writers of calls", writers.order_by("pk")),
     ]
-
-
-def _counters(what: str, rows: CallStatisticQuerySet) -> Expired:
-    return Expired(what, rows.count, partial(_remove, rows))
-
-
-def _remove(rows: CallStatisticQuerySet) -> int:
-    """Delete the oldest hour: what stands together is found together."""
-    rows = rows.using(router.db_for_write(CallStatistic))
-    oldest = rows.aggregate(start_ms=models.Min("start_ms"))["start_ms"]
-    if oldest is None:
-        return 0
-    removed, _ = rows.filter(start_ms__lt=oldest + HOUR_S * 1_000).delete()
-    return removed

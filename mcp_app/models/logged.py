@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from django.db import models
-from django.db.models.signals import pre_delete
-from django.dispatch import receiver
 
 from mcp_app.models.changes import ANY, Change
 from mcp_app.models.clock import NowMilliseconds
@@ -19,6 +17,10 @@ LOGGED: Final = "logged"
 MOST_TOLD: Final = 1_000
 """Where more sessions are told, one change stands for all."""
 AT_ONCE: Final = 100
+ROWS: Final = 500
+BYTES: Final = 512 * 1024
+"""So much one statement inserts; a database may refuse more, and break the site's
+transaction with it."""
 
 Numbered: TypeAlias = tuple[int, str]
 """A message with its number in the session."""
@@ -31,10 +33,10 @@ class LoggedMessageQuerySet(models.QuerySet["LoggedMessage"]):
             LoggedMessage(session_id=pk, payload=payload, created_ms=NowMilliseconds())
             for pk in sessions
         ]
-        self.bulk_create(rows, batch_size=500)
-        changes = Change.objects.using(self.db)
-        for ref in sessions if len(sessions) <= MOST_TOLD else (ANY,):
-            changes.record(LOGGED, str(ref))
+        size = max(1, len(payload.encode()))
+        self.bulk_create(rows, batch_size=min(ROWS, max(1, BYTES // size)))
+        refs = [str(pk) for pk in sessions] if len(sessions) <= MOST_TOLD else [ANY]
+        Change.objects.using(self.db).record_all(LOGGED, refs)
 
     def numbered(self, session: int, after: int) -> list[Numbered]:
         """Return what follows a number, `AT_ONCE` at most, in a transaction of its own.
@@ -81,9 +83,3 @@ class LoggedMessage(models.Model):
 
     def __str__(self) -> str:
         return f"{self.session_id}.{self.seq}"
-
-
-@receiver(pre_delete, sender=Session, dispatch_uid="mcp_app logged messages")
-def _delete_messages(instance: Session, using: str, **_: object) -> None:
-    own = LoggedMessage.objects.using(using).filter(session_id=instance.pk)
-    own._raw_delete(using)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models.expressions import CombinedExpression
 
+from mcp_app.models.appends import OPEN
 from mcp_app.models.changes import Change
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import ExactCharField
 from mcp_app.models.sessions import Session
+from mcp_app.models.streams import Stream
 
 QUESTION = "question"
 """The kind of a change that says that a question was answered."""
@@ -29,6 +32,16 @@ class QuestionQuerySet(models.QuerySet["Question"]):
         if tell:
             Change.objects.using(asked.db).record(QUESTION, rpc_id)
         return True
+
+    def over(self, created_ms: int | CombinedExpression) -> QuestionQuerySet:
+        """Return those that were asked before then, and of which none waits.
+
+        Another process may let its questions wait for longer than this one would.
+        """
+        calls = Stream.objects.filter(session=models.OuterRef("session"))
+        running = calls.filter(ended_ms=None, state=OPEN)
+        waits = models.Q(answer="") & models.Exists(running)
+        return self.filter(~waits, created_ms__lt=created_ms)
 
 
 class Question(models.Model):

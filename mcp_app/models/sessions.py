@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeVar
 
-from django.db import OperationalError, connections, models, transaction
+from django.db import OperationalError, connections, models, router, transaction
 from django.db.models.expressions import CombinedExpression
 from django.db.models.signals import post_delete, post_save
 from django.utils.translation import gettext_lazy as _
@@ -13,6 +14,8 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.interface.context import LEVELS
 from mcp_app.interface.rules import visible
 from mcp_app.models.changes import Change, RecordedRows
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.expired import claimed
 from mcp_app.models.fields import (
     DigestField,
     ExactCharField,
@@ -27,6 +30,10 @@ SESSION = "session"
 """The kind of a change of a session, of its level, or of what it watches."""
 ATTEMPTS = 5
 """How often what gave way to others is tried again."""
+AT_ONCE = 50
+"""Sessions that one transaction removes: each sends signals."""
+
+Returned = TypeVar("Returned")
 
 
 class SessionQuerySet(RecordedRows["Session"]):
@@ -39,26 +46,62 @@ class SessionQuerySet(RecordedRows["Session"]):
 
         Who would add a stream to one waits for the lock, and finds no session.  Where
         that one has a stream of it already, the database makes one of us begin again.
+        What is much goes before, so that nobody waits for long.
         """
         using = self._write_alias()
-        for _attempt in range(ATTEMPTS):
-            try:
-                return self._delete_locked(using)
-            except OperationalError as error:
-                if not is_conflict(error) or connections[using].in_atomic_block:
-                    raise
-        return self._delete_locked(using)
+        self.empty()
+        return _persistently(using, lambda: self._delete_locked(using))
 
     def _delete_locked(self, using: str) -> tuple[int, dict[str, int]]:
+        from mcp_app.models import erasing  # noqa: PLC0415 - it knows what is theirs
+
         with own_transaction(using):
             locked = self.using(using).select_for_update().order_by("pk")
             keys = list(locked.values_list("pk", flat=True))
+            # Django would load what it cascades to.
+            erasing.erase(using, keys)
             return models.QuerySet.delete(
                 self.model.objects.using(using).filter(pk__in=keys)
             )
 
     delete.alters_data = True  # type: ignore[attr-defined]
     delete.queryset_only = True  # type: ignore[attr-defined]
+
+    def empty(self) -> None:
+        """Delete messages until what is left can go at once; for `delete`, before it.
+
+        Of little use inside a transaction, whose locks are kept.
+        """
+        while self.empty_some():
+            continue
+
+    def empty_some(self) -> bool:
+        """Delete a portion of messages; return whether there may be more."""
+        from mcp_app.models import erasing  # noqa: PLC0415 - it knows what is theirs
+
+        using = self._write_alias()
+        keys = list(self.using(using).values_list("pk", flat=True))
+        parts = (keys[at : at + AT_ONCE] for at in range(0, len(keys), AT_ONCE))
+        return any(
+            _persistently(using, partial(erasing.empty_some, using, part))
+            for part in parts
+        )
+
+    def remove_some(self) -> int | None:
+        """Delete some that nobody else is deleting; None where there are none.
+
+        Returns how many went: none, where there was a portion of messages to one.
+        """
+        from mcp_app.models import erasing  # noqa: PLC0415 - it knows what is theirs
+
+        using = self._write_alias()
+        with own_transaction(using):
+            some = claimed(self.using(using)).values_list("pk", flat=True)[:AT_ONCE]
+            keys = list(some)
+            if keys and not erasing.empty_some(using, keys):
+                self.filter(pk__in=keys)._delete_locked(using)
+                return len(keys)
+        return 0 if keys else None
 
     def named(self, session_id: str) -> SessionQuerySet:
         """Return the rows (one at most) of a session by its id."""
@@ -89,6 +132,25 @@ class SessionQuerySet(RecordedRows["Session"]):
             models.Q(seen_ms__lt=seen_before_ms)
             | models.Q(created_ms__lt=created_before_ms)
         )
+
+    def alive(self, *, idle_s: float, age_s: float) -> SessionQuerySet:
+        """Return those that were idle, and are, for no longer than so many seconds."""
+        now = NowMilliseconds()
+        return self.filter(
+            seen_ms__gte=now - int(idle_s * 1000),
+            created_ms__gte=now - int(age_s * 1000),
+        )
+
+
+def _persistently(using: str, function: Callable[[], Returned]) -> Returned:
+    """Do it; again where the database made it give way to others."""
+    for _attempt in range(ATTEMPTS):
+        try:
+            return function()
+        except OperationalError as error:
+            if not is_conflict(error) or connections[using].in_atomic_block:
+                raise
+    return function()
 
 
 class Session(models.Model):
@@ -126,6 +188,16 @@ class Session(models.Model):
 
     def __str__(self) -> str:
         return f"{visible(self.client_name) or _('a client')} ({self.revision})"
+
+    def delete(self, *args: Any, **options: Any) -> tuple[int, dict[str, int]]:
+        """Delete the session with what is its own, as `SessionQuerySet.delete` does."""
+        from mcp_app.models import erasing  # noqa: PLC0415 - it knows what is theirs
+
+        using = options.get("using") or router.db_for_write(Session, instance=self)
+        Session.objects.using(using).filter(pk=self.pk).empty()
+        with own_transaction(using):
+            erasing.erase(using, [self.pk])
+            return super().delete(*args, **options)
 
     @property
     def client(self) -> dict[str, Any]:

@@ -8,19 +8,21 @@ are no gaps, so that who reads on after the last number that it has seen misses 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from django.db import connections, models, router
-from django.db.models.signals import pre_delete
-from django.dispatch import receiver
 
 from mcp_app.models.appends import OPEN, Addition, Tables, append
+from mcp_app.models.expired import claimed, delete_rows
 from mcp_app.models.fields import DigestField, ExactCharField
 from mcp_app.models.sessions import Session
+from mcp_app.models.transactions import own_transaction
 
 AT_ONCE = 500
-"""Events that one statement reads."""
-
+"""Events that one statement reads; streams that one transaction removes."""
+MESSAGES: Final = 2_000
+BYTES: Final = 4 * 1024 * 1024
+"""So many messages, or so much of them, go with one transaction."""
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -49,6 +51,22 @@ class StreamQuerySet(CurrentRows["Stream"]):
             quoted(Stream._meta.db_table), quoted(Event._meta.db_table), owner, batch
         )
         return append(connection, tables, additions)
+
+    def sized(self) -> StreamQuerySet:
+        """Return what tells how much there is: a request's id may be large."""
+        return self.only("head_seq", "floor_seq", "size")
+
+    def remove_some(self) -> int | None:
+        """Delete some of these with their messages; None where there are none.
+
+        Returns how many went: none, where there was a portion of messages to one.
+        """
+        using = router.db_for_write(Stream)
+        with own_transaction(using):
+            some = list(claimed(self.using(using).sized())[:AT_ONCE])
+            whole = throw_away(using, some)
+            delete_rows(using, Stream, whole)
+        return len(whole) if some else None
 
 
 class Stream(models.Model):
@@ -134,18 +152,40 @@ class Event(models.Model):
         return f"{self.stream_id}.{self.seq}"
 
 
-@receiver(pre_delete, sender=Session, dispatch_uid="mcp_app streams")
-def _delete_streams(instance: Session, using: str, **_: object) -> None:
-    """Delete the log of a session that is being deleted, with what came meanwhile.
+def throw_away(using: str, streams: Sequence[Stream]) -> list[int]:
+    """Delete the messages of streams, as many as go at once, the first ones' before.
 
-    From its lock on nobody adds a stream; from theirs on nobody adds a message.
+    The caller has locked their rows.  Returns the keys of those that have none left.
+    Of a first one that is too large, its first messages go.
     """
-    session = Session.objects.using(using).filter(pk=instance.pk)
-    list(session.select_for_update().values_list("pk"))
-    own = Stream.objects.using(using).filter(session_id=instance.pk)
-    own.update(state=Stream.State.CLOSED)
-    keys = list(own.values_list("pk", flat=True))
-    for start in range(0, len(keys), AT_ONCE):
-        some = keys[start : start + AT_ONCE]
-        Event.objects.using(using).filter(stream_id__in=some)._raw_delete(using)
-        own.filter(pk__in=some)._raw_delete(using)
+    whole: list[int] = []
+    messages, size = MESSAGES, BYTES
+    for each in streams:
+        messages -= each.head_seq - each.floor_seq
+        size -= each.size
+        if messages < 0 or size < 0:
+            break
+        whole.append(each.pk)
+    if streams and not whole:
+        throw_first(using, streams[0], streams[0].head_seq)
+    delete_rows(using, Event, whole, "stream_id")
+    return whole
+
+
+def throw_first(using: str, stream: Stream, last: int) -> int:
+    """Delete a stream's first messages, as many as go at once, up to a number.
+
+    The caller has locked its row, which says afterwards what is kept.  Returns how many
+    numbers that were.
+    """
+    events = Event.objects.using(using).filter(stream_id=stream.pk, seq__lte=last)
+    sizes = list(events.order_by("seq").values_list("seq", "size")[:MESSAGES])
+    floor, size = stream.floor_seq if sizes else last, 0
+    for seq, own in sizes:
+        if size and size + own > BYTES:
+            break
+        floor, size = seq, size + own
+    events.filter(seq__lte=floor)._raw_delete(using)
+    row = Stream.objects.using(using).filter(pk=stream.pk)
+    row.update(floor_seq=floor, size=models.F("size") - size)
+    return floor - stream.floor_seq

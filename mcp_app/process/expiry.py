@@ -22,8 +22,8 @@ class Removable(Protocol):
     def count(self) -> int:
         """Return how many there are."""
 
-    def remove(self) -> int:
-        """Delete a portion and return how many went, 0 when nothing is left."""
+    def remove(self) -> int | None:
+        """Delete a portion and return how many went, None when nothing is left."""
 
 
 def all_expired(limits: Limits) -> Sequence[Removable]:

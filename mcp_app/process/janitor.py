@@ -45,7 +45,7 @@ class Janitor:
         """
         try:
             for each in all_expired(self._limits):
-                while await writer.run(each.remove):
+                while await writer.run(each.remove) is not None:
                     continue
         except (DatabaseError, Unavailable) as error:
             reason = error.__cause__ or error

@@ -66,6 +66,8 @@ from mcp_app.wakeup.workers import (
 
 logger = logging.getLogger("mcp_app.process")
 
+AGED = 0.5
+"""Seconds between two looks for sessions that are too old."""
 LAST_WORDS = 1.0
 """Seconds in which the ends of streams and calls may still be sent at a stop."""
 LAST_CALLS = 2.0
@@ -117,7 +119,7 @@ class Process:
         )
         self.audit = self._audit()
         self.adapters = self._adapters()
-        self._beaten = self.loop.time()
+        self._beaten = self._aged = self.loop.time()
         self._janitor = Janitor(self.loop, self.limits, self.spawn)
 
     def _audit(self) -> CallLog | None:
@@ -302,6 +304,9 @@ class Process:
             for listener in self.listeners:
                 listener.beat()
         self._watching = self.loop.call_later(FRESHNESS / 2, self._tick)
+        if self.loop.time() - self._aged >= AGED:
+            self._aged = self.loop.time()
+            self.sessions.end_old()
         self.gate.refresh()
 
     async def _looked(self) -> None:

@@ -6,12 +6,18 @@ from mcp_app.conf import Limits
 from mcp_app.models import LoggedMessage, Once, Question, Session, Stream
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.expired import Expired, expired
+from mcp_app.models.sessions import SessionQuerySet
+from mcp_app.models.streams import StreamQuerySet
 from mcp_app.streams.trimming import too_much, trim
 
 STEPS_KEPT_MS = 24 * 3_600_000
 """How long a step is remembered: longer than any chain of retries lasts."""
 STREAMS_KEPT_MS = 3_600_000
 """How long a client may come back for an answer, or send its request again."""
+SLACK_MS = 60_000
+"""Nobody waits for an answer for longer than that after its deadline."""
+LOGGED_AT_ONCE = 100
+"""They may be large."""
 
 
 def expired_streams(limits: Limits) -> list[Expired]:
@@ -21,15 +27,21 @@ def expired_streams(limits: Limits) -> list[Expired]:
         seen_before_ms=now - int(limits.session_idle * 1000),
         created_before_ms=now - int(limits.session_age * 1000),
     )
-    questions = Question.objects.filter(created_ms__lt=now - STREAMS_KEPT_MS)
+    waits_ms = int(limits.question_deadline * 1000) + SLACK_MS
+    questions = Question.objects.over(now - max(STREAMS_KEPT_MS, waits_ms))
     streams = Stream.objects.filter(ended_ms__lt=now - STREAMS_KEPT_MS)
     steps = Once.objects.older_than(now - STEPS_KEPT_MS)
     messages = LoggedMessage.objects.filter(created_ms__lt=now - STREAMS_KEPT_MS)
     return [
-        expired("sessions", sessions.order_by("pk")),
+        _with_messages("sessions", sessions.order_by("pk")),
         expired("questions", questions.order_by("created_ms")),
-        expired("streams", streams.order_by("ended_ms")),
-        Expired("messages of streams", too_much, trim),
-        expired("log messages", messages.order_by("created_ms")),
+        _with_messages("streams", streams.order_by("ended_ms", "pk")),
+        Expired("messages of streams", too_much, lambda: trim() or None),
+        expired("log messages", messages.order_by("created_ms"), LOGGED_AT_ONCE),
         expired("steps", steps.order_by("created_ms")),
     ]
+
+
+def _with_messages(what: str, rows: SessionQuerySet | StreamQuerySet) -> Expired:
+    """Return rows whose messages go before, with transactions of their own."""
+    return Expired(what, rows.count, rows.remove_some)

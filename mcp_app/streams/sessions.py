@@ -108,7 +108,8 @@ class SessionStore:
     ) -> str:
         """Open a session and return its id."""
         session_id = secrets.token_urlsafe(32)
-        limit = self._limits.sessions_per_principal if self._limits.rates else 0
+        counts = self._limits.rates and not principal.anonymous
+        limit = self._limits.sessions_per_principal if counts else 0
         session = OpenSession(
             pk=0,
             digest=digest_of(session_id),
@@ -118,6 +119,8 @@ class SessionStore:
             client=client,
         )
         seen = await self._announced()
+        if limit:
+            await _emptied(_surplus(principal, limit))
         replaced = await writer.run(_insert, session, seen, principal, limit)
         for digest in replaced:
             self._drop(digest)
@@ -179,7 +182,9 @@ class SessionStore:
 
     async def delete(self, session: OpenSession) -> None:
         """Close a session everywhere: its row, its calls and its streams."""
-        await writer.run(Session.objects.filter(pk=session.pk).delete)
+        rows = Session.objects.filter(pk=session.pk)
+        await _emptied(rows)
+        await writer.run(rows.delete)
         self._drop(session.digest)
         await self._settled()
 
@@ -223,6 +228,18 @@ class SessionStore:
     def streaming(self) -> list[int]:
         """Return the keys of the sessions whose stream is open here."""
         return [each.pk for each in self._kept.values() if each.streams]
+
+    def end_old(self) -> None:
+        """Close what is open here of sessions that are too old; nobody is asked.
+
+        Each process does so at the same moment; the rows are left to who sweeps.
+        """
+        open_ones = [
+            each for each in self._kept.values() if each.streams or each.running
+        ]
+        for session in open_ones:
+            if self._is_old(session):
+                self._drop(session.digest)
 
     async def initialized(self, session: OpenSession) -> None:
         """Note that the client has finished its side of the handshake."""
@@ -296,8 +313,11 @@ class SessionStore:
         return (
             session.principal_key == principal.key
             and session.server == server
-            and time.monotonic() - session.created <= self._limits.session_age
+            and not self._is_old(session)
         )
+
+    def _is_old(self, session: OpenSession) -> bool:
+        return time.monotonic() - session.created > self._limits.session_age
 
     async def _touch(self, session: OpenSession) -> None:
         """Note that the session is used; raise 404 where it is no more.
@@ -424,12 +444,27 @@ def _is_initialized(pk: int) -> bool:
 
 def _make_room(principal: Principal, limit: int) -> list[str]:
     """Close the principal's sessions that were idle for longest, beyond a limit."""
-    if not limit or principal.anonymous:
+    if not limit:
         return []
-    own = Session.objects.filter(principal_key=principal.key).order_by("-seen_ms")
-    surplus = list(own.values_list("pk", "digest")[limit - 1 :])
-    Session.objects.filter(pk__in=[pk for pk, _ in surplus]).delete()
+    surplus = list(_surplus(principal, limit).values_list("pk", "digest"))
+    if surplus:
+        Session.objects.filter(pk__in=[pk for pk, _ in surplus]).delete()
     return [digest for _, digest in surplus]
+
+
+def _surplus(principal: Principal, limit: int) -> SessionQuerySet:
+    """Return the sessions that make room for one more."""
+    own = Session.objects.filter(principal_key=principal.key).order_by("-seen_ms")
+    return own[limit - 1 :]
+
+
+async def _emptied(rows: SessionQuerySet) -> None:
+    """Delete what is much of sessions that are to be closed, a portion at a time.
+
+    The writer has other work, too.
+    """
+    while await writer.run(rows.empty_some):
+        continue
 
 
 def _read(digest: str) -> OpenSession | None:

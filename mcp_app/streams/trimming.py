@@ -6,12 +6,14 @@ The last message, the answer, always stays: a request that is sent again gets it
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from django.db import router
 from django.db.models import F, Q
 
 from mcp_app.models import Event, Stream
+from mcp_app.models.streams import MESSAGES, throw_first
 from mcp_app.models.transactions import own_transaction
 
 EVENTS: Final = 1_000
@@ -19,8 +21,8 @@ BYTES: Final = 4 * 1024 * 1024
 """So much of a stream is kept once it has ended."""
 AT_ONCE: Final = 100
 """Streams that are looked for with one statement."""
-PORTION: Final = 2_000
-"""Messages that go before others may write."""
+STREAMS: Final = 50
+"""So many are trimmed, with a transaction each, before others may write."""
 
 
 def too_much() -> int:
@@ -34,17 +36,19 @@ def trim() -> int:
     Returns how many messages went, 0 when nothing is left.
     """
     thrown = 0
-    for stream in _too_large():
-        floor, size = _kept(stream)
-        if floor > stream.floor_seq:
-            thrown += _thrown(stream, floor, size)
-        if thrown >= PORTION:
+    for stream in islice(_too_much(), STREAMS):
+        thrown += _thrown(stream.pk)
+        if thrown >= MESSAGES:
             break
     return thrown
 
 
+def _too_much() -> Iterator[Stream]:
+    return (each for each in _too_large() if _kept(each)[0] > each.floor_seq)
+
+
 def _too_large() -> Iterator[Stream]:
-    ended = Stream.objects.current().filter(ended_ms__isnull=False)
+    ended = Stream.objects.current().sized().filter(ended_ms__isnull=False)
     large = ended.filter(Q(head_seq__gt=F("floor_seq") + EVENTS) | Q(size__gt=BYTES))
     # One message may be larger than that by itself.
     large = large.filter(head_seq__gt=F("floor_seq") + 1)
@@ -66,9 +70,11 @@ def _kept(stream: Stream) -> tuple[int, int]:
     return floor, kept
 
 
-def _thrown(stream: Stream, floor: int, size: int) -> int:
+def _thrown(key: int) -> int:
+    """Throw away a portion of a stream's messages; return how many went."""
     using = router.db_for_write(Stream)
     with own_transaction(using):
-        Stream.objects.current().filter(pk=stream.pk).update(floor_seq=floor, size=size)
-        rows = Event.objects.using(using).filter(stream_id=stream.pk, seq__lte=floor)
-        return rows._raw_delete(using)
+        rows = Stream.objects.using(using).filter(pk=key)
+        stream = rows.select_for_update().sized().first()
+        # Another process may have been quicker.
+        return 0 if stream is None else throw_first(using, stream, _kept(stream)[0])

@@ -15,7 +15,7 @@ from django.db import connections, models, router, transaction
 from mcp_app.models import Change, Counter, Subscription, Topic
 from mcp_app.models.changes import ANY, many_written
 from mcp_app.models.clock import NowMilliseconds
-from mcp_app.models.expired import Expired
+from mcp_app.models.expired import Expired, delete_rows
 from mcp_app.models.topics import COUNTER, ids_to_text
 from mcp_app.models.transactions import own_transaction, tells_of_commits
 from mcp_app.wakeup import changes
@@ -24,6 +24,8 @@ BATCH = 5_000
 """Rows that one transaction folds."""
 MOST_IDS = 100
 """A topic that more rows have raised at once does not name them."""
+FORGOTTEN = 1_000
+"""Topics that one transaction forgets: it holds the counter."""
 KEPT_MS = 600_000
 """So long a topic is kept that is named by neither a definition nor a server."""
 
@@ -62,15 +64,19 @@ def _many_written(using: str, **_: object) -> None:
 def expired_changes() -> list[Expired]:
     """Return change rows, which become numbers, and topics with old numbers."""
     return [
-        Expired("changes", Change.objects.count, _fold_some),
-        Expired("topics", lambda: _old(Topic.objects.all()).count(), prune),
+        Expired("changes", Change.objects.count, lambda: _fold_some() or None),
+        Expired(
+            "topics",
+            lambda: _old(Topic.objects.all()).count(),
+            lambda: prune() or None,
+        ),
     ]
 
 
 def prune() -> int:
-    """Forget what every process that serves has seen long ago; blocks.
+    """Forget some of what every process that serves has seen long ago; blocks.
 
-    Returns how many topics went.
+    Returns how many topics went, 0 when nothing is left.
     """
     using = router.db_for_write(Topic)
     with own_transaction(using):
@@ -80,12 +86,11 @@ def prune() -> int:
         counters = Counter.objects.using(using)
         # The counter is locked: no topic gets another number meanwhile.
         counters.draw()
-        floor = old.aggregate(last=models.Max("version"))["last"]
-        if floor is None:
-            return 0
-        removed, _ = old.filter(version__lte=floor).delete()
+        some = list(old.order_by("version").values_list("pk", "version")[:FORGOTTEN])
+        delete_rows(using, Topic, [key for key, _version in some])
+        floor = max((version for _key, version in some), default=0)
         counters.filter(name=COUNTER, floor__lt=floor).update(floor=floor)
-    return removed
+    return len(some)
 
 
 def _old(topics: models.QuerySet[Topic]) -> models.QuerySet[Topic]:
@@ -108,7 +113,7 @@ def _fold_some() -> int:
             for name in _unwatched(using, ids):
                 del ids[name]
             _raise(using, number, ids)
-            _delete(using, [row.pk for row in rows])
+            delete_rows(using, Change, [row.pk for row in rows])
         return len(rows)
 
 
@@ -137,23 +142,6 @@ def _alone(using: str) -> bool:
     skip = features.has_select_for_update_skip_locked
     locked = counters.select_for_update(skip_locked=skip).filter(name=COUNTER)
     return locked.first() is not None
-
-
-def _delete(using: str, ids: list[int]) -> None:
-    """Delete rows without a look at those that are not committed yet.
-
-    MariaDB and MySQL may read a whole table for a list of keys, and would wait for
-    every transaction of the site that has recorded something.
-    """
-    connection = connections[using]
-    if connection.vendor != "mysql":
-        rows = Change.objects.using(using).filter(pk__in=ids)
-        rows._raw_delete(using)
-        return
-    table = connection.ops.quote_name(Change._meta.db_table)
-    with connection.cursor() as cursor:
-        statement = f"DELETE FROM {table} WHERE id = %s"  # noqa: S608 - our own name
-        cursor.executemany(statement, [[each] for each in ids])
 
 
 def _raise(using: str, number: int, ids: Mapping[_Name, list[int]]) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from asgiref.sync import sync_to_async
-from django.db import router
+from django.db import router, transaction
 from django.db.models import Q
 
+from mcp_app.conf import mcp_settings
 from mcp_app.interface.context import LEVELS, Level
 from mcp_app.models import LoggedMessage, Session
 from mcp_app.models.sessions import SessionQuerySet
@@ -32,7 +33,8 @@ def log(
 
     `user` is a Django user or its primary key, `server` a slug, `data` any JSON.
     Returns how many sessions are told.  Raises ValueError for a level that does not
-    exist, for data that is no JSON, and where neither user nor server is given.
+    exist, for data that is no JSON or larger than `LIMITS["text"]` allows, and where
+    neither user nor server is given.
     Clients of the stateless era have no such streams: they get the messages of their
     calls alone.
     """
@@ -44,15 +46,29 @@ def log(
     if logger is not None:
         params["logger"] = logger
     payload = jsonrpc.write(notification_message("notifications/message", params))
+    most = mcp_settings.limits.text
+    if len(payload) > most:
+        raise ValueError(
+            f"The log message has {len(payload):,} bytes, and"
+            f' MCP["LIMITS"]["TEXT"] allows {most:,}.'
+        )
     using = router.db_for_write(LoggedMessage)
-    told = [
-        row.pk
-        for row in _wanting(Session.objects.using(using), level, server)
-        if user is None or row.user_id == _key(user)
-    ]
+    told = _told(_wanting(Session.objects.using(using), level, server), user)
     if told:
-        LoggedMessage.objects.using(using).log(told, payload.decode())
+        with transaction.atomic(using=using, savepoint=False):
+            LoggedMessage.objects.using(using).log(told, payload.decode())
     return len(told)
+
+
+def _told(sessions: SessionQuerySet, user: object) -> list[int]:
+    """Return the keys of those that are a user's; None stands for all."""
+    if user is None:
+        return list(sessions.values_list("pk", flat=True))
+    key = _key(user)
+    # The key is the second of three parts.
+    found = sessions.filter(principal_key__contains=f"\x1f{key}\x1f")
+    rows = found.only("principal_key")
+    return [row.pk for row in rows if row.user_id == key]
 
 
 def _wanting(
@@ -62,7 +78,9 @@ def _wanting(
     wanted = Q(log_level__lte=severity)
     if severity >= LEVELS.index(DEFAULT):
         wanted |= Q(log_level=None)
-    found = sessions.filter(wanted, streams__gt=0)
+    limits = mcp_settings.limits
+    alive = sessions.alive(idle_s=limits.session_idle, age_s=limits.session_age)
+    found = alive.filter(wanted, streams__gt=0)
     return found.filter(server=server) if server is not None else found
 
 

@@ -19,7 +19,7 @@ from django.db.models import QuerySet
 from mcp_app.models import Subscription, Worker
 from mcp_app.models.changes import committed
 from mcp_app.models.clock import NowMilliseconds
-from mcp_app.models.expired import Expired
+from mcp_app.models.expired import PORTION, Expired
 from mcp_app.models.transactions import tells_of_commits
 from mcp_app.models.workers import MOST_SESSIONS, Report
 from mcp_app.pools.database import log_writer, reader, writer
@@ -169,12 +169,12 @@ _OWN_THREADS = frozenset(each.name for each in (reader, writer, log_writer))
 
 def expired_workers() -> list[Expired]:
     """Return the processes that died long ago."""
-    return [Expired("dead processes", lambda: _dead().count(), prune)]
+    return [Expired("dead processes", lambda: _dead().count(), lambda: prune() or None)]
 
 
 def prune() -> int:
-    """Forget the processes that died long ago; return how many; blocks."""
-    return _forget(_dead())
+    """Forget processes that died long ago; return how many; blocks."""
+    return _forget(_dead()[:PORTION])
 
 
 def _dead() -> QuerySet[Worker]:

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from mcp_app.interface.principal import Principal
-from mcp_app.models import Session
+from mcp_app.models import Event, Session, Stream
 from mcp_app.models.fields import digest
 from tests.admin.pages import page
 
@@ -49,6 +51,18 @@ def test_the_list_says_who_is_connected(
     for shown in ("user_0", "user_4", "nobody", "99999", "partner-7", "2025-11-25"):
         assert shown in text
     assert "Nov. 14, 2023" in text
+
+
+@pytest.mark.parametrize(
+    "key", ["108234567890123456789", "9" * 19, "-" + "9" * 30, "9" * 200, "1.5", "²"]
+)
+def test_who_is_known_elsewhere_is_shown_as_that(
+    admin_client: Client, key: str
+) -> None:
+    session(1, Principal(kind="user", user_id=key).key)
+    for url in (page("session"), page("session", "live")):
+        found = admin_client.get(url)
+        assert (found.status_code, key in found.content.decode()) == (200, True)
 
 
 def test_what_a_client_says_is_no_markup(
@@ -95,3 +109,29 @@ def test_ending_needs_the_right_to_delete(
     sent = {"action": "end_sessions", "_selected_action": [sessions[0].pk]}
     client.post(page("session"), sent)
     assert Session.objects.count() == len(sessions)
+
+
+def test_the_page_before_a_session_is_deleted_loads_nothing_of_its_own(
+    admin_client: Client, sessions: list[Session]
+) -> None:
+    kept = Stream.objects.create(
+        session=sessions[0],
+        public_id="p",
+        requests="1",
+        state="open",
+        owner="o",
+        last_batch="b",
+        head_seq=1,
+        created_ms=1,
+    )
+    Event.objects.create(stream=kept, seq=1, payload="secret", size=6)
+    url = page("session", "delete", sessions[0].pk)
+    with CaptureQueriesContext(connection) as said:
+        text = admin_client.get(url).content.decode()
+        assert "Are you sure" in text
+        admin_client.post(url, {"post": "yes"})
+    of_events = [each["sql"] for each in said if "mcp_app_event" in each["sql"]]
+    assert not [each for each in of_events if "payload" in each]
+    assert not Session.objects.filter(pk=sessions[0].pk).exists()
+    assert not Event.objects.exists()
+    assert admin_client.post(page("session", "delete", "x")).status_code == 302

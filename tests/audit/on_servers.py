@@ -133,4 +133,4 @@ def _old_calls() -> Expired:
 
 def _removed(calls: Expired) -> None:
     assert calls.remove() == 2
-    assert calls.remove() == 0
+    assert calls.remove() is None

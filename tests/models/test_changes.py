@@ -256,6 +256,32 @@ def test_beyond_many_rows_one_change_stands_for_them_all(
     assert [ref == "*" for _, ref in changes()] == [False] * 3 + [True]
 
 
+def test_many_are_said_together(tool: Tool) -> None:
+    as_committed()
+    with transaction.atomic():
+        Change.objects.record("x", "1")
+        Change.objects.record_all("x", ["1", "2", "2", "3"])
+        with suppress(DatabaseError), transaction.atomic():
+            Change.objects.record_all("x", ["4"])
+            raise DatabaseError
+        Change.objects.record_all("x", ["3", "4"])
+        assert changes() == [("x", each) for each in "1234"]
+        Change.objects.record("x")
+        Change.objects.record_all("x", ["5"])
+        assert changes() == [("x", each) for each in "1234*"]
+
+
+def test_many_beyond_many_are_said_of_all(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_REFS", 3)
+    as_committed()
+    Change.objects.record_all("x", ["1", "2"])
+    Change.objects.record_all("x", ["2", "3"])
+    Change.objects.record_all("x", ["4"])
+    assert changes() == [("x", "1"), ("x", "2"), ("x", "3"), ("x", "*")]
+
+
 def test_a_savepoint_of_the_sites_own_that_is_rolled_back(tool: Tool) -> None:
     """Django's transactions do not know of it."""
     savepoint = transaction.savepoint()

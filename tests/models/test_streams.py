@@ -24,24 +24,15 @@ def erased() -> Iterator[None]:
     erase()
 
 
-def test_what_begins_while_a_session_is_deleted_goes_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The admin deletes the object that it has, without a lock before."""
+def test_what_begins_while_a_session_is_deleted_goes_too() -> None:
+    """Whoever cascades to a session has no lock before."""
     row = own_session()
     opened(row, b"1")
-    collect, begun = Collector.collect, [1]
-
-    def collected(self: Collector, *args: Any, **named: Any) -> None:
-        collect(self, *args, **named)
-        if begun:
-            begun.pop()
-            with ThreadPoolExecutor(1) as pool:
-                pool.submit(_in_own_connection, opened, row, b"2").result()
-
-    monkeypatch.setattr(Collector, "collect", collected)
-    row.delete()
-    assert begun == []
+    collector = Collector(using="default", origin=row)
+    collector.collect([row])
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(_in_own_connection, opened, row, b"2").result()
+    collector.delete()
     assert not Session.objects.exists()
     assert not Stream.objects.exists()
     assert not Event.objects.exists()

@@ -487,6 +487,29 @@ async def test_streams_and_calls_have_heartbeats_and_look_for_changes(
     assert process._heartbeat is not None
 
 
+async def test_what_is_open_ends_when_its_session_is_too_old(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a statement for each, and without whoever sweeps."""
+    monkeypatch.setattr(runtime, "AGED", 0.01)
+    old, young = await connect(STATEFUL), await connect(STATEFUL)
+    streams = [await each.standing() for each in (old, young)]
+    for each in streams:
+        await each.opened()
+    arguments = {"name": "drill_sleep", "arguments": {"seconds": 60}}
+    call = old.begin("tools/call", arguments)
+    await call.comment()
+    session = min(process.sessions._kept.values(), key=lambda each: each.pk)
+    rows = Session.objects.filter(pk=session.pk)
+    session.created -= process.limits.session_age + 1
+    assert await streams[0].messages() == []
+    assert await call.messages() == []
+    assert await writer.run(rows.exists)
+    await writer.run(mcp_app.notify, "tools")
+    assert await told(streams[1]) == TOOLS
+    await streams[1].leave()
+
+
 # -- one process per loop -----------------------------------------------------------
 
 

@@ -6,10 +6,14 @@ from typing import Any, Final
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from mcp_app.conf import Limits
-from mcp_app.models import Event, LoggedMessage, Once, Session, Stream
+from mcp_app.models import Event, LoggedMessage, Once, Question, Session, Stream
 from mcp_app.models import expired as portions
+from mcp_app.models import sessions as session_rows
+from mcp_app.models import streams as stream_rows
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.sessions import Subscription
 from mcp_app.streams import expiry
@@ -31,7 +35,7 @@ def remove_expired(limits: Limits) -> dict[str, int]:
     removed = {}
     for each in expired_streams(limits):
         before, gone = each.count(), 0
-        while portion := each.remove():
+        while (portion := each.remove()) is not None:
             assert portion <= portions.PORTION
             gone += portion
         assert gone == before
@@ -109,6 +113,167 @@ def test_log_messages_that_nobody_fetched_go() -> None:
 
 def test_many_go_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portions, "PORTION", 2)
+    monkeypatch.setattr(session_rows, "AT_ONCE", 2)
     for _ in range(5):
         session(seen=2 * HOUR_MS)
-    assert remove_expired(LIMITS) == {"sessions": 5}
+        step(expiry.STEPS_KEPT_MS + HOUR_MS)
+    assert remove_expired(LIMITS) == {"sessions": 5, "steps": 5}
+
+
+def question(row: Session, age: int, answer: str = "") -> Question:
+    """Make a question that was asked so many milliseconds ago."""
+    made: Question = Question.objects.create(
+        session=row,
+        rpc_id=uuid4().hex,
+        answer=answer,
+        created_ms=NowMilliseconds() - age,
+    )
+    return made
+
+
+def test_a_question_goes_when_its_deadline_is_over() -> None:
+    row, patient = session(), Limits(question_deadline=7_200)
+    asked = question(row, HOUR_MS + 1_000)
+    assert remove_expired(patient) == {}
+    Question.objects.update(created_ms=NowMilliseconds() - 2 * HOUR_MS - 61_000)
+    assert remove_expired(patient) == {"questions": 1}
+    assert not Question.objects.filter(pk=asked.pk).exists()
+
+
+def test_a_question_that_waits_stays_whatever_this_process_would_wait() -> None:
+    row, other = session(), session()
+    calling = stream(row, 1, ended=False)
+    waits = question(row, 2 * HOUR_MS)
+    question(row, 2 * HOUR_MS, answer="{}")
+    question(other, 2 * HOUR_MS)
+    assert remove_expired(Limits()) == {"questions": 2}
+    assert Question.objects.get() == waits
+    Stream.objects.filter(pk=calling.pk).update(ended_ms=NowMilliseconds())
+    assert remove_expired(Limits()) == {"questions": 1}
+
+
+# -- messages -----------------------------------------------------------------------
+
+
+def stream(row: Session, count: int, *, ended: bool = True) -> Any:
+    """Make a stream that ended long ago, with messages of ten bytes."""
+    columns = {"ended_ms": 1, "state": "completed"} if ended else {"state": "open"}
+    made = Stream.objects.create(
+        session=row,
+        public_id=uuid4().hex,
+        requests="1",
+        owner="o",
+        last_batch="b",
+        head_seq=count,
+        size=10 * count,
+        created_ms=1,
+        **columns,
+    )
+    Event.objects.bulk_create(
+        Event(stream=made, seq=seq, payload="x" * 10, size=10)
+        for seq in range(1, count + 1)
+    )
+    return made
+
+
+def statements_of(limits: Limits) -> tuple[list[str], list[int]]:
+    """Remove what has expired; return the statements, and how much each took along."""
+    most, left = [], Event.objects.count()
+    with CaptureQueriesContext(connection) as said:
+        for each in expired_streams(limits):
+            while each.remove() is not None:
+                with connection.execute_wrapper(_unseen):
+                    now = Event.objects.count()
+                most.append(left - now)
+                left = now
+    return [each["sql"] for each in said], most
+
+
+def _unseen(execute: Any, *arguments: Any) -> Any:
+    try:
+        return execute(*arguments)
+    finally:
+        connection.queries_log.pop()
+
+
+def loading(statements: list[str]) -> list[str]:
+    """Return those that read messages."""
+    return [
+        each for each in statements if "mcp_app_event" in each and "payload" in each
+    ]
+
+
+def test_streams_go_with_few_statements_that_load_nothing() -> None:
+    row = session()
+    for _ in range(200):
+        stream(row, 100)
+    statements, most = statements_of(LIMITS)
+    assert not Stream.objects.exists()
+    assert not Event.objects.exists()
+    assert max(most) <= stream_rows.MESSAGES
+    assert loading(statements) == []
+    assert len(statements) <= 100
+
+
+def test_a_stream_that_is_large_goes_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_rows, "MESSAGES", 10)
+    row = session()
+    large = stream(row, 35)
+    assert [each.remove() for each in expired_streams(LIMITS)][2] == 0
+    large.refresh_from_db()
+    assert (large.floor_seq, large.head_seq, large.size) == (10, 35, 250)
+    stream(row, 8)
+    _, most = statements_of(LIMITS)
+    assert [each for each in most if each] == [10, 10, 5, 8]
+    assert not Stream.objects.exists()
+
+
+def test_large_messages_go_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_rows, "BYTES", 25)
+    stream(session(), 7)
+    _, most = statements_of(LIMITS)
+    assert [each for each in most if each] == [2, 2, 2, 1]
+
+
+def test_a_session_that_expires_takes_its_messages_along_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream_rows, "MESSAGES", 10)
+    old = session(seen=2 * HOUR_MS)
+    for _ in range(3):
+        stream(old, 8, ended=False)
+    kept = stream(session(), 8, ended=False)
+    statements, most = statements_of(LIMITS)
+    assert max(most) == 8
+    assert loading(statements) == []
+    assert Stream.objects.get() == kept
+    assert Event.objects.count() == 8
+
+
+@pytest.mark.parametrize("one", [True, False])
+def test_to_delete_a_session_loads_nothing(
+    one: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_rows, "MESSAGES", 10)
+    row = session()
+    for _ in range(3):
+        stream(row, 8, ended=False)
+    with CaptureQueriesContext(connection) as said:
+        if one:
+            row.delete()
+        else:
+            Session.objects.all().delete()
+    assert loading([each["sql"] for each in said]) == []
+    assert len(said) <= 60
+    assert not Stream.objects.exists()
+    assert not Event.objects.exists()
+    assert not Session.objects.exists()
+
+
+def test_what_says_that_messages_are_there_that_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream_rows, "MESSAGES", 10)
+    stream(session(), 20)
+    Event.objects.all().delete()
+    assert remove_expired(LIMITS) == {"streams": 1}

@@ -43,6 +43,6 @@ class Command(BaseCommand):
 
 def _removed(each: Removable) -> int:
     removed = 0
-    while portion := each.remove():
+    while (portion := each.remove()) is not None:
         removed += portion
     return removed

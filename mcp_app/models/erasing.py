@@ -1,0 +1,66 @@
+"""Sessions that go take along what is theirs: nothing of it is loaded.
+
+Django would load what it cascades to, and does it all in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import models
+from django.db.models.signals import pre_delete
+from django.dispatch import receiver
+
+from mcp_app.models import streams
+from mcp_app.models.appends import OPEN
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.expired import delete_rows
+from mcp_app.models.logged import LoggedMessage
+from mcp_app.models.questions import Question
+from mcp_app.models.sessions import Session
+from mcp_app.models.streams import AT_ONCE, Event, Stream, throw_away
+from mcp_app.models.transactions import own_transaction
+
+
+def empty_some(using: str, sessions: Sequence[int]) -> bool:
+    """Delete a portion of the messages of sessions that are about to be deleted.
+
+    Their streams are closed before; their rows stay, so that no call runs again.
+    Returns False where so few are left that they can go with their sessions.
+    """
+    with own_transaction(using):
+        own = Stream.objects.using(using).filter(session_id__in=sessions)
+        kept = models.F("head_seq") - models.F("floor_seq")
+        total = own.aggregate(messages=models.Sum(kept), size=models.Sum("size"))
+        messages, size = total["messages"] or 0, total["size"] or 0
+        if messages <= streams.MESSAGES and size <= streams.BYTES:
+            return False
+        full = own.filter(head_seq__gt=models.F("floor_seq")).order_by("pk")
+        some = list(full.select_for_update().sized()[:AT_ONCE])
+        rows = Stream.objects.using(using)
+        open_ones = rows.filter(pk__in=[each.pk for each in some], state=OPEN)
+        open_ones.update(state=Stream.State.CLOSED, ended_ms=NowMilliseconds())
+        whole = throw_away(using, some)
+        rows.filter(pk__in=whole).update(floor_seq=models.F("head_seq"), size=0)
+    return True
+
+
+def erase(using: str, sessions: Sequence[int]) -> None:
+    """Delete what is theirs with sessions, in the caller's transaction.
+
+    From their locks on nobody adds a stream; from the streams' nobody adds a message.
+    """
+    rows = Session.objects.using(using).filter(pk__in=sessions).order_by("pk")
+    list(rows.select_for_update().values_list("pk"))
+    own = Stream.objects.using(using).filter(session_id__in=sessions).order_by("pk")
+    keys = list(own.select_for_update().values_list("pk", flat=True))
+    delete_rows(using, Event, keys, "stream_id")
+    delete_rows(using, Stream, keys)
+    for model in (Question, LoggedMessage):
+        delete_rows(using, model, sessions, "session_id")
+
+
+@receiver(pre_delete, sender=Session, dispatch_uid="mcp_app streams")
+def _erase(instance: Session, using: str, **_: object) -> None:
+    """Delete what came since a session was collected, too."""
+    erase(using, [instance.pk])
