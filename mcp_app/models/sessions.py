@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-from django.db import OperationalError, connections, models, router, transaction
+from django.db import models, router, transaction
 from django.db.models.expressions import CombinedExpression
 from django.db.models.signals import post_delete, post_save
 from django.utils.translation import gettext_lazy as _
@@ -23,17 +23,13 @@ from mcp_app.models.fields import (
     digest,
     parsed,
 )
-from mcp_app.models.transactions import is_conflict, own_transaction
+from mcp_app.models.transactions import own_transaction, persistently
 from mcp_app.models.workers import Worker
 
 SESSION = "session"
 """The kind of a change of a session, of its level, or of what it watches."""
-ATTEMPTS = 5
-"""How often what gave way to others is tried again."""
 AT_ONCE = 50
 """Sessions that one transaction removes: each sends signals."""
-
-Returned = TypeVar("Returned")
 
 
 class SessionQuerySet(RecordedRows["Session"]):
@@ -50,7 +46,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         """
         using = self._write_alias()
         self.empty()
-        return _persistently(using, lambda: self._delete_locked(using))
+        return persistently(using, lambda: self._delete_locked(using))
 
     def _delete_locked(self, using: str) -> tuple[int, dict[str, int]]:
         from mcp_app.models import erasing  # noqa: PLC0415 - it knows what is theirs
@@ -83,7 +79,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         keys = list(self.using(using).values_list("pk", flat=True))
         parts = (keys[at : at + AT_ONCE] for at in range(0, len(keys), AT_ONCE))
         return any(
-            _persistently(using, partial(erasing.empty_some, using, part))
+            persistently(using, partial(erasing.empty_some, using, part))
             for part in parts
         )
 
@@ -140,17 +136,6 @@ class SessionQuerySet(RecordedRows["Session"]):
             seen_ms__gte=now - int(idle_s * 1000),
             created_ms__gte=now - int(age_s * 1000),
         )
-
-
-def _persistently(using: str, function: Callable[[], Returned]) -> Returned:
-    """Do it; again where the database made it give way to others."""
-    for _attempt in range(ATTEMPTS):
-        try:
-            return function()
-        except OperationalError as error:
-            if not is_conflict(error) or connections[using].in_atomic_block:
-                raise
-    return function()
 
 
 class Session(models.Model):

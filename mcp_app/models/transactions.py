@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db import connections, transaction
+from django.db import OperationalError, connections, transaction
 
 INNODB_DEADLOCK = 1213
 POSTGRESQL_CONFLICTS = frozenset({"40001", "40P01"})
+ATTEMPTS = 5
+"""How often what gave way to others is tried again."""
+
+Returned = TypeVar("Returned")
 
 
 def in_atomic(using: str) -> bool:
@@ -49,6 +53,20 @@ def own_transaction(using: str) -> Iterator[None]:
     finally:
         if sqlite:
             connection.transaction_mode = mode
+
+
+def persistently(using: str, function: Callable[[], Returned]) -> Returned:
+    """Do it; again where the database made it give way to others.
+
+    Inside a transaction only whoever opened that can.
+    """
+    for _attempt in range(ATTEMPTS):
+        try:
+            return function()
+        except OperationalError as error:
+            if not is_conflict(error) or connections[using].in_atomic_block:
+                raise
+    return function()
 
 
 def is_conflict(error: Exception) -> bool:

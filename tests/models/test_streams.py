@@ -11,8 +11,8 @@ from django.db import OperationalError, connections, transaction
 from django.db.models.deletion import Collector
 
 from mcp_app.models import Event, Session, Stream
-from mcp_app.models.sessions import ATTEMPTS, SessionQuerySet
-from mcp_app.models.transactions import INNODB_DEADLOCK
+from mcp_app.models.sessions import SessionQuerySet
+from mcp_app.models.transactions import ATTEMPTS, INNODB_DEADLOCK
 from tests.streams.logging_rows import erase, opened, own_session
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]

@@ -1,24 +1,34 @@
-"""After an outage, on databases that are servers; run by `tests/test_databases.py`."""
+"""Outages and conflicts of databases that are servers.
+
+`tests/test_databases.py` runs it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Final
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import connection, connections
+from django.db import OperationalError, connection, connections, transaction
 
-from mcp_app.models import Server
+from mcp_app.conf import Limits
+from mcp_app.models import Server, Session, Stream
 from mcp_app.pools.database import writer
+from mcp_app.process.expiry import all_expired
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
 from tests.process.forking import connection_id
 from tests.statements import failing
+from tests.streams.logging_rows import opened, own_session
 
-pytestmark = pytest.mark.databases
+pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
 
 PATIENCE_S: Final = 60
+A_MOMENT_S: Final = 0.5
 CUT: Final = {"postgresql": "SELECT pg_terminate_backend(%s)", "mysql": "KILL %s"}
 
 
@@ -41,3 +51,40 @@ async def test_async_code_has_a_connection_when_the_database_is_back(
     assert await Server.objects.acount()
     assert await sync_to_async(connection_id)() != number
     await sync_to_async(connections.close_all)()
+
+
+def test_a_sweep_that_gives_way_to_a_writer_goes_on() -> None:
+    """The writer has the stream of an expired session, and wants the session."""
+    row = own_session()
+    Session.objects.filter(pk=row.pk).update(seen_ms=0)
+    key = opened(row)
+    holds, swept = Event(), Event()
+
+    def writes() -> None:
+        with transaction.atomic():
+            Stream.objects.select_for_update().get(pk=key)
+            holds.set()
+            # Time for the other one to lock the session, and to wait for the stream.
+            swept.wait(A_MOMENT_S)
+            list(Session.objects.select_for_update().filter(pk=row.pk))
+
+    def sweeps() -> None:
+        holds.wait(PATIENCE_S)
+        for each in all_expired(Limits()):
+            while each.remove() is not None:
+                continue
+        swept.set()
+
+    def done(act: Callable[[], None]) -> str:
+        try:
+            act()
+        except OperationalError as error:
+            return str(error)
+        finally:
+            connections.close_all()
+        return "done"
+
+    with ThreadPoolExecutor(2) as pool:
+        _written, removed = pool.map(done, [writes, sweeps])
+    assert removed == "done"
+    assert not Session.objects.filter(pk=row.pk).exists()
