@@ -272,7 +272,8 @@ def _crowded(using: str) -> Iterator[checks.CheckMessage]:
             f"{processes} processes of {usual} connections each are {total}, and the"
             f" database lets you have {there}: who comes too late is refused. The"
             " site's own pages need some, too.",
-            hint='Run fewer processes, lower MCP["THREADS"], or raise max_connections.',
+            hint='Run fewer processes, lower MCP["THREADS"], or raise max_connections,'
+            " or the CONNECTION LIMIT that the role or the database has.",
             id="mcp_app.W016",
         )
 

@@ -21,6 +21,13 @@ KIB = 1024
 MIB = 1024 * KIB
 
 
+MOST_SECONDS = 100 * 365 * 86_400
+"""A hundred years stand for always: databases and timers can reckon with them."""
+MOST_NUMBER = 2**40
+"""Of bytes that is a tebibyte."""
+MOST_THREADS = 10_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Sizes are in bytes (texts in characters), times in seconds.
@@ -87,6 +94,11 @@ class McpSettings:
 
 KEYS: tuple[str, ...] = tuple(each.name.upper() for each in fields(McpSettings))
 LIMITS: tuple[str, ...] = tuple(each.name for each in fields(Limits))
+SECONDS = frozenset(
+    each.name
+    for each in fields(Limits)
+    if each.type == "float" and each.name != "progress_rate"
+)
 
 
 def problems(current: McpSettings) -> list[str]:
@@ -95,6 +107,7 @@ def problems(current: McpSettings) -> list[str]:
         *_mistyped("MCP", current),
         *_mistyped('MCP["LIMITS"]', current.limits),
         *_not_positive("MCP", current, ["threads"]),
+        *_too_many_threads(current.threads),
         *_not_positive('MCP["LIMITS"]', current.limits, LIMITS),
     ]
 
@@ -134,6 +147,25 @@ def _not_positive(
     ]
 
 
+def _too_many_threads(threads: object) -> list[str]:
+    if type(threads) is int and threads > MOST_THREADS:
+        said = f'MCP["THREADS"] is {threads}: it must be {MOST_THREADS:,} at most.'
+        return [said]
+    return []
+
+
+def _too_great(limits: Limits) -> list[str]:
+    return [
+        f'MCP["LIMITS"][{_key(name)}] is {number}: it must be a number of at most'
+        f" {most:,}{' (100 years in seconds)' if most == MOST_SECONDS else ''}."
+        for name in LIMITS
+        for most in [MOST_SECONDS if name in SECONDS else MOST_NUMBER]
+        if type(number := getattr(limits, name)) in (int, float)
+        # NaN is neither greater nor less.
+        and not number <= most
+    ]
+
+
 def _key(name: str) -> str:
     return f'"{name.upper()}"'
 
@@ -165,7 +197,11 @@ def _limits(given: object) -> Limits:
             raise ImproperlyConfigured(
                 f'MCP["LIMITS"] has no limit {name!r}.{_suggestion(name, LIMITS)}'
             )
-    return Limits(**named)
+    limits = Limits(**named)
+    for sentence in _too_great(limits):
+        # With such a number requests would fail half-way, and leave rows behind.
+        raise ImproperlyConfigured(sentence)
+    return limits
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
 from mcp_app import conf
+from mcp_app.checks import check_settings
 from mcp_app.conf import KEYS, Limits, McpSettings, mcp_settings
 
 # What each key may be, beside its default.
@@ -94,6 +96,16 @@ def test_limits_have_names_in_any_case(name: str) -> None:
         ({"LIMITS": 7}, "is 7: it must be a dict"),
         ({"LIMITS": {"bodi": 1}}, "no limit 'bodi'. Did you mean 'BODY'?"),
         ({"LIMITS": {"xyzzy": 1}}, r"no limit 'xyzzy'\.$"),
+        (
+            {"LIMITS": {"session_age": 1e300}},
+            r'\["SESSION_AGE"\] is 1e\+300: it must be a number of at most'
+            r" 3,153,600,000 \(100 years in seconds\)\.",
+        ),
+        (
+            {"LIMITS": {"body": 2**40 + 1}},
+            r'"BODY"\] is 1099511627777: it must be a number of at most'
+            r" 1,099,511,627,776\.$",
+        ),
     ],
 )
 def test_what_cannot_be_read(given: Any, sentence: str) -> None:
@@ -130,6 +142,7 @@ def test_unknown_keys(given: dict[str, object], sentences: list[str]) -> None:
         ({"THREADS": "8"}, "MCP[\"THREADS\"] is '8': "),
         ({"THREADS": True}, 'MCP["THREADS"] is True: '),
         ({"THREADS": 0}, 'MCP["THREADS"] is 0: it must be greater than 0.'),
+        ({"THREADS": 10**5}, 'MCP["THREADS"] is 100000: it must be 10,000 at most.'),
         ({"AUDIT": "on"}, "MCP[\"AUDIT\"] is 'on': Input should be 'batched', "),
         ({"ENVELOPE": "loose"}, "MCP[\"ENVELOPE\"] is 'loose': "),
         ({"COERCE": "yes"}, "MCP[\"COERCE\"] is 'yes': "),
@@ -143,6 +156,26 @@ def test_values_of_another_type(given: dict[str, Any], place: str) -> None:
     with override_settings(MCP=given):
         (sentence,) = conf.problems(conf.current())
     assert sentence.startswith(place)
+
+
+NUMBERS = [each.name for each in fields(Limits) if each.name != "rates"]
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan, 1e300, 10**400])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_no_limit_is_beyond_all_numbers(name: str, value: float) -> None:
+    with override_settings(MCP={"LIMITS": {name: value}}):
+        with pytest.raises(ImproperlyConfigured, match=f'"{name.upper()}"'):
+            conf.current()
+        (error,) = check_settings(None)
+    assert error.id == "mcp_app.E001"
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_every_limit_may_be_great(name: str) -> None:
+    most = conf.MOST_SECONDS if name in conf.SECONDS else conf.MOST_NUMBER
+    with override_settings(MCP={"LIMITS": {name: most}}):
+        assert conf.problems(conf.current()) == []
 
 
 def test_keys_are_not_shown() -> None:

@@ -266,19 +266,29 @@ def most_connections(using: str) -> int | None:
     """Return how many the database lets the site's user have; None for no limit."""
     vendor = connections[using].vendor
     if vendor == "postgresql":
-        values = _rows(using, _POSTGRESQL_LIMITS)
-        total = int(values.pop("max_connections"))
-        return total - sum(map(int, values.values()))
+        values = {key: int(each) for key, each in _rows(using, _LIMITS).items()}
+        own = [values.pop("role"), values.pop("database")]
+        total = values.pop("max_connections") - sum(values.values())
+        # -1 stands for none.
+        return min([total, *(each for each in own if each >= 0)])
     if vendor == "mysql":
         limits = map(int, _rows(using, _MYSQL_LIMITS).values())
         return min(each for each in limits if each)
     return None
 
 
-_POSTGRESQL_LIMITS: Final = """
+_LIMITS: Final = """
     SELECT name, setting FROM pg_settings WHERE name IN
     ('max_connections', 'superuser_reserved_connections', 'reserved_connections')
+    UNION ALL
+    SELECT 'role', (CASE WHEN rolsuper THEN -1 ELSE rolconnlimit END)::text
+    FROM pg_roles WHERE rolname = session_user
+    UNION ALL
+    SELECT 'database', (CASE WHEN rolsuper THEN -1 ELSE datconnlimit END)::text
+    FROM pg_database, pg_roles
+    WHERE datname = current_database() AND rolname = session_user
 """
+"""A superuser is held to neither of these two."""
 _MYSQL_LIMITS: Final = """
     SHOW VARIABLES WHERE Variable_name IN ('max_connections', 'max_user_connections')
 """

@@ -42,6 +42,8 @@ LIMIT_STATEMENTS = """
         NOT BETWEEN '1 microsecond' AND %(limit)s::interval
 """
 """For the transaction (`SET LOCAL`); a limit of the site that is shorter stands."""
+LONGEST_MS = 2**31 - 1
+"""PostgreSQL refuses more: 24 days."""
 
 _running = threading.local()
 
@@ -251,7 +253,8 @@ def _limit_statements(alias: str) -> None:
     left = core_of(exchange).clock.left() if exchange is not None else None
     if left is not None and connections[alias].vendor == "postgresql":
         with connections[alias].cursor() as cursor:
-            cursor.execute(LIMIT_STATEMENTS, {"limit": f"{max(1, int(left * 1000))}ms"})
+            milliseconds = min(max(1, int(left * 1000)), LONGEST_MS)
+            cursor.execute(LIMIT_STATEMENTS, {"limit": f"{milliseconds}ms"})
 
 
 def _atomic_aliases(runnable: Runnable[Any]) -> list[str]:

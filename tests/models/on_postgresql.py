@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
+from uuid import uuid4
 
 import pytest
 from django.db import connection
 
 from mcp_app.checks import check_databases
-from mcp_app.models.durability import Kind
+from mcp_app.models.durability import Kind, most_connections
 from tests.drill.ports import HOST
 from tests.models.unsafe import execute, fresh, kinds
 from tests.process.passages import Passage
@@ -35,6 +36,42 @@ KEY: Final = b"K\x00\x00\x00\x0c"
 def test_what_a_connection_of_postgresql_is_set_to(statement: str, kind: Kind) -> None:
     execute(statement)
     assert kinds() == [kind]
+
+
+@pytest.fixture
+def limited() -> Iterator[None]:
+    """Be a role, in a database, that may each have so many connections."""
+    quoted = connection.ops.quote_name
+    name, role = quoted(connection.settings_dict["NAME"]), f"limited_{uuid4().hex[:8]}"
+    execute(f"CREATE ROLE {role}")
+    execute(f"SET SESSION AUTHORIZATION {role}")
+    try:
+        yield
+    finally:
+        execute("RESET SESSION AUTHORIZATION")
+        execute(f"ALTER DATABASE {name} CONNECTION LIMIT -1")
+        execute(f"DROP ROLE {role}")
+
+
+@pytest.mark.parametrize(
+    ("role", "database", "most"), [(5, -1, 5), (9, 7, 7), (-1, 8, 8), (0, 8, 0)]
+)
+@pytest.mark.usefixtures("limited")
+def test_a_role_and_a_database_may_have_limits_of_their_own(
+    role: int, database: int, most: int
+) -> None:
+    quoted = connection.ops.quote_name
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT session_user")
+        [name] = cursor.fetchone()
+    execute("RESET SESSION AUTHORIZATION")
+    superuser = most_connections("default")
+    own = quoted(connection.settings_dict["NAME"])
+    execute(f"ALTER ROLE {name} CONNECTION LIMIT {role}")
+    execute(f"ALTER DATABASE {own} CONNECTION LIMIT {database}")
+    assert most_connections("default") == superuser
+    execute(f"SET SESSION AUTHORIZATION {name}")
+    assert most_connections("default") == most
 
 
 def renumbered(piece: bytes) -> bytes:

@@ -12,6 +12,7 @@ import pytest
 from django.db import DatabaseError, connection, connections
 
 from mcp_app import SyncContext
+from mcp_app.conf import MOST_SECONDS
 from mcp_app.pools.database import reader, writer
 from mcp_app.process import freshness
 from mcp_app.process.runtime import Process
@@ -62,6 +63,17 @@ async def test_the_limit_ends_with_the_transaction(play: Play) -> None:
 
     found = await play("not_atomic", script)
     assert found.result["structuredContent"] == {"result": ["0"]}
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_timeout": MOST_SECONDS}}])
+async def test_a_call_may_last_for_longer_than_a_statement(play: Play) -> None:
+    def script(ctx: SyncContext) -> list[str]:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 'said'")
+            return [cursor.fetchone()[0]]
+
+    found = await play("atomic_sync", script)
+    assert found.result["structuredContent"] == {"result": ["said"]}
 
 
 @pytest.fixture
