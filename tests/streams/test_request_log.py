@@ -15,14 +15,16 @@ from mcp_app.models import Session, Stream
 from mcp_app.models.streams import StreamQuerySet
 from mcp_app.pools.database import log_writer, reader
 from mcp_app.streams import request_log
-from mcp_app.streams.appending import Fenced
+from mcp_app.streams.appending import ALONE, Fenced
 from mcp_app.streams.request_log import OwnedStream, RequestLog
+from tests.process.outages import read_only
 from tests.serving import all_logged
 from tests.streams.logging_rows import OWNER, erase, events, own_session
 from tests.streams.writes import Writes
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
 
+PATIENCE_S: Final = 60
 ABORTED: Final = Stream.State.ABORTED.value
 
 
@@ -156,6 +158,23 @@ async def test_an_outage_is_waited_for(
     await stream.committed()
     assert await stored(stream) == [(1, "1"), (2, "2")]
     assert len(heard.messages) == 2
+
+
+async def test_a_database_that_writes_nothing_is_waited_for(
+    log: RequestLog, row: Session, writes: Writes
+) -> None:
+    stream, heard = begun(log, row)
+    await stream.committed()
+    with read_only():
+        attempts = len(writes.sizes)
+        stream.append(b"1")
+        async with asyncio.timeout(PATIENCE_S):
+            while len(writes.sizes) < attempts + 2 * ALONE:
+                await asyncio.sleep(0.01)
+        assert heard.messages == []
+    stream.end(b"2")
+    await asyncio.wait_for(heard.over.wait(), PATIENCE_S)
+    assert await stored(stream) == [(1, "1"), (2, "2")]
 
 
 async def test_one_that_is_refused_stops_no_other(
