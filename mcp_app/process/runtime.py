@@ -43,7 +43,7 @@ from mcp_app.server import identity
 from mcp_app.server.exchange import Adapters, End
 from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.server.request_state import StateSealer, derived_key
-from mcp_app.streams.claims import claim
+from mcp_app.streams.claims import claim, end_own, open_streams
 from mcp_app.streams.following import Followers
 from mcp_app.streams.listeners import Listener, Listeners
 from mcp_app.streams.logged import deliver
@@ -106,12 +106,12 @@ class Process:
             self._announcements, self.sessions, self._row, self.spawn
         )
         self.gate = Gate(self._check, self._load, reader.replace)
-        self._health = Health(self.gate)
         self._doorbell = Doorbell(mcp_settings.doorbell, self._heard)
         here.serves(self._row, self.gate.stale, self._committed)
         self._heartbeat = Heartbeat(
-            self.loop, self._row, self.gate, self.spawn, self.claim, self.report
+            self.loop, self._row, self.gate, self.spawn, self._beat, self.report
         )
+        self._health = Health(self.gate, self._heartbeat.confirmed)
         self.audit = self._audit()
         self.adapters = self._adapters()
         self._beaten = self.loop.time()
@@ -327,6 +327,14 @@ class Process:
         """A client here waits for a process that seems to be dead."""
         if self._heartbeat.steady:
             await self.claim()
+
+    async def _beat(self) -> None:
+        """This process lives: it ends what nobody else will."""
+        found = await log_writer.run(open_streams, self._row.id)
+        if unknown := self.log.unknown(found):
+            logger.error("Streams are ended that nobody would end: %s.", unknown)
+            await log_writer.run(end_own, self._row.id, unknown)
+        await self._orphaned()
 
     async def claim(self) -> None:
         """End the streams of processes that died."""
