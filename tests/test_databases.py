@@ -17,6 +17,7 @@ MODULES: Final = [
     "tests/auth/test_permissions.py",
     "tests/models/test_streams.py",
     "tests/models/test_workers.py",
+    "tests/pools/test_outages.py",
     "tests/process/test_health.py",
     "tests/management/commands/test_mcp_prune.py",
     "tests/process/test_openings.py",

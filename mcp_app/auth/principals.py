@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import TypeAlias
 
+from django.db import Error as DatabaseError
 from django.utils.module_loading import import_string
 
 from mcp_app.conf import mcp_settings
@@ -21,7 +22,8 @@ from mcp_app.interface.principal import (
     Principal,
 )
 from mcp_app.interface.server import ServerDefinition
-from mcp_app.pools.database import OUTAGES, authenticators, unavailable
+from mcp_app.pools.database import authenticators, unavailable
+from mcp_app.pools.outages import is_outage
 from mcp_app.protocol.errors import Refused
 
 Authenticate: TypeAlias = Callable[
@@ -81,7 +83,9 @@ async def _authenticated(
             found = await found if inspect.isawaitable(found) else found
     except AuthenticationFailed as error:
         raise _unauthenticated(str(error) or "Authentication failed.") from None
-    except OUTAGES as error:
+    except DatabaseError as error:
+        if not is_outage(error):
+            raise
         raise unavailable() from error
     if not isinstance(found, Principal | None):
         raise TypeError(

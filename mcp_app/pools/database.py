@@ -16,22 +16,17 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import ParamSpec, TypeVar
 
-from django.db import (
-    InterfaceError,
-    OperationalError,
-    close_old_connections,
-    connections,
-)
+from django.db import Error as DatabaseError
+from django.db import close_old_connections, connections
 
 from mcp_app.pools.futures import settle
+from mcp_app.pools.outages import is_outage
 from mcp_app.protocol.errors import Unavailable
 
 Returned = TypeVar("Returned")
 Arguments = ParamSpec("Arguments")
 Work = Callable[[], None]
 
-OUTAGES = (OperationalError, InterfaceError)
-"""What Django raises where a database cannot be reached, or cannot answer."""
 RETRY_SECONDS = 5
 MOST_LEFT = 3
 IDLE_SECONDS = 10.0
@@ -96,7 +91,9 @@ class DatabaseThreads:
         )
         try:
             return await future
-        except OUTAGES as error:
+        except DatabaseError as error:
+            if not is_outage(error):
+                raise
             raise unavailable() from error
 
     def close(self) -> None:
@@ -173,6 +170,11 @@ def _with_connections(function: Callable[[], Returned]) -> Returned:
     close_old_connections()
     try:
         return function()
+    except DatabaseError as error:
+        if is_outage(error):
+            # One to a server that others have left would answer, and write nothing.
+            connections.close_all()
+        raise
     finally:
         close_old_connections()
 
@@ -182,14 +184,11 @@ def _with_kept_connections(function: Callable[[], Returned]) -> Returned:
     kept = [each for each in connections.all() if each.connection is not None]
     try:
         return function()
-    except OUTAGES:
+    except Exception as error:
         connections.close_all()
-        if not kept:
+        if not kept or not is_outage(error):
             raise
         return function()
-    except Exception:
-        connections.close_all()
-        raise
 
 
 reader = DatabaseThreads("mcp-reader", repeatable=True)

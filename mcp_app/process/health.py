@@ -1,4 +1,4 @@
-"""Whether this process can serve: the database answers, and the caches are fresh.
+"""Whether this process can serve: the database answers and writes, caches are fresh.
 
 Whoever asks is answered by one look in a second, however many they are.
 """
@@ -14,6 +14,8 @@ from mcp_app.process.freshness import NEVER
 from mcp_app.protocol.errors import Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from mcp_app.process.freshness import Gate
 
 logger = logging.getLogger("mcp_app.process")
@@ -33,8 +35,10 @@ FRESHNESS: Final = "freshness"
 class Health:
     """Looks through the gate, as each request does; used on the loop only."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Gate, writes: Callable[[], Awaitable[None]]) -> None:
+        """`writes` raises `Unavailable` where nothing can be written."""
         self._gate = gate
+        self._writes = writes
         self._began = NEVER
         self._look: asyncio.Task[str] | None = None
 
@@ -52,6 +56,7 @@ class Health:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await self._gate.wait(now)
+                await self._writes()
         except Unavailable:
             return DATABASE
         except TimeoutError:

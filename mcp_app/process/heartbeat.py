@@ -43,6 +43,7 @@ class Heartbeat:
         self._timer: asyncio.TimerHandle | None = None
         self._last = NEVER
         self._steady_since = NEVER
+        self._failed = False
 
     @property
     def steady(self) -> bool:
@@ -63,6 +64,14 @@ class Heartbeat:
             if self._timer is None:
                 self._later()
 
+    async def confirmed(self) -> None:
+        """Beat now if the last beat failed: a database may answer, and write nothing.
+
+        Raises `Unavailable`.
+        """
+        if self._failed:
+            await self._renewed()
+
     async def end(self) -> None:
         """Take the row away: nobody need wait for this process any more."""
         self.stop()
@@ -81,6 +90,7 @@ class Heartbeat:
         if began - self._last > LATE:
             self._steady_since = began
         self._last = began
+        self._failed = False
         self._gate.trust(began + TRUSTED)
 
     def _later(self) -> None:
@@ -95,5 +105,6 @@ class Heartbeat:
             await self._renewed()
             await self._beaten()
         except (DatabaseError, Unavailable) as error:
+            self._failed = True
             reason = error.__cause__ or error
             logger.warning("This process could not say that it lives: %r", reason)

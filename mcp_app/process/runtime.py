@@ -44,7 +44,7 @@ from mcp_app.server import identity
 from mcp_app.server.exchange import Adapters, End
 from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.server.request_state import StateSealer, derived_key
-from mcp_app.streams.claims import claim, owners
+from mcp_app.streams.claims import claim, end_own, open_streams, owners
 from mcp_app.streams.following import Followers
 from mcp_app.streams.listeners import Listener, Listeners
 from mcp_app.streams.logged import deliver
@@ -111,12 +111,12 @@ class Process:
             self._announcements, self.sessions, self._row, self.spawn
         )
         self.gate = Gate(self._check, self._load, reader.replace)
-        self._health = Health(self.gate)
         self._doorbell = Doorbell(mcp_settings.doorbell, self._heard)
         here.serves(self._row, self.gate.stale, self._committed)
         self._heartbeat = Heartbeat(
             self.loop, self._row, self.gate, self.spawn, self._beat, self.report
         )
+        self._health = Health(self.gate, self._heartbeat.confirmed)
         self.audit = self._audit()
         self.adapters = self._adapters()
         self._beaten = self._aged = self.loop.time()
@@ -333,8 +333,16 @@ class Process:
 
     async def _beat(self) -> None:
         """Do with each heartbeat what the rows of others, and of sessions, need."""
+        await self._end_unknown()
         await self._look_around()
         await self.sessions.touch_used()
+
+    async def _end_unknown(self) -> None:
+        """End streams of this process that it knows no more: nobody else will."""
+        found = await log_writer.run(open_streams, self._row.id)
+        if unknown := self.log.unknown(found):
+            logger.error("Streams are ended that nobody would end: %s.", unknown)
+            await log_writer.run(end_own, self._row.id, unknown)
 
     async def _look_around(self) -> None:
         """Look which other processes live."""

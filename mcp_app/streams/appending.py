@@ -17,7 +17,7 @@ from django.db import connections, router
 from mcp_app.models.appends import Addition, NewStream, is_one_statement
 from mcp_app.models.streams import Stream
 from mcp_app.models.transactions import is_conflict, own_transaction
-from mcp_app.pools.database import OUTAGES
+from mcp_app.pools.outages import cannot_write, is_outage
 
 ATTEMPTS: Final = 20
 """How often a transaction that gave way to others is begun again."""
@@ -25,8 +25,6 @@ TOGETHER: Final = 2
 """So often a batch may break where the database answers: then each goes by itself."""
 ALONE: Final = 8
 """So often one gain may break where the database answers: then it is refused."""
-FULL: Final = frozenset({"53100", 1021, 1041, 1114, "database or disk is full"})
-"""How databases say that they have no room, which no gain can help."""
 
 Beside: TypeAlias = Callable[[str], object]
 """Writes rows on the database of this alias, in the transaction of an append."""
@@ -113,8 +111,8 @@ def _of_parts(parts: Sequence[Batch]) -> list[Result]:
         refused = part.refused
         try:
             write(part)
-        except OUTAGES as error:
-            if part.refused == refused:
+        except DatabaseError as error:
+            if part.refused == refused or not is_outage(error):
                 raise
             broken = error
     if broken is not None:
@@ -126,11 +124,11 @@ def _attempted(batch: Batch) -> list[Result]:
     for _ in range(ATTEMPTS):
         try:
             return _written(batch)
-        except OUTAGES as error:
+        except DatabaseError as error:
+            if not is_outage(error):
+                return _apart(batch, error)
             if not is_conflict(error):
                 return _decided(batch, error)
-        except DatabaseError as error:
-            return _apart(batch, error)
     return _written(batch)
 
 
@@ -165,18 +163,13 @@ def _decided(batch: Batch, error: Exception) -> list[Result]:
     connections.close_all()
     if found := _committed(batch):
         return found
-    batch.refused += not _is_full(error)
+    batch.refused += not cannot_write(error)
     if len(batch.gains) == 1:
         if batch.refused >= ALONE:
             return [error]
     elif batch.refused >= TOGETHER:
         return _apart(batch, error)
     raise error
-
-
-def _is_full(error: Exception) -> bool:
-    said = {getattr(error.__cause__, "sqlstate", None), *error.args}
-    return not FULL.isdisjoint(said)
 
 
 def _committed(batch: Batch) -> list[Result]:

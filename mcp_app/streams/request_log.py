@@ -279,6 +279,8 @@ class RequestLog:
         self._dirty: dict[OwnedStream, None] = {}
         self._open: dict[str, OwnedStream] = {}
         self._left_over: set[str] = set()
+        self._later: set[str] = set()
+        """What is left over, and could not be deleted for a fault."""
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -342,6 +344,18 @@ class RequestLog:
         self._open.pop(stream.public_id, None)
         self._dirty.pop(stream, None)
 
+    def unknown(self, public_ids: Iterable[str]) -> list[str]:
+        """Return which of these rows, read before now, nobody here will end.
+
+        Those of requests that did not begin are deleted, once more from now on.
+        """
+        if self._later:
+            self._left_over |= self._later
+            self._later.clear()
+            self._begin()
+        known = self._open.keys() | self._left_over
+        return [each for each in public_ids if each not in known]
+
     def _begin(self) -> None:
         if self._task is None:
             self._task = asyncio.create_task(self._commit_all())
@@ -368,6 +382,7 @@ class RequestLog:
             return
         except Exception:
             logger.exception("Rows of requests that did not begin are left over.")
+            self._later.update(names)
         self._left_over.difference_update(names)
 
     def _taken(self) -> Iterable[tuple[OwnedStream, Gain]]:
@@ -392,8 +407,13 @@ class RequestLog:
                 if not isinstance(result, EXPECTED):
                     logger.error("Stream %s lost what it said: %r", stream, result)
                 stream.refused(gain, result)
-            else:
+                continue
+            try:
                 stream.gained(gain, result)
+            except Exception as error:
+                # A fault of ours: the other streams must not wait for this one.
+                logger.exception("Stream %s could not be sent.", stream)
+                stream.failed(error)
 
     async def _results(self, batch: Batch) -> list[int | Exception]:
         """Write a batch, however long the database is away."""

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Final
 
 from django.db import connection, connections
+from django.db.backends.signals import connection_created
 
-from mcp_app.pools.database import reader
+from mcp_app.pools.database import POOLS, reader
+
+READ_ONLY: Final = {
+    "postgresql": "SET default_transaction_read_only = on",
+    "mysql": "SET SESSION TRANSACTION READ ONLY",
+    "sqlite": "PRAGMA query_only = ON",
+}
 
 
 @contextmanager
@@ -41,3 +49,26 @@ def _moved(file: Path) -> Iterator[None]:
         yield
     finally:
         hidden.replace(file)
+
+
+@contextmanager
+def read_only() -> Iterator[None]:
+    """Let the database take nothing from our threads, as a standby would."""
+
+    def restrict(connection: Any, **_: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(READ_ONLY[connection.vendor])
+
+    connection_created.connect(restrict)
+    _begin_anew()
+    try:
+        yield
+    finally:
+        connection_created.disconnect(restrict)
+        _begin_anew()
+
+
+def _begin_anew() -> None:
+    """Let nobody keep a connection."""
+    for pool in POOLS:
+        pool.close()

@@ -34,7 +34,11 @@ async def asked(database: Database, monkeypatch: pytest.MonkeyPatch) -> Health:
     monkeypatch.setattr(health, "SHARED_S", 600.0)
     gate = Gate(database.check, database.load)
     gate.trust(float("inf"))
-    return Health(gate)
+    return Health(gate, writes)
+
+
+async def writes() -> None:
+    """Be a database that writes."""
 
 
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator, Awaitable
 from typing import Final
 
 import pytest
-from django.db import DatabaseError
+from django.db import DatabaseError, OperationalError
 
 from mcp_app.models import Worker
 from mcp_app.pools.database import writer
 from mcp_app.process import heartbeat
 from mcp_app.process.freshness import Gate
 from mcp_app.process.heartbeat import Heartbeat
+from mcp_app.protocol.errors import Unavailable
 from mcp_app.wakeup.news import News
 from mcp_app.wakeup.workers import TRUSTED, WorkerRow
 
@@ -156,6 +157,38 @@ async def test_it_is_steady_when_all_beats_came_for_a_while(
         while not (beating.steady and row.claims):
             await asyncio.sleep(0.001)
     assert seen == [False, False]
+
+
+async def test_what_comes_after_a_beat_comes_after_each_that_succeeds(
+    beating: Heartbeat, row: Rows
+) -> None:
+    await beating.begun()
+    async with asyncio.timeout(PATIENCE_S):
+        while row.claims < 2:
+            await asyncio.sleep(0.001)
+    assert not beating.steady
+    row.error = DatabaseError("gone")
+    await asyncio.sleep(0.05)
+    claims = row.claims
+    await asyncio.sleep(0.05)
+    assert row.claims == claims
+
+
+async def test_a_beat_that_failed_is_tried_again_by_who_asks(
+    beating: Heartbeat, row: Rows
+) -> None:
+    await beating.begun()
+    row.error = OperationalError("read only")
+    async with asyncio.timeout(PATIENCE_S):
+        while not beating._failed:
+            await asyncio.sleep(0.001)
+    beating.stop()
+    with pytest.raises(Unavailable):
+        await beating.confirmed()
+    row.error, renewed = None, row.renewed
+    await beating.confirmed()
+    await beating.confirmed()
+    assert row.renewed == renewed + 1
 
 
 async def test_after_a_beat_that_was_late_it_is_not_steady(

@@ -8,16 +8,23 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, Final
 
+import psycopg
 import pytest
 import redis
 
 from mcp_app.wakeup.doorbell import GROUP
 from mcp_app.wakeup.workers import FRESHNESS
-from tests.drill.databases import PREPARED
+from tests.drill.databases import POSTGRES, PREPARED
 from tests.drill.ports import HOST
 from tests.drill.running import THERE, DrillServer, started
 from tests.process.passages import Passage, through
-from tests.process.streaming import PATIENCE_S, Answer, Session, listening, stateless
+from tests.process.streaming import (
+    PATIENCE_S,
+    Answer,
+    Session,
+    listening,
+    stateless,
+)
 from tests.wakeup.redis_servers import RedisServer
 
 AWAY_S: Final = 7
@@ -133,6 +140,66 @@ def all_is_refused(url: str, session: Session) -> None:
         refused.until(lambda answer: answer.ended)
         assert refused.status == 503, refused.raw
         assert 1 <= int(refused.headers["retry-after"]) <= 15
+
+
+def test_a_database_that_is_read_only_for_a_while() -> None:
+    """As in a fail-over to a standby: it answers, and takes nothing."""
+    with PREPARED["postgresql"]() as database:
+        drill = started("uvicorn", {"DATABASE_URL": database, **THERE, **LIMITS})
+        try:
+            while_read_only(drill.url, Session(drill.url), database)
+            assert drill.stop() == 0, drill.output
+        finally:
+            drill.kill()
+
+
+def while_read_only(url: str, session: Session, database: str) -> None:
+    counting = session.request(
+        "tools/call",
+        name="drill_count",
+        arguments={"n": COUNT, "delay_ms": 1000 * (AWAY_S + 2) // COUNT},
+        _meta={"progressToken": "p"},
+    )
+    once = session.send(ledger("once", AWAY_S + 1))
+    for each in (counting, once):
+        each.until(lambda answer: answer.raw)
+    set_read_only(database, "on")
+    end = time.monotonic() + AWAY_S
+    while time.monotonic() < end:
+        for refused in (
+            session.send(ledger("twice", 0)),
+            session.request("resources/subscribe", uri=URI),
+            session.request("logging/setLevel", level="info"),
+            session.close(),
+        ):
+            refused.until(lambda answer: answer.ended)
+            assert refused.status == 503, refused.raw
+            assert refused.headers["retry-after"]
+        time.sleep(0.5)
+    # By now a heartbeat has failed.
+    assert health(url) == 503
+    set_read_only(database, "off")
+    eventually(lambda: health(url) == 200)
+    *counted, last = counting.whole().messages
+    assert [each["params"]["progress"] for each in counted] == [*range(1, COUNT + 1)]
+    assert last["result"]["content"][0]["text"] == f"done {COUNT}"
+    (told,) = once.whole().messages
+    assert session.send(ledger("once", AWAY_S + 1)).whole().messages == [told]
+
+
+def health(url: str) -> int:
+    return Answer(f"{url}/health", "GET", {}).whole().status
+
+
+def set_read_only(database: str, value: str) -> None:
+    name = database.rpartition("/")[2]
+    with psycopg.connect(f"{POSTGRES}/postgres", autocommit=True) as connection:
+        setting = f"default_transaction_read_only = {value}"
+        connection.execute(f"ALTER DATABASE {name} SET {setting}".encode())
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
+            [name],
+        )
 
 
 def updated(answer: Answer) -> Any:

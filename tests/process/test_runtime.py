@@ -22,7 +22,7 @@ from django.db import connections, transaction
 import mcp_app
 from mcp_app.models import Change, Session, Stream, Tool, Worker
 from mcp_app.models.clock import NowMilliseconds
-from mcp_app.pools.database import POOLS, writer
+from mcp_app.pools.database import POOLS, log_writer, reader, writer
 from mcp_app.process import announcements, freshness, heartbeat, runtime
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
@@ -37,8 +37,9 @@ from tests.drill.running import OWN, ROOT
 from tests.process.outages import away
 from tests.published import published
 from tests.scripting import STATEFUL, STATELESS
-from tests.serving import Connect
+from tests.serving import Connect, all_logged
 from tests.statements import counted, failing
+from tests.streams.logging_rows import erase, own_session
 
 URI: Final = "test://static-text"
 OTHER_URI: Final = "test://static-binary"
@@ -296,6 +297,29 @@ async def told(stream: Visit) -> str:
 
 
 @pytest.mark.databases
+async def test_a_stream_that_nobody_would_end_is_ended_with_a_beat(
+    process: Process,
+) -> None:
+    """Whatever went wrong: its client must not wait for as long as we live."""
+    session = await log_writer.run(own_session)
+    streams = [
+        process.log.open(session.pk, uuid4().hex, requests="1") for _ in range(2)
+    ]
+    for each in streams:
+        await each.committed()
+    kept, lost = streams
+    lost.failed(ZeroDivisionError())
+    await process._beat()
+    rows = Stream.objects.order_by("pk").values_list("public_id", "state", "head_seq")
+    assert await reader.run(list, rows.filter(session_id=session.pk)) == [
+        (kept.public_id, "open", 0),
+        (lost.public_id, "aborted", 1),
+    ]
+    kept.end(None)
+    await all_logged(process.log)
+    await log_writer.run(erase)
+
+
 async def test_notifying_in_a_transaction_reaches_every_stream_of_both_eras(
     connect: Connect, process: Process
 ) -> None:

@@ -15,15 +15,18 @@ from mcp_app.models import Session, Stream
 from mcp_app.models.streams import StreamQuerySet
 from mcp_app.pools.database import log_writer, reader
 from mcp_app.streams import request_log
-from mcp_app.streams.appending import Fenced
+from mcp_app.streams.appending import ALONE, Fenced
+from mcp_app.streams.claims import end_own, open_streams
 from mcp_app.streams.last_words import request_ids
 from mcp_app.streams.request_log import OwnedStream, RequestLog
+from tests.process.outages import read_only
 from tests.serving import all_logged
 from tests.streams.logging_rows import OWNER, erase, events, own_session
 from tests.streams.writes import Writes
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
 
+PATIENCE_S: Final = 60
 ABORTED: Final = Stream.State.ABORTED.value
 
 
@@ -157,6 +160,67 @@ async def test_an_outage_is_waited_for(
     await stream.committed()
     assert await stored(stream) == [(1, "1"), (2, "2")]
     assert len(heard.messages) == 2
+
+
+async def test_a_database_that_writes_nothing_is_waited_for(
+    log: RequestLog, row: Session, writes: Writes
+) -> None:
+    stream, heard = begun(log, row)
+    await stream.committed()
+    with read_only():
+        attempts = len(writes.sizes)
+        stream.append(b"1")
+        async with asyncio.timeout(PATIENCE_S):
+            while len(writes.sizes) < attempts + 2 * ALONE:
+                await asyncio.sleep(0.01)
+        assert heard.messages == []
+    stream.end(b"2")
+    await asyncio.wait_for(heard.over.wait(), PATIENCE_S)
+    assert await stored(stream) == [(1, "1"), (2, "2")]
+
+
+async def test_who_cannot_send_stops_no_other(
+    log: RequestLog, row: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Heard):
+        def message(self, payload: bytes, event_id: str) -> None:
+            raise ZeroDivisionError
+
+    bad, good = begun(log, row)[0], begun(log, row)[0]
+    broken = Broken()
+    bad.readers.append(broken)
+    for stream in (bad, good):
+        stream.append(b"1")
+    await good.committed()
+    assert broken.over.is_set()
+    assert len(log) == 1
+    assert "could not be sent" in caplog.text
+
+
+async def test_rows_that_nobody_here_will_end(
+    log: RequestLog, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, lost, withdrawn = (begun(log, row)[0] for _ in range(3))
+    for stream in (kept, lost, withdrawn):
+        await stream.committed()
+    lost.failed(ZeroDivisionError())
+
+    def broken(_: StreamQuerySet) -> object:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StreamQuerySet, "delete", broken)
+        withdrawn.withdraw()
+        await all_logged(log)
+    found = await log_writer.run(open_streams, OWNER)
+    assert len(found) == 3
+    # What did not begin is not ended, but deleted.
+    assert log.unknown(found) == [lost.public_id]
+    await all_logged(log)
+    await log_writer.run(end_own, OWNER, [lost.public_id])
+    assert await log_writer.run(open_streams, OWNER) == [kept.public_id]
+    ((_, text),) = await stored(lost)
+    assert "could not be stored" in text
 
 
 async def test_one_that_is_refused_stops_no_other(
