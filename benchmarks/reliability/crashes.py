@@ -33,6 +33,7 @@ from benchmarks.reliability.once import (
 from benchmarks.reliability.resuming import MESSAGES, Told, again, followed
 from benchmarks.reliability.rounds import Round
 from benchmarks.reliability.site import Site
+from tests.drill.databases import prepare_database
 from tests.process.clusters import KINDS, PREPARE, asked_for_secrets, run_python
 from tests.process.streaming import Session
 
@@ -204,6 +205,7 @@ def crashes(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
     chance = random.Random(seed)
     with owned(KINDS[site.cluster.kind].vendor) as server:
         environment = {**site.cluster.environment, "DATABASE_URL": server.url}
+        prepare_database(server.url)
         run_python(environment, "-c", PREPARE)
         with Flock(environment) as flock, Visitors(flock, seed) as visitors:
             for number in range(1, rounds + 1):

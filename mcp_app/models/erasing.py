@@ -53,9 +53,10 @@ def erase(using: str, sessions: Sequence[int]) -> None:
     rows = Session.objects.using(using).filter(pk__in=sessions).order_by("pk")
     list(rows.select_for_update().values_list("pk"))
     own = Stream.objects.using(using).filter(session_id__in=sessions).order_by("pk")
-    keys = list(own.select_for_update().values_list("pk", flat=True))
-    delete_rows(using, Event, keys, "stream_id")
-    delete_rows(using, Stream, keys)
+    locked = list(own.select_for_update().sized())
+    full = [each.pk for each in locked if each.head_seq > each.floor_seq]
+    delete_rows(using, Event, full, "stream_id")
+    delete_rows(using, Stream, [each.pk for each in locked])
     for model in (Question, LoggedMessage):
         delete_rows(using, model, sessions, "session_id")
 

@@ -184,6 +184,8 @@ class Session(models.Model):
             erasing.erase(using, [self.pk])
             return super().delete(*args, **options)
 
+    delete.alters_data = True  # type: ignore[attr-defined]
+
     @property
     def client(self) -> dict[str, Any]:
         """The client's `clientInfo`."""

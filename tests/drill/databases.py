@@ -130,7 +130,7 @@ def pytest_unconfigure() -> None:
 def _original(vendor: str) -> str:
     """Return the URL of the database that is copied."""
     url = _originals.enter_context(DATABASES[vendor]())
-    _prepare(url)
+    prepare_database(url)
     return url
 
 
@@ -139,11 +139,12 @@ def prepared_file() -> Path:
     """Return a database file of SQLite with the fixture rows, to be copied."""
     directory = _originals.enter_context(tempfile.TemporaryDirectory())
     path = Path(directory) / "db.sqlite3"
-    _prepare(f"sqlite:///{path}")
+    prepare_database(f"sqlite:///{path}")
     return path
 
 
-def _prepare(url: str) -> None:
+def prepare_database(url: str) -> None:
+    """Give an empty database the tables and the fixture rows."""
     settings = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.drill.settings"}
     subprocess.run(
         [sys.executable, "-c", PREPARE],

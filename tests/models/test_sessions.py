@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.template import Context, Template
 
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Change, Session, Subscription, Worker
@@ -72,6 +73,12 @@ def test_a_resource_is_watched_once_and_only_while_the_session_lives() -> None:
         Subscription.objects.create(session=made, uri="x:a")
     made.delete()
     assert not Subscription.objects.exists()
+
+
+def test_no_template_deletes_a_session() -> None:
+    made = session()
+    assert Template("{{ made.delete }}").render(Context({"made": made})) == ""
+    assert Session.objects.exists()
 
 
 def worker(worker_id: str = "w") -> Worker:

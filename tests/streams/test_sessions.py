@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any, Final
 
 import pytest
@@ -13,7 +14,8 @@ from django.db.models import F
 from mcp_app.conf import Limits
 from mcp_app.interface.context import Client
 from mcp_app.interface.principal import Principal
-from mcp_app.models import Session
+from mcp_app.models import Event, Session
+from mcp_app.models import streams as stream_rows
 from mcp_app.models.sessions import Subscription
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import Refused
@@ -21,6 +23,7 @@ from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.streams import sessions
 from mcp_app.streams.sessions import OpenSession, SessionStore
 from tests.statements import counted
+from tests.streams.logging_rows import opened
 
 pytestmark = [pytest.mark.usefixtures("served_rows"), pytest.mark.databases]
 
@@ -305,6 +308,37 @@ async def test_questions_do_not_wait_for_ever(
     _, session = await store.opened_by()
     await store.opened(session)
     assert not session.initialized
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+async def test_others_write_while_a_session_with_much_is_closed(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its messages go with jobs of their own: the heartbeat's come in between."""
+    monkeypatch.setattr(stream_rows, "MESSAGES", 3)
+    store = Store(sessions_per_principal=1)
+    _, session = await store.opened_by()
+    row = await writer.run(Session.objects.get)
+    for _ in range(4):
+        await writer.run(opened, row, b"1", b"2")
+    seen: list[int] = []
+
+    async def beats() -> None:
+        while True:
+            seen.append(await writer.run(Event.objects.count))
+
+    beating = asyncio.create_task(beats())
+    if how == "deleted":
+        await store.delete(session)
+    else:
+        await store.opened_by()
+    beating.cancel()
+    with suppress(asyncio.CancelledError):
+        await beating
+    assert {6, 4, 2} <= set(seen)
+    assert await writer.run(Event.objects.count) == 0
+    assert store.closed == [session]
+    await writer.run(_erase)
 
 
 # -- age ----------------------------------------------------------------------------
