@@ -172,7 +172,7 @@ async def test_a_reader_keeps_its_connection_while_there_is_work(
     for _ in range(3):
         await reading.run(reads)
     assert len(set(reads.connections)) == 1
-    reading._idle = 0.05
+    reading._hands[0].idle = 0.05
     async with asyncio.timeout(PATIENCE_S):
         while len(set(reads.connections)) == 1:
             # The first of these ends the long wait.
