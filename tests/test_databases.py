@@ -34,6 +34,7 @@ MODULES: Final = [
 SERVERS: Final = [
     "tests/audit/on_servers.py",
     "tests/models/on_servers.py",
+    "tests/pools/on_servers.py",
     "tests/process/on_servers.py",
     "tests/publishing/on_servers.py",
     "tests/streams/on_servers.py",

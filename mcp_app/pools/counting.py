@@ -30,7 +30,9 @@ class Connections:
 def of_process(threads: int) -> Connections:
     """Count them; `threads` is the setting of that name."""
     own = sum(each.size for each in POOLS) + LOOP_THREAD
-    return Connections(own + threads, own + MOST_LEFT + threads * SUBSTITUTES)
+    return Connections(
+        own + threads, own + MOST_LEFT * len(POOLS) + threads * SUBSTITUTES
+    )
 
 
 def pooled(pool: object) -> int:

@@ -19,6 +19,8 @@ logger = logging.getLogger("mcp_app.process")
 
 LATE = 2 * HEARTBEAT
 STEADY = 20.0
+LAST_S = 2.0
+"""So long the end of a process waits for the database."""
 
 
 class Heartbeat:
@@ -75,8 +77,9 @@ class Heartbeat:
     async def end(self) -> None:
         """Take the row away: nobody need wait for this process any more."""
         self.stop()
-        with contextlib.suppress(DatabaseError, Unavailable):
-            await writer.run(self._row.remove)
+        with contextlib.suppress(DatabaseError, Unavailable, TimeoutError):
+            async with asyncio.timeout(LAST_S):
+                await writer.run(self._row.remove)
 
     def stop(self) -> None:
         """Beat no more."""
@@ -98,6 +101,8 @@ class Heartbeat:
 
     def _beat(self) -> None:
         self._later()
+        # Others must not take this process for dead where one statement hangs.
+        writer.replace(HEARTBEAT)
         self._spawn(self._try())
 
     async def _try(self) -> None:

@@ -24,11 +24,17 @@ from mcp_app.catalog.snapshot import Catalog
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import Principal
 from mcp_app.pools import loop_thread
-from mcp_app.pools.database import POOLS, log_writer, reader, writer
+from mcp_app.pools.database import (
+    POOLS,
+    give_up_hanging,
+    log_writer,
+    reader,
+    writer,
+)
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process.announcements import Announcements
-from mcp_app.process.freshness import Gate
+from mcp_app.process.freshness import TIMEOUT, Gate
 from mcp_app.process.health import FINE, STOPPING, Health
 from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.process.janitor import Janitor
@@ -73,6 +79,7 @@ LAST_WORDS = 1.0
 LAST_CALLS = 2.0
 """Seconds in which calls may still be written at a stop."""
 LAST_BYTES = 0.1
+LOOK_S = 1.0
 
 
 class Process:
@@ -110,7 +117,7 @@ class Process:
         self.openings = Openings(
             self._announcements, self.sessions, self._row, self.spawn
         )
-        self.gate = Gate(self._check, self._load, reader.replace)
+        self.gate = Gate(self._check, self._load, _replace)
         self._doorbell = Doorbell(mcp_settings.doorbell, self._heard)
         here.serves(self._row, self.gate.stale, self._committed)
         self._heartbeat = Heartbeat(
@@ -121,6 +128,12 @@ class Process:
         self.adapters = self._adapters()
         self._beaten = self._aged = self.loop.time()
         self._janitor = Janitor(self.loop, self.limits, self.spawn)
+        self._look_for_hanging()
+
+    def _look_for_hanging(self) -> None:
+        """Each second cut what the database has not answered for too long."""
+        give_up_hanging()
+        self._hanging = self.loop.call_later(LOOK_S, self._look_for_hanging)
 
     def _audit(self) -> CallLog | None:
         if mcp_settings.audit == "off":
@@ -399,6 +412,8 @@ class Process:
         await asyncio.sleep(LAST_BYTES)
         await self._written()
         await self._heartbeat.end()
+        # The server waits for requests that wait for the database.
+        give_up_hanging(LAST_WORDS)
 
     async def _written(self) -> None:
         """Return when all calls are written, or that takes too long."""
@@ -416,6 +431,7 @@ class Process:
     def close(self) -> None:
         """Let go of threads and connections."""
         self._janitor.stop()
+        self._hanging.cancel()
         if self.audit is not None:
             self.audit.stop()
         self._heartbeat.stop()
@@ -424,6 +440,12 @@ class Process:
         self.threads.close()
         for pool in POOLS:
             pool.close()
+
+
+def _replace() -> None:
+    """A check hangs: let others go on in place of the threads that it needs."""
+    reader.replace()
+    writer.replace(TIMEOUT / 2)
 
 
 def _soon() -> int:

@@ -79,6 +79,8 @@ class Batch:
     name: str = field(default_factory=lambda: uuid4().hex)
     tried: bool = False
     """Whether a commit was begun whose outcome is not known."""
+    broke: bool = False
+    """Whether one that broke may still come: a server need not know that we left."""
     results: list[Result] = field(default_factory=list)
     parts: Sequence[Batch] = ()
     """A batch for each gain, where one of them is refused by the database."""
@@ -123,13 +125,25 @@ def _of_parts(parts: Sequence[Batch]) -> list[Result]:
 def _attempted(batch: Batch) -> list[Result]:
     for _ in range(ATTEMPTS):
         try:
-            return _written(batch)
+            results = _written(batch)
         except DatabaseError as error:
             if not is_outage(error):
-                return _apart(batch, error)
+                return _committed_late(batch) or _apart(batch, error)
             if not is_conflict(error):
                 return _decided(batch, error)
+        else:
+            if any(isinstance(each, Fenced) for each in results):
+                return _committed_late(batch) or results
+            return results
     return _written(batch)
+
+
+def _committed_late(batch: Batch) -> list[Result]:
+    """Return the results of a commit that broke, and was one after it was asked for.
+
+    What is new in it is unique, and what it has ended is closed: it comes once.
+    """
+    return _committed(batch) if batch.broke else []
 
 
 def _written(batch: Batch) -> list[Result]:
@@ -184,7 +198,7 @@ def _committed(batch: Batch) -> list[Result]:
     new = dict(own.filter(public_id__in=names).values_list("public_id", "pk"))
     held = set(own.filter(pk__in=keys).values_list("pk", flat=True))
     if not new and not held:
-        batch.tried = False
+        batch.tried, batch.broke = False, True
         return []
     return [
         new.get(gain.new.public_id, Fenced())
@@ -198,5 +212,9 @@ def _apart(batch: Batch, error: Exception) -> list[Result]:
     """Write each gain by itself: the one that is refused must not stop the others."""
     if len(batch.gains) == 1:
         return [error]
-    batch.parts = [Batch([gain], batch.owner) for gain in batch.gains]
+    # By this name they are known, too, if a commit of all of them comes late.
+    batch.parts = [
+        Batch([gain], batch.owner, batch.name, broke=batch.broke)
+        for gain in batch.gains
+    ]
     return _results(batch)

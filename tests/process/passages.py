@@ -27,6 +27,15 @@ class Passage:
         self._lock = threading.Lock()
         self._listener: socket.socket | None = None
         self._open: list[socket.socket] = []
+        self._stranded: set[socket.socket] = set()
+
+    def strand(self) -> None:
+        """From now on nothing passes on connections that are open; new ones work.
+
+        Nobody is told, as where a host is lost.
+        """
+        with self._lock:
+            self._stranded.update(self._open)
 
     def open(self) -> None:
         """Let through whoever comes from now on."""
@@ -40,6 +49,7 @@ class Passage:
         with self._lock:
             listener, self._listener = self._listener, None
             ended, self._open = self._open, []
+            self._stranded.clear()
         for each in [*ended, *([] if listener is None else [listener])]:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
@@ -66,19 +76,24 @@ class Passage:
             (far, near, self._altered),
         ):
             threading.Thread(
-                target=_copy, args=(source, sink, change), daemon=True
+                target=self._copy, args=(source, sink, change), daemon=True
             ).start()
 
-
-def _copy(
-    source: socket.socket, sink: socket.socket, change: Callable[[bytes], bytes]
-) -> None:
-    with suppress(OSError):
-        while piece := source.recv(PIECE):
-            sink.sendall(change(piece))
-    for each in (source, sink):
+    def _copy(
+        self,
+        source: socket.socket,
+        sink: socket.socket,
+        change: Callable[[bytes], bytes],
+    ) -> None:
         with suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)
+            while piece := source.recv(PIECE):
+                if source not in self._stranded:
+                    sink.sendall(change(piece))
+        if source in self._stranded:
+            return
+        for each in (source, sink):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
 
 
 def through(url: str, port: int, passage: Passage) -> str:

@@ -30,6 +30,8 @@ from tests.wakeup.redis_servers import RedisServer
 AWAY_S: Final = 7
 """Longer than from one heartbeat of a process to the next."""
 COUNT: Final = 200
+DRAIN_S: Final = 25
+"""What running calls get at a stop: there are none."""
 KEY: Final = "a line of this test"
 URI: Final = "test://static-text"
 UPDATED: Final = "notifications/resources/updated"
@@ -200,6 +202,52 @@ def set_read_only(database: str, value: str) -> None:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
             [name],
         )
+
+
+def test_connections_that_say_nothing_any_more(
+    server: DrillServer, passage: Passage
+) -> None:
+    """The host was lost without a word; another answers in its place."""
+    url, session = server.url, Session(server.url)
+    counting = session.request(
+        "tools/call",
+        name="drill_count",
+        arguments={"n": COUNT, "delay_ms": 50},
+        _meta={"progressToken": "p"},
+    )
+    (line,) = session.send(ledger("once", 0)).whole().messages
+    counting.until(lambda answer: answer.messages)
+    passage.strand()
+    eventually(lambda: stateless(url, "tools/list").whole().status == 200)
+    eventually(lambda: session.send(ledger("twice", 0)).whole().status == 200)
+    *counted, last = counting.whole().messages
+    assert [each["params"]["progress"] for each in counted] == [*range(1, COUNT + 1)]
+    assert last["result"]["content"][0]["text"] == f"done {COUNT}"
+    assert session.send(ledger("once", 0)).whole().messages == [line]
+    (line,) = session.send(ledger("thrice", 0)).whole().messages
+    assert line["result"]["structuredContent"] == {"result": 3}
+    assert health(url) == 200
+
+
+def test_who_is_asked_to_stop_does_not_wait_for_what_says_nothing(
+    server: DrillServer, passage: Passage
+) -> None:
+    session = Session(server.url)
+    assert session.send(ledger("once", 0)).whole().status == 200
+    passage.strand()
+    # Their statements are on their way: one of the log's, one of the writer's.
+    waiting = [
+        session.send(ledger("twice", 0)),
+        session.request("logging/setLevel", level="info"),
+    ]
+    time.sleep(4 * FRESHNESS)
+    began = time.monotonic()
+    assert server.stop() == 0, server.output
+    assert time.monotonic() - began < DRAIN_S
+    assert {each.until(lambda each: each.ended).status for each in waiting} <= {
+        200,
+        503,
+    }
 
 
 def updated(answer: Answer) -> Any:

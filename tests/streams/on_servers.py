@@ -8,6 +8,7 @@ import pytest
 from django.db import OperationalError, connections, transaction
 
 from mcp_app.models import Session, Stream
+from mcp_app.models.appends import OPEN
 from mcp_app.streams.appending import Batch, write
 from tests.streams.logging_rows import OWNER, events, further, opened
 
@@ -40,3 +41,36 @@ def test_who_gives_way_begins_again(row: Session) -> None:
     assert write(Batch(gains, OWNER)) == [first, second]
     thread.join()
     assert (len(events(first)), len(events(second))) == (1, 1)
+
+
+@pytest.mark.parametrize("state", [OPEN, "completed"])
+@pytest.mark.parametrize("payloads", [[b"1", b"2"], []])
+@pytest.mark.parametrize("others", [0, 1])
+def test_what_seemed_lost_is_committed_while_it_is_written_again(
+    row: Session, state: str, payloads: list[bytes], others: int
+) -> None:
+    """A server goes on with what it has, and need not know that we left."""
+    keys = [opened(row) for _ in range(1 + others)]
+    gains = [further(key, *payloads, state=state) for key in keys]
+    batch = Batch(gains, OWNER, tried=True)
+    holds, done = threading.Event(), threading.Event()
+
+    def late() -> None:
+        try:
+            with transaction.atomic():
+                additions = [gain.addition() for gain in gains]
+                Stream.objects.append(additions, OWNER, batch.name)
+                holds.set()
+                # By now the batch waits for its rows.
+                done.wait(1)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=late)
+    thread.start()
+    holds.wait()
+    assert write(batch) == keys
+    thread.join()
+    for key in keys:
+        assert [text for _, text in events(key)] == [each.decode() for each in payloads]
+        assert Stream.objects.get(pk=key).state == state
