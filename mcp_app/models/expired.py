@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from django.db import connections, models, router
 
-from mcp_app.models.transactions import own_transaction
+from mcp_app.models.transactions import own_transaction, persistently
 
 PORTION = 500
 """Rows that one transaction removes: nobody waits long for it."""
@@ -21,14 +21,18 @@ Row = TypeVar("Row", bound=models.Model)
 class Expired:
     """Rows of one kind, named for people: "sessions".
 
-    `count` tells how many there are; `remove` deletes a portion and tells how many of
+    `count` tells how many there are; `take` deletes a portion and tells how many of
     them went, None when nothing is left.  Where others went first that are theirs,
     such as messages, that may be 0.  Both block.
     """
 
     what: str
     count: Callable[[], int]
-    remove: Callable[[], int | None]
+    take: Callable[[], int | None]
+
+    def remove(self) -> int | None:
+        """Delete a portion as `take` does; again where that gave way to a writer."""
+        return persistently(self.take)
 
 
 def expired(what: str, rows: models.QuerySet[Any], most: int = 0) -> Expired:

@@ -46,7 +46,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         """
         using = self._write_alias()
         self.empty()
-        return persistently(using, lambda: self._delete_locked(using))
+        return persistently(lambda: self._delete_locked(using))
 
     def _delete_locked(self, using: str) -> tuple[int, dict[str, int]]:
         from mcp_app.models import erasing  # noqa: PLC0415 - it knows what is theirs
@@ -79,8 +79,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         keys = list(self.using(using).values_list("pk", flat=True))
         parts = (keys[at : at + AT_ONCE] for at in range(0, len(keys), AT_ONCE))
         return any(
-            persistently(using, partial(erasing.empty_some, using, part))
-            for part in parts
+            persistently(partial(erasing.empty_some, using, part)) for part in parts
         )
 
     def remove_some(self) -> int | None:

@@ -55,7 +55,7 @@ def own_transaction(using: str) -> Iterator[None]:
             connection.transaction_mode = mode
 
 
-def persistently(using: str, function: Callable[[], Returned]) -> Returned:
+def persistently(function: Callable[[], Returned]) -> Returned:
     """Do it; again where the database made it give way to others.
 
     Inside a transaction only whoever opened that can.
@@ -64,9 +64,13 @@ def persistently(using: str, function: Callable[[], Returned]) -> Returned:
         try:
             return function()
         except OperationalError as error:
-            if not is_conflict(error) or connections[using].in_atomic_block:
+            if not is_conflict(error) or _inside():
                 raise
     return function()
+
+
+def _inside() -> bool:
+    return any(each.in_atomic_block for each in connections.all(initialized_only=True))
 
 
 def is_conflict(error: Exception) -> bool:

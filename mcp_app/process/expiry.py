@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Protocol
-
-from django.db import router
 
 from mcp_app.audit.expiry import expired_calls
 from mcp_app.conf import Limits
-from mcp_app.models import Session
-from mcp_app.models.expired import Expired
-from mcp_app.models.transactions import persistently
 from mcp_app.streams.expiry import expired_streams
 from mcp_app.wakeup.folding import expired_changes
 from mcp_app.wakeup.workers import expired_workers
@@ -33,18 +27,10 @@ class Removable(Protocol):
 
 
 def all_expired(limits: Limits) -> Sequence[Removable]:
-    """Return what has outlived its use, table by table.
-
-    A portion that gave way to somebody who writes is removed all the same.
-    """
-    using = router.db_for_write(Session)
-    found: list[Removable] = [
+    """Return what has outlived its use, table by table."""
+    return [
         *expired_streams(limits),
         *expired_calls(limits),
         *expired_changes(),
         *expired_workers(),
-    ]
-    return [
-        Expired(each.what, each.count, partial(persistently, using, each.remove))
-        for each in found
     ]
