@@ -35,7 +35,7 @@ def sentences(given: Any) -> list[str]:
         ({"AUTHENTICATION": {"a b": "builtins.len"}}, ["which no server can choose"]),
         ({"AUTHENTICATION": {"a": "tests.settings"}}, ["is no callable"]),
         ({"AROUND": ["django.conf.settings"]}, ["is no callable"]),
-        ({"LIMITS": {"tool_timeout": float("nan")}}, ["must be greater than 0"]),
+        ({"LIMITS": {"tool_timeout": float("nan")}}, ["must be a number of at most"]),
         ({5: 1}, ["MCP[5] is no setting."]),
         (
             {

@@ -144,7 +144,7 @@ async def _settled(_good: object, process: Process) -> None:
 # -- checks --------------------------------------------------------------------------
 
 
-def _checked(_good: object, number: int, _without: object) -> list[Any]:
+def _checked(_good: object, number: int, *_asked: object) -> list[Any]:
     """Read the topics, the change rows and the counter with a statement each."""
     using = router.db_for_write(Change)
     columns = "version", "previous", "kind", "ref", "folded"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -20,9 +22,17 @@ pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long it was waited for others."""
+    """How long this thread waited for others."""
     found: list[float] = []
-    monkeypatch.setattr("mcp_app.wakeup.workers.time.sleep", found.append)
+    sleep, here = time.sleep, threading.current_thread()
+
+    def slept(seconds: float) -> None:
+        if threading.current_thread() is here:
+            found.append(seconds)
+        else:
+            sleep(seconds)
+
+    monkeypatch.setattr("mcp_app.wakeup.workers.time.sleep", slept)
     return found
 
 
