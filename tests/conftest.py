@@ -10,6 +10,7 @@ pytest_plugins = (
     "tests.require_all",
     "tests.scripting",
     "tests.serving",
+    "tests.waiting",
 )
 
 settings.register_profile(

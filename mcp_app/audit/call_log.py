@@ -16,7 +16,7 @@ from typing import Final
 
 from django.db import Error as DatabaseError
 
-from mcp_app.audit.records import CallRecord
+from mcp_app.audit.records import CallRecord, Gathered
 from mcp_app.audit.tallies import Tallies, begin_ms
 from mcp_app.audit.writing import REFUSALS, Batch, stored_name, without_rows, write
 from mcp_app.models.calls import MINUTE_S
@@ -51,7 +51,7 @@ class CallLog:
         self._most = most
         self._digest = blake2b(key=key, digest_size=DIGEST_BYTES)
         self._loop = asyncio.get_running_loop()
-        self._pending: list[CallRecord] = []
+        self._pending = Gathered()
         self._tallies = Tallies()
         # From the first call on the clock ticks; it looks again when there are many.
         self._look_at = 1
@@ -67,7 +67,7 @@ class CallLog:
     def add(self, record: CallRecord) -> None:
         """Take a call."""
         pending = self._pending
-        pending.append(record)
+        pending.add(record)
         if len(pending) >= self._look_at:
             self._look()
 
@@ -162,7 +162,7 @@ class CallLog:
 
     def _taken(self) -> Batch:
         """Return what is written together: the calls that have waited longest."""
-        records, self._pending = self._pending[:MOST_ROWS], self._pending[MOST_ROWS:]
+        records = self._pending.take(MOST_ROWS)
         tallies, self._tallies = self._tallies, Tallies()
         self._taken_so_far += len(records)
         self._number += 1

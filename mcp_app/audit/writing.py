@@ -11,7 +11,12 @@ from typing import Any, Final
 
 from django.db import DataError, IntegrityError, OperationalError, connections, router
 
-from mcp_app.audit.records import LONGEST_ERROR, CallRecord, Circumstances
+from mcp_app.audit.records import (
+    LONGEST_ERROR,
+    CallRecord,
+    Circumstances,
+    Gathered,
+)
 from mcp_app.audit.tallies import MINUTE_MS, Subject, Tallies
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.call_statements import Own, Shared
@@ -38,7 +43,7 @@ class Batch:
 
     writer: str
     number: int
-    records: Sequence[CallRecord]
+    records: Gathered
     digest: Callable[[bytes], str]
     tallies: Tallies = field(default_factory=Tallies)
 
@@ -81,7 +86,7 @@ def without_rows(batch: Batch, clock_ms: int) -> Batch:
     They are what a database may refuse; the counters are our own.
     """
     _, tallies = _reckoned(batch, clock_ms, dropped=True)
-    return Batch(batch.writer, batch.number, (), batch.digest, tallies)
+    return Batch(batch.writer, batch.number, Gathered(), batch.digest, tallies)
 
 
 REFUSALS: Final = (DataError, IntegrityError)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -16,6 +17,9 @@ Counted: TypeAlias = tuple[str | int, ...]
 
 AT_ONCE: Final = 200
 """Counters that one statement raises: databases take so many parameters."""
+
+ROWS_AT_ONCE: Final = 40
+"""Rows that one statement inserts on SQLite: it took 999 parameters for long."""
 
 _ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 """What stands for these characters in the text format of COPY."""
@@ -37,10 +41,27 @@ def insert(
             with connection.wrap_database_errors, cursor.copy(statement) as copy:
                 copy.write("".join(_lines(rows)))
             return
-        marks = ", ".join(["%s"] * len(columns))
-        statement = f"INSERT INTO {quoted} ({names}) VALUES ({marks})"  # noqa: S608 - our own names
+        statement = f"INSERT INTO {quoted} ({names}) VALUES "  # noqa: S608 - our own names
+        marks = f"({', '.join(['%s'] * len(columns))})"
         whole = [(*shared, *own) for shared, each in rows.items() for own in each]
-        cursor.executemany(statement, whole)
+        # MySQL's driver makes one statement of all rows by itself.
+        several = ROWS_AT_ONCE if connection.vendor == "sqlite" else 1
+        for count, values in _together(whole, several):
+            cursor.executemany(statement + ", ".join([marks] * count), values)
+
+
+def _together(
+    rows: Sequence[tuple[Any, ...]], several: int
+) -> Iterator[tuple[int, Sequence[tuple[Any, ...]]]]:
+    """Yield the values of statements for several rows, then those for a single one.
+
+    SQLite's driver lets go of the interpreter for each statement, and waits for it
+    again: beside a busy loop that costs more than the row.
+    """
+    end = len(rows) - len(rows) % several
+    parts = (rows[start : start + several] for start in range(0, end, several))
+    yield several, [tuple(chain.from_iterable(part)) for part in parts]
+    yield 1, rows[end:]
 
 
 def _lines(rows: Mapping[Shared, Sequence[Own]]) -> Iterator[str]:

@@ -78,7 +78,7 @@ def claim(owner: str, dead: Mapping[str, int | None]) -> int:
 
 def open_streams(owner: str) -> list[str]:
     """Return the public ids of the streams that a process has not ended; blocks."""
-    rows = Stream.objects.current().filter(ended_ms=None, state=OPEN, owner=owner)
+    rows = _open().current().filter(owner=owner)
     return list(rows.values_list("public_id", flat=True))
 
 
@@ -87,8 +87,8 @@ def end_own(owner: str, public_ids: Sequence[str]) -> int:
 
     They are those that it knows no more: what they said could not be stored.
     """
-    rows = Stream.objects.filter(ended_ms=None, state=OPEN, owner=owner)
-    return _ended(rows.filter(public_id__in=public_ids), owner, _unstored)
+    rows = _open().filter(owner=owner, public_id__in=public_ids)
+    return _ended(rows, owner, _unstored)
 
 
 def _ended(rows: StreamQuerySet, owner: str, words: Callable[[Stream], bytes]) -> int:

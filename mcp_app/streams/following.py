@@ -77,8 +77,8 @@ def after(stream: OwnedStream) -> Place | None:
     return Place(stream.key, stream.public_id, stream.seq, 0, stream.requests)
 
 
-class _Last:
-    """A reader that keeps the last message."""
+class LastMessage:
+    """A reader that has nothing to say before the end; `over` is the last message."""
 
     def __init__(self) -> None:
         self._last: bytes | None = None
@@ -137,7 +137,7 @@ class Followers:
 
     async def last(self, place: Place) -> bytes | None:
         """Return the last message of a stream after a place, once it has ended."""
-        to = _Last()
+        to = LastMessage()
         with self.following(place, to):
             return await to.over
 

@@ -9,6 +9,7 @@ from mcp_app.pools.database import unavailable
 from mcp_app.protocol.errors import InternalError, InvalidRequest, Unavailable
 from mcp_app.server import identity
 from mcp_app.streams import event_ids
+from mcp_app.streams.following import LastMessage
 from mcp_app.streams.last_words import is_answer, last_words
 from mcp_app.transports.bodies import ClientGone
 from mcp_app.transports.event_stream import EventStream, send_events
@@ -87,56 +88,45 @@ class ResumedStream(WatchesNothing, OpenStream):
         self._stream.end(retry_ms=retry_ms)
 
 
-class WholeAnswer(WatchesNothing):
-    """A reader that waits for the last message, and has nothing to say before it."""
+class WholeAnswer(WatchesNothing, LastMessage):
+    """A reader that waits for the answer, as one of the listeners of the process."""
 
     seen = 0
 
     def __init__(self, session: OpenSession, owner: str) -> None:
+        super().__init__()
         self.server = session.server
         self.session = session.digest
         self.owner = owner
-        self._last: bytes | None = None
-        self._over = asyncio.Event()
-        self._stopped: int | None = None
 
     async def wait(self, receive: Receive) -> bytes | None:
         """Return the answer; None where the stream ended without one.
 
         Raises `ClientGone`, and 503 where the process stops.
         """
-        over = asyncio.ensure_future(self._over.wait())
         gone = asyncio.ensure_future(_disconnected(receive))
         try:
-            await asyncio.wait([over, gone], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([self.over, gone], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            over.cancel()
             gone.cancel()
-        if not self._over.is_set():
+            # Whoever ends it from now on ends nothing.
+            self.over.cancel()
+        if self.over.cancelled():
             raise ClientGone
-        if self._stopped is not None:
-            raise Unavailable(
-                "This process stops: send the request again.",
-                retry_after=self._stopped,
-            )
-        return self._last if self._last and is_answer(self._last) else None
+        last = self.over.result()
+        return last if last and is_answer(last) else None
 
     def beat(self) -> None:
         """Nothing can be sent before the answer."""
 
     def end(self, *, retry_ms: int | None = None) -> None:
-        if not self._over.is_set():
-            self._stopped = (retry_ms or 2_000) // 1_000
-            self._over.set()
-
-    def began(self) -> None:
-        """The stream was there before."""
-
-    def message(self, payload: bytes, event_id: str) -> None:
-        self._last = payload
-
-    def ended(self) -> None:
-        self._over.set()
+        if not self.over.done():
+            self.over.set_exception(
+                Unavailable(
+                    "This process stops: send the request again.",
+                    retry_after=(retry_ms or 2_000) // 1_000,
+                )
+            )
 
 
 async def _disconnected(receive: Receive) -> None:
@@ -197,12 +187,9 @@ class Returning:
         if current.stopping:
             current.loop.call_later(LAST_LOOK_S, answer.end)
         try:
-            with current.followers.following(place, answer):
-                return await answer.wait(self._connection.receive)
+            return await self._awaited(answer, place)
         except Unavailable:
             return None
-        finally:
-            current.listeners.discard(answer)
 
     async def _expired(self, place: Place) -> None:
         """Answer the requests of a stream that cannot be read on."""
@@ -241,17 +228,21 @@ class Returning:
 
     async def _whole(self, session: OpenSession, place: Place) -> None:
         """Send the answer as JSON, once it is there."""
-        way, current = self._connection, self._current
-        answer = WholeAnswer(session, self._owner)
-        current.listen(answer)
-        try:
-            with current.followers.following(place, answer):
-                body = await answer.wait(way.receive)
-        finally:
-            current.listeners.discard(answer)
+        way, answer = self._connection, WholeAnswer(session, self._owner)
+        self._current.listen(answer)
+        body = await self._awaited(answer, place)
         if body is None:
             # It was cancelled: nothing answers it.
             await self._say()
             return
         way.started = True
         await send_json(way.send, OK, body, way.cors)
+
+    async def _awaited(self, answer: WholeAnswer, place: Place) -> bytes | None:
+        """Let a listener wait for the answer that follows a place."""
+        current = self._current
+        try:
+            with current.followers.following(place, answer):
+                return await answer.wait(self._connection.receive)
+        finally:
+            current.listeners.discard(answer)

@@ -24,7 +24,7 @@ from mcp_app.models.workers import Report
 from mcp_app.server import identity
 from tests.admin.pages import page
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("slept")]
 
 Queries = Callable[[int], AbstractContextManager[Any]]
 
@@ -87,14 +87,6 @@ def pressed(client: Client, what: str, key: int) -> str:
     assert answer.redirect_chain == [(page("session", "live"), 302)]
     (message,) = answer.context["messages"]
     return str(message)
-
-
-@pytest.fixture(autouse=True)
-def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long was waited until other processes know."""
-    found: list[float] = []
-    monkeypatch.setattr("mcp_app.wakeup.workers.time.sleep", found.append)
-    return found
 
 
 # -- what is shown ------------------------------------------------------------------

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
-from mcp_app.audit.records import CallRecord
+from mcp_app.audit.records import CallRecord, Gathered
 from mcp_app.audit.tallies import Tallies
 from mcp_app.audit.writing import Batch
 
@@ -45,9 +45,19 @@ def digest(arguments: bytes) -> str:
 
 
 def batch(
-    *records: CallRecord, writer: str = "", tallies: Tallies | None = None
+    *records: CallRecord,
+    writer: str = "",
+    number: int = 0,
+    tallies: Tallies | None = None,
 ) -> Batch:
-    """Return a batch with the next number of all."""
+    """Return a batch; without a number it has the next one of all."""
+    gathered = Gathered()
+    for each in records:
+        gathered.add(each)
     return Batch(
-        writer or uuid4().hex, next(_numbers), records, digest, tallies or Tallies()
+        writer or uuid4().hex,
+        number or next(_numbers),
+        gathered,
+        digest,
+        tallies or Tallies(),
     )

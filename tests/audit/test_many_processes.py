@@ -34,9 +34,8 @@ from concurrent.futures import ThreadPoolExecutor
 import django
 django.setup()
 from django.db import connections
-from mcp_app.audit.writing import Batch, write
-from tests.audit.records import digest, record
-from mcp_app.audit.tallies import Tallies
+from mcp_app.audit.writing import write
+from tests.audit.records import batch, record
 
 def batches(seed):
     chance = random.Random(seed)
@@ -45,7 +44,7 @@ def batches(seed):
             record(chance.random(), name=f"tool{chance.randrange(20)}")
             for _ in range(40)
         ]
-        write(Batch(f"{sys.argv[1]}-{seed}", number, records, digest, Tallies()))
+        write(batch(*records, writer=f"{sys.argv[1]}-{seed}", number=number))
     connections.close_all()
 
 with ThreadPoolExecutor(3) as pool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -18,22 +16,6 @@ from mcp_app.wakeup.workers import FRESHNESS, Report, WorkerRow, here, hold_afte
 from tests.models.recording import by_hand
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
-
-
-@pytest.fixture
-def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long this thread waited for others."""
-    found: list[float] = []
-    sleep, here = time.sleep, threading.current_thread()
-
-    def slept(seconds: float) -> None:
-        if threading.current_thread() is here:
-            found.append(seconds)
-        else:
-            sleep(seconds)
-
-    monkeypatch.setattr("mcp_app.wakeup.workers.time.sleep", slept)
-    return found
 
 
 @pytest.fixture
