@@ -16,10 +16,10 @@ import json
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import closing
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import partial, wraps
-from itertools import count
 from typing import Any, Final, TypeVar
 from uuid import uuid4
 
@@ -56,6 +56,8 @@ TEST: Final = "model"
 ALONE: Final = "model, one process"
 STEPS: Final = 40
 STEPS_ALONE: Final = 50
+LANES: Final = 8
+"""Examples that one process has at once: each of them mostly waits."""
 PATIENCE_S: Final = 120.0
 RETRY_S: Final = 0.1
 SELDOM: Final = 7
@@ -81,9 +83,7 @@ class World:
     flock: Flock | None
     sweeper: Sweeper
     stranger: Session
-    name: str = ""
-    """How the example is called, and repeated."""
-    rounds: list[Round] = field(default_factory=list)
+    kind: str
     wrong_id: bytes = b""
     """What each wrong event id is answered."""
 
@@ -92,35 +92,43 @@ def model(
     site: Site, rounds: int, seed: int = 1, steps: int = STEPS
 ) -> Generator[Round]:
     """Yield an example of four processes for each seed, from the first one on."""
-    with Flock(site.cluster.environment, prefork=True) as flock:
-        yield from _examples(site, TEST, flock, range(seed, seed + rounds), steps)
+    with (
+        Flock(site.cluster.environment, prefork=True) as flock,
+        _world(site, TEST, flock) as world,
+    ):
+        for each in range(seed, seed + rounds):
+            yield _example(world, each, steps)
 
 
 def model_alone(
     site: Site, rounds: int, seed: int = 1, steps: int = STEPS_ALONE
 ) -> Generator[Round]:
-    """Yield the same of one process that nobody kills."""
-    yield from _examples(site, ALONE, None, range(seed, seed + rounds), steps)
+    """Yield the same of one process that nobody kills, several examples at once."""
+    with _world(site, ALONE, None) as world:
+        pool = ThreadPoolExecutor(LANES)
+        try:
+            example = partial(_example, world, steps=steps)
+            yield from pool.map(example, range(seed, seed + rounds))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
-def _examples(
-    site: Site, test: str, flock: Flock | None, seeds: range, steps: int
-) -> Generator[Round]:
+@contextmanager
+def _world(site: Site, test: str, flock: Flock | None) -> Generator[World]:
     urls = flock.urls if flock else site.cluster.urls[:1]
     with closing(Sweeper(site.cluster.environment)) as sweeper:
-        world = World(test, urls, flock, sweeper, Session(urls[0]))
-        for seed in seeds:
-            world.name = f"{test} on {site.cluster.kind}, --seed {seed}"
-            yield _example(world, seed, steps)
+        stranger = Session(urls[0])
+        yield World(test, urls, flock, sweeper, stranger, site.cluster.kind)
 
 
 def _example(world: World, seed: int, steps: int) -> Round:
     """Run what is drawn from a seed."""
-    numbers = count()
+    made: list[Machine] = []
 
     def machine() -> Machine:
         # The first one that is made is the same for all seeds, and the simplest.
-        return Machine(world, idle=next(numbers) == 0)
+        made.append(Machine(world, seed, idle=not made))
+        return made[-1]
 
     run_state_machine_as_test(
         hypothesis.seed(seed)(machine),  # type: ignore[arg-type]
@@ -133,7 +141,7 @@ def _example(world: World, seed: int, steps: int) -> Round:
             suppress_health_check=list(HealthCheck),
         ),
     )
-    return world.rounds.pop()
+    return made[-1].found()
 
 
 def step(does: Step) -> Step:
@@ -158,9 +166,10 @@ def pick(of: list[Any], number: int) -> Any:
 class Machine(RuleBasedStateMachine):
     """One example: what its clients know."""
 
-    def __init__(self, world: World, *, idle: bool) -> None:
+    def __init__(self, world: World, seed: int, *, idle: bool) -> None:
         super().__init__()
         self.world = world
+        self.seed = seed
         self.over = idle
         self.steps: list[str] = []
         self._idle = idle
@@ -183,8 +192,20 @@ class Machine(RuleBasedStateMachine):
 
     def _tell(self, error: Exception) -> None:
         self.over = True
-        lines = [f"{self.world.name}: {error!r}", *self.steps]
+        example = f"{self.world.test} on {self.world.kind}, --seed {self.seed}"
+        lines = [f"{example}: {error!r}", *self.steps]
         print("\n    ".join(lines), file=sys.stderr)
+
+    def found(self) -> Round:
+        """Return what became of the example."""
+        return Round(
+            test=self.world.test,
+            asked=self._asked,
+            wrong=self._wrong,
+            unanswered=self._unanswered,
+            kills=self._kills,
+            resumes=self._resumes,
+        )
 
     # -- the steps -------------------------------------------------------------------
 
@@ -515,16 +536,6 @@ class Machine(RuleBasedStateMachine):
             if not self.over:
                 self.attempt(partial(self._finish, call))
         self._leave()
-        self.world.rounds.append(
-            Round(
-                test=self.world.test,
-                asked=self._asked,
-                wrong=self._wrong,
-                unanswered=self._unanswered,
-                kills=self._kills,
-                resumes=self._resumes,
-            )
-        )
 
     def _finish(self, call: Call) -> None:
         """Hear all of a call, and judge it."""

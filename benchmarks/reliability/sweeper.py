@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from threading import Lock
 
 from tests.drill.running import ROOT
 from tests.process.clusters import python_environment
@@ -14,6 +15,7 @@ class Sweeper:
     """Makes sessions old and sweeps them away, in a process of its own."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
+        self._lock = Lock()
         given = {name: value for name, value in environment.items() if name != "FAULTS"}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.drill.sweeping"],
@@ -28,9 +30,10 @@ class Sweeper:
         """Return when the session has expired, and every process knows it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{session_id}\n")
-        self._process.stdin.flush()
-        assert self._process.stdout.readline() == "0\n"
+        with self._lock:
+            self._process.stdin.write(f"{session_id}\n")
+            self._process.stdin.flush()
+            assert self._process.stdout.readline() == "0\n"
 
     def close(self) -> None:
         """End it."""

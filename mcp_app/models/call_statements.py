@@ -60,8 +60,10 @@ def _together(
     """
     end = len(rows) - len(rows) % several
     parts = (rows[start : start + several] for start in range(0, end, several))
-    yield several, [tuple(chain.from_iterable(part)) for part in parts]
-    yield 1, rows[end:]
+    if end:
+        yield several, [tuple(chain.from_iterable(part)) for part in parts]
+    if rows[end:]:
+        yield 1, rows[end:]
 
 
 def _lines(rows: Mapping[Shared, Sequence[Own]]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from mcp_app.audit import writing
 from mcp_app.audit.tallies import Tallies
 from mcp_app.audit.writing import LONGEST_NAME, stored_name, without_rows, write
 from mcp_app.models import Call, CallStatistic, CallWriter
+from mcp_app.models.call_statements import ROWS_AT_ONCE
 from mcp_app.models.calls import CallWriterQuerySet
 from mcp_app.models.clock import NowMilliseconds
 from tests.audit.reading import totals
@@ -65,6 +66,13 @@ def test_a_row_has_what_was_recorded() -> None:
         "error": "No.",
     }
     assert str(row) == "tool add: answered"
+
+
+@pytest.mark.parametrize("count", [1, ROWS_AT_ONCE, 2 * ROWS_AT_ONCE + 1])
+def test_however_many_are_written_together_each_has_its_row(count: int) -> None:
+    write(batch(*(record(error=str(number)) for number in range(count))))
+    errors = Call.objects.order_by("id").values_list("error", flat=True)
+    assert list(errors) == [str(number) for number in range(count)]
 
 
 def test_texts_of_every_kind() -> None:

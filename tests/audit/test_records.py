@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_app.audit.records import CallRecord, Gathered
+from tests.audit.records import record
+
+NAMES = st.lists(st.sampled_from(["add", "book", "read"]), max_size=12)
+
+
+def gathered(records: list[CallRecord]) -> Gathered:
+    found = Gathered()
+    for each in records:
+        found.add(each)
+    return found
+
+
+@given(NAMES, st.integers(0, 15))
+def test_calls_are_taken_in_the_order_in_which_they_came(
+    names: list[str], count: int
+) -> None:
+    records = [record(number, name=name) for number, name in enumerate(names)]
+    waiting = gathered(records)
+    assert (len(waiting), list(waiting)) == (len(records), records)
+    taken = waiting.take(count)
+    assert (len(taken), list(taken)) == (len(records[:count]), records[:count])
+    assert list(waiting) == records[count:]
+    waiting.add(last := record(99, name="last"))
+    assert list(waiting) == [*records[count:], last]
+    assert list(taken) == records[:count]
+
+
+@given(NAMES.filter(bool))
+def test_the_last_call_is_given_back(names: list[str]) -> None:
+    records = [record(number, name=name) for number, name in enumerate(names)]
+    waiting = gathered(records)
+    assert waiting.pop() == records[-1]
+    assert list(waiting) == records[:-1]
+
+
+def test_what_calls_have_in_common_is_kept_once() -> None:
+    first, second = gathered([record(name="add"), record(name="add")])
+    assert first[0] is second[0]
