@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp_app.pools.database import unavailable
 from mcp_app.protocol.errors import InternalError, InvalidRequest, Unavailable
@@ -105,8 +105,9 @@ class WholeAnswer(WatchesNothing, LastMessage):
         Raises `ClientGone`, and 503 where the process stops.
         """
         gone = asyncio.ensure_future(_disconnected(receive))
+        ends: list[asyncio.Future[Any]] = [self.over, gone]
         try:
-            await asyncio.wait([self.over, gone], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             gone.cancel()
             # Whoever ends it from now on ends nothing.
