@@ -16,7 +16,12 @@ _MADE_BY_THE_SERVER = {"connection", "content-length", "date", "server"}
 
 
 def drill(
-    server: str = "uvicorn", *, tools: int = 0, database: str = "", janitor: int = 0
+    server: str = "uvicorn",
+    *,
+    tools: int = 0,
+    database: str = "",
+    janitor: int = 0,
+    audit: str = "batched",
 ) -> AbstractContextManager[Process]:
     """Serve the fixture set, with that many plain tools after its own.
 
@@ -24,7 +29,7 @@ def drill(
     """
     port = free_port()
     environment = {"PORT": str(port), "SERVER": server, "NTOOLS": str(tools)}
-    environment["JANITOR"] = str(janitor)
+    environment |= {"JANITOR": str(janitor), "MCP_AUDIT": audit}
     if database:
         environment["DATABASE_URL"] = database
     command = [sys.executable, "-m", "tests.drill.serve"]

@@ -19,6 +19,7 @@ from benchmarks.measuring import Figure
 
 FIGURES: Mapping[str, Figure] = {
     "calls": calls.on_uvicorn,
+    "audit": calls.audited,
     "daphne": calls.on_daphne,
     "catalog": calls.with_many_tools,
     "lists": lists.of_100_tools,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 from benchmarks import servers
 from benchmarks.client import open_session
@@ -16,6 +17,7 @@ from benchmarks.measuring import (
     interleaved,
 )
 from benchmarks.messages import call, is_sum
+from benchmarks.postgres import cluster
 from benchmarks.processes import Process
 
 
@@ -62,6 +64,27 @@ def with_many_tools(effort: Effort) -> Iterator[Result]:
     with servers.drill(tools=10_000) as large, servers.drill(tools=10) as small:
         many, few = interleaved(effort, [_stateless(large), _stateless(small)])
     yield _cpu("CPU: 10,000 tools / 10 tools", many, few, AtMost(1.15))
+
+
+def audited(effort: Effort) -> Iterator[Result]:
+    """Compare `drill_add` with a row and a counter for each call, and without."""
+    with ExitStack() as stack:
+        given = stack.enter_context
+        database = given(cluster())
+        those = [
+            given(servers.drill(audit="off")),
+            given(servers.drill(database=database.url)),
+            given(servers.drill()),
+        ]
+        stateless = interleaved(effort, [_stateless(each) for each in those])
+        session = interleaved(effort, [_in_session(each) for each in those])
+    for era, (off, written, embedded) in {
+        "stateless": stateless,
+        "session": session,
+    }.items():
+        name = "CPU: audited / not"
+        yield _cpu(f"{name}, PostgreSQL, {era}", written, off, AtMost(1.25))
+        yield _cpu(f"{name}, SQLite, {era}", embedded, off, AtMost(1.35))
 
 
 def _stateless(server: Process, tool: str = "drill_add") -> Subject:
