@@ -24,6 +24,7 @@ from mcp_app.server.exchange import End
 
 if TYPE_CHECKING:
     from mcp_app.audit.call_log import CallLog
+    from mcp_app.audit.records import Circumstances
     from mcp_app.server.exchange import Exchange
 
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -73,9 +74,29 @@ def ended(exchange: Exchange, error: BaseException) -> None:
 def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
     """Hand over a call that is done; its answer has so many bytes."""
     took = time.monotonic() - began
-    params, session, principal = exchange.params, exchange.session, exchange.principal
     kind, member = KINDS[exchange.method]
-    entry = exchange.entry
+    given = exchange.params.get(member)
+    arguments = b"" if given is None else jsonrpc.canonical(given)
+    length, digest = 0, ""
+    if len(arguments) > SHORT_ARGUMENTS:
+        length, digest, arguments = len(arguments), audit.digest(arguments), b""
+    audit.add(
+        (
+            _circumstances(exchange, kind),
+            began,
+            took,
+            size,
+            arguments,
+            length,
+            digest,
+            exchange.failure,
+            exchange.said[:LONGEST_ERROR],
+        )
+    )
+
+
+def _circumstances(exchange: Exchange, kind: str) -> Circumstances:
+    entry, principal, session = exchange.entry, exchange.principal, exchange.session
     name, version = "", 0
     if entry is not None:
         name, version = entry.identity, entry.version
@@ -87,39 +108,21 @@ def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
         handle = session.digest[:SESSION_HANDLE]
     else:
         handle = ""
-        info = exchange.meta.get(CLIENT_INFO)
-        client_name, client_version = _described(info)
-    given = params.get(member)
-    arguments = b"" if given is None else jsonrpc.canonical(given)
-    length, digest = 0, ""
-    if len(arguments) > SHORT_ARGUMENTS:
-        length, digest, arguments = len(arguments), audit.digest(arguments), b""
-    audit.add(
-        (
-            (
-                exchange.catalog.server.slug,
-                kind,
-                name,
-                version,
-                exchange.outcome,
-                principal.kind,
-                principal.user_id,
-                principal.user_name,
-                principal.client,
-                client_name,
-                client_version,
-                handle,
-                exchange.revision.version,
-            ),
-            began,
-            took,
-            size,
-            arguments,
-            length,
-            digest,
-            exchange.failure,
-            exchange.said[:LONGEST_ERROR],
-        )
+        client_name, client_version = _described(exchange.meta.get(CLIENT_INFO))
+    return (
+        exchange.catalog.server.slug,
+        kind,
+        name,
+        version,
+        exchange.outcome,
+        principal.kind,
+        principal.user_id,
+        principal.user_name,
+        principal.client,
+        client_name,
+        client_version,
+        handle,
+        exchange.revision.version,
     )
 
 
