@@ -24,7 +24,7 @@ from django.utils.timezone import now
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.frame import lacking, may
-from mcp_app.admin.live_rows import PARTS, call_name, open_streams
+from mcp_app.admin.live_rows import PARTS, call_name
 from mcp_app.admin.locking import SettledAdmin
 from mcp_app.models import Change, Session, Stream, Worker
 from mcp_app.server import identity
@@ -113,7 +113,7 @@ class LivePages(SettledAdmin[Session]):
         """Cancel a call, wherever it runs; its client is told."""
         if refused := self._refused(request):
             return refused
-        rows = open_streams().filter(pk=key).select_related("session")
+        rows = Stream.objects.open().filter(pk=key).select_related("session")
         stream = rows.first()
         if stream is None:
             said = _("This call is over already.")
@@ -143,7 +143,7 @@ class LivePages(SettledAdmin[Session]):
     def _is_over(self, stream: Stream) -> bool:
         """Wait a little for the end of a call; what is not committed ends nothing."""
         using = router.db_for_write(Stream)
-        row = open_streams().using(using).filter(pk=stream.pk)
+        row = Stream.objects.open().using(using).filter(pk=stream.pk)
         end = time.monotonic() + PATIENCE_S
         while row.exists():
             if connections[using].in_atomic_block or time.monotonic() >= end:

@@ -15,7 +15,6 @@ from django.utils.translation import ngettext
 from mcp_app.admin.people import client_of, user_names, who
 from mcp_app.interface.rules import visible
 from mcp_app.models import Session, Stream, Worker
-from mcp_app.models.appends import OPEN
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.workers import LIVE_MS, MOST_SESSIONS
 from mcp_app.streams.last_words import is_batch, request_ids
@@ -134,16 +133,11 @@ def _process_name(worker: Worker) -> str:
     return _("%(host)s, process %(pid)d") % named
 
 
-def open_streams() -> QuerySet[Stream]:
-    """Return the rows of calls that run, as far as the log knows."""
-    return Stream.objects.filter(ended_ms=None, state=OPEN)
-
-
 def workers() -> dict[str, object]:
     """Return what is said of processes."""
     rows = Worker.objects.order_by("-seen_ms", "pk")
     found = list(_aged(rows, "seen_ms", "started_ms")[: SHOWN + 1])
-    counts = open_streams().order_by().values_list("owner").annotate(Count("pk"))
+    counts = Stream.objects.open().order_by().values_list("owner").annotate(Count("pk"))
     logged = dict(counts.filter(owner__in=[each.pk for each in found[:SHOWN]]))
     live = [each for each in found if each.age_seen_ms <= LIVE_MS]
     codes = {code for each in live if (code := each.said().code)}
@@ -176,7 +170,10 @@ def sessions() -> dict[str, object]:
     names = user_names(each.user_id for each in found[:SHOWN])
     reports = [each.said() for each in Worker.objects.live()] if found else []
     listening = {pk for report in reports for pk in report.sessions}
-    all_told = all(len(report.sessions) < MOST_SESSIONS for report in reports)
+    # A process of an older release says nothing.
+    all_told = all(
+        report.code and len(report.sessions) < MOST_SESSIONS for report in reports
+    )
     lines = [
         SessionLine(
             pk=each.pk,
@@ -197,7 +194,7 @@ def sessions() -> dict[str, object]:
 
 def calls() -> dict[str, object]:
     """Return what is said of calls that have a row; the oldest come first."""
-    rows = open_streams().order_by("created_ms", "pk")
+    rows = Stream.objects.open().order_by("created_ms", "pk")
     columns = rows.select_related("session").defer("session__capabilities")
     found = list(_aged(columns, "created_ms")[: SHOWN + 1])
     shown = found[:SHOWN]

@@ -52,6 +52,10 @@ class StreamQuerySet(CurrentRows["Stream"]):
         )
         return append(connection, tables, additions)
 
+    def open(self) -> StreamQuerySet:
+        """Return those of requests that run; an index finds them."""
+        return self.filter(ended_ms=None, state=OPEN)
+
     def sized(self) -> StreamQuerySet:
         """Return what tells how much there is: a request's id may be large."""
         return self.only("head_seq", "floor_seq", "size")

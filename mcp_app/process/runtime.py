@@ -53,7 +53,7 @@ from mcp_app.server.request_state import StateSealer, derived_key
 from mcp_app.streams.claims import claim, end_own, open_streams, owners
 from mcp_app.streams.following import Followers
 from mcp_app.streams.listeners import Listener, Listeners
-from mcp_app.streams.logged import deliver
+from mcp_app.streams.logged import Deliveries
 from mcp_app.streams.questions import OpenQuestions
 from mcp_app.streams.request_log import RequestLog
 from mcp_app.streams.sessions import OpenSession, SessionStore
@@ -129,6 +129,11 @@ class Process:
         self._beaten = self._aged = self.loop.time()
         self._janitor = Janitor(self.loop, self.limits, self.spawn)
         self._look_for_hanging()
+
+    @cached_property
+    def deliveries(self) -> Deliveries:
+        """Who sends what was logged for sessions."""
+        return Deliveries()
 
     def _look_for_hanging(self) -> None:
         """Each second cut what the database has not answered for too long."""
@@ -214,7 +219,7 @@ class Process:
         for session in self.sessions.standing(
             None if news.everything else news.refs(changes.LOGGED)
         ):
-            self.spawn(deliver(session))
+            self.spawn(self.deliveries.deliver(session))
         self._announcements.seen(news)
 
     async def _load_of_calls(self, news: News) -> None:

@@ -17,7 +17,7 @@ from django.db import connections, router
 from django.db.models import BigIntegerField, BooleanField, Exists, OuterRef, Q, Value
 
 from mcp_app.models import Stream, Worker
-from mcp_app.models.appends import OPEN, Addition
+from mcp_app.models.appends import Addition
 from mcp_app.models.streams import StreamQuerySet
 from mcp_app.models.transactions import own_transaction
 from mcp_app.protocol.errors import InternalError
@@ -35,7 +35,7 @@ TRUE: Final = Value(True, output_field=BooleanField())
 def owners() -> list[Owner]:
     """Return the processes that have a row, or a stream that is open; blocks."""
     using = router.db_for_write(Stream)
-    running = _open().using(using)
+    running = Stream.objects.open().using(using)
     own = running.filter(owner=OuterRef("pk"))
     rows = Worker.objects.using(using).values_list("pk", "seen_ms", Exists(own))
     keys = Worker.objects.using(using).values("pk")
@@ -44,10 +44,6 @@ def owners() -> list[Owner]:
         (key, seen_ms, bool(runs))
         for key, seen_ms, runs in rows.order_by().union(gone.order_by())
     ]
-
-
-def _open() -> StreamQuerySet:
-    return Stream.objects.filter(ended_ms=None, state=OPEN)
 
 
 def orphans(dead: Mapping[str, int | None]) -> StreamQuerySet:
@@ -63,7 +59,7 @@ def orphans(dead: Mapping[str, int | None]) -> StreamQuerySet:
     without = [key for key, seen_ms in dead.items() if seen_ms is None]
     rows = Worker.objects.filter(silent).values("pk")
     gone = Q(owner__in=without) & ~Q(owner__in=Worker.objects.values("pk"))
-    return _open().filter(Q(owner__in=rows) | gone)
+    return Stream.objects.open().filter(Q(owner__in=rows) | gone)
 
 
 def claim(owner: str, dead: Mapping[str, int | None]) -> int:
@@ -78,7 +74,7 @@ def claim(owner: str, dead: Mapping[str, int | None]) -> int:
 
 def open_streams(owner: str) -> list[str]:
     """Return the public ids of the streams that a process has not ended; blocks."""
-    rows = _open().current().filter(owner=owner)
+    rows = Stream.objects.open().current().filter(owner=owner)
     return list(rows.values_list("public_id", flat=True))
 
 
@@ -87,7 +83,7 @@ def end_own(owner: str, public_ids: Sequence[str]) -> int:
 
     They are those that it knows no more: what they said could not be stored.
     """
-    rows = _open().filter(owner=owner, public_id__in=public_ids)
+    rows = Stream.objects.open().filter(owner=owner, public_id__in=public_ids)
     return _ended(rows, owner, _unstored)
 
 

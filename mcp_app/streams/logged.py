@@ -10,7 +10,7 @@ from django.db import Error as DatabaseError
 from django.db import router
 
 from mcp_app.models import LoggedMessage
-from mcp_app.models.logged import Numbered
+from mcp_app.models.logged import AT_ONCE, Numbered
 from mcp_app.pools.database import writer
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.sessions import OpenSession
@@ -20,21 +20,48 @@ logger = logging.getLogger("mcp_app.streams")
 RETRY_S: Final = 1.0
 
 
-async def deliver(session: OpenSession) -> None:
-    """Send what was logged for a session on its newest stream, if that is here.
+class Deliveries:
+    """Sends what was logged for sessions; used on the loop only.
 
-    An outage is waited for, as long as the stream is open.
+    One transaction waits at a time, however many sessions there are: the heartbeat is
+    written by the same thread.
     """
-    while stream := next((each for each in session.streams if each.newest), None):
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._under_way: dict[int, bool] = {}
+        """The sessions that are being looked at, and whether to look once more."""
+
+    async def deliver(self, session: OpenSession) -> None:
+        """Send what was logged for a session on its newest stream, if that is here.
+
+        An outage is waited for, as long as the stream is open.
+        """
+        if session.pk in self._under_way:
+            self._under_way[session.pk] = True
+            return
         try:
-            messages = await writer.run(_numbered, session.pk, stream.logged)
+            self._under_way[session.pk] = True
+            while self._under_way[session.pk]:
+                self._under_way[session.pk] = await self._sent(session)
+        finally:
+            del self._under_way[session.pk]
+
+    async def _sent(self, session: OpenSession) -> bool:
+        """Send some messages; return whether there may be more."""
+        stream = next((each for each in session.streams if each.newest), None)
+        if stream is None:
+            return False
+        self._under_way[session.pk] = False
+        try:
+            async with self._turn:
+                messages = await writer.run(_numbered, session.pk, stream.logged)
         except (DatabaseError, Unavailable) as error:
             logger.warning("Messages could not be read: %r", error.__cause__ or error)
             await asyncio.sleep(RETRY_S)
-            continue
-        if not messages:
-            return
+            return True
         stream.log(messages)
+        return self._under_way[session.pk] or len(messages) == AT_ONCE
 
 
 def _numbered(session: int, after: int) -> list[Numbered]:

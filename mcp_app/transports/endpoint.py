@@ -46,7 +46,6 @@ from mcp_app.server import dispatch, subscriptions
 from mcp_app.server.exchange import Exchange, NoWayBack
 from mcp_app.server.identity import runs_once
 from mcp_app.streams import event_ids
-from mcp_app.streams.logged import deliver
 from mcp_app.streams.sessions import OpenSession
 from mcp_app.transports import at_most_once, client_messages, health
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
@@ -496,7 +495,7 @@ class Visit:
         with standing:
             await current.openings.standing(standing, session, seen)
             self.started = True
-            current.spawn(deliver(session))
+            current.spawn(current.deliveries.deliver(session))
             await standing.serve(self.receive)
 
     async def delete(self) -> None:

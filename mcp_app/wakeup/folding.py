@@ -19,6 +19,7 @@ from mcp_app.models.expired import Expired, delete_rows
 from mcp_app.models.topics import COUNTER, ids_to_text
 from mcp_app.models.transactions import own_transaction, tells_of_commits
 from mcp_app.wakeup import changes
+from mcp_app.wakeup.news import NO_DEFINITION
 
 BATCH = 5_000
 """Rows that one transaction folds."""
@@ -29,16 +30,6 @@ FORGOTTEN = 1_000
 KEPT_MS = 600_000
 """So long a topic is kept that is named by neither a definition nor a server."""
 
-_SHORT_LIVED = (
-    changes.RESOURCE,
-    changes.LIST,
-    changes.MODEL,
-    changes.SESSION,
-    changes.RIGHTS,
-    changes.QUESTION,
-    changes.CANCELLED,
-    changes.STOPPED,
-)
 _REFS_AT_ONCE = 500
 
 _Name: TypeAlias = tuple[str, str]
@@ -95,7 +86,7 @@ def prune() -> int:
 
 def _old(topics: models.QuerySet[Topic]) -> models.QuerySet[Topic]:
     long_ago = NowMilliseconds() - KEPT_MS
-    return topics.filter(kind__in=_SHORT_LIVED, changed_ms__lt=long_ago)
+    return topics.filter(kind__in=NO_DEFINITION, changed_ms__lt=long_ago)
 
 
 def _fold_some() -> int:

@@ -30,7 +30,8 @@ _TOLD = frozenset({changes.RESOURCE, changes.LIST, changes.MODEL})
 _ENDS = {changes.CANCELLED, changes.STOPPED}
 _OF_CALLS = _ENDS | {changes.QUESTION}
 _UNTOLD = _OF_CALLS | {changes.SESSION, changes.LOGGED, changes.RIGHTS}
-_NO_DEFINITION = _TOLD | _UNTOLD
+NO_DEFINITION = _TOLD | _UNTOLD
+"""Changes that name neither a definition nor a server."""
 
 # One statement sees one state of the database: a fold is in it, or is not.
 _COUNTER, _CHANGE, _TOPIC = range(3)
@@ -75,7 +76,7 @@ class News:
     def definitions_changed(self) -> bool:
         """Whether a definition or a server may be another one now."""
         return self.everything or any(
-            kind not in _NO_DEFINITION for kind, _ in self.rows
+            kind not in NO_DEFINITION for kind, _ in self.rows
         )
 
     @property
@@ -162,9 +163,9 @@ class NewsReader:
         found = _Found(before or 0)
         number, unfolded = found.number, frozenset(found.rows)
         # A number that is smaller than the one seen is another database's.
-        if before is None or not found.floor <= before <= number:
+        if before is None or before > number:
             return News((), True, before is None, number, unfolded)
-        if found.too_many:
+        if before < found.floor or found.too_many:
             ends = _Found(before, only=_ENDS)
             known = unfolded.union(ends.rows)
             return News(self._new(ends, before), True, False, number, known)

@@ -152,7 +152,7 @@ def test_sessions(admin_client: Client) -> None:
     maria = User.objects.create_user("maria")
     first = session(1, str(maria.pk))
     session(2, "", seen_ms=NowMilliseconds(), created_ms=NowMilliseconds() - 72 * HOUR)
-    worker(sessions=(first.pk,))
+    worker(sessions=(first.pk,), code="c")
     text = shown(admin_client, "sessions")
     assert text.index("nobody") < text.index("maria")
     assert "Claude Code 2.1" in text
@@ -161,6 +161,14 @@ def test_sessions(admin_client: Client) -> None:
     assert first.digest[:9] not in text
     assert text.count('data-label="Open stream">yes<') == 1
     assert text.count('data-label="Open stream">no<') == 1
+
+
+def test_of_an_older_release_nobody_knows_who_listens(admin_client: Client) -> None:
+    session()
+    worker(code="c")
+    worker("older")
+    text = shown(admin_client, "sessions")
+    assert 'data-label="Open stream">not told<' in text
 
 
 def test_streams_that_were_not_told(

@@ -107,7 +107,10 @@ def test_what_somebody_watched_is_forgotten_when_nobody_does() -> None:
 
 
 KEPT = ["tool", "server", "resource", "unheard_of"]
-FORGOTTEN = ["uri", "list", "model", "session", "rights"]
+FORGOTTEN = [
+    *("uri", "list", "model", "session", "rights"),
+    *("logged", "question", "cancelled", "stopped"),
+]
 
 
 @pytest.mark.django_db

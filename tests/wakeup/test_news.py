@@ -204,6 +204,20 @@ def test_calls_that_end_are_named_among_too_many(
     assert reader.read().rows == ()
 
 
+def test_calls_that_end_are_named_after_more_than_is_kept(reader: NewsReader) -> None:
+    record("list", "tools:*")
+    folding.fold()
+    assert seen(reader)
+    for name in (("list", "tools:*"), ("stopped", "1:b")):
+        record(*name)
+        folding.fold()
+    Topic.objects.filter(kind="list").update(changed_ms=1)
+    folding.prune()
+    assert Counter.objects.get().floor == 2
+    found = reader.read()
+    assert (found.everything, found.rows) == (True, (("stopped", "1:b"),))
+
+
 # -- numbers -----------------------------------------------------------------------
 
 
