@@ -50,6 +50,8 @@ WARM: Final = 1 / 4
 """The part of the time after which it is."""
 LINES: Final = 12
 """So many minutes are in the document."""
+AUDIT: Final = frozenset({"call", "callstatistic", "callwriter"})
+"""Tables that are to keep what was: for days."""
 TABLES: Final = ("session", "stream", "event", "once", "change", "topic", "worker")
 
 
@@ -69,10 +71,15 @@ class Minute:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the whole of it has found."""
+    """What the whole of it has found; `more` are rows that were not there before."""
 
     minutes: list[Minute]
-    left: Mapping[str, int]
+    more: Mapping[str, int]
+
+    @property
+    def left(self) -> Mapping[str, int]:
+        """Rows that should have gone."""
+        return _of(self.more, audit=False)
 
     @property
     def growth(self) -> float:
@@ -137,7 +144,7 @@ def _tried(url: str, minutes: int, seed: int) -> Verdict:
                 for number in range(1, minutes + 1)
             ]
         found.append(_sampled(flock, load, url, minutes + 1))
-        return Verdict(found, _left(flock, url, before))
+        return Verdict(found, _settled(flock, url, before))
 
 
 def _minute(
@@ -165,14 +172,20 @@ def _sampled(flock: Flock, load: Load, url: str, number: int) -> Minute:
     return minute
 
 
-def _left(flock: Flock, url: str, before: Mapping[str, int]) -> dict[str, int]:
-    """Wait for the janitor, and return the rows that it leaves."""
+def _settled(flock: Flock, url: str, before: Mapping[str, int]) -> dict[str, int]:
+    """Wait for the janitor; return the rows that were not there before."""
     end = time.monotonic() + WAIT_S
-    while (left := more(counted(url), before)) and time.monotonic() < end:
+    while True:
+        found = more(counted(url), before)
+        if not _of(found, audit=False) or time.monotonic() > end:
+            return found
         # Changes are put away when somebody asks.
         added(flock)
         time.sleep(1)
-    return left
+
+
+def _of(rows: Mapping[str, int], *, audit: bool) -> dict[str, int]:
+    return {name: count for name, count in rows.items() if (name in AUDIT) is audit}
 
 
 def _lines(verdict: Verdict) -> Iterable[str]:
@@ -182,13 +195,17 @@ def _lines(verdict: Verdict) -> Iterable[str]:
     shown = [each for each in minutes if each.number % each_so_many == 0]
     yield from table_of((*headings, *TABLES), [_line(each) for each in shown])
     yield ""
-    left = ", ".join(f"{count} of {name}" for name, count in verdict.left.items())
     total = sum(each.sum("asked") for each in verdict.minutes)
     yield (
         f"Of {total} answers {verdict.broken} were wrong or never came; the process"
         f" that was spared grew by {verdict.growth:.1f} MiB; rows left:"
-        f" {left or 'none'}."
+        f" {_named(verdict.left)}; of the audit, which stays:"
+        f" {_named(_of(verdict.more, audit=True))}."
     )
+
+
+def _named(rows: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} of {name}" for name, count in rows.items()) or "none"
 
 
 def _line(minute: Minute) -> tuple[str, ...]:

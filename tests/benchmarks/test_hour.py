@@ -14,13 +14,13 @@ GOOD = Round(test="load", asked=3, resumes=1)
 
 
 def verdict(
-    *memory: float, found: Round = GOOD, left: Mapping[str, int] | None = None
+    *memory: float, found: Round = GOOD, more: Mapping[str, int] | None = None
 ) -> Verdict:
     minutes = [
         Minute(number, [GOOD, found], {"worker": 4}, [each, 90.0])
         for number, each in enumerate(memory, 1)
     ]
-    return Verdict(minutes, left or {})
+    return Verdict(minutes, more or {})
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,8 @@ def test_a_promise_that_was_broken(found: Round) -> None:
 
 
 def test_rows_that_are_left() -> None:
-    assert not verdict(100.0, left={"stream": 1}).kept
+    assert not verdict(100.0, more={"stream": 1, "call": 9}).kept
+    assert verdict(100.0, more={"call": 9, "callstatistic": 2, "callwriter": 1}).kept
 
 
 def test_its_table_has_its_place_in_the_document() -> None:
