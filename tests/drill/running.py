@@ -26,9 +26,11 @@ from typing import Final, TypeAlias
 from tests.drill.databases import prepared_file
 from tests.drill.ports import HOST, directory_of, free_port
 from tests.drill.prefork import Forked
+from tests.drill.telling import END, TELL
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 START_S: Final = 120
+TELL_S: Final = 5
 STOP_S: Final = 60
 LOOK_S: Final = 0.05
 PORT_TAKEN: Final = 4
@@ -98,6 +100,14 @@ class DrillServer:
             if self.process.poll() is not None or time.monotonic() > end:
                 raise ServerFailed(f"The server did not start:\n{self.output}")
             time.sleep(LOOK_S)
+
+    def tell(self) -> None:
+        """Let it write what it does, if it still can; for whoever waits in vain."""
+        if self.process.poll() is None:
+            self.process.send_signal(TELL)
+            end = time.monotonic() + TELL_S
+            while END not in self.output and time.monotonic() < end:
+                time.sleep(LOOK_S)
 
     def stop(self) -> int:
         """Ask it to end, and return its exit status; a stuck one is killed."""

@@ -29,6 +29,7 @@ from django.utils.module_loading import import_string
 
 from tests.drill.ports import HOST, PortTaken, claimed, directory_of
 from tests.drill.servers import SERVERS
+from tests.drill.telling import tell_when_asked
 from tests.wire.middleware import WireCheck
 
 USAGE: Final = 2
@@ -99,6 +100,7 @@ def main() -> int:
     except PortTaken as error:
         return _failed(str(error), PORT_TAKEN)
     signal.signal(signal.SIGTERM, _leave)
+    tell_when_asked()
     # Some servers fork, and what they send is found wrong in a child.
     violated = mmap.mmap(-1, 1)
     with listener, _database(options):

@@ -175,6 +175,7 @@ def _serving(environment: Mapping[str, str]) -> Iterator[list[str]]:
             yield [each.url for each in servers]
         except BaseException as error:
             for each in servers:
+                each.tell()
                 each.kill()
                 error.add_note(f"The server at {each.url} wrote:\n{each.output}")
             raise

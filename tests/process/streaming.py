@@ -91,8 +91,9 @@ class Answer(threading.Thread):
     def until(self, true: Callable[[Answer], object]) -> Answer:
         """Wait for something to be true of the answer."""
         with self._changed:
-            assert self._changed.wait_for(lambda: true(self) or self.ended, PATIENCE_S)
-            assert true(self), (self.status, self.raw, self.error)
+            self._changed.wait_for(lambda: true(self) or self.ended, PATIENCE_S)
+            found = (self.ended, self.status, self.raw, self.error)
+            assert true(self), found
         return self
 
     def whole(self) -> Answer:
