@@ -24,6 +24,7 @@ from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.call_statements import at_once
 from mcp_app.models.calls import CallQuerySet, CallStatisticQuerySet, CallWriterQuerySet
 from mcp_app.models.clock import NowMilliseconds
+from mcp_app.pools.outages import TOGETHER
 from tests.audit.reading import totals
 from tests.audit.records import batch, digest, record
 from tests.audit.refusing import refusing
@@ -232,7 +233,7 @@ def test_what_passes_by_itself_is_no_refusal(
 ) -> None:
     given = batch(record(client="bad"), record())
     # Even where it came to look for refusals.
-    given.broke = writing.TOGETHER
+    given.broke = TOGETHER
     with monkeypatch.context() as busy:
         refusing(busy, error, "bad")
         with pytest.raises(AssertionError, match="for ever"):
@@ -246,7 +247,7 @@ def test_a_connection_that_is_cut_is_no_refusal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given = batch(record(), record())
-    given.broke = writing.TOGETHER
+    given.broke = TOGETHER
     insert = CallQuerySet.insert
 
     def cut(self: CallQuerySet, rows: Any) -> None:
