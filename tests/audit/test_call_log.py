@@ -161,6 +161,9 @@ async def test_who_stops_writes_no_more(monkeypatch: pytest.MonkeyPatch) -> None
     assert await figures() == (0, 0, 0)
     kept.hurry()
     await idle(kept)
+    kept.add(record())
+    await asyncio.sleep(0.02)
+    assert kept.busy
     assert await figures() == (2, 2, 0)
 
 
