@@ -46,7 +46,7 @@ MORE: Final = {
         "tests/server/on_postgresql.py",
         *SERVERS,
     ],
-    "mysql": ["tests/models/on_mysql.py", *SERVERS],
+    "mysql": ["tests/audit/on_mysql.py", "tests/models/on_mysql.py", *SERVERS],
 }
 
 

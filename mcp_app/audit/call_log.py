@@ -18,7 +18,7 @@ from django.db import Error as DatabaseError
 
 from mcp_app.audit.records import CallRecord, Gathered
 from mcp_app.audit.tallies import Tallies, begin_ms
-from mcp_app.audit.writing import REFUSALS, Batch, stored_name, without_rows, write
+from mcp_app.audit.writing import Batch, Refused, stored_name, write
 from mcp_app.models.calls import MINUTE_S
 from mcp_app.pools.database import call_writer
 from mcp_app.protocol.errors import Unavailable
@@ -54,12 +54,13 @@ class CallLog:
         self._pending = Gathered()
         self._tallies = Tallies()
         # From the first call on the clock ticks; it looks again when there are many.
-        self._look_at = 1
+        self._room = 0
+        self._stopped = False
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._number = 0
         self._clock_ms = time.time_ns() // 1_000_000 - int(time.monotonic() * 1_000)
-        self._warned = float("-inf")
+        self._warned: dict[str, float] = {}
         self._taken_so_far = 0
         self._written_so_far = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -67,9 +68,10 @@ class CallLog:
     def add(self, record: CallRecord) -> None:
         """Take a call."""
         pending = self._pending
-        pending.add(record)
-        if len(pending) >= self._look_at:
-            self._look()
+        if len(pending) < self._room:
+            pending.add(record)
+        else:
+            self._take(record)
 
     def digest(self, arguments: bytes) -> str:
         """Return what tells the same arguments from others, and says nothing of them.
@@ -99,23 +101,32 @@ class CallLog:
             self._begin()
 
     def stop(self) -> None:
-        """Write nothing more by itself."""
+        """Let the clock tick no more: few calls wait for `hurry`."""
+        self._stopped = True
         self._stop_timer()
 
     # -- gathering ----------------------------------------------------------------
 
+    def _take(self, record: CallRecord) -> None:
+        """Take a call if there is room, and see what it is time for."""
+        full = len(self._pending) >= self._most and not self.strict
+        if full and self._task is not None:
+            self._drop(record)
+            return
+        self._pending.add(record)
+        self._look()
+
     def _look(self) -> None:
-        """Start the clock, write, or drop: whatever it is time for."""
-        pending, many = self._pending, min(MOST_ROWS, self._most)
+        """Start the clock, or write."""
+        many = min(MOST_ROWS, self._most)
         if self._task is not None:
-            self._look_at = self._most + 1
-            if len(pending) > self._most and not self.strict:
-                self._drop(pending.pop())
-        elif self.strict or len(pending) >= many:
+            self._room = self._most
+        elif self.strict or len(self._pending) >= many:
             self._begin()
         elif self._timer is None:
-            self._timer = self._loop.call_later(EVERY, self._begin)
-            self._look_at = many
+            self._room = many - 1
+            if not self._stopped:
+                self._timer = self._loop.call_later(EVERY, self._begin)
 
     def _drop(self, record: CallRecord) -> None:
         """Count a call; its row there is no room for."""
@@ -131,17 +142,17 @@ class CallLog:
         self._warn("Calls are counted, and have no row: %d so far.", self.dropped)
 
     def _warn(self, message: str, *values: object) -> None:
-        """Log once in a while."""
+        """Log this message once in a while."""
         now = self._loop.time()
-        if now - self._warned >= WARN_EVERY:
-            self._warned = now
+        if now - self._warned.get(message, float("-inf")) >= WARN_EVERY:
+            self._warned[message] = now
             logger.warning(message, *values)
 
     # -- writing ------------------------------------------------------------------
 
     def _begin(self) -> None:
         self._stop_timer()
-        self._look_at = self._most + 1
+        self._room = self._most
         self._task = self._loop.create_task(self._write_all())
 
     def _stop_timer(self) -> None:
@@ -156,7 +167,7 @@ class CallLog:
                 await self._write(self._taken())
         finally:
             self._task = None
-            self._look_at = 1
+            self._room = 0
             if self._pending or self._tallies:
                 self._look()
 
@@ -186,14 +197,21 @@ class CallLog:
         while True:
             try:
                 self._clock_ms = await call_writer.run(write, batch)
-                return
             except (DatabaseError, Unavailable) as error:
-                if isinstance(error, REFUSALS) and batch.records:
-                    logger.exception("The database refuses calls: they have no row.")
-                    self.dropped += len(batch.records)
-                    batch = without_rows(batch, self._clock_ms)
-                    continue
                 reason = error.__cause__ or error
                 self._warn("Calls could not be written: %r", reason)
+            else:
+                self._tell(batch.refused)
+                return
             await asyncio.sleep(RETRY_S[min(attempt, len(RETRY_S) - 1)])
             attempt += 1
+
+    def _tell(self, refused: Refused) -> None:
+        """Say what of a batch the database has refused."""
+        self.dropped += refused.rows
+        if refused.rows:
+            message = "The database refuses calls: %d have no row so far: %r"
+            self._warn(message, self.dropped, refused.reason)
+        if refused.counters:
+            message = "The database refuses counters: %d are lost."
+            logger.error(message, refused.counters, exc_info=refused.reason)

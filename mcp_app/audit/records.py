@@ -55,17 +55,12 @@ class Gathered:
         self._fields.append(self._known.setdefault(circumstances, circumstances))
         self._fields.extend(record[1:])
 
-    def pop(self) -> CallRecord:
-        """Give the last call back."""
-        record = tuple(self._fields[-_FIELDS:])
-        del self._fields[-_FIELDS:]
-        return cast("CallRecord", record)
-
     def take(self, count: int) -> Gathered:
         """Give the first calls away, so many at most."""
         taken = Gathered()
         end = count * _FIELDS
         taken._fields, self._fields = self._fields[:end], self._fields[end:]
-        if not self._fields:
-            self._known.clear()
+        # There may always be some left: what is gone must not be known for ever.
+        if len(self._known) > len(self):
+            self._known = {each: each for each in self._fields[::_FIELDS]}
         return taken

@@ -9,8 +9,6 @@ from typing import Final, TypeAlias
 
 from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
 
-MINUTE_MS: Final = MINUTE_S * 1_000
-
 Subject: TypeAlias = tuple[str, str, str, str]
 """What is counted apart: server, kind, name and outcome."""
 Row: TypeAlias = tuple[str | int, ...]
@@ -74,6 +72,10 @@ class Tallies:
     ) -> None:
         """Count calls that began in the minute that begins then."""
         self._of(minute_ms, subject).add(times_us, dropped)
+
+    def drop(self, minute_ms: int, subject: Subject) -> None:
+        """Take note that one of the calls that were counted has no row."""
+        self._of(minute_ms, subject).dropped += 1
 
     def merge(self, other: Tallies) -> None:
         """Count what the others have counted."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from typing import Any, Final
 
-from django.db import DataError, IntegrityError, OperationalError, connections, router
+from django.db import Error as DatabaseError
+from django.db import IntegrityError, connections, router
 
 from mcp_app.audit.records import (
     LONGEST_ERROR,
@@ -17,11 +18,14 @@ from mcp_app.audit.records import (
     Circumstances,
     Gathered,
 )
-from mcp_app.audit.tallies import MINUTE_MS, Subject, Tallies
+from mcp_app.audit.refusals import stored_apart
+from mcp_app.audit.tallies import Subject, Tallies, begin_ms
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.call_statements import Own, Shared
+from mcp_app.models.calls import MINUTE_S
 from mcp_app.models.clock import now_sql
-from mcp_app.models.transactions import is_conflict, own_transaction
+from mcp_app.models.transactions import own_transaction, persistently
+from mcp_app.pools.outages import TOGETHER, is_outage, may_be_refused
 
 ATTEMPTS: Final = 20
 """How often a transaction that gave way to others is begun again."""
@@ -32,6 +36,15 @@ _LENGTHS: Final = [
 ]
 _NAME: Final = Call.SHARED.index("name")
 LONGEST_NAME: Final = int(_LENGTHS[_NAME] or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """How many rows, and how many counters, of a batch the database has refused."""
+
+    rows: int = 0
+    counters: int = 0
+    reason: Exception | None = None
 
 
 @dataclass(slots=True)
@@ -46,6 +59,10 @@ class Batch:
     records: Gathered
     digest: Callable[[bytes], str]
     tallies: Tallies = field(default_factory=Tallies)
+    broke: int = 0
+    """How often the database took none of it, and may have refused some."""
+    refused: Refused = Refused()
+    """What it has refused of what is committed."""
 
 
 def write(batch: Batch) -> int:
@@ -55,16 +72,19 @@ def write(batch: Batch) -> int:
     Django raises where the database cannot be reached; the batch may be committed all
     the same, which writing it again finds out first.
     """
-    for _ in range(ATTEMPTS):
-        try:
-            return _attempted(batch)
-        except IntegrityError:
-            # The very first batch: what broke has been committed meanwhile.
-            continue
-        except OperationalError as error:
-            if not is_conflict(error):
-                raise
-    return _attempted(batch)
+    try:
+        return _written(batch)
+    except DatabaseError as error:
+        away, apart = is_outage(error), batch.broke >= TOGETHER
+        batch.broke += may_be_refused(error) if away else TOGETHER
+        if away or apart:
+            raise
+    return _written(batch)
+
+
+def _written(batch: Batch) -> int:
+    # The very first batch may break because it has been committed meanwhile.
+    return persistently(partial(_attempted, batch), ATTEMPTS, (IntegrityError,))
 
 
 def _attempted(batch: Batch) -> int:
@@ -74,23 +94,40 @@ def _attempted(batch: Batch) -> int:
         writers = CallWriter.objects.using(using)
         if writers.claim(batch.writer, batch.number):
             rows, tallies = _reckoned(batch, clock_ms)
-            if rows:
-                Call.objects.using(using).insert(rows)
-            CallStatistic.objects.using(using).raise_by(tallies.rows())
+            store = _store_apart if batch.broke >= TOGETHER else _store
+            batch.refused = store(using, rows, tallies)
     return clock_ms
 
 
-def without_rows(batch: Batch, clock_ms: int) -> Batch:
-    """Return the batch with its calls counted, and without their rows.
+def _store(
+    using: str, rows: Mapping[Shared, Sequence[Own]], tallies: Tallies
+) -> Refused:
+    if rows:
+        Call.objects.using(using).insert(rows)
+    CallStatistic.objects.using(using).raise_by(tallies.rows())
+    return Refused()
 
-    They are what a database may refuse; the counters are our own.
-    """
-    _, tallies = _reckoned(batch, clock_ms, dropped=True)
-    return Batch(batch.writer, batch.number, Gathered(), batch.digest, tallies)
+
+def _store_apart(
+    using: str, rows: Mapping[Shared, Sequence[Own]], tallies: Tallies
+) -> Refused:
+    """Store what the database takes; a call whose row it refuses stays counted."""
+    insert = Call.objects.using(using).insert
+    raise_by = CallStatistic.objects.using(using).raise_by
+    each = [(shared, own) for shared, some in rows.items() for own in some]
+    dropped = stored_apart(using, lambda some: insert(_grouped(some)), each)
+    for (shared, own), _ in dropped:
+        tallies.drop(begin_ms(own[0], MINUTE_S), subject(shared))
+    lost = stored_apart(using, raise_by, tallies.rows())
+    reasons = [reason for _, reason in (*dropped, *lost)]
+    return Refused(len(dropped), len(lost), reasons[-1] if reasons else None)
 
 
-REFUSALS: Final = (DataError, IntegrityError)
-"""What Django raises where a row is not to be stored, now or later."""
+def _grouped(rows: Sequence[tuple[Shared, Own]]) -> dict[Shared, list[Own]]:
+    groups: dict[Shared, list[Own]] = {}
+    for shared, own in rows:
+        groups.setdefault(shared, []).append(own)
+    return groups
 
 
 def _clock(using: str) -> int:
@@ -104,9 +141,7 @@ def _monotonic_ms() -> int:
     return int(time.monotonic() * 1_000)
 
 
-def _reckoned(
-    batch: Batch, clock_ms: int, *, dropped: bool = False
-) -> tuple[dict[Shared, list[Own]], Tallies]:
+def _reckoned(batch: Batch, clock_ms: int) -> tuple[dict[Shared, list[Own]], Tallies]:
     """Return the rows of the calls, and all counters."""
     groups: dict[Circumstances, list[CallRecord]] = {}
     for record in batch.records:
@@ -121,8 +156,7 @@ def _reckoned(
         own = [_own(record, clock_ms, digest) for record in records]
         rows.setdefault(shared, []).extend(own)
         for minute_ms, times_us in _minutes(own):
-            count = len(times_us) if dropped else 0
-            tallies.add(minute_ms, subject(shared), times_us, count)
+            tallies.add(minute_ms, subject(shared), times_us)
     return rows, tallies
 
 
@@ -139,12 +173,12 @@ def _own(record: CallRecord, clock_ms: int, digest: Callable[[bytes], str]) -> O
     )
 
 
-def _minutes(own: Sequence[Own]) -> Iterator[tuple[int, list[int]]]:
+def _minutes(own: Sequence[Own]) -> Iterable[tuple[int, list[int]]]:
+    """Return what calls took, in microseconds, by the minute in which they began."""
     minutes: dict[int, list[int]] = {}
     for row in own:
-        minutes.setdefault(row[0] // MINUTE_MS, []).append(row[1])
-    for minute, times_us in minutes.items():
-        yield minute * MINUTE_MS, times_us
+        minutes.setdefault(begin_ms(row[0], MINUTE_S), []).append(row[1])
+    return minutes.items()
 
 
 def _bounded(circumstances: Circumstances) -> Shared:

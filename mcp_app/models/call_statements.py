@@ -15,14 +15,18 @@ Own: TypeAlias = tuple[int, int, int, int, str, str, str]
 """What is a call's own: four numbers, two texts without a blank, and any text."""
 Counted: TypeAlias = tuple[str | int, ...]
 
-AT_ONCE: Final = 200
-"""Counters that one statement raises: databases take so many parameters."""
-
-ROWS_AT_ONCE: Final = 40
-"""Rows that one statement inserts on SQLite: it took 999 parameters for long."""
+PARAMETERS: Final = {"sqlite": 999}
+"""How many parameters a statement has at most: SQLite took no more before 3.32."""
+MOST_PARAMETERS: Final = 4_800
+"""The same for all others."""
 
 _ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 """What stands for these characters in the text format of COPY."""
+
+
+def at_once(vendor: str, columns: int) -> int:
+    """Return how many rows with so many columns one statement has at most."""
+    return PARAMETERS.get(vendor, MOST_PARAMETERS) // columns
 
 
 def insert(
@@ -45,7 +49,8 @@ def insert(
         marks = f"({', '.join(['%s'] * len(columns))})"
         whole = [(*shared, *own) for shared, each in rows.items() for own in each]
         # MySQL's driver makes one statement of all rows by itself.
-        several = ROWS_AT_ONCE if connection.vendor == "sqlite" else 1
+        sqlite = connection.vendor == "sqlite"
+        several = at_once("sqlite", len(columns)) if sqlite else 1
         for count, values in _together(whole, several):
             cursor.executemany(statement + ", ".join([marks] * count), values)
 
@@ -88,12 +93,13 @@ def raise_statistics(
 ) -> None:
     """Insert counters, or add to those that are there; `most` is the greater one."""
     quoted = connection.ops.quote_name(table)
-    names = ", ".join((*keys, *counters))
-    marks = f"({', '.join(['%s'] * (len(keys) + len(counters)))})"
+    columns = (*keys, *counters)
+    names, marks = ", ".join(columns), f"({', '.join(['%s'] * len(columns))})"
+    several = at_once(connection.vendor, len(columns))
     raised = _raised(connection.vendor, quoted, keys, counters, most)
     with connection.cursor() as cursor:
-        for start in range(0, len(rows), AT_ONCE):
-            some = rows[start : start + AT_ONCE]
+        for start in range(0, len(rows), several):
+            some = rows[start : start + several]
             values = ", ".join([marks] * len(some))
             statement = f"INSERT INTO {quoted} ({names}) VALUES {values} {raised}"  # noqa: S608 - our own names
             cursor.execute(statement, [value for row in some for value in row])

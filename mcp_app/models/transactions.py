@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from django.db import OperationalError, connections, transaction
+from django.db import Error as DatabaseError
+from django.db import connections, transaction
 
 INNODB_DEADLOCK = 1213
 POSTGRESQL_CONFLICTS = frozenset({"40001", "40P01"})
@@ -55,16 +56,22 @@ def own_transaction(using: str) -> Iterator[None]:
             connection.transaction_mode = mode
 
 
-def persistently(function: Callable[[], Returned]) -> Returned:
-    """Do it; again where the database made it give way to others.
+def persistently(
+    function: Callable[[], Returned],
+    attempts: int = ATTEMPTS,
+    also: tuple[type[DatabaseError], ...] = (),
+) -> Returned:
+    """Do it; again, so often, where the database made it give way to others.
 
-    Inside a transaction only whoever opened that can.
+    So after other errors, if they are named.  Inside a transaction only whoever opened
+    that can.
     """
-    for _attempt in range(ATTEMPTS):
+    for _attempt in range(attempts):
         try:
             return function()
-        except OperationalError as error:
-            if not is_conflict(error) or _inside():
+        except DatabaseError as error:
+            again = is_conflict(error) or isinstance(error, also)
+            if not again or _inside():
                 raise
     return function()
 

@@ -17,12 +17,10 @@ from django.db import connections, router
 from mcp_app.models.appends import Addition, NewStream, is_one_statement
 from mcp_app.models.streams import Stream
 from mcp_app.models.transactions import is_conflict, own_transaction
-from mcp_app.pools.outages import cannot_write, is_outage
+from mcp_app.pools.outages import TOGETHER, is_outage, may_be_refused
 
 ATTEMPTS: Final = 20
 """How often a transaction that gave way to others is begun again."""
-TOGETHER: Final = 2
-"""So often a batch may break where the database answers: then each goes by itself."""
 ALONE: Final = 8
 """So often one gain may break where the database answers: then it is refused."""
 
@@ -171,13 +169,13 @@ def _appended(using: str, batch: Batch) -> list[Result]:
 def _decided(batch: Batch, error: Exception) -> list[Result]:
     """Find out on a new connection whether a commit that broke was one.
 
-    What is too large, or not to be said in the database's characters, may look like an
-    outage: MariaDB cuts the connection.  It must not stop the log for ever.
+    What the database refuses may look like an outage: it must not stop the log for
+    ever.
     """
     connections.close_all()
     if found := _committed(batch):
         return found
-    batch.refused += not cannot_write(error)
+    batch.refused += may_be_refused(error)
     if len(batch.gains) == 1:
         if batch.refused >= ALONE:
             return [error]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -16,9 +16,11 @@ from mcp_app.audit import call_log
 from mcp_app.audit.call_log import CallLog
 from mcp_app.audit.writing import Batch, write
 from mcp_app.models import Call, CallStatistic, CallWriter
+from mcp_app.models.calls import CallStatisticQuerySet
 from mcp_app.pools.database import call_writer, writer
 from tests.audit.reading import totals
 from tests.audit.records import record
+from tests.audit.refusing import refusing
 
 pytestmark = pytest.mark.usefixtures("served_rows")
 
@@ -79,19 +81,20 @@ async def held() -> AsyncIterator[None]:
         await holding
 
 
-def failing(
-    monkeypatch: pytest.MonkeyPatch, *errors: Exception, rows_only: bool = False
-) -> Callable[[Batch], int]:
+def failing(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> None:
     """Let writing fail with these errors, one after the other."""
     left = list(errors)
 
     def fail(batch: Batch) -> int:
-        if left and (batch.records or not rows_only):
+        if left:
             raise left.pop(0)
         return write(batch)
 
     monkeypatch.setattr(call_log, "write", fail)
-    return fail
+
+
+def away(_: Batch) -> int:
+    raise OperationalError("away")
 
 
 @pytest.mark.usefixtures("often")
@@ -152,8 +155,16 @@ async def test_who_stops_writes_no_more(monkeypatch: pytest.MonkeyPatch) -> None
     kept.stop()
     kept.stop()
     await asyncio.sleep(0.02)
+    kept.add(record())
+    await asyncio.sleep(0.02)
     assert kept.busy
     assert await figures() == (0, 0, 0)
+    kept.hurry()
+    await idle(kept)
+    kept.add(record())
+    await asyncio.sleep(0.02)
+    assert kept.busy
+    assert await figures() == (2, 2, 0)
 
 
 @pytest.mark.usefixtures("often")
@@ -169,9 +180,10 @@ async def test_where_there_is_no_room_calls_are_counted(
                 # The batch waits for its thread; what comes now waits for the batch.
                 while kept._pending:
                     await asyncio.sleep(0.001)
-            for _ in range(12):
-                kept.add(record(0.02))
+            for number in range(12):
+                kept.add(record(0.02, client=f"client {number}"))
             assert kept.dropped == 7
+            assert len(kept._pending._known) == 5
         await idle(kept)
     assert await figures() == (8, 15, 7)
     assert len(caplog.records) == 1
@@ -224,25 +236,65 @@ async def test_it_warns_once_in_a_while(
 async def test_what_the_database_refuses_is_counted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    failing(monkeypatch, DataError("too long"), rows_only=True)
+    refusing(monkeypatch, OperationalError(1366, "Incorrect string value"), "bad")
     kept = log()
-    kept.add(record())
-    kept.add(record())
+    for client in ("good", "bad", "good"):
+        kept.add(record(client=client))
     await idle(kept)
-    assert await figures() == (0, 2, 2)
-    assert kept.dropped == 2
-    assert "The database refuses calls" in caplog.text
+    assert await figures() == (2, 3, 1)
+    assert kept.dropped == 1
+    assert "The database refuses calls: 1 have no row" in caplog.text
 
 
 @pytest.mark.usefixtures("often")
-async def test_counters_that_are_refused_wait(
+async def test_strict_calls_do_not_wait_for_one_that_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    failing(monkeypatch, *(DataError("who knows") for _ in range(3)))
-    kept = log()
+    refusing(monkeypatch, OperationalError(1366, "Incorrect string value"), "bad")
+    kept = log(strict=True)
+    async with held():
+        for client in ("bad", "good", "bad"):
+            kept.add(record(client=client))
+    async with asyncio.timeout(PATIENCE_S):
+        await kept.kept()
+    assert await figures() == (1, 3, 2)
+
+
+@pytest.mark.usefixtures("often")
+async def test_counters_that_are_refused_are_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise DataError("who knows")
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(CallStatisticQuerySet, "raise_by", refuse)
+        kept = log()
+        kept.add(record())
+        await idle(kept)
+    assert "The database refuses counters: 2 are lost." in caplog.text
     kept.add(record())
     await idle(kept)
-    assert await figures() == (0, 1, 1)
+    assert await figures() == (2, 1, 0)
+
+
+@pytest.mark.usefixtures("often")
+async def test_one_warning_does_not_silence_another(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = log(most=2)
+    with monkeypatch.context() as outage:
+        outage.setattr(call_log, "write", away)
+        kept.add(record())
+        kept.hurry()
+        async with asyncio.timeout(PATIENCE_S):
+            while "Calls could not be written" not in caplog.text:
+                await asyncio.sleep(0.001)
+        for _ in range(3):
+            kept.add(record())
+    assert "Calls are counted, and have no row" in caplog.text
+    await idle(kept)
+    assert await figures() == (3, 4, 1)
 
 
 @pytest.mark.usefixtures("often")

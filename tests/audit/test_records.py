@@ -31,14 +31,19 @@ def test_calls_are_taken_in_the_order_in_which_they_came(
     assert list(taken) == records[:count]
 
 
-@given(NAMES.filter(bool))
-def test_the_last_call_is_given_back(names: list[str]) -> None:
-    records = [record(number, name=name) for number, name in enumerate(names)]
-    waiting = gathered(records)
-    assert waiting.pop() == records[-1]
-    assert list(waiting) == records[:-1]
-
-
 def test_what_calls_have_in_common_is_kept_once() -> None:
     first, second = gathered([record(name="add"), record(name="add")])
+    assert first[0] is second[0]
+
+
+def test_what_was_taken_is_not_known_for_ever() -> None:
+    waiting = gathered([record(name="left")])
+    for number in range(20):
+        waiting.add(record(name=f"tool{number}"))
+        waiting.take(1)
+        assert len(waiting) == 1
+        assert len(waiting._known) == 1
+    last = record(name="tool19")
+    waiting.add(last)
+    first, second = waiting
     assert first[0] is second[0]

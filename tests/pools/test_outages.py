@@ -16,7 +16,7 @@ from django.db import (
 
 from mcp_app.models import Session
 from mcp_app.pools.database import writer
-from mcp_app.pools.outages import cannot_write, is_outage
+from mcp_app.pools.outages import cannot_write, is_outage, may_be_refused
 from mcp_app.protocol.errors import Unavailable
 from tests.process.outages import read_only
 
@@ -73,6 +73,23 @@ def test_what_is_an_outage(error: Exception, *, writes_nothing: bool) -> None:
 )
 def test_what_is_none(error: Exception) -> None:
     assert not is_outage(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OperationalError(1366, "Incorrect string value"), True),
+        (OperationalError(2006, "Server has gone away"), True),
+        (DataError("too long"), True),
+        (OperationalError(1114, "The table is full"), False),
+        (OperationalError(1205, "Lock wait timeout exceeded"), False),
+        (OperationalError("database is locked"), False),
+        (of_psycopg("55P03"), False),
+        (of_psycopg("57014"), False),
+    ],
+)
+def test_what_may_be_refused(error: Exception, *, expected: bool) -> None:
+    assert may_be_refused(error) == expected
 
 
 @pytest.mark.databases

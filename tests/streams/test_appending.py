@@ -18,6 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from mcp_app.models import Session, Stream
 from mcp_app.models.appends import is_one_statement
 from mcp_app.models.streams import StreamQuerySet
+from mcp_app.pools import outages
 from mcp_app.streams import appending
 from mcp_app.streams.appending import Batch, Fenced, Gain, write
 from tests.streams.logging_rows import (
@@ -267,7 +268,7 @@ def test_one_that_cuts_the_connection_stops_no_other(
     (first, refused, last), broken = persistently(Batch(gains, OWNER))
     assert refused is error
     assert [events(int(str(key))) for key in (first, last)] == [[(1, "1")], [(1, "2")]]
-    assert cuts.attempts == appending.TOGETHER + appending.ALONE
+    assert cuts.attempts == outages.TOGETHER + appending.ALONE
     assert broken == cuts.attempts - 1 - 1
 
 
