@@ -235,7 +235,9 @@ class Machine(RuleBasedStateMachine):
         self._post(opened, url, {"method": method, "params": params}, 202)
 
     def _cancel(self, call: Call, url: str) -> None:
-        call.cancelled = True
+        for each in self._calls:
+            # A call that only reads may be a second one with that id.
+            each.cancelled = each.cancelled or each.request_id == call.request_id
         params = {"requestId": call.request_id, "reason": "drawn"}
         message = {"method": "notifications/cancelled", "params": params}
         self._post(call.opened, url, message, 202)
