@@ -11,8 +11,12 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable
+from typing import Final
 
 import django
+
+ATTEMPTS: Final = 10
+"""A process where a call of the session runs may say in between that it is used."""
 
 
 def main() -> None:
@@ -34,9 +38,12 @@ async def _swept(session_id: str) -> int:
     from mcp_app.wakeup.workers import FRESHNESS  # noqa: PLC0415
 
     own = Session.objects.named(session_id)
-    await writer.run(own.update, seen_ms=0)
     janitor = Janitor(asyncio.get_running_loop(), Limits(), _never)
-    await janitor.sweep()
+    for _ in range(ATTEMPTS):
+        await writer.run(own.update, seen_ms=0)
+        await janitor.sweep()
+        if not await writer.run(own.count):
+            break
     janitor.stop()
     await asyncio.sleep(FRESHNESS)
     return await writer.run(own.count)
