@@ -26,7 +26,6 @@ from mcp_app.interface.principal import Principal
 from mcp_app.pools import loop_thread
 from mcp_app.pools.database import (
     POOLS,
-    give_up_everything,
     give_up_hanging,
     log_writer,
     reader,
@@ -138,8 +137,8 @@ class Process:
 
     def _look_for_hanging(self) -> None:
         """Each second cut what the database has not answered for too long."""
-        self._hanging = self.loop.call_later(LOOK_S, self._look_for_hanging)
         give_up_hanging()
+        self._hanging = self.loop.call_later(LOOK_S, self._look_for_hanging)
 
     def _audit(self) -> CallLog | None:
         if mcp_settings.audit == "off":
@@ -418,15 +417,8 @@ class Process:
         await asyncio.sleep(LAST_BYTES)
         await self._written()
         await self._heartbeat.end()
-        await self._answered()
         # The server waits for requests that wait for the database.
-        give_up_everything()
-
-    async def _answered(self) -> None:
-        """Return when the database has answered everything, or that takes too long."""
-        deadline = self.loop.time() + LAST_WORDS
-        while self.loop.time() < deadline and any(pool.busy for pool in POOLS):
-            await asyncio.sleep(0.02)
+        give_up_hanging(LAST_WORDS)
 
     async def _written(self) -> None:
         """Return when all calls are written, or that takes too long."""
