@@ -12,7 +12,7 @@ import pytest
 
 from mcp_app.models import LoggedMessage, Session
 from mcp_app.models.logged import AT_ONCE, Numbered
-from mcp_app.pools.database import writer
+from mcp_app.pools.database import reader, writer
 from mcp_app.streams import logged
 from mcp_app.streams.logged import Deliveries
 from tests.streams.logging_rows import erase, own_session
@@ -69,7 +69,8 @@ async def test_what_is_said_meanwhile_is_sent_once(
     await writer.run(say, rows[0], "first")
     first = asyncio.create_task(deliveries.deliver(session))
     await asyncio.to_thread(begun.wait, PATIENCE_S)
-    await asyncio.to_thread(say, rows[0], "second")
+    # The thread of the writer is held.
+    await reader.run(say, rows[0], "second")
     for _ in range(5):
         await deliveries.deliver(session)
     go_on.set()
