@@ -58,10 +58,10 @@ run: $(VENV_STAMP) ## Serve the demo on 127.0.0.1 (PORT=8000).
 	@echo "Connect        claude mcp add --transport http demo http://127.0.0.1:$(PORT)/mcp"
 	@echo
 	@echo "Ctrl+C stops it."
-	@exec python -m daphne -b 127.0.0.1 -p $(PORT) --verbosity 0 --access-log - mcp_project.asgi:application
+	@exec python -m daphne -b 127.0.0.1 -p $(PORT) --verbosity 0 mcp_project.asgi:application
 
 .PHONY: conformance-server
-conformance-server: $(VENV_STAMP) ## Serve the fixture set at /mcp (PORT, SERVER, DATABASE_URL, REDIS_URL, NTOOLS, WIRE).
+conformance-server: $(VENV_STAMP) ## Serve the fixture set at /mcp (PORT, SERVER, MOUNT, DATABASE_URL, REDIS_URL, NTOOLS, WIRE).
 	@PORT=$(PORT) SERVER=$(SERVER) exec python -m tests.drill.serve
 
 .PHONY: bench
@@ -77,6 +77,13 @@ ROUNDS ?= 1000
 .PHONY: reliability
 reliability: $(VENV_STAMP) ## Try for long what is promised (ROUNDS=1000, PART=changes or log).
 	@python -m benchmarks.reliability --rounds $(ROUNDS) $(addprefix --part ,$(PART))
+
+EXCHANGES ?= 1000
+SEED ?= 1
+
+.PHONY: differential
+differential: $(VENV_STAMP) ## Compare answers with the official SDK's (EXCHANGES=1000, SEED=1).
+	@python -m tests.differential --exchanges $(EXCHANGES) --seed $(SEED)
 
 .PHONY: migrations
 migrations: $(VENV_STAMP) ## Write the migrations that changed models need.

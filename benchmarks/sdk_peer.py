@@ -1,6 +1,6 @@
 """The peer: the official Python SDK, serving the benchmark's tool in both eras.
 
-Answers are JSON, which is the fastest that it offers.
+Answers are JSON, which is the fastest that it offers.  As a program it serves on stdio.
 """
 
 from __future__ import annotations
@@ -17,3 +17,6 @@ async def drill_add(a: int, b: int) -> int:
 
 
 application = server.streamable_http_app(json_response=True)
+
+if __name__ == "__main__":
+    server.run("stdio")

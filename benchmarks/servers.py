@@ -47,6 +47,30 @@ def floor(answer: Answer, server: str = "uvicorn") -> Iterator[Process]:
             yield process
 
 
+@contextmanager
+def django_floor(answer: Answer) -> Iterator[Process]:
+    """Serve an empty view of Django's by gunicorn, with that answer to any request."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "answer.json")
+        path.write_text(_replay(answer))
+        with _wsgi_peer({"PEER": "floor", "FLOOR_ANSWER": str(path)}) as process:
+            yield process
+
+
+def mcpz() -> AbstractContextManager[Process]:
+    """Serve the benchmark's tool with django-mcpz by gunicorn."""
+    return _wsgi_peer({"PEER": "mcpz"})
+
+
+def _wsgi_peer(environment: Mapping[str, str]) -> AbstractContextManager[Process]:
+    # As the fixture set is served by it.
+    return application(
+        "benchmarks.wsgi_peers",
+        "gunicorn",
+        {"DATABASE_URL": "sqlite://:memory:", **environment},
+    )
+
+
 def sdk() -> AbstractContextManager[Process]:
     """Serve the benchmark's tool with the official Python SDK."""
     return application("benchmarks.sdk_peer", "uvicorn", {})
@@ -69,6 +93,10 @@ def _commands(port: int) -> dict[str, list[str]]:
     return {
         "uvicorn": ["uvicorn", *address, *silent, *fastest],
         "daphne": ["daphne", "--bind", "127.0.0.1", "-p", str(port), "-v", "0"],
+        "gunicorn": [
+            *("gunicorn", "--bind", f"127.0.0.1:{port}", "--log-level", "error"),
+            *("--worker-class", "gthread", "--workers", "2", "--threads", "8"),
+        ],
     }
 
 

@@ -40,6 +40,7 @@ from mcp_app.interface.results import (
     ResourceOutput,
     ToolOutput,
 )
+from mcp_app.interface.roots import within
 from mcp_app.interface.server import VERSION
 from mcp_app.protocol.content import (
     Annotations,
@@ -106,6 +107,7 @@ __all__ = [
     "log",
     "mcp",
     "notify",
+    "within",
 ]
 
 _CHANGES = {

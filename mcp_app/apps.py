@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+from typing import Final
+
 from django.apps import AppConfig
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.conf import mcp_settings
+from mcp_app.transports.pipes import take_standard_streams
+
+STDIO: Final = "mcp_stdio"
+"""The command that speaks to its client on standard output."""
 
 
 class McpConfig(AppConfig):
@@ -16,6 +24,12 @@ class McpConfig(AppConfig):
     name = "mcp_app"
     default_auto_field = "django.db.models.BigAutoField"
     verbose_name = _("MCP server")
+
+    def __init__(self, app_name: str, app_module: ModuleType) -> None:
+        super().__init__(app_name, app_module)
+        if sys.argv[1:2] == [STDIO]:
+            # What the site prints while it is imported would be no message.
+            _take_standard_streams()
 
     def ready(self) -> None:
         # They need the models, which are there now.
@@ -38,3 +52,11 @@ class McpConfig(AppConfig):
             return
         autodiscover_modules(name)
         bindings.connect(mcp.bindings.values())
+
+
+def _take_standard_streams() -> None:
+    try:
+        take_standard_streams()
+    except OSError as error:
+        # What is opened from now on would be in their place.
+        raise SystemExit(f"{STDIO} needs standard input and output: {error}.") from None

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from django.conf import settings
 from django.urls import NoReverseMatch, get_script_prefix, reverse
 
-from mcp_app.interface.server import DEFAULT_SLUG
-from mcp_app.transports.asgi_types import Application, Receive, Scope, Send
+from mcp_app.interface.server import DEFAULT_SLUG, PARTS
+from mcp_app.transports.asgi_types import Application, Receive, Scope, Send, below
 
 if TYPE_CHECKING:
     from mcp_app.transports.consumer import MCPConsumer
 
+
+Place: TypeAlias = tuple[str, str]
+"""The slug of a server, and the part of its address: "" is the endpoint."""
 
 KEPT = 1_024
 """Paths that the switch remembers."""
@@ -34,7 +37,7 @@ class Switch:
     ) -> None:
         self._site = site
         self._endpoint = consumer.endpoint
-        self._slugs: dict[tuple[str, str], str | None] = {}
+        self._places: dict[tuple[str, str], Place | None] = {}
 
     @cached_property
     def _base(self) -> str | None:
@@ -47,42 +50,44 @@ class Switch:
         return "/" + found.removeprefix(get_script_prefix())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        slug = self._slug(scope) if scope["type"] == "http" else None
-        if slug is None:
+        place = self._place(scope) if scope["type"] == "http" else None
+        if place is None:
             await self._site(scope, receive, send)
         else:
-            await self._endpoint(scope, receive, send, slug=slug)
+            slug, part = place
+            await self._endpoint(scope, receive, send, slug=slug, part=part)
 
-    def _slug(self, scope: Scope) -> str | None:
-        """Return the server that a path names, None for the site's own paths."""
+    def _place(self, scope: Scope) -> Place | None:
+        """Return what a path names, None for the site's own paths."""
         key = (scope.get("root_path", ""), scope["path"])
-        if key in self._slugs:
-            return self._slugs[key]
-        slug = self._named(*key)
+        if key in self._places:
+            return self._places[key]
+        place = self._named(*key)
         if len(key[1]) <= LONGEST_KEPT:
-            if len(self._slugs) >= KEPT:
-                self._slugs.clear()
-            self._slugs[key] = slug
-        return slug
+            if len(self._places) >= KEPT:
+                self._places.clear()
+            self._places[key] = place
+        return place
 
-    def _named(self, root: str, whole: str) -> str | None:
+    def _named(self, root: str, whole: str) -> Place | None:
         base = self._base
         if base is None:
             return None
         # Django's own handler takes the same one away.
-        path = _below(settings.FORCE_SCRIPT_NAME or root, whole)
+        path = below(settings.FORCE_SCRIPT_NAME or root, whole)
         if path in (base, base + "/"):
-            return DEFAULT_SLUG
+            return DEFAULT_SLUG, ""
         if not path.startswith(base + "/"):
             return None
-        slug = path[len(base) + 1 :].removesuffix("/")
-        return None if not slug or "/" in slug else slug
+        return _place_of(path[len(base) + 1 :].removesuffix("/"))
 
 
-def _below(root: str, path: str) -> str:
-    """Return a path without the root path, which some servers leave in it."""
-    prefix = root.rstrip("/")
-    return path[len(prefix) :] if path.startswith(prefix + "/") else path
+def _place_of(named: str) -> Place | None:
+    """Return what is named below the endpoint: a server, or an address of HTTP+SSE."""
+    slug, slash, part = named.partition("/")
+    if not slash:
+        return (DEFAULT_SLUG, slug) if slug in PARTS else (slug, "") if slug else None
+    return (slug, part) if slug and part in PARTS else None
 
 
 def application(site: Callable[..., Awaitable[Any]]) -> Application:

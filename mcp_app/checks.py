@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.apps import AppConfig, apps
 from django.conf import settings
@@ -203,9 +204,31 @@ def check_deployment(
                 id="mcp_app.E006",
             )
         )
+    found += map(_redirected, _redirecting(current.public_url or ""))
     if shared_layer(current.doorbell) is None:
         found.append(_silent(current.doorbell))
     return found
+
+
+def _redirecting(public_url: str) -> Iterator[str]:
+    """Yield the settings that redirect who calls the endpoint by another address.
+
+    Where the site names the address that it gives to people, they have the right one.
+    """
+    url = urlsplit(public_url)
+    if settings.SECURE_SSL_REDIRECT and url.scheme != "https":
+        yield "SECURE_SSL_REDIRECT"
+    if settings.PREPEND_WWW and not (url.hostname or "").startswith("www."):
+        yield "PREPEND_WWW"
+
+
+def _redirected(setting: str) -> checks.CheckMessage:
+    return checks.Warning(
+        f"{setting} redirects who calls the MCP endpoint by another address, and most"
+        " clients lose what they sent on the way.",
+        hint='Set MCP["PUBLIC_URL"] to the address that clients are to be given.',
+        id="mcp_app.W018",
+    )
 
 
 def _silent(alias: str) -> checks.CheckMessage:

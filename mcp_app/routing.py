@@ -8,7 +8,7 @@ from mcp_app.transports.consumer import MCPConsumer
 
 http_urlpatterns = [
     re_path(
-        r"^mcp(?:/(?P<slug>[-\w]+))?/?$",
+        r"^mcp(?:/(?P<slug>(?!(?:sse|messages)/?$)[-\w]+))?(?:/(?P<part>sse|messages))?/?$",
         MCPConsumer.as_asgi(),  # type: ignore[arg-type]
     ),
 ]

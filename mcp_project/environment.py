@@ -14,6 +14,10 @@ TRUE_WORDS: Final = frozenset({"1", "on", "true", "yes"})
 FALSE_WORDS: Final = frozenset({"", "0", "false", "no", "off"})
 
 
+COMMANDS = frozenset({"MCP_USER"})
+"""What begins like a setting, and is read by a command (`mcp_stdio`)."""
+
+
 def mcp_settings(environ: Mapping[str, str]) -> dict[str, Any]:
     """The dict for `settings.MCP`.
 
@@ -23,7 +27,7 @@ def mcp_settings(environ: Mapping[str, str]) -> dict[str, Any]:
     return {
         name.removeprefix(PREFIX): _read(name, text)
         for name, text in environ.items()
-        if name.startswith(PREFIX)
+        if name.startswith(PREFIX) and name not in COMMANDS
     }
 
 

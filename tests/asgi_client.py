@@ -58,6 +58,8 @@ class Visit:
         self.raw = b""
         self.comments = 0
         """How many heartbeats came."""
+        self.endpoint = ""
+        """What the first event of HTTP+SSE said."""
         self.ids: list[str] = []
         """The ids of the events that came, of one without a message, too."""
         self.ended = False
@@ -75,9 +77,9 @@ class Visit:
         scope = {
             "type": "http",
             "method": method,
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": b"",
+            "path": path.partition("?")[0],
+            "raw_path": path.partition("?")[0].encode(),
+            "query_string": path.partition("?")[2].encode(),
             "root_path": "",
             "scheme": "http",
             "headers": [
@@ -87,6 +89,7 @@ class Visit:
             "client": ("127.0.0.1", 50000),
             "server": ("127.0.0.1", 80),
         }
+        self.scope = scope
         self.task = asyncio.create_task(self._served(scope))
 
     async def _served(self, scope: JsonObject) -> None:
@@ -210,6 +213,10 @@ class Visit:
             if event.id is not None:
                 self.ids.append(event.id)
             if event.data == [""]:
+                continue
+            if event.name == "endpoint":
+                assert not self.endpoint, "There were two endpoint events."
+                (self.endpoint,) = event.data
                 continue
             value = json.loads(event.data[0])
             self._messages.extend(value if isinstance(value, list) else [value])

@@ -485,6 +485,22 @@ def reports_sync(ctx: SyncContext, count: int) -> str:
 
 
 @registry.tool
+def reports_late(ctx: SyncContext) -> str:
+    """Reports, and does so once more when the call is over and the test lets it."""
+    scene = stage()
+
+    def late() -> None:
+        scene.released_thread.wait(60)
+        ctx.progress(2)
+        ctx.log("emergency", "late")
+        scene.told.append("late")
+
+    ctx.progress(1)
+    threading.Thread(target=late, daemon=True).start()
+    return "reported"
+
+
+@registry.tool
 async def changes(ctx: Context, what: Sequence[str]) -> str:
     for each in what:
         ctx.changed(each)
@@ -529,14 +545,21 @@ async def orders_soon(ctx: Context) -> str:
 
 
 @registry.tool
-async def visits(ctx: Context, url: str = "https://example.org/pay") -> str:
+async def visits(
+    ctx: Context, url: str = "https://example.org/pay", paid: bool = True
+) -> str:
     answer = await ctx.elicit_url("Pay there.", url)
+    if paid:
+        ctx.visited()
     return type(answer).__name__.lower()
 
 
 @registry.tool
 def visits_sync(ctx: SyncContext) -> str:
-    answer = ctx.elicit_url("Pay there.", "https://example.org/pay")
+    answer = ctx.elicit_url("Pay there.", "https://example.org/pay", key="pay")
+    ctx.visited("nothing")
+    ctx.visited("pay")
+    ctx.visited("pay")
     return type(answer).__name__.lower()
 
 
@@ -612,6 +635,25 @@ async def samples(ctx: Context, long: bool = False, tools: bool = False) -> str:
 @registry.tool
 def samples_sync(ctx: SyncContext) -> str:
     return ctx.sample("Say something.", max_tokens=10).text
+
+
+@registry.tool
+async def samples_on(ctx: Context) -> str:
+    """Calls whatever the model wants to be called, as long as it may."""
+    messages = [SamplingMessage(role="user", content=[Text("Find it.")])]
+    while True:
+        sampled = await ctx.sample(
+            messages, max_tokens=10, tools=[ToolDefinition(name="find")]
+        )
+        results = [
+            ToolResult(each.id, [Text("nothing")])
+            for each in sampled.content
+            if isinstance(each, ToolUse)
+        ]
+        messages += [
+            SamplingMessage(role=sampled.role, content=sampled.content),
+            SamplingMessage(role="user", content=results),
+        ]
 
 
 @registry.tool

@@ -107,6 +107,36 @@ def test_deployment(hosts: list[str], given: dict[str, Any], found: list[str]) -
     assert [each.id for each in told] == found
 
 
+WWW = {"PUBLIC_URL": "https://www.example.org/mcp"}
+
+
+@pytest.mark.parametrize(
+    ("site", "given", "found"),
+    [
+        ({"SECURE_SSL_REDIRECT": True}, {}, ["SECURE_SSL_REDIRECT"]),
+        ({"SECURE_SSL_REDIRECT": True}, WWW, []),
+        (
+            {"SECURE_SSL_REDIRECT": True},
+            {"PUBLIC_URL": "http://example.org/mcp"},
+            ["SECURE_SSL_REDIRECT"],
+        ),
+        ({"PREPEND_WWW": True}, {}, ["PREPEND_WWW"]),
+        ({"PREPEND_WWW": True}, WWW, []),
+        (
+            {"PREPEND_WWW": True},
+            {"PUBLIC_URL": "https://example.org/mcp"},
+            ["PREPEND_WWW"],
+        ),
+    ],
+)
+def test_redirects(
+    site: dict[str, Any], given: dict[str, Any], found: list[str]
+) -> None:
+    with override_settings(ALLOWED_HOSTS=["example.org"], MCP=given, **site):
+        told = [each for each in check_deployment(None) if each.id == "mcp_app.W018"]
+    assert [each.msg.partition(" ")[0] for each in told] == found
+
+
 @pytest.mark.parametrize(
     ("backend", "found"),
     [

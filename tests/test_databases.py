@@ -28,6 +28,7 @@ MODULES: Final = [
     "tests/streams",
     "tests/transports/test_at_most_once.py",
     "tests/transports/test_health.py",
+    "tests/transports/test_legacy_sse.py",
     "tests/transports/test_logged_replies.py",
     "tests/wakeup",
 ]

@@ -14,9 +14,12 @@ import pytest
 import mcp_app
 from mcp_app.catalog import lint
 from mcp_app.catalog.lint import RULES, Finding, Level
+from mcp_app.catalog.outputs import tool_returns
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.context import SyncContext
 from mcp_app.kinds import findings
+from mcp_app.protocol.revisions import LATEST, STATEFUL
+from mcp_app.protocol.schemas import _DIALECTS, check_schema
 from tests.catalog.lint_cases import FOUND, FOUND_OF_KINDS, FOUND_OF_SERVERS
 from tests.drill.models import Ledger
 from tests.drill.running import ROOT
@@ -63,6 +66,30 @@ def test_the_example(declared: Registry) -> None:
     assert list(declared.completers) == [("complaint", "product")]
 
 
+async def test_the_example_of_the_context(declared: Registry) -> None:
+    section = DOCUMENT.partition("## The context")[2].partition("## ")[0]
+    example = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    assert example
+    module = ModuleType("shop.booking")
+    sys.modules[module.__name__] = module
+    try:
+        exec(example[1], module.__dict__)  # noqa: S102 - it is ours
+    finally:
+        del sys.modules[module.__name__]
+    properties: Any = declared.tools["book"].definition.input_schema["properties"]
+    assert properties["day"]["description"]
+
+    class Asking:
+        def progress(self, *told: object) -> None:
+            assert told == (1, 2, "Asking.")
+
+        async def elicit(self, _: str, form: Any) -> mcp_app.Accepted[Any]:
+            return mcp_app.Accepted(form(people=4))
+
+    said = await module.__dict__["book"](Asking(), "2026-12-24")
+    assert said == "A table for 4 on 2026-12-24."
+
+
 def annotated(kind: type) -> dict[str, object]:
     return getattr(kind, "__annotations__", {})
 
@@ -104,3 +131,44 @@ WORDS = {
     frozenset({Level.ADVICE}): "advice",
     frozenset(Level): "must, advice",
 }
+
+
+@pytest.mark.covers("L-BASE-033", "S-BASE-050")
+def test_the_dialects_that_schemas_may_have() -> None:
+    section = DOCUMENT.partition("## Schemas\n")[2].partition("\n## ")[0]
+    told = re.findall(r"20\d\d-\d\d|draft-0\d", section)
+    served = [re.sub(r".*org/(draft/)?|/schema", "", each) for each in _DIALECTS]
+    assert list(dict.fromkeys(told)) == served
+    for dialect in _DIALECTS:
+        check_schema({"$schema": dialect})
+
+
+@pytest.mark.covers("L-HEAD-055", "L-HEAD-056", "L-HEAD-057", "L-TOOLS-032")
+def test_what_headers_are_for_and_what_not() -> None:
+    section = DOCUMENT.partition("## Parameters in headers\n")[2].partition("\n## ")[0]
+    for words in ("routes by", "x-mcp-header", "hides nothing", "password", "token"):
+        assert words in section
+
+
+@pytest.mark.covers("L-BASE-068")
+def test_what_structured_content_is_in_each_revision() -> None:
+    """A declared type is all that an author writes; the form is the same for all."""
+    assert "takes any JSON as\n  structured content, older ones objects" in DOCUMENT
+    numbers = tool_returns("here", list[int])
+    assert numbers.convert([1, 2]).structured == {"result": [1, 2]}
+
+
+@pytest.mark.covers("L-BASE-067")
+def test_why_there_is_what_is_deprecated() -> None:
+    section = DOCUMENT.partition("## The context")[2].partition("\n## ")[0]
+    said = " ".join(section.split())
+    assert "are there for clients of the revisions up to 2025-11-25" in said
+    named = re.findall(r"`(\w+)`", said.partition(" are there for")[0])[-3:]
+    used = {"log": "logging", "sample": "sampling", "list_roots": "roots"}
+    assert {used[each] for each in named} == LATEST.deprecated
+    assert not any(each.deprecated for each in STATEFUL.values())
+
+
+@pytest.mark.covers("S-PROG-016")
+def test_progress_is_advised() -> None:
+    assert "Tell progress of whatever takes more than two or three seconds" in DOCUMENT

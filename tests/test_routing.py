@@ -12,6 +12,7 @@ from channels.testing import ApplicationCommunicator
 from mcp_app.process.runtime import Process
 from mcp_app.routing import http_urlpatterns
 from tests.asgi_client import BASE_HEADERS, Client, Visit, outcome
+from tests.old_client import OldClient
 from tests.scripting import STATEFUL, STATELESS
 from tests.wire.middleware import WireCheck
 
@@ -43,9 +44,21 @@ async def test_paths(routed: WireCheck, path: str) -> None:
 
 
 async def test_a_reserved_slug(routed: WireCheck) -> None:
-    client = Client(routed, STATELESS, path="/mcp/sse")
+    client = Client(routed, STATELESS, path="/mcp/sse/messages")
     found = await outcome(client.begin("tools/list"))
     assert (found.status, found.headers["content-type"]) == (404, "application/json")
+
+
+@pytest.mark.parametrize("base", ["/mcp", "/mcp/pages"])
+@pytest.mark.parametrize("end", ["", "/"])
+async def test_the_addresses_of_the_old_transport(
+    routed: WireCheck, base: str, end: str
+) -> None:
+    client = OldClient(routed, path=f"{base}/sse{end}")
+    await client.open()
+    assert client.messages.startswith(f"{base}/messages?session_id=")
+    assert (await client.request("tools/list")).result["tools"]
+    await client.leave()
 
 
 @pytest.mark.parametrize("path", ["/mcp/health", "/mcp/health/"])

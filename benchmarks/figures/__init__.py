@@ -12,6 +12,7 @@ from benchmarks.figures import (
     log,
     questions,
     statements,
+    stdio,
     streams,
     threads,
 )
@@ -21,6 +22,7 @@ FIGURES: Mapping[str, Figure] = {
     "calls": calls.on_uvicorn,
     "audit": calls.audited,
     "daphne": calls.on_daphne,
+    "wsgi": calls.by_wsgi,
     "catalog": calls.with_many_tools,
     "lists": lists.of_100_tools,
     "definitions": definitions.of_10_000,
@@ -30,4 +32,5 @@ FIGURES: Mapping[str, Figure] = {
     "threads": threads.asleep,
     "questions": questions.left_open,
     "leaks": leaks.left_behind,
+    "stdio": stdio.on_pipes,
 }

@@ -16,7 +16,7 @@ from benchmarks.measuring import (
     Subject,
     interleaved,
 )
-from benchmarks.messages import call, is_sum
+from benchmarks.messages import JsonObject, call, is_sum
 from benchmarks.postgres import cluster
 from benchmarks.processes import Process
 
@@ -57,6 +57,23 @@ def on_daphne(effort: Effort) -> Iterator[Result]:
             floor = Subject(bare, ours.request, ours.answer)
             own, least = interleaved(effort, [ours, floor])
     yield _rate("drill_add / floor, daphne", own, least, AtLeast(0.75))
+
+
+def by_wsgi(effort: Effort) -> Iterator[Result]:
+    """Compare `drill_add` under gunicorn with an empty view, and with django-mcpz."""
+    with servers.drill("gunicorn") as server, servers.mcpz() as peer:
+        ours = _stateless(server)
+        # Its text is the structured result.
+        theirs = Subject.asked(peer, ours.request, _is_structured_sum)
+        with servers.django_floor(ours.answer) as bare:
+            floor = Subject(bare, ours.request, ours.answer)
+            own, other, least = interleaved(effort, [ours, theirs, floor])
+    yield _cpu("CPU: drill_add / empty view, gunicorn", own, least, AtMost(1.25))
+    yield _cpu("CPU: django-mcpz / empty view, gunicorn", other, least, AtMost(9))
+
+
+def _is_structured_sum(result: JsonObject) -> bool:
+    return bool(result.get("structuredContent") == {"result": 5})
 
 
 def with_many_tools(effort: Effort) -> Iterator[Result]:

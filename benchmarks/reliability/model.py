@@ -273,6 +273,8 @@ class Machine(RuleBasedStateMachine):
         if not call.once:
             # It is a call of its own, unless the first one runs at that process.
             again = Call(call.opened, call.tool, call.arguments, call.request_id)
+            # A cancellation that is on its way to other processes may reach it, too.
+            again.cancelled = call.cancelled
             self._calls.append(again)
             self._request(again, at)
         elif other:

@@ -116,11 +116,12 @@ class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
         *positional: Any,
         **named: Any,
     ) -> HttpResponse:
+        response = super().render_change_form(request, context, *positional, **named)
         row = named.get("obj")
         if row is not None and row.from_code:
-            # Nothing stands behind a copy.
+            # Nothing stands behind a copy. Django writes its own choice over ours.
             context["save_as"] = False
-        return super().render_change_form(request, context, *positional, **named)
+        return response
 
     @told_if_deleted
     def reset_view(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -47,6 +47,7 @@ class WorkerLine:
     logged: int
     calls: Mapping[str, int]
     lost: int
+    dropped: int
     code: str
     is_other: bool
     """Whether others run other code."""
@@ -157,6 +158,7 @@ def _worker_line(worker: Any, logged: Mapping[str, int], differ: bool) -> Worker
         logged=logged.get(worker.pk, 0),
         calls=said.calls,
         lost=said.lost,
+        dropped=said.dropped,
         code=said.code[:HANDLE],
         is_other=live and differ,
     )

@@ -26,6 +26,16 @@ class Everything(Container[str]):
 NOTHING: Container[str] = frozenset()
 
 
+class Nobody(Container[str]):
+    """The rights of a user who is gone, or not active: a call has to be refused."""
+
+    def __contains__(self, permission: object) -> bool:
+        return False
+
+
+NOBODY: Container[str] = Nobody()
+
+
 class Permissions:
     """Rights by principal; used on the loop only."""
 
@@ -75,7 +85,7 @@ def _active(user_id: str) -> AbstractBaseUser | None:
 def _read(user_id: str) -> Container[str]:
     user = _active(user_id)
     if user is None:
-        return NOTHING
+        return NOBODY
     if getattr(user, "is_superuser", False):
         return Everything()
     read = getattr(user, "get_all_permissions", None)

@@ -95,6 +95,7 @@ _SCHEMAS = frozenset({"input_schema", "output_schema"})
 
 
 _MODEL = frozenset({"model"})
+_READABLE = (ResourceDefinition, ResourceTemplateDefinition)
 
 
 def declared_tool(function: RegisteredFunction, options: ToolOptions) -> DeclaredTool:
@@ -193,6 +194,9 @@ def _problems(definition: Definition) -> Iterator[str]:
     yield from filter(None, map(meta_key_problem, definition.meta))
     if definition.timeout is not None and not 0 < definition.timeout < math.inf:
         yield f"The timeout is {definition.timeout}; it must be more than 0 seconds."
+    if isinstance(definition, _READABLE) and definition.ttl_ms < 0:
+        # 2026-07-28, CacheableResult: clients refuse a negative one.
+        yield f"The ttl_ms is {definition.ttl_ms}; it must be 0 or more."
     shown = {"title": definition.title, "description": definition.description}
     try:
         jsonrpc.write({**shown, "_meta": definition.meta})

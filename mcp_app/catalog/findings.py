@@ -95,6 +95,8 @@ RULES: Mapping[str, int] = MappingProxyType(
         "description-twice": 129,
         "instructions-long": 130,
         "suggestions-unused": 131,
+        "header-underscore": 132,
+        "uri-of-the-web": 133,
     }
 )
 """All rules, each with its number in the ids of system checks; none is used again."""

@@ -87,6 +87,17 @@ def _tool_name(definition: ToolDefinition) -> Iterator[Finding]:
 def _uri(definition: ResourceDefinition) -> Iterator[Finding]:
     if problem := uri_problem(definition.uri):
         yield must_fix("uri-not-allowed", "uri", problem)
+    yield from _web("uri", definition.uri)
+
+
+def _web(field: str, uri: str) -> Iterator[Finding]:
+    """Clients may load https:// by themselves (server/resources, "https://")."""
+    if uri.lower().startswith("https://"):
+        message = _(
+            "https:// tells clients that they can load this address from the web "
+            "themselves, without this server. Where they cannot, use another scheme."
+        )
+        yield advice("uri-of-the-web", field, message)
 
 
 def _uri_template(definition: ResourceTemplateDefinition) -> Iterator[Finding]:
@@ -98,6 +109,7 @@ def _uri_template(definition: ResourceTemplateDefinition) -> Iterator[Finding]:
         problem = uri_problem(template.expand(dict.fromkeys(template.variables, "x")))
     if problem:
         yield must_fix("uri-not-allowed", "uri_template", problem)
+    yield from _web("uri_template", definition.uri_template)
 
 
 def _suggestions(definition: ResourceTemplateDefinition) -> Iterator[Finding]:

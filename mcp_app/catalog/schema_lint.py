@@ -62,6 +62,13 @@ def schema_findings(field: str, schema: Schema) -> Iterator[Finding]:
         message = _("The pattern %(pattern)s could take forever. Simplify it.")
         shown = {"pattern": visible(pattern)}
         yield must_fix("pattern-slow", field, message % shown)
+    for header in facts.underscored:
+        message = _(
+            "The header %(header)s has an underscore, which many servers drop. Use a "
+            "hyphen."
+        )
+        shown = {"header": visible(header)}
+        yield must_fix("header-underscore", field, message % shown)
     for keyword, where, close in facts.misspelt:
         message = _(
             "“%(keyword)s” at %(place)s is not a schema keyword. Did you mean "
@@ -77,6 +84,8 @@ class _Facts(NamedTuple):
     slow: tuple[str, ...]
     misspelt: tuple[tuple[str, str, str], ...]
     """Keyword, place, and the one that was meant."""
+    underscored: tuple[str, ...]
+    """Headers of parameters that WSGI could not tell from others (PEP 3333)."""
 
 
 # Many tools share a schema: those of one function, or those without parameters.
@@ -87,11 +96,14 @@ def _facts(text: bytes, is_input: bool, sizes: SchemaLimits) -> _Facts:
     if schema.get("type") != "object":
         raise ValueError('The schema needs "type": "object" at its top.')
     check_schema(schema, sizes)
-    if is_input:
-        mirrored_parameters(schema)
+    mirrored = mirrored_parameters(schema) if is_input else ()
     subschemas = list(every_subschema(schema))
     slow = filter(takes_forever, _patterns(subschemas))
-    return _Facts(tuple(slow), tuple(islice(_misspelt(subschemas), NAMED)))
+    return _Facts(
+        tuple(slow),
+        tuple(islice(_misspelt(subschemas), NAMED)),
+        tuple(each.header for each in mirrored if "_" in each.header),
+    )
 
 
 def parameter_findings(schema: Schema) -> Iterator[Finding]:

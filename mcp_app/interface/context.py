@@ -72,6 +72,15 @@ class _Common(ABC):
         """Queue a progress notification, if the client gave a token."""
 
     @abstractmethod
+    def visited(self, key: str | None = None) -> None:
+        """Say that the person has done what `elicit_url` sent them to a URL for.
+
+        That they accepted says only that they agreed to go.  Clients of revision
+        2025-11-25 are told, once for each visit: the one of the question with this
+        key, or without a key all that were agreed to.  Others know no such message.
+        """
+
+    @abstractmethod
     def changed(self, what: str) -> None:
         """Say that a resource (its URI) or a list ("tools", "prompts", "resources")
         changed."""

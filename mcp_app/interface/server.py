@@ -18,7 +18,10 @@ VERSION = "0.1.0"
 DEFAULT_SLUG = "default"
 HEALTH_SLUG = "health"
 """There is no server: what is at its address says whether the process can serve."""
-RESERVED_SLUGS = frozenset({"sse", "messages", HEALTH_SLUG})
+SSE_PART, MESSAGES_PART = "sse", "messages"
+"""The two addresses of HTTP+SSE (2024-11-05), below that of a server."""
+PARTS = frozenset({SSE_PART, MESSAGES_PART})
+RESERVED_SLUGS = frozenset({*PARTS, HEALTH_SLUG})
 PUBLIC = "public"
 
 

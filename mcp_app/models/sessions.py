@@ -34,7 +34,11 @@ AT_ONCE = 50
 
 class SessionQuerySet(RecordedRows["Session"]):
     _private_columns = frozenset(
-        {"seen_ms", "initialized", "stream", "streams", "seen", "logged"}
+        {
+            *("seen_ms", "initialized", "stream", "streams", "seen", "logged"),
+            # They change once, and whoever lacks them looks at the row.
+            *("revision", "client_info", "capabilities"),
+        }
     )
 
     def delete(self) -> tuple[int, dict[str, int]]:
@@ -98,6 +102,10 @@ class SessionQuerySet(RecordedRows["Session"]):
                 return len(keys)
         return 0 if keys else None
 
+    def current(self) -> SessionQuerySet:
+        """Return them as they are now: a replica may not have them yet."""
+        return self.using(self._write_alias())
+
     def named(self, session_id: str) -> SessionQuerySet:
         """Return the rows (one at most) of a session by its id."""
         return self.filter(digest=digest(session_id))
@@ -128,6 +136,10 @@ class SessionQuerySet(RecordedRows["Session"]):
             | models.Q(created_ms__lt=created_before_ms)
         )
 
+    def held(self) -> SessionQuerySet:
+        """Return those of HTTP+SSE, which a process holds; an index finds them."""
+        return self.filter(holder__gt="")
+
     def alive(self, *, idle_s: float, age_s: float) -> SessionQuerySet:
         """Return those that were idle, and are, for no longer than so many seconds."""
         now = NowMilliseconds()
@@ -143,6 +155,9 @@ class Session(models.Model):
     `logged` is the number of the last log message that was sent from outside a call;
     `stream` is the public id of the GET stream that was opened last, of as many as
     `streams` says, and `seen` the number of the changes that the client then knew of.
+    `holder` is the key of the worker that has the stream of a session of HTTP+SSE, ""
+    for all others; before `initialize` such a session has no `client_info`.  One that
+    is `whole` began where no stream can be kept open: it was offered no subscriptions.
     """
 
     digest = DigestField(unique=True)
@@ -162,11 +177,14 @@ class Session(models.Model):
     streams = models.PositiveIntegerField(default=0, db_default=0)
     seen = models.BigIntegerField(default=0, db_default=0)
     logged = models.BigIntegerField(default=0, db_default=0)
+    holder = models.CharField(max_length=32, blank=True, default="", db_default="")
+    whole = models.BooleanField(default=False, db_default=False)
 
     objects = SessionQuerySet.as_manager()
 
     class Meta:
         app_label = "mcp_app"
+        indexes = [models.Index(fields=["holder"], name="mcp_session_holder")]
         verbose_name = _("session")
         verbose_name_plural = _("sessions")
 

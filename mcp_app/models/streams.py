@@ -72,6 +72,25 @@ class StreamQuerySet(CurrentRows["Stream"]):
             delete_rows(using, Stream, whole)
         return len(whole) if some else None
 
+    def throw_read(self, keys: Sequence[int]) -> set[int]:
+        """Throw away what was read of streams that are over; return which are done.
+
+        The rows of requests that must not run twice stay, closed and without messages.
+        """
+        using = router.db_for_write(Stream)
+        with own_transaction(using):
+            some = self.using(using).filter(pk__in=keys[:AT_ONCE]).order_by("pk")
+            locked = list(some.select_for_update().sized())
+            whole = throw_away(using, locked)
+            rows = self.using(using).filter(pk__in=whole).exclude(request_key=None)
+            once = set(rows.values_list("pk", flat=True))
+            delete_rows(using, Stream, [pk for pk in whole if pk not in once])
+            self.using(using).filter(pk__in=once).update(
+                state=Stream.State.CLOSED, floor_seq=models.F("head_seq"), size=0
+            )
+        left = {each.pk for each in locked} - set(whole)
+        return set(keys[:AT_ONCE]) - left
+
 
 class Stream(models.Model):
     """A request whose messages are kept.

@@ -35,6 +35,8 @@ class Report:
     """Keys of the sessions whose stream is open here, `MOST_SESSIONS` at most."""
     lost: int = 0
     """Threads whose call is over, and which do not come back."""
+    dropped: int = 0
+    """Messages of calls, such as progress, to clients that take JSON alone."""
     code: str = ""
     """The digest of what code declares."""
 

@@ -9,7 +9,7 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Self
 
@@ -24,20 +24,28 @@ class Line(NamedTuple):
     Not every driver tells it to another thread.
     """
 
+    wrapper: Any
     driver: Any
     descriptor: int
     file: int
 
     @classmethod
-    def of(cls, driver: Any) -> Self | None:
-        """Return it; None where there is none."""
+    def of(cls, wrapper: Any) -> Self | None:
+        """Return that of Django's connection; None where there is none."""
         with suppress(Exception):
+            driver = wrapper.connection
             descriptor = driver.fileno()
-            return cls(driver, descriptor, os.fstat(descriptor).st_ino)
+            return cls(wrapper, driver, descriptor, os.fstat(descriptor).st_ino)
         return None
+
+    def is_held(self) -> bool:
+        """Whether it is still its thread's own, or went back to Django's pool."""
+        return self.wrapper.connection is self.driver
 
     def shut(self) -> None:
         """Let the connection break, whatever its thread does meanwhile."""
+        if not self.is_held():
+            return
         with suppress(OSError):
             same = os.dup(self.descriptor)
             # It may be closed at any moment, and its descriptor be another's.
@@ -65,13 +73,21 @@ def waits_for_a_lock(wrappers: Sequence[Any]) -> bool:
 def cut(lines: Sequence[Line]) -> None:
     """Cut what is open; does not wait."""
     for each in lines:
-        if _hears_of_cancelling(each.driver):
-            # Else a server that is there goes on with it, and keeps its locks.
-            threading.Thread(
-                target=_cancel_and_shut, args=(each,), name="mcp-cut", daemon=True
-            ).start()
-        else:
+        # Else a server that is there goes on with it, and keeps its locks.
+        if not _hears_of_cancelling(each.driver) or not _begun(_cancel_and_shut, each):
             each.shut()
+
+
+def _begun(function: Callable[[Line], None], line: Line) -> bool:
+    """Whether there is a thread for it."""
+    thread = threading.Thread(
+        target=function, args=(line,), name="mcp-cut", daemon=True
+    )
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _hears_of_cancelling(driver: Any) -> bool:
@@ -85,6 +101,8 @@ def _hears_of_cancelling(driver: Any) -> bool:
 
 
 def _cancel_and_shut(line: Line) -> None:
-    with suppress(Exception):
-        line.driver.cancel_safe(timeout=CANCEL_S)
+    if line.is_held():
+        with suppress(Exception):
+            line.driver.cancel_safe(timeout=CANCEL_S)
+    # It may have gone back to the pool meanwhile, and be in another's hands.
     line.shut()

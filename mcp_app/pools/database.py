@@ -1,4 +1,4 @@
-"""Threads of our own for statements: one reader, one writer, some that authenticate.
+"""Threads of our own for statements, in pools of five kinds: see `POOLS`.
 
 Neither the loop nor user code's threads ever hold one of their connections.
 """
@@ -11,10 +11,11 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 from django.db import Error as DatabaseError
 from django.db import OperationalError, close_old_connections, connections
@@ -41,8 +42,10 @@ MOST_TIMES = 8
 """So many times as long it takes at most, where it hangs again and again."""
 AGAIN_S = 5.0
 NEVER = float("-inf")
+TELL_EVERY_S = 10.0
+"""In an outage every request fails: the log says so once in so many seconds."""
 IDLE_SECONDS = 10.0
-"""A connection that is kept is closed when nothing was read for so long."""
+"""A connection that is kept is closed when there was no work for so long."""
 QUEUE_SECONDS = 10.0
 """Work that could not begin for so long is refused.
 
@@ -78,19 +81,30 @@ class Work:
         """Let nobody wait for it any more: whether it was done is not known."""
         settle(self.post, self.future, _gave_up)
 
+    def refuse(self) -> None:
+        """Let nobody wait for it: it was not begun, and will not be."""
+        settle(self.post, self.future, _refused)
+
+
+class Doing(NamedTuple):
+    """What one of the threads does, since when (monotonic)."""
+
+    work: Work
+    since: float
+
 
 class Hand:
     """One of the threads, as the others see it."""
 
     __slots__ = (
         "cut_at",
+        "doing",
         "ended",
         "idle",
         "left",
         "lines",
-        "since",
+        "lock",
         "thread",
-        "work",
         "wrappers",
     )
 
@@ -98,13 +112,13 @@ class Hand:
         self.thread: threading.Thread | None = None
         self.idle = idle
         """After so many seconds without work it closes its connections."""
-        self.work: Work | None = None
-        """What it is doing, `since` when (monotonic)."""
-        self.since = 0.0
+        self.lock = threading.Lock()
+        """Who holds it knows that `doing` does not end meanwhile."""
+        self.doing: Doing | None = None
         self.ended = False
-        """Whether it has done anything to its end."""
+        """Whether it has done anything to its end since its pool last gave up any."""
         self.left = False
-        """Whether another has its place: it takes no more work."""
+        """Whether another has its place: it takes no more work, but for one piece."""
         self.cut_at = NEVER
         """When its connections were cut; from then on it opens no other."""
         self.wrappers: Sequence[BaseDatabaseWrapper] = ()
@@ -115,21 +129,24 @@ class Hand:
         return self.thread is not None and self.thread.is_alive()
 
     def has_left(self) -> bool:
+        """Asked anew each time: another thread sets it, which mypy does not know."""
         return self.left
 
     def open_lines(self) -> list[Line]:
         """Return what can be cut; a connection of Django's pool may be another's."""
-        lines = [(each, self.lines.get(each.alias)) for each in self.wrappers]
-        return [
-            line
-            for each, line in lines
-            if line is not None and each.connection is line.driver
-        ]
+        return [each for each in list(self.lines.values()) if each.is_held()]
 
-    def at_it_for(self, now: float) -> float:
-        """Return for how many seconds it has done what it does; 0 if nothing."""
-        since = self.since
-        return now - since if self.work is not None else 0.0
+    def do(self, work: Work) -> None:
+        """Do it, in this hand's own thread; raises nothing."""
+        self.doing = Doing(work, time.monotonic())
+        with _logged():
+            self.wrappers = self.wrappers or connections.all()
+        with _logged():
+            work()
+        with self.lock:
+            self.doing = None
+        if self.cut_at == NEVER:
+            self.ended = True
 
 
 _here = threading.local()
@@ -141,7 +158,7 @@ def _connected(connection: BaseDatabaseWrapper, **_: object) -> None:
     hand: Hand | None = getattr(_here, "hand", None)
     if hand is None:
         return
-    if line := Line.of(connection.connection):
+    if line := Line.of(connection):
         hand.lines[connection.alias] = line
     # In this order: who cuts says so first, and looks then for what to cut.
     if hand.cut_at > NEVER:
@@ -151,6 +168,10 @@ def _connected(connection: BaseDatabaseWrapper, **_: object) -> None:
 
 def _gave_up() -> NoReturn:
     raise OperationalError("The database did not answer in time.")
+
+
+def _refused() -> NoReturn:
+    raise unavailable()
 
 
 class DatabaseThreads:
@@ -186,6 +207,16 @@ class DatabaseThreads:
         self._hands: list[Hand] = []
         self._left: list[Hand] = []
         self._times = 1
+        self._gave_up_at = self._told_at = NEVER
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything waits, or is being done and was not cut."""
+        with self._lock:
+            return not self._queue.empty() or any(
+                hand.doing is not None and hand.cut_at == NEVER
+                for hand in (*self._hands, *self._left)
+            )
 
     async def run(
         self,
@@ -212,12 +243,21 @@ class DatabaseThreads:
         except DatabaseError as error:
             if not is_outage(error):
                 raise
+            self._tell(error)
             raise unavailable() from error
+
+    def _tell(self, error: DatabaseError) -> None:
+        """Log why somebody is told of an outage, not each time."""
+        now = time.monotonic()
+        if now - self._told_at >= TELL_EVERY_S:
+            self._told_at = now
+            logger.warning("%s: the database could not be used: %r", self.name, error)
 
     def close(self) -> None:
         """End the threads and their connections when their work is done."""
         with self._lock:
-            for _ in self._hands:
+            # One that was left between two pieces of work waits as the others do.
+            for _ in (*self._hands, *self._left):
                 self._queue.put(None)
             self._queue = SimpleQueue()
             self._hands = []
@@ -232,8 +272,14 @@ class DatabaseThreads:
         now = time.monotonic()
         with self._lock:
             for hand in tuple(self._hands):
-                if hand.work is not None and hand.at_it_for(now) >= after:
+                doing = hand.doing
+                if doing is not None and now - doing.since >= after:
                     self._leave(hand)
+
+    def refuse(self) -> None:
+        """Let nobody wait any more for work that was not begun."""
+        with self._lock:
+            self._refuse()
 
     def give_up(self, after: float | None = None) -> None:
         """Cut the connections of threads that hang; does not wait.
@@ -243,31 +289,52 @@ class DatabaseThreads:
         """
         now = time.monotonic()
         with self._lock:
-            if any(hand.ended for hand in self._hands):
-                self._times = 1
+            self._calm_down(now)
             patience = self._patience * self._times
             for hand in (*self._hands, *self._left):
+                doing = hand.doing
                 # Whoever was left alone has kept somebody waiting already.
                 own = min(patience, HANGS_S) if hand.left else patience
-                if hand.at_it_for(now) >= (own if after is None else after):
-                    self._give_up(hand, now)
+                most = own if after is None else after
+                if doing is not None and now - doing.since >= most:
+                    self._give_up(hand, doing, now)
+            if not self._queue.empty():
+                self._fill()
 
-    def _give_up(self, hand: Hand, now: float) -> None:
+    def _calm_down(self, now: float) -> None:
+        """Wait no longer than usual where nothing has hung for a while; locked.
+
+        That a short statement ends says nothing of a long one: it must have had the
+        time to be tried again, and to end.
+        """
+        quiet = now - self._gave_up_at >= 2 * self._patience * self._times
+        if quiet and any(hand.ended for hand in self._hands):
+            self._times = 1
+
+    def _give_up(self, hand: Hand, doing: Doing, now: float) -> None:
         """Locked."""
-        work, again = hand.work, hand.cut_at > NEVER
-        if work is None or now - hand.cut_at < AGAIN_S:
+        again = hand.cut_at > NEVER
+        if now - hand.cut_at < AGAIN_S:
             return
-        if waits_for_a_lock(hand.wrappers):
+        if not hand.open_lines() and waits_for_a_lock(hand.wrappers):
             return
-        # First this: what it opens from now on it closes by itself.
-        hand.cut_at = now
+        with hand.lock:
+            if hand.doing is not doing:
+                return
+            # First this: what it opens from now on it closes by itself.
+            hand.cut_at = now
         cut(hand.open_lines())
         if again:
             return
         logger.warning("%s: the database did not answer in time.", self.name)
-        self._times = min(self._times * 2, MOST_TIMES)
+        if doing.since >= self._gave_up_at:
+            # Not one of several that hang for the same reason: the next attempt.
+            self._times = min(self._times * 2, MOST_TIMES)
+        self._gave_up_at = now
+        for each in self._hands:
+            each.ended = False
+        doing.work.give_up()
         self._leave(hand)
-        work.give_up()
 
     def _leave(self, hand: Hand) -> None:
         """Let another have its place; locked."""
@@ -278,43 +345,70 @@ class DatabaseThreads:
         self._left.append(hand)
         self._hands.remove(hand)
         if not self._queue.empty():
-            self._start()
+            self._fill()
 
     def _put(self, work: Work) -> None:
         with self._lock:
-            if len(self._hands) < self.size:
-                self._start()
             self._queue.put(work)
+            self._fill()
 
-    def _start(self) -> None:
-        """Start a thread; locked."""
+    def _fill(self) -> None:
+        """Start a thread where there is a place; refuse what none could do; locked."""
+        self._hands = [each for each in self._hands if each.is_alive()]
+        if len(self._hands) >= self.size:
+            return
+        try:
+            self._hands.append(self._started())
+        except Exception:
+            logger.exception("%s: no thread could be started.", self.name)
+            if not self._hands:
+                self._refuse()
+
+    def _started(self) -> Hand:
         hand = Hand(self._idle)
         hand.thread = threading.Thread(
             target=_serve, args=(hand, self._queue), name=self.name, daemon=True
         )
-        self._hands.append(hand)
         hand.thread.start()
+        return hand
+
+    def _refuse(self) -> None:
+        """Locked."""
+        with suppress(Empty):
+            while (work := self._queue.get_nowait()) is not None:
+                work.refuse()
 
 
 def _serve(hand: Hand, queue: SimpleQueue[Work | None]) -> None:
     _here.hand = hand
-    hand.wrappers = connections.all()
     while (work := _next(queue, hand.idle)) is not None:
-        if hand.has_left():
-            queue.put(work)
-            break
-        hand.since = time.monotonic()
-        hand.work = work
-        work()
-        hand.work = None
-        hand.ended = True
+        # One that was left between two pieces of work does what it has in hand: put
+        # back, that would wait for somebody to look, or for ever where the pool closed.
+        hand.do(work)
         if hand.has_left():
             break
         if hand.cut_at > NEVER:
             # Nobody could take its place.
-            connections.close_all()
+            _close_all()
             hand.cut_at = NEVER
-    connections.close_all()
+    _close_all()
+
+
+@contextmanager
+def _logged() -> Iterator[None]:
+    """Log what goes wrong beside the work: the thread goes on."""
+    try:
+        yield
+    except Exception:
+        logger.exception("A thread for statements has met a fault, and goes on.")
+
+
+def _close_all() -> None:
+    """Close the connections of this thread, each by itself; raises nothing."""
+    with _logged():
+        for each in connections.all(initialized_only=True):
+            with _logged():
+                each.close()
 
 
 def _next(queue: SimpleQueue[Work | None], idle: float | None) -> Work | None:
@@ -322,7 +416,7 @@ def _next(queue: SimpleQueue[Work | None], idle: float | None) -> Work | None:
     try:
         return queue.get(timeout=idle)
     except Empty:
-        connections.close_all()
+        _close_all()
         return queue.get()
 
 
@@ -339,7 +433,7 @@ def _with_connections(function: Callable[[], Returned]) -> Returned:
     except DatabaseError as error:
         if is_outage(error):
             # One to a server that others have left would answer, and write nothing.
-            connections.close_all()
+            _close_all()
         raise
     finally:
         close_old_connections()
@@ -351,7 +445,7 @@ def _with_kept_connections(function: Callable[[], Returned]) -> Returned:
     try:
         return function()
     except Exception as error:
-        connections.close_all()
+        _close_all()
         if not kept or not is_outage(error):
             raise
         return function()
@@ -373,4 +467,14 @@ POOLS = (reader, writer, log_writer, call_writer, authenticators)
 def give_up_hanging(after: float | None = None) -> None:
     """Cut what hangs in any of the pools; see `DatabaseThreads.give_up`."""
     for pool in POOLS:
-        pool.give_up(after)
+        try:
+            pool.give_up(after)
+        except Exception:
+            logger.exception("%s: what hangs could not be given up.", pool.name)
+
+
+def give_up_everything() -> None:
+    """Refuse what waits in any of the pools, and cut all the rest."""
+    for pool in POOLS:
+        pool.refuse()
+    give_up_hanging(0.0)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from asgiref.sync import SyncToAsync
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 def submit(function: Callable[[], object]) -> None:
@@ -24,13 +26,25 @@ def close_cut() -> None:
 
     Nobody else looks after them: all calls on the loop share them.
     """
-    submit(_close_cut)
+    submit(partial(_close_unusable, _is_open))
 
 
-def _close_cut() -> None:
+def close_broken() -> None:
+    """Close those on which an error has left nothing that can be used."""
+    submit(partial(_close_unusable, _has_met_errors))
+
+
+def _is_open(connection: BaseDatabaseWrapper) -> bool:
+    return connection.connection is not None
+
+
+def _has_met_errors(connection: BaseDatabaseWrapper) -> bool:
+    return connection.errors_occurred
+
+
+def _close_unusable(suspect: Callable[[BaseDatabaseWrapper], bool]) -> None:
     for each in connections.all(initialized_only=True):
-        open_here = each.connection is not None and not each.in_atomic_block
-        if open_here and not each.is_usable():
+        if suspect(each) and not each.in_atomic_block and not each.is_usable():
             each.close()
 
 

@@ -88,28 +88,39 @@ class UserThreads:
             raise self._no_place()
         job = Job(work, name)
         self._jobs.put(job)
-        if self._places < self.size:
-            self._start_thread()
+        if self._places < self.size and not self._start_thread() and job.claim():
+            raise NoPlace("No thread for user code could be started.")
         return job
 
     def uncount(self, job: Job) -> None:
         """Give the job's place away, if it has one: it waits, or it is lost."""
         with self._lock:
-            if not job.counted:
-                return
-            job.counted = False
-            self._places -= 1
-            self._uncounted.add(job)
+            self._uncount(job)
         if not self._jobs.empty():
             self._start_thread()
 
+    def _uncount(self, job: Job) -> None:
+        """Locked."""
+        if job.counted:
+            job.counted = False
+            self._places -= 1
+            self._uncounted.add(job)
+
     def count(self, job: Job) -> None:
-        """The job runs on; for a moment more than `size` may."""
+        """The job runs on; for a moment more than `size` may.
+
+        One that nobody waits for stays without a place until its thread is done.
+        """
         with self._lock:
-            if job in self._uncounted:
-                self._uncounted.remove(job)
-                job.counted = True
-                self._places += 1
+            if not job.is_unwanted:
+                self._count(job)
+
+    def _count(self, job: Job) -> None:
+        """Locked."""
+        if job in self._uncounted:
+            self._uncounted.remove(job)
+            job.counted = True
+            self._places += 1
 
     @contextmanager
     def waiting(self, job: Job) -> Iterator[None]:
@@ -122,8 +133,14 @@ class UserThreads:
 
     def give_up(self, job: Job) -> None:
         """Take a job back; the thread that has begun it gives its place away."""
-        if not job.claim() and job.part():
-            self.uncount(job)
+        if job.claim():
+            return
+        with self._lock:
+            # Its thread may be done in this moment: then it keeps its place.
+            if job.part():
+                self._uncount(job)
+        if not self._jobs.empty():
+            self._start_thread()
 
     def close(self) -> None:
         """Let idle threads end; running jobs go on."""
@@ -149,13 +166,26 @@ class UserThreads:
         logger.error("No thread for user code is free: %s wait or hang.", dict(names))
         return NoPlace(f"All {self.ceiling} threads for user code wait or hang.")
 
-    def _start_thread(self) -> None:
+    def _start_thread(self) -> bool:
+        """Start a thread if there is a place; return whether any has one."""
         with self._lock:
             alive = self._places + len(self._uncounted)
             if self._places >= self.size or alive >= self.ceiling:
-                return
+                return True
             self._places += 1
-        threading.Thread(target=self._serve, name="mcp-user-code", daemon=True).start()
+        thread = threading.Thread(target=self._serve, name="mcp-user-code", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            logger.exception("No thread for user code could be started.")
+            return self._without_thread()
+        return True
+
+    def _without_thread(self) -> bool:
+        """Take the place of a thread back that did not start."""
+        with self._lock:
+            self._places -= 1
+            return self._places > 0
 
     def _serve(self) -> None:
         while True:
@@ -173,8 +203,9 @@ class UserThreads:
         """Run a job; tell whether this thread is still needed."""
         if job.claim():
             job.work(job)
-            if not job.part():
-                self.count(job)
+            with self._lock:
+                if not job.part():
+                    self._count(job)
         return self._places <= self.size or not self._leave()
 
     def _leave(self) -> bool:

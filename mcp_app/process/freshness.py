@@ -110,12 +110,13 @@ class Gate:
                 )
 
     async def _joined(self, moment: float) -> bool:
-        running = self._running
+        running, since = self._running, self._running_since
         if running is None or running.done():
             return await asyncio.shield(self._start())
         good = await asyncio.shield(running)
-        # A check that began before says nothing about what is asked for.
-        return good or self._running_since <= moment
+        # A check that began before says nothing about what is asked for.  Whoever was
+        # told first may have started the next one meanwhile.
+        return good or since <= moment
 
     def _start(self) -> asyncio.Task[bool]:
         self._running_since = time.monotonic()

@@ -32,6 +32,7 @@ class Janitor:
         self._loop = loop
         self._limits = limits
         self._spawn = spawn
+        self._sweeping = False
         self._later()
 
     def stop(self) -> None:
@@ -56,5 +57,14 @@ class Janitor:
         self._timer = self._loop.call_later(delay, self._round)
 
     def _round(self) -> None:
-        self._spawn(self.sweep())
         self._later()
+        # A slow database would have ever more of them side by side.
+        if not self._sweeping:
+            self._spawn(self._sweep_alone())
+
+    async def _sweep_alone(self) -> None:
+        self._sweeping = True
+        try:
+            await self.sweep()
+        finally:
+            self._sweeping = False

@@ -118,7 +118,16 @@ class RunningCalls:
         waiting.finished(task)
 
     def _look(self) -> None:
-        """Tell the calls that have lasted for a moment; the oldest come first."""
+        """Tell the calls that have lasted for a moment."""
+        self._timer = None
+        try:
+            self._tell_lasting()
+        finally:
+            if self._young:
+                self._timer = self._loop.call_later(LASTING_AFTER, self._look)
+
+    def _tell_lasting(self) -> None:
+        """The oldest come first."""
         now = self._loop.time()
         for exchange, waiting in tuple(self._young.items()):
             if now - exchange.began < LASTING_AFTER:
@@ -127,6 +136,3 @@ class RunningCalls:
             self._lasting[exchange] = waiting
             look_after(exchange)
             waiting.lasting()
-        self._timer = None
-        if self._young:
-            self._timer = self._loop.call_later(LASTING_AFTER, self._look)

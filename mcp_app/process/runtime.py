@@ -26,6 +26,7 @@ from mcp_app.interface.principal import Principal
 from mcp_app.pools import loop_thread
 from mcp_app.pools.database import (
     POOLS,
+    give_up_everything,
     give_up_hanging,
     log_writer,
     reader,
@@ -43,6 +44,7 @@ from mcp_app.process.loading import Catalogs
 from mcp_app.process.openings import Openings
 from mcp_app.process.running import RunningCalls
 from mcp_app.process.uploads import Uploads
+from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Refused, Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.publishing.overlays import make_overlays
@@ -52,6 +54,8 @@ from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.server.request_state import StateSealer, derived_key
 from mcp_app.streams.claims import claim, end_own, open_streams, owners
 from mcp_app.streams.following import Followers
+from mcp_app.streams.gathering import Gathering
+from mcp_app.streams.held import HeldSessions
 from mcp_app.streams.listeners import Listener, Listeners
 from mcp_app.streams.logged import Deliveries
 from mcp_app.streams.questions import OpenQuestions
@@ -86,6 +90,8 @@ class Process:
     """One per OS process and loop; everything here is used on that loop only."""
 
     stopping = False
+    dropped = 0
+    """Messages of calls that went nowhere: their clients take JSON alone."""
     _away = False
     _answering: asyncio.TimerHandle | None = None
     _watching: asyncio.TimerHandle | None = None
@@ -101,7 +107,7 @@ class Process:
         self.questions = OpenQuestions()
         self.permissions = Permissions()
         self.sessions = SessionStore(
-            self.limits, self._session_closed, self.settled, self._announced
+            self.limits, self._session_closed, self.settled, self.announced
         )
         self.threads = UserThreads(mcp_settings.threads)
         self.running = RunningCalls(self.loop)
@@ -131,14 +137,24 @@ class Process:
         self._look_for_hanging()
 
     @cached_property
+    def held(self) -> HeldSessions:
+        """The sessions of HTTP+SSE."""
+        return HeldSessions(self.sessions, self._row.id)
+
+    @cached_property
+    def gathering(self) -> Gathering:
+        """Who reads what is said in them."""
+        return Gathering(self._others, self._claim)
+
+    @cached_property
     def deliveries(self) -> Deliveries:
         """Who sends what was logged for sessions."""
         return Deliveries()
 
     def _look_for_hanging(self) -> None:
         """Each second cut what the database has not answered for too long."""
-        give_up_hanging()
         self._hanging = self.loop.call_later(LOOK_S, self._look_for_hanging)
+        give_up_hanging()
 
     def _audit(self) -> CallLog | None:
         if mcp_settings.audit == "off":
@@ -179,14 +195,22 @@ class Process:
 
     def catalog(self, slug: str) -> Catalog:
         """Return a server's catalog; 404 where there is no such server."""
-        found = self._catalogs.by_slug.get(slug)
+        found = self.served(slug)
         if found is None:
             raise Refused(404, f"There is no MCP server {slug!r} here.")
         return found
 
+    def served(self, slug: str) -> Catalog | None:
+        """Return a server's catalog, None where there is no such server."""
+        return self._catalogs.by_slug.get(slug)
+
     def refuse_if_stopping(self) -> None:
         if self.stopping:
             raise Unavailable("This process is stopping.", retry_after=_soon())
+
+    async def read_in_thread(self, body: bytes) -> object:
+        """Return the value of a body that would hold the loop up for too long."""
+        return await asyncio.to_thread(jsonrpc.read, body, self.read_limits)
 
     async def failing(self) -> str:
         """Return which part keeps this process from serving, "" where none does."""
@@ -253,6 +277,13 @@ class Process:
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self._rung)
 
+    def said(self, session: int) -> None:
+        """Something was logged for a session of HTTP+SSE: who has its stream reads."""
+        if session in self.gathering:
+            self.gathering.hurry()
+        else:
+            self._doorbell.ring()
+
     def _rung(self) -> None:
         self._doorbell.ring()
         self._heard()
@@ -262,6 +293,7 @@ class Process:
 
         However often it rings, a check starts when the last one is T/2 old.
         """
+        self.gathering.hurry()
         if self._answering is None and (self.listeners or self.running):
             delay = self.gate.age()
             self._answering = self.loop.call_later(
@@ -316,12 +348,13 @@ class Process:
         if not self.listeners and not self.running:
             self._watching = None
             return
+        # First this: what fails below must not be the last look of this process.
+        self._watching = self.loop.call_later(FRESHNESS / 2, self._tick)
         if self.loop.time() - self._beaten >= self.limits.heartbeat:
             self._beaten = self.loop.time()
             self.running.beat()
             for listener in self.listeners:
                 listener.beat()
-        self._watching = self.loop.call_later(FRESHNESS / 2, self._tick)
         if self.loop.time() - self._aged >= AGED:
             self._aged = self.loop.time()
             self.sessions.end_old()
@@ -339,7 +372,7 @@ class Process:
         task = asyncio.ensure_future(work)
         self._announcements.keep(task)
 
-    async def _announced(self) -> int:
+    async def announced(self) -> int:
         """Return the number up to which every change has been announced."""
         return await self._announcements.begun()
 
@@ -354,6 +387,7 @@ class Process:
         await self._end_unknown()
         await self._look_around()
         await self.sessions.touch_used()
+        await self.held.sweep()
 
     async def _end_unknown(self) -> None:
         """End streams of this process that it knows no more: nobody else will."""
@@ -370,10 +404,11 @@ class Process:
         await self._claim()
 
     async def _claim(self) -> None:
-        """End the streams of processes that died."""
+        """End the streams of processes that died, and the sessions that they held."""
         dead = self._others.orphaning()
         if dead and self._heartbeat.steady:
             await log_writer.run(claim, self._row.id, dead)
+            await self.held.end_of_dead(dead)
 
     @cached_property
     def _code(self) -> str:
@@ -392,19 +427,25 @@ class Process:
             ),
             sessions=tuple(self.sessions.streaming()[:MOST_SESSIONS]),
             lost=self.threads.lost,
+            dropped=self.dropped,
             code=self._code,
         )
 
     # -- the end ----------------------------------------------------------------
 
-    async def drain(self) -> None:
-        """Refuse new work, end the streams, and give running calls their time."""
+    async def drain(self, patience: float | None = None) -> None:
+        """Refuse new work, end the streams, and give running calls their time.
+
+        That is `patience` in seconds, without one the limit `drain`.
+        """
+        if patience is None:
+            patience = self.limits.drain
         self.stopping = True
         self.uploads.give_up()
         for listener in self.listeners:
             listener.end(retry_ms=1_000 * _soon())
-        deadline = self.loop.time() + self.limits.drain
-        while (self.running or self.log.busy) and self.loop.time() < deadline:
+        deadline = self.loop.time() + patience
+        while self._at_work() and self.loop.time() < deadline:
             await asyncio.sleep(0.05)
         self.uploads.give_up()
         for exchange in self.running:
@@ -417,8 +458,15 @@ class Process:
         await asyncio.sleep(LAST_BYTES)
         await self._written()
         await self._heartbeat.end()
+        await self._answered()
         # The server waits for requests that wait for the database.
-        give_up_hanging(LAST_WORDS)
+        give_up_everything()
+
+    async def _answered(self) -> None:
+        """Return when the database has answered everything, or that takes too long."""
+        deadline = self.loop.time() + LAST_WORDS
+        while self.loop.time() < deadline and any(pool.busy for pool in POOLS):
+            await asyncio.sleep(0.02)
 
     async def _written(self) -> None:
         """Return when all calls are written, or that takes too long."""
@@ -429,12 +477,18 @@ class Process:
             self.audit.hurry()
             await asyncio.sleep(0.02)
 
+    def _at_work(self) -> bool:
+        """Whether a call runs, or is waited for by a client that is connected here."""
+        return bool(self.running or self.log.busy or self.gathering.at_work)
+
     def _has_words(self) -> bool:
         """Whether anything is still to be sent, or logged."""
         return bool(self.running or self.listeners or self.log.busy)
 
     def close(self) -> None:
         """Let go of threads and connections."""
+        if _alive.get(self.loop) is self:
+            del _alive[self.loop]
         self._janitor.stop()
         self._hanging.cancel()
         if self.audit is not None:
@@ -469,16 +523,26 @@ def _secrets() -> list[str]:
 
 
 _current: Process | None = None
+"""The one that was asked for last: nearly always the only one."""
+_alive: dict[asyncio.AbstractEventLoop, Process] = {}
 _lock = threading.Lock()
 
 
 def _forget() -> None:
     """A forked child has no threads and another loop: it starts a process anew."""
-    global _current  # noqa: PLW0603 - one per OS process is what this is
+    global _current, _lock  # noqa: PLW0603 - one per OS process is what this is
     _current = None
+    _alive.clear()
+    # Another thread may have held it at the fork.
+    _lock = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forget)
+
+
+def running_process(loop: asyncio.AbstractEventLoop) -> Process | None:
+    """Return the process of a loop, None where it has none; from any thread."""
+    return _alive.get(loop)
 
 
 def process() -> Process:
@@ -487,14 +551,33 @@ def process() -> Process:
     To ask for the running loop is a system call (CPython 3.11): a loop that runs in
     this thread is the running one.
     """
-    global _current  # noqa: PLW0603 - one per OS process is what this is
     current = _current
     if (
         current is None
         or current.thread != threading.get_ident()
         or not current.loop.is_running()
     ):
-        with _lock:
-            current = _current = Process()
-        install_drain(current)
+        current = _of_running_loop()
     return current
+
+
+def _of_running_loop() -> Process:
+    """Return the process of this loop, which one of another loop stood before."""
+    global _current  # noqa: PLW0603 - one per OS process is what this is
+    current = _alive.get(asyncio.get_running_loop())
+    if current is None:
+        current = begun()
+        install_drain(current)
+    _current = current
+    return current
+
+
+def begun() -> Process:
+    """Begin the process of the running loop; the caller drains and closes it."""
+    global _current  # noqa: PLW0603 - one per OS process is what this is
+    with _lock:
+        for loop in [each for each in _alive if each.is_closed()]:
+            del _alive[loop]
+        _current = Process()
+        _alive[_current.loop] = _current
+    return _current

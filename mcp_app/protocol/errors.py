@@ -63,7 +63,7 @@ class InvalidRequest(ProtocolError):
 
 
 class Refused(InvalidRequest):
-    """HTTP's own refusals: 401, 403, 404, 405, 406, 408, 413, 415, 421."""
+    """HTTP's own refusals: 401, 403, 404, 405, 406, 408, 413, 415, 421, 431."""
 
     def __init__(
         self, http_status: int, message: str, headers: Mapping[str, str] | None = None

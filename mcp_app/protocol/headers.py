@@ -40,6 +40,9 @@ _SINGLETONS = frozenset(
     }
 )
 SESSION_HEADER = b"mcp-session-id"
+MOST_HEADERS = 256
+MOST_HEADER_BYTES = 64 * 1024
+"""Of all values together. Servers in front have limits of their own, mostly lower."""
 NOTHING: frozenset[bytes] = frozenset()
 
 
@@ -47,7 +50,8 @@ class Headers:
     """The headers of an ASGI scope: pairs of bytes, names in lower case.
 
     A header that may stand only once and stands twice raises: HeaderMismatch for
-    `MCP-Protocol-Version`, Refused for the others, 403 for `Origin`.
+    `MCP-Protocol-Version`, Refused for the others, 403 for `Origin`; too many of them,
+    or too large ones, raise Refused (431, RFC 6585).
     """
 
     __slots__ = ("raw", "repeated")
@@ -61,6 +65,9 @@ class Headers:
         """Names that stand more than once, and matter in one era only."""
         if len(self.raw) != len(pairs):
             self.raw, self.repeated = _combined(pairs)
+        size = sum(map(len, self.raw.values()))
+        if size > MOST_HEADER_BYTES or len(pairs) > MOST_HEADERS:
+            raise Refused(431, "The headers are too many, or too large.")
 
     @overload
     def get(self, name: bytes | str) -> str | None: ...

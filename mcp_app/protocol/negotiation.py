@@ -83,6 +83,18 @@ def is_stateless(params: JsonObject, version_header: str | None) -> bool:
     return version_header is not None and version_header not in STATEFUL
 
 
+def refuse_stateless(params: JsonObject, version_header: str | None) -> None:
+    """Raise for a message of the stateless era, where only the stateful one is spoken.
+
+    The error names the revisions that are.
+    """
+    if is_stateless(params, version_header):
+        meta = params.get("_meta")
+        named = meta.get(PROTOCOL_VERSION) if type(meta) is dict else None
+        requested = named if type(named) is str else version_header or ""
+        raise UnsupportedProtocolVersion(requested, tuple(reversed(tuple(STATEFUL))))
+
+
 def recognised(
     value: object, raw: Mapping[bytes, bytes]
 ) -> tuple[Request, Revision, JsonObject] | None:
@@ -149,10 +161,7 @@ def check_stateless(
     `header` is the value of `MCP-Protocol-Version`.  The order is: header against
     body, version, `_meta`, the missing header, method, the headers that route.
     """
-    try:
-        meta = meta_of(request.params) or {}
-    except InvalidParams as error:
-        raise IncompleteMeta(error.message) from None
+    meta = _stateless_meta(request)
     named = meta.get(PROTOCOL_VERSION)
     if header is not None and named is not None and header != named:
         raise _contradicting(header, named)
@@ -160,13 +169,37 @@ def check_stateless(
     check_meta(meta)
     if header is None:
         raise HeaderMismatch("Header mismatch: MCP-Protocol-Version is missing")
-    if request.method not in revision.methods:
-        raise MethodNotFound(f"Method not found: {request.method:.200}")
+    _check_method(request, revision)
     check_repeated(headers)
     member = NAMED_BY.get(request.method)
     name = request.params.get(member) if member is not None else None
     check_routing(headers, request.method, name if type(name) is str else None)
     return revision, meta
+
+
+def check_in_body(request: Request) -> tuple[Revision, JsonObject]:
+    """Return the revision and the `_meta` of a stateless request without headers.
+
+    That is any transport but HTTP (2026-07-28, basic/transports/stdio, "Request
+    Metadata").  The order is: version, `_meta`, method.
+    """
+    meta = _stateless_meta(request)
+    revision = _stateless_revision(meta.get(PROTOCOL_VERSION))
+    check_meta(meta)
+    _check_method(request, revision)
+    return revision, meta
+
+
+def _stateless_meta(request: Request) -> JsonObject:
+    try:
+        return meta_of(request.params) or {}
+    except InvalidParams as error:
+        raise IncompleteMeta(error.message) from None
+
+
+def _check_method(request: Request, revision: Revision) -> None:
+    if request.method not in revision.methods:
+        raise MethodNotFound(f"Method not found: {request.method:.200}")
 
 
 def _contradicting(header: str, named: object) -> ProtocolError:

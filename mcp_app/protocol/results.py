@@ -19,6 +19,13 @@ CAPABILITIES = {
     "logging": {},
     "completions": {},
 }
+CAPABILITIES_WHOLE: Mapping[str, Mapping[str, bool]] = {
+    "tools": {},
+    "resources": {},
+    "prompts": {},
+    "completions": {},
+}
+"""What is left where no stream can be kept open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +71,10 @@ def input_required(questions: JsonObject, state: str) -> JsonObject:
     }
 
 
-def capabilities(revision: Revision) -> JsonObject:
+def capabilities(revision: Revision, *, streams: bool = True) -> JsonObject:
     """Return what this server can do, as that revision names it."""
-    return revision.keep("capabilities", CAPABILITIES)
+    known = CAPABILITIES if streams else CAPABILITIES_WHOLE
+    return revision.keep("capabilities", known)
 
 
 def subscription_meta(

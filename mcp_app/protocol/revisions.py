@@ -33,6 +33,9 @@ class Revision:
     input_required: frozenset[str] = frozenset()
     """Requests that may be answered with an `InputRequiredResult`."""
 
+    deprecated: frozenset[str] = frozenset()
+    """Capabilities that are there for the clients of older revisions."""
+
     sessions: bool = True
     batches: bool = False
     resumable: bool = False
@@ -237,6 +240,7 @@ V2026_07_28 = replace(
     )
     - {"notifications/elicitation/complete"},
     input_required=_ASKING,
+    deprecated=frozenset({"logging", "roots", "sampling"}),
     elicitation_identifiers=False,
     boolean_subschemas=True,
     routing_headers=True,

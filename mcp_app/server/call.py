@@ -13,8 +13,6 @@ from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import Entry
 from mcp_app.interface.errors import CallCancelled, ClientCannot
 from mcp_app.interface.outcomes import Outcome
-from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.envelope import notification_message
 from mcp_app.protocol.errors import (
     InternalError,
     InvalidParams,
@@ -69,7 +67,6 @@ async def run(
         core = _ended(exchange)
     if core is not None:
         _check_answered(core)
-        _complete_visits(exchange, core)
     return output
 
 
@@ -117,17 +114,6 @@ def _check_answered(core: CallCore) -> None:
 def _is_ended(exchange: Exchange) -> bool:
     task = asyncio.current_task()
     return exchange.end is not None or (task is not None and task.cancelling() > 0)
-
-
-def _complete_visits(exchange: Exchange, core: CallCore) -> None:
-    """Tell that the interactions by URL are over (2025-11-25, client/elicitation)."""
-    method = "notifications/elicitation/complete"
-    if "visited" not in core.__dict__ or method not in exchange.revision.notifications:
-        return
-    for identifier in core.visited:
-        params = {"elicitationId": identifier}
-        message = jsonrpc.write(notification_message(method, params))
-        exchange.outgoing.send(message)
 
 
 def incapable(exchange: Exchange, error: ClientCannot) -> ProtocolError:

@@ -32,6 +32,7 @@ from mcp_app.interface.questions import (
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import notification_message
 from mcp_app.protocol.negotiation import LOG_LEVEL
+from mcp_app.server import deprecations
 from mcp_app.server.clock import CallClock
 from mcp_app.server.exchange import SEVERITY, End, Exchange
 from mcp_app.server.pace import Pace
@@ -76,9 +77,9 @@ class CallCore:
         return CallClock(loop, exchange.seconds, expired, began)
 
     @cached_property
-    def visited(self) -> list[str]:
-        """Ids of the URL elicitations that the person agreed to."""
-        return []
+    def visits(self) -> dict[str, str]:
+        """Ids of the URL elicitations that the person agreed to, by their keys."""
+        return {}
 
     def close(self) -> None:
         """The call is over; without this it would be a cycle."""
@@ -93,7 +94,7 @@ class CallCore:
     @cached_property
     def round_trip(self) -> RoundTrip:
         """The questions and steps of the call."""
-        return RoundTrip(self.exchange, self.clock, self.visited)
+        return RoundTrip(self.exchange, self.clock, self.visits)
 
     @cached_property
     def _progress(self) -> Pace:
@@ -139,6 +140,7 @@ class CallCore:
             )
         if self._level is None or SEVERITY[level] < self._level:
             return
+        deprecations.used(self.exchange.revision, "logging")
         params: dict[str, object] = {"level": level, "data": data}
         if logger is not None:
             params["logger"] = logger
@@ -152,7 +154,7 @@ class CallCore:
         token = self.exchange.meta.get("progressToken")
         if token is None:
             return
-        if self._last_progress is not None and progress <= self._last_progress:
+        if not self._increases(progress):
             return
         self._last_progress = progress
         given = {"total": total, "message": message}
@@ -166,6 +168,19 @@ class CallCore:
         )
         encoded = jsonrpc.write(notification_message("notifications/progress", params))
         self._on_loop(self._progress.offer, encoded, self.exchange.outgoing.send, True)
+
+    def _increases(self, progress: float) -> bool:
+        return self._last_progress is None or progress > self._last_progress
+
+    def visited(self, key: str | None) -> None:
+        """Queue that visits are over, those that the person agreed to before."""
+        keys = list(self.visits) if key is None else [key]
+        identifiers = [self.visits.pop(each, None) for each in keys]
+        method = "notifications/elicitation/complete"
+        for identifier in filter(None, identifiers):
+            params = {"elicitationId": identifier}
+            message = jsonrpc.write(notification_message(method, params))
+            self._on_loop(self.exchange.outgoing.send, message)
 
     def changed(self, what: str) -> None:
         """Tell everybody who watches; the row is written soon after."""
@@ -288,6 +303,10 @@ class _Plain:
     ) -> None:
         self._core.check_running()
         self._core.progress(progress, total, message)
+
+    def visited(self, key: str | None = None) -> None:
+        self._core.check_running()
+        self._core.visited(key)
 
     def changed(self, what: str) -> None:
         self._core.check_running()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from mcp_app.interface.questions import SamplingMessage
+from mcp_app.protocol import schemas
 from mcp_app.protocol.content import (
     Text,
     ToolResult,
@@ -14,8 +15,12 @@ from mcp_app.protocol.content import (
 )
 
 if TYPE_CHECKING:
+    from mcp_app.interface.definitions import ToolDefinition
     from mcp_app.protocol.jsonrpc import JsonObject
     from mcp_app.protocol.revisions import Revision
+
+MOST_TOOL_ROUNDS: Final = 50
+"""Messages of a conversation in which the model may have wanted tools to be called."""
 
 
 def conversation(
@@ -58,6 +63,49 @@ def _results(message: SamplingMessage) -> set[str]:
             "A message with tool results is the user's and holds nothing else."
         )
     return {each.tool_use_id for each in given}
+
+
+def check_tools(
+    messages: str | Sequence[SamplingMessage], tools: Sequence[ToolDefinition]
+) -> None:
+    """Raise ValueError where tools have been used too often, or gave what is wrong.
+
+    A loop that calls what the model wants must end (client/sampling, "Security"), and
+    what a tool with an output schema gave must fit it.
+    """
+    if isinstance(messages, str) or not tools:
+        return
+    uses = [
+        [each for each in message.content if isinstance(each, ToolUse)]
+        for message in messages
+    ]
+    if sum(map(bool, uses)) > MOST_TOOL_ROUNDS:
+        raise ValueError(
+            f"The model has used tools {MOST_TOOL_ROUNDS} times in this conversation:"
+            ' offer them no more, or only with tool_choice="none".'
+        )
+    named = {each.id: each.name for some in uses for each in some}
+    _check_results(messages, named, {each.name: each.output_schema for each in tools})
+
+
+def _check_results(
+    messages: Sequence[SamplingMessage],
+    named: Mapping[str, str],
+    output_schemas: Mapping[str, Mapping[str, object] | None],
+) -> None:
+    for message in messages:
+        for each in message.content:
+            if not isinstance(each, ToolResult) or each.structured is None:
+                continue
+            name = named.get(each.tool_use_id, "")
+            schema = output_schemas.get(name)
+            if schema is not None and not schemas.compile(schema).is_valid(
+                each.structured
+            ):
+                raise ValueError(
+                    f"The result {each.tool_use_id!r} breaks the output schema of"
+                    f" {name!r}."
+                )
 
 
 def _unbalanced(identifiers: set[str]) -> ValueError:

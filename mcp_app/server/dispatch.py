@@ -36,6 +36,15 @@ STOPPED: Final = (
     "The people who run this site cancelled this call. Whether it had an effect is not"
     " known. Do not retry; tell the user."
 )
+NEED_STREAMS: Final = frozenset(
+    {
+        "logging/setLevel",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "subscriptions/listen",
+    }
+)
+"""Methods of what is told on a stream, which is not advertised where there is none."""
 _UNWANTED = frozenset({End.CANCELLED, End.CLIENT_GONE})
 
 
@@ -64,6 +73,11 @@ async def _answer(exchange: Exchange) -> tuple[int, bytes]:
     try:
         if exchange.method not in exchange.revision.methods:
             raise MethodNotFound(f"Method not found: {exchange.method:.200}")
+        if exchange.method in NEED_STREAMS and not _has_streams(exchange):
+            raise MethodNotFound(
+                f"{exchange.method} needs a stream, and this way in (WSGI) keeps none"
+                " open."
+            )
         result = await HANDLERS[exchange.method](exchange)
         encoded = result if type(result) is bytes else jsonrpc.write(result)
     except InputRequired as needed:
@@ -90,6 +104,12 @@ def _ended(exchange: Exchange) -> ProtocolError:
     stopped = Unavailable("This process stopped before the call was done.")
     exchange.failed(Outcome.SHUT_DOWN, stopped.message)
     return stopped
+
+
+def _has_streams(exchange: Exchange) -> bool:
+    """Whether anybody is told what a stream is for: a session's may be elsewhere."""
+    session = exchange.session
+    return exchange.streams or (session is not None and not session.whole)
 
 
 def ready(catalog: Catalog, revision: Revision, request: Request) -> bytes | None:
@@ -150,7 +170,10 @@ def refusal(
     message = error_message(
         request_id, error, null_id=revision.null_error_id, code=code
     )
-    status = error.http_status
+    return _status(revision, error), jsonrpc.write(message)
+
+
+def _status(revision: Revision, error: ProtocolError) -> int:
     if isinstance(error, MethodNotFound):
-        status = revision.unknown_method_status
-    return status, jsonrpc.write(message)
+        return revision.unknown_method_status
+    return error.http_status

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcp_app.server.request_state import StateSealer
     from mcp_app.streams.appending import Beside
     from mcp_app.streams.questions import OpenQuestions
-    from mcp_app.streams.sessions import OpenSession, SessionStore
+    from mcp_app.streams.sessions import OpenSession
     from mcp_app.streams.steps import StoredSteps
 
 Returned = TypeVar("Returned")
@@ -79,6 +79,36 @@ class NoWayBack:
         """Nobody is there to come back."""
 
 
+class Sessions(Protocol):
+    """Where sessions are kept: in rows, or as long as a connection lasts."""
+
+    async def create(
+        self,
+        principal: Principal,
+        server: str,
+        revision: Revision,
+        client: Client,
+        *,
+        streams: bool = True,
+    ) -> str:
+        """Open a session and return its id.
+
+        Without `streams` it began where none can be kept open.
+        """
+
+    async def opened(self, session: OpenSession) -> None:
+        """Wait until the client has finished its side of the handshake."""
+
+    async def set_level(self, session: OpenSession, level: int) -> None:
+        """Keep the least severe level that the client wants."""
+
+    async def subscribe(self, session: OpenSession, uri: str, most: int) -> bool:
+        """Keep that the session watches a URI; return whether there was room."""
+
+    async def unsubscribe(self, session: OpenSession, uri: str) -> None:
+        """Keep that the session no longer watches a URI."""
+
+
 class Topics(Protocol):
     """The way to say that something changed."""
 
@@ -124,7 +154,7 @@ class Adapters:
     loop: asyncio.AbstractEventLoop
     thread: int
     """Where the loop runs (`threading.get_ident`)."""
-    sessions: SessionStore
+    sessions: Sessions
     questions: OpenQuestions
     steps: StoredSteps
     users: UserRows
@@ -162,6 +192,8 @@ class Exchange:
     session: OpenSession | None = None
     headers: Headers | None = None
     path: str = ""
+    streams: bool = True
+    """Whether the way in can keep a stream open, for this request or another one."""
     end: End | None = field(init=False, default=None)
     task: asyncio.Task[Any] | None = field(init=False, default=None)
     opened_session: str | None = field(init=False, default=None)

@@ -220,16 +220,6 @@ def _with_fresh_connections(function: Callable[[], Returned]) -> Returned:
         return function()
 
 
-def _close_broken() -> None:
-    """Close the connections of async user code that cannot be used any more.
-
-    All calls on the loop share them, so that none is closed after each call.
-    """
-    for each in connections.all(initialized_only=True):
-        if each.errors_occurred and not each.in_atomic_block and not each.is_usable():
-            each.close()
-
-
 @contextmanager
 def _transactions(exchange: Exchange, runnable: Runnable[Any]) -> Iterator[None]:
     """Run in transactions: whatever is raised rolls them back, `ToolError` included.
@@ -304,4 +294,4 @@ def report_exception() -> None:
     A receiver that fails is logged by Django, and takes no answer along.
     """
     got_request_exception.send_robust(sender=None, request=None)
-    loop_thread.submit(_close_broken)
+    loop_thread.close_broken()

@@ -46,7 +46,8 @@ from mcp_app.protocol.content import (
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.protocol.meta import ReceivedMeta
 from mcp_app.protocol.revisions import Revision
-from mcp_app.server.conversations import conversation
+from mcp_app.server import deprecations
+from mcp_app.server.conversations import check_tools, conversation
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -190,6 +191,7 @@ def _check_url(url: str) -> None:
 def _roots(key: str, _: Roots, revision: Revision, client: Client) -> Prepared:
     _require_method(revision, "roots/list", "roots")
     require(client, "roots")
+    deprecations.used(revision, "roots")
     return Prepared(key=key, method="roots/list", params={}, parse=_rooted)
 
 
@@ -211,8 +213,11 @@ def _rooted(result: JsonObject) -> Sequence[Root]:
 
 def _sample(key: str, question: Sample, revision: Revision, client: Client) -> Prepared:
     require(client, "sampling")
+    deprecations.used(revision, "sampling")
     if question.tools or question.tool_choice:
         _require_tools(revision, client)
+    if question.tool_choice != "none":
+        check_tools(question.messages, question.tools)
     params: JsonObject = {
         "messages": conversation(question.messages, revision),
         "maxTokens": question.max_tokens,

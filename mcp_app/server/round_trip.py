@@ -87,9 +87,9 @@ class RoundTrip:
     """The questions and steps of one call."""
 
     def __init__(
-        self, exchange: Exchange, clock: CallClock, visited: list[str]
+        self, exchange: Exchange, clock: CallClock, visits: dict[str, str]
     ) -> None:
-        self._visited = visited
+        self._visits = visits
         self._exchange = exchange
         self._clock = clock
         self._state: RequestState | None = None
@@ -110,11 +110,13 @@ class RoundTrip:
 
     def _opened_state(self) -> RequestState:
         exchange = self._exchange
-        if exchange.session is not None:
-            request = jsonrpc.canonical([exchange.session.digest, exchange.request_id])
+        session = exchange.session
+        if session is not None and session.has_row:
+            request = jsonrpc.canonical([session.digest, exchange.request_id])
             return RequestState(round_trip=sha256(request).hexdigest())
-        sealed = exchange.params.get("requestState")
+        sealed = None if session is not None else exchange.params.get("requestState")
         if sealed is None:
+            # Without a row nothing is repeated, and an id may be used once more.
             return RequestState(round_trip=secrets.token_hex(16))
         return opened(exchange, sealed)
 
@@ -124,10 +126,7 @@ class RoundTrip:
         self, questions: Mapping[str, Question[Any]]
     ) -> Mapping[str, Answer]:
         """Return the answers that the request brought, or end it with the questions."""
-        if self._exchange.method not in self._exchange.revision.input_required:
-            raise ClientCannot(
-                f"{self._exchange.method} cannot be answered with a question.", {}
-            )
+        self._check_may_ask()
         prepared = self.prepare(questions)
         found = {each.key: self._brought(each) for each in prepared}
         missing = [each for each in prepared if found[each.key] is None]
@@ -137,6 +136,13 @@ class RoundTrip:
             raise self.needed
         self._used |= found.keys()
         return {key: answer for key, answer in found.items() if answer is not None}
+
+    def _check_may_ask(self) -> None:
+        """Raise where a request may not end with questions (basic/patterns/mrtr)."""
+        if self._exchange.method not in self._exchange.revision.input_required:
+            raise ClientCannot(
+                f"{self._exchange.method} cannot be answered with a question.", {}
+            )
 
     def _input_required(self, missing: Sequence[Prepared]) -> InputRequired:
         state = RequestState(
@@ -192,12 +198,12 @@ class RoundTrip:
             for each, result in zip(prepared, results, strict=True)
         }
         self._used |= answers.keys()
-        self._visited += [
-            each.params["elicitationId"]
+        self._visits.update(
+            (each.key, each.params["elicitationId"])
             for each in prepared
             if "elicitationId" in each.params
             and isinstance(answers[each.key], Accepted)
-        ]
+        )
         return answers
 
     async def _results(self, prepared: Sequence[Prepared]) -> list[JsonObject]:
@@ -221,7 +227,7 @@ class RoundTrip:
         exchange = self._exchange
         for identifier, answer in waiting.items():
             exchange.adapters.questions.forget(identifier)
-            if answer.cancelled() or not answer.done():
+            if _is_open(answer):
                 params = {"requestId": identifier, "reason": "Nobody waits any more."}
                 message = notification_message("notifications/cancelled", params)
                 exchange.outgoing.send(jsonrpc.write(message))
@@ -234,13 +240,15 @@ class RoundTrip:
     def _check_way_back(self, prepared: Sequence[Prepared]) -> None:
         if self._exchange.outgoing.streams:
             return
-        urls = [each.params for each in prepared if "elicitationId" in each.params]
+        urls = _urls(prepared)
         if urls:
             raise UrlElicitationRequired("This request needs a visit to a URL.", urls)
-        raise ClientCannot(
-            "The client takes a single JSON answer, so it cannot be asked anything.",
-            {},
+        why = (
+            "The client takes a single JSON answer"
+            if self._exchange.streams
+            else "This way in (WSGI) keeps no stream open for a client of a session"
         )
+        raise ClientCannot(f"{why}, so it cannot be asked anything.", {})
 
     # -- both -------------------------------------------------------------------
 
@@ -291,6 +299,16 @@ class RoundTrip:
             self._user = self._exchange.adapters.users.user(self._exchange.principal)
             self._user_read = True
         return self._user
+
+
+def _urls(prepared: Sequence[Prepared]) -> list[JsonObject]:
+    """Return the visits among questions that error -32042 can name."""
+    return [each.params for each in prepared if "elicitationId" in each.params]
+
+
+def _is_open(answer: asyncio.Future[JsonObject]) -> bool:
+    """Whether the client has not answered: nobody else resolves it."""
+    return answer.cancelled() or not answer.done()
 
 
 def _together(refusals: Sequence[ClientCannot]) -> ClientCannot:

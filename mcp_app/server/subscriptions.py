@@ -84,6 +84,15 @@ def closed(exchange: Exchange) -> bytes:
     return jsonrpc.write(result_message(exchange.request_id, result))
 
 
+def cancelled(subscription: str | int) -> bytes:
+    """Return the notification that the server ends a subscription.
+
+    Where requests share a channel it follows the result (basic/patterns/cancellation).
+    """
+    params = {"requestId": subscription, "reason": "The server stops."}
+    return jsonrpc.write(notification_message("notifications/cancelled", params))
+
+
 def change_message(what: str, subscription: str | int | None) -> bytes:
     """Return the notification that something changed: a list by name, or a URI."""
     if what in LISTS.values():

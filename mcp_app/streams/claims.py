@@ -14,9 +14,17 @@ from typing import Final
 from uuid import uuid4
 
 from django.db import connections, router
-from django.db.models import BigIntegerField, BooleanField, Exists, OuterRef, Q, Value
+from django.db.models import (
+    BigIntegerField,
+    BooleanField,
+    Exists,
+    ExpressionWrapper,
+    OuterRef,
+    Q,
+    Value,
+)
 
-from mcp_app.models import Stream, Worker
+from mcp_app.models import Session, Stream, Worker
 from mcp_app.models.appends import Addition
 from mcp_app.models.streams import StreamQuerySet
 from mcp_app.models.transactions import own_transaction
@@ -33,24 +41,35 @@ TRUE: Final = Value(True, output_field=BooleanField())
 
 
 def owners() -> list[Owner]:
-    """Return the processes that have a row, or a stream that is open; blocks."""
+    """Return the processes that have a row, an open stream, or a session; blocks."""
     using = router.db_for_write(Stream)
     running = Stream.objects.open().using(using)
+    held = Session.objects.held().using(using)
     own = running.filter(owner=OuterRef("pk"))
-    rows = Worker.objects.using(using).values_list("pk", "seen_ms", Exists(own))
+    holds = held.filter(holder=OuterRef("pk"))
+    needed = ExpressionWrapper(Q(Exists(own)) | Q(Exists(holds)), BooleanField())
+    rows = Worker.objects.using(using).values_list("pk", "seen_ms", needed)
     keys = Worker.objects.using(using).values("pk")
     gone = running.exclude(owner__in=keys).values_list("owner", NO_ROW, TRUE)
+    left = held.exclude(holder__in=keys).values_list("holder", NO_ROW, TRUE)
     return [
         (key, seen_ms, bool(runs))
-        for key, seen_ms, runs in rows.order_by().union(gone.order_by())
+        for key, seen_ms, runs in rows.order_by().union(
+            gone.order_by(), left.order_by()
+        )
     ]
 
 
 def orphans(dead: Mapping[str, int | None]) -> StreamQuerySet:
-    """Return the open streams of processes that were watched, and are dead.
+    """Return the open streams of processes that were watched, and are dead."""
+    return Stream.objects.open().filter(of_the_dead("owner", dead))
+
+
+def of_the_dead(column: str, dead: Mapping[str, int | None]) -> Q:
+    """Return the condition that a column names one of the dead.
 
     `dead` says what their rows were, None where there was none: one that has beaten
-    since is not meant, and keeps its streams.
+    since is not meant, and keeps what it has.
     """
     silent = Q(pk=None)
     for key, seen_ms in dead.items():
@@ -58,8 +77,9 @@ def orphans(dead: Mapping[str, int | None]) -> StreamQuerySet:
             silent |= Q(pk=key, seen_ms=seen_ms)
     without = [key for key, seen_ms in dead.items() if seen_ms is None]
     rows = Worker.objects.filter(silent).values("pk")
-    gone = Q(owner__in=without) & ~Q(owner__in=Worker.objects.values("pk"))
-    return Stream.objects.open().filter(Q(owner__in=rows) | gone)
+    named = Q(**{f"{column}__in": without})
+    known = Q(**{f"{column}__in": Worker.objects.values("pk")})
+    return Q(**{f"{column}__in": rows}) | (named & ~known)
 
 
 def claim(owner: str, dead: Mapping[str, int | None]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +39,8 @@ class OpenQuestions:
 
     def __init__(self) -> None:
         self._waiting: dict[str, asyncio.Future[JsonObject]] = {}
+        self._coming: Counter[str] = Counter()
+        """To how many answers came here of which it is not known if they are stored."""
 
     @property
     def open(self) -> frozenset[str]:
@@ -54,6 +57,7 @@ class OpenQuestions:
     def forget(self, identifier: str) -> None:
         """Wait no longer; a late answer is taken, and dropped."""
         self._waiting.pop(identifier, None)
+        self._coming.pop(identifier, None)
 
     async def take(
         self,
@@ -70,18 +74,22 @@ class OpenQuestions:
         reply = {"result": result} if error is None else {"error": error}
         text = jsonrpc.write(reply).decode()
         here = name in self._waiting
-        if not await writer.run(_answer, session.pk, name, text, not here):
-            return False
         if here:
+            # No change will tell: what breaks off from now on is left to the next look.
+            self._coming[name] += 1
+        known = await writer.run(_answer, session.pk, name, text, not here)
+        if known and here:
             await self.look([name])
-        return True
+        self._coming -= Counter({name: here})
+        return known
 
     async def look(self, identifiers: Collection[str]) -> None:
         """Resolve those of these questions that are asked here, with what is stored.
 
-        The first answer counts, wherever it came.
+        The first answer counts, wherever it came.  So are those resolved of which it is
+        not known whether an answer was stored.
         """
-        own = [each for each in identifiers if each in self._waiting]
+        own = self._waiting.keys() & {*identifiers, *self._coming}
         found = await reader.run(_answers, own) if own else {}
         for identifier, text in found.items():
             self._resolve(identifier, jsonrpc.read(text.encode(), OUR_OWN))

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import IntegrityError, router, transaction
-from django.db.models import F, QuerySet
+from django.db import IntegrityError, transaction
+from django.db.models import F, Prefetch, QuerySet
 
 from mcp_app.conf import Limits
 from mcp_app.interface.context import Client
@@ -36,7 +36,6 @@ KEPT = 10_000
 """Sessions that a process keeps; the least recently used goes first."""
 TOUCH_S = 60.0
 """How exactly a row knows when its session was used last."""
-NOT_READ = -1
 AT_ONCE = 500
 """Sessions that one statement reads again."""
 HANDSHAKE_S = 5.0
@@ -74,6 +73,17 @@ class OpenSession:
     """Its open GET streams in this process."""
     newest: int = 0
     """Which of its GET streams is the newest: so many were opened, anywhere."""
+    holder: str = ""
+    """The process that has its stream, where it is one of HTTP+SSE."""
+    whole: bool = False
+    """Whether it began where no stream can be kept open (WSGI)."""
+    negotiated: bool = True
+    """Whether revision and client are those of `initialize`."""
+
+    @property
+    def has_row(self) -> bool:
+        """Whether the session is stored, so that other processes know it."""
+        return self.pk != 0
 
     def next_question_id(self) -> str:
         return f"question-{secrets.token_hex(8)}"
@@ -101,15 +111,20 @@ class SessionStore:
         self._kept: OrderedDict[str, OpenSession] = OrderedDict()
         self._by_id: dict[str, OpenSession] = {}
         self._by_pk: dict[str, OpenSession] = {}
-        self._reloads = 0
+        self._overtaking: list[set[str]] = []
+        """For each session that is being read: the keys of those reloaded meanwhile."""
 
     async def create(
-        self, principal: Principal, server: str, revision: Revision, client: Client
+        self,
+        principal: Principal,
+        server: str,
+        revision: Revision,
+        client: Client,
+        *,
+        streams: bool = True,
     ) -> str:
         """Open a session and return its id."""
-        session_id = secrets.token_urlsafe(32)
-        counts = self._limits.rates and not principal.anonymous
-        limit = self._limits.sessions_per_principal if counts else 0
+        session_id = new_session_id()
         session = OpenSession(
             pk=0,
             digest=digest_of(session_id),
@@ -117,7 +132,16 @@ class SessionStore:
             server=server,
             revision=revision,
             client=client,
+            whole=not streams,
         )
+        await self.store(session, principal)
+        self._name(session, session_id)
+        return session_id
+
+    async def store(self, session: OpenSession, principal: Principal) -> None:
+        """Give a new session its row; of too many the one idle for longest goes."""
+        counts = self._limits.rates and not principal.anonymous
+        limit = self._limits.sessions_per_principal if counts else 0
         seen = await self._announced()
         if limit:
             await _emptied(_surplus(principal, limit))
@@ -125,8 +149,6 @@ class SessionStore:
         for digest in replaced:
             self._drop(digest)
         self._keep(session)
-        self._name(session, session_id)
-        return session_id
 
     def known(
         self, session_id: str, principal: Principal, server: str
@@ -137,6 +159,7 @@ class SessionStore:
             session is None
             or session.principal_key != principal.key
             or session.server != server
+            or session.holder
             or session.fresh < time.monotonic()
             or session.digest not in self._kept
         ):
@@ -145,12 +168,19 @@ class SessionStore:
         return session
 
     async def find(
-        self, session_id: str, principal: Principal, server: str
+        self, session_id: str, principal: Principal, server: str, *, held: bool = False
     ) -> OpenSession:
-        """Return the caller's own session; 404 without saying why otherwise."""
+        """Return the caller's own session; 404 without saying why otherwise.
+
+        Sessions of HTTP+SSE (`held`) are found at their own address only.
+        """
         digest = digest_of(session_id)
         session = self._kept.get(digest) or await self._loaded(digest)
-        if session is None or not self._usable(session, principal, server):
+        if (
+            session is None
+            or bool(session.holder) is not held
+            or not self._usable(session, principal, server)
+        ):
             raise not_found()
         await self._touch(session)
         self._name(session, session_id)
@@ -169,32 +199,46 @@ class SessionStore:
         return min(TOUCH_S, self._limits.session_idle / 2)
 
     async def _loaded(self, digest: str) -> OpenSession | None:
-        session, read = None, NOT_READ
-        while read != self._reloads:
+        session, overtaken = await self._read(digest)
+        while session is not None and not overtaken.isdisjoint({str(session.pk), ANY}):
             # A read that hung may be older than what was reloaded meanwhile.
-            read = self._reloads
-            session = await reader.run(_read, digest)
+            session, overtaken = await self._read(digest)
         # A session is one object, even where two requests load it at once.
         known = self._kept.get(digest)
         if known is None and session is not None:
             self._keep(session)
         return known or session
 
+    async def _read(self, digest: str) -> tuple[OpenSession | None, set[str]]:
+        """Read a session's row; return also what was reloaded meanwhile."""
+        reloaded: set[str] = set()
+        self._overtaking.append(reloaded)
+        try:
+            return await reader.run(_read, digest), reloaded
+        finally:
+            self._overtaking = [
+                each for each in self._overtaking if each is not reloaded
+            ]
+
     async def delete(self, session: OpenSession) -> None:
         """Close a session everywhere: its row, its calls and its streams."""
-        rows = Session.objects.filter(pk=session.pk)
-        await _emptied(rows)
-        await writer.run(rows.delete)
-        self._drop(session.digest)
+        await delete_sessions(Session.objects.filter(pk=session.pk))
+        self.drop(session)
         await self._settled()
+
+    def drop(self, session: OpenSession) -> None:
+        """Close what is open here of a session that ends."""
+        self._drop(session.digest)
 
     async def reload(self, refs: Iterable[str] | None) -> None:
         """Bring sessions up to date that other processes changed; None stands for all.
 
         What is gone is closed here, too.
         """
-        self._reloads += 1
-        if refs is None or ANY in refs:
+        refs = {ANY} if refs is None else set(refs)
+        for reloaded in self._overtaking:
+            reloaded.update(refs)
+        if ANY in refs:
             sessions = list(self._by_pk.values())
         else:
             sessions = [self._by_pk[ref] for ref in refs if ref in self._by_pk]
@@ -204,10 +248,24 @@ class SessionStore:
             for session in some:
                 self._bring_up_to_date(session, rows.get(session.pk))
 
+    async def negotiated(self, session: OpenSession) -> bool:
+        """Return whether a session is initialized; it knows then what was agreed on.
+
+        Its row is asked, because it may have been another process; 404 without one.
+        """
+        if not session.negotiated:
+            row = (await reader.run(_read_some, [session.pk])).get(session.pk)
+            if row is None:
+                self.drop(session)
+                raise not_found()
+            _agree(session, row)
+        return session.negotiated
+
     def _bring_up_to_date(self, session: OpenSession, row: OpenSession | None) -> None:
         if row is None:
             self._drop(session.digest)
             return
+        _agree(session, row)
         session.level, session.uris = row.level, row.uris
         session.newest = max(session.newest, row.newest)
         session.initialized = session.initialized or row.initialized
@@ -376,6 +434,17 @@ class SessionStore:
             self._closed(session)
 
 
+def new_session_id() -> str:
+    """Return the id of a new session: a secret of 256 bits."""
+    return secrets.token_urlsafe(32)
+
+
+async def delete_sessions(rows: SessionQuerySet) -> None:
+    """Delete sessions with what is theirs, which may be much."""
+    await _emptied(rows)
+    await writer.run(rows.delete)
+
+
 def not_found() -> Refused:
     """Return the answer to a session that is closed, unknown or somebody else's."""
     return Refused(404, "Session not found: initialize a new one.")
@@ -386,22 +455,31 @@ def _insert(
 ) -> list[str]:
     """Write the row of a session; return the digests of those that it replaces."""
     replaced = _make_room(principal, limit)
-    client = session.client
-    info = {"name": client.name, "version": client.version, "title": client.title}
     row = Session.objects.create(
         digest=session.digest,
         principal_key=session.principal_key,
         server=session.server,
-        revision=session.revision.version,
-        client_info=jsonrpc.write(info).decode(),
-        capabilities=jsonrpc.write(client.capabilities).decode(),
+        holder=session.holder,
+        whole=session.whole,
         created_ms=NowMilliseconds(),
         seen_ms=NowMilliseconds(),
         seen=seen,
+        **agreed(session.revision, session.client if session.negotiated else None),
     )
     session.pk = row.pk
     session.created = session.seen = time.monotonic()
     return replaced
+
+
+def agreed(revision: Revision, client: Client | None) -> dict[str, str]:
+    """Return the columns that `initialize` settles; before that, no client is known."""
+    columns = {"revision": revision.version, "client_info": "", "capabilities": ""}
+    if client is None:
+        return columns
+    info = {"name": client.name, "version": client.version, "title": client.title}
+    columns["client_info"] = jsonrpc.write(info).decode()
+    columns["capabilities"] = jsonrpc.write(client.capabilities).decode()
+    return columns
 
 
 def _subscribe(pk: int, uri: str, most: int) -> bool:
@@ -432,14 +510,21 @@ def _set_level(pk: int, level: int) -> None:
         row.save(update_fields=["log_level"])
 
 
+def _agree(session: OpenSession, row: OpenSession) -> None:
+    """Note what `initialize` has settled; it does so once."""
+    if row.negotiated and not session.negotiated:
+        session.revision, session.client = row.revision, row.client
+        session.negotiated = True
+
+
 def _seen(pk: int) -> Seen | None:
-    rows = Session.objects.using(router.db_for_write(Session)).filter(pk=pk)
+    rows = Session.objects.current().filter(pk=pk)
     found = rows.values_list("logged", "seen").first()
     return None if found is None else Seen(*found)
 
 
 def _is_initialized(pk: int) -> bool:
-    return Session.objects.filter(pk=pk, initialized=True).exists()
+    return Session.objects.current().filter(pk=pk, initialized=True).exists()
 
 
 def _make_room(principal: Principal, limit: int) -> list[str]:
@@ -468,18 +553,20 @@ async def _emptied(rows: SessionQuerySet) -> None:
 
 
 def _read(digest: str) -> OpenSession | None:
-    row = _aged(Session.objects.filter(digest=digest)).first()
+    row = _aged(Session.objects.current().filter(digest=digest)).first()
     return None if row is None else _open(row)
 
 
 def _read_some(pks: list[int]) -> Mapping[int, OpenSession]:
-    rows = _aged(Session.objects.filter(pk__in=pks)).prefetch_related("subscriptions")
+    rows = _aged(Session.objects.current().filter(pk__in=pks))
     return {row.pk: _open(row) for row in rows}
 
 
 def _aged(rows: SessionQuerySet) -> QuerySet[Any]:
-    """Add how old the times are, as the database reckons it."""
+    """Add how old the times are, as the database reckons it, and what is watched."""
     now = NowMilliseconds()
+    watched = Subscription.objects.using(rows.db)
+    rows = rows.prefetch_related(Prefetch("subscriptions", watched))
     return rows.annotate(age_ms=now - F("created_ms"), idle_ms=now - F("seen_ms"))
 
 
@@ -499,6 +586,9 @@ def _open(row: Any) -> OpenSession:
         seen=now - max(0, row.idle_ms) / 1000,
         uris={each.uri_digest: each.uri for each in row.subscriptions.all()},
         newest=row.streams,
+        holder=row.holder,
+        whole=row.whole,
+        negotiated=not row.holder or bool(row.client_info),
     )
 
 

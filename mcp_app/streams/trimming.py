@@ -52,6 +52,8 @@ def _too_large() -> Iterator[Stream]:
     large = ended.filter(Q(head_seq__gt=F("floor_seq") + EVENTS) | Q(size__gt=BYTES))
     # One message may be larger than that by itself.
     large = large.filter(head_seq__gt=F("floor_seq") + 1)
+    # Those of HTTP+SSE go once they are sent, and not before.
+    large = large.filter(session__holder="")
     last = 0
     while some := list(large.filter(pk__gt=last).order_by("pk")[:AT_ONCE]):
         yield from some

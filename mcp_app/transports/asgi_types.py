@@ -11,3 +11,9 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
+
+
+def below(root: str, path: str) -> str:
+    """Return a path without the root path, which some servers leave in it."""
+    prefix = root.rstrip("/")
+    return path[len(prefix) :] if path.startswith(prefix + "/") else path

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from mcp_app.process.running import Waiting
 from mcp_app.protocol.errors import InternalError, InvalidRequest, ProtocolError
 from mcp_app.server import dispatch
 from mcp_app.server.exchange import End
@@ -22,29 +23,27 @@ if TYPE_CHECKING:
     from mcp_app.server.exchange import Exchange
     from mcp_app.streams.request_log import OwnedStream
     from mcp_app.streams.sessions import OpenSession
-    from mcp_app.transports.replies import Reply
+
+
+class Answered(Waiting, Protocol):
+    """Who sends the answers of a batch."""
+
+    def answered(self, status: int, body: bytes) -> None:
+        """Send them all."""
 
 
 class Together:
     """The answers of a batch; a cancelled request has none."""
 
-    def __init__(
-        self, reply: Reply, current: Process, count: int, refused: list[bytes]
-    ) -> None:
+    def __init__(self, reply: Answered, count: int, refused: list[bytes]) -> None:
         self._reply = reply
-        self._log = current.log
-        self._followers = current.followers
         self._open = count
         self._bodies = refused
         self._size = 0
 
     async def answer(self, exchange: Exchange) -> Answer:
         """Answer one request; all answers together have a size, too."""
-        session = exchange.session
-        if session is not None and runs_once(exchange):
-            answer = await self._answered_once(exchange, session)
-        else:
-            answer = await dispatch.answer(exchange)
+        answer = await self._answered(exchange)
         self._size += len(answer[1])
         most = exchange.adapters.limits.body
         if self._size <= most:
@@ -55,6 +54,45 @@ class Together:
             " by itself."
         )
         return dispatch.refusal(exchange.revision, exchange.request_id, error)
+
+    async def _answered(self, exchange: Exchange) -> Answer:
+        return await dispatch.answer(exchange)
+
+    def lasting(self) -> None:
+        self._reply.lasting()
+
+    def beat(self) -> None:
+        self._reply.beat()
+
+    def finished(self, task: asyncio.Task[Answer]) -> None:
+        """Note one answer; the last one sends them all."""
+        self._open -= 1
+        if not task.cancelled() and task.exception() is None:
+            self._bodies.append(task.result()[1])
+        if self._open > 0:
+            return
+        if self._bodies:
+            self._reply.answered(HTTPStatus.OK, array(self._bodies))
+        else:
+            # Nothing is left to answer, and an empty array is no answer.
+            self._reply.finished(task)
+
+
+class LoggedTogether(Together):
+    """A batch in a session that has a row: what must run once is logged."""
+
+    def __init__(
+        self, reply: Answered, current: Process, count: int, refused: list[bytes]
+    ) -> None:
+        super().__init__(reply, count, refused)
+        self._log = current.log
+        self._followers = current.followers
+
+    async def _answered(self, exchange: Exchange) -> Answer:
+        session = exchange.session
+        if session is not None and runs_once(exchange):
+            return await self._answered_once(exchange, session)
+        return await dispatch.answer(exchange)
 
     async def _answered_once(self, exchange: Exchange, session: OpenSession) -> Answer:
         """Answer a request that has a row of its own, which keeps its answer."""
@@ -98,25 +136,6 @@ class Together:
             error = why(Fenced())
             return dispatch.refusal(exchange.revision, exchange.request_id, error)
         return HTTPStatus.OK, body
-
-    def lasting(self) -> None:
-        self._reply.lasting()
-
-    def beat(self) -> None:
-        self._reply.beat()
-
-    def finished(self, task: asyncio.Task[Answer]) -> None:
-        """Note one answer; the last one sends them all."""
-        self._open -= 1
-        if not task.cancelled() and task.exception() is None:
-            self._bodies.append(task.result()[1])
-        if self._open > 0:
-            return
-        if self._bodies:
-            self._reply.answered(HTTPStatus.OK, array(self._bodies))
-        else:
-            # Nothing is left to answer, and an empty array is no answer.
-            self._reply.finished(task)
 
 
 def _stop(exchange: Exchange, _: bytes | None) -> None:

@@ -50,18 +50,28 @@ async def _cancelled(
     current: Process, session: OpenSession, params: dict[str, Any]
 ) -> None:
     """Cancel a running request of the session, wherever; any other is ignored."""
-    request_id: Any = params.get("requestId")
-    # True and 1.0 would find the request with the id 1.
-    known = type(request_id) is str or type(request_id) is int
-    if not known:
+    request_id = cancelled_id(params)
+    if request_id is None:
         return
-    reason = str(params.get("reason", ""))[:LOGGED]
-    call_logger.info("A client cancelled a request.", extra={"reason": reason})
     running = session.running.get(request_id)
     if running is not None:
         running.stop(End.CANCELLED)
     else:
         await current.cancel_elsewhere(session, request_id)
+
+
+def cancelled_id(params: dict[str, Any]) -> str | int | None:
+    """Return what `notifications/cancelled` names, and log why.
+
+    None stands for what is no id.
+    """
+    request_id: str | int | None = params.get("requestId")
+    # True and 1.0 would find the request with the id 1.
+    if type(request_id) is not str and type(request_id) is not int:
+        return None
+    reason = str(params.get("reason", ""))[:LOGGED]
+    call_logger.info("A client cancelled a request.", extra={"reason": reason})
+    return request_id
 
 
 _Taken: TypeAlias = "Callable[[Process, OpenSession, dict[str, Any]], Awaitable[None]]"

@@ -7,24 +7,25 @@ from typing import TYPE_CHECKING, Any
 from channels.consumer import AsyncConsumer
 
 from mcp_app.interface.server import DEFAULT_SLUG
-from mcp_app.transports.endpoint import Endpoint
+from mcp_app.transports.addresses import endpoint
 
 if TYPE_CHECKING:
     from mcp_app.transports.asgi_types import Receive, Scope, Send
 
 
 class MCPConsumer(AsyncConsumer):
-    """Serves the server that the route's `slug` names.
+    """Serves the server that the route's `slug` names, at the `part` of its address.
 
     Its own `__call__` replaces Channels' dispatch loop, which hops to a thread on
     every message and passes on no disconnect while a request is handled.
     """
 
-    endpoint = Endpoint()
+    endpoint = endpoint
 
     async def __call__(  # type: ignore[override]
         self, scope: Scope, receive: Receive, send: Send
     ) -> None:
         route: dict[str, Any] = scope.get("url_route", {}).get("kwargs", {})
         slug = route.get("slug") or DEFAULT_SLUG
-        await self.endpoint(scope, receive, send, slug=slug)
+        part = route.get("part") or ""
+        await self.endpoint(scope, receive, send, slug=slug, part=part)

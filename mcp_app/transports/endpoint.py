@@ -11,10 +11,10 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import Awaitable, Container
+from collections.abc import Awaitable, Callable, Container, Coroutine, Mapping
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NoReturn
 
 from mcp_app.auth import principals
 from mcp_app.auth.permissions import NOTHING
@@ -49,7 +49,7 @@ from mcp_app.streams import event_ids
 from mcp_app.streams.sessions import OpenSession
 from mcp_app.transports import at_most_once, client_messages, health
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
-from mcp_app.transports.batches import Together, array
+from mcp_app.transports.batches import LoggedTogether, array
 from mcp_app.transports.bodies import ClientGone, read_body, too_slow
 from mcp_app.transports.doors import Doors, preflight
 from mcp_app.transports.event_stream import EventStream, send_events
@@ -60,28 +60,46 @@ from mcp_app.transports.standing import ListenStream, StandingStream
 
 logger = logging.getLogger("mcp_app.transports")
 
-_SESSION_ID = re.compile(r"[!-~]{1,128}")
-ALLOW: RawHeaders = [(b"allow", b"POST, GET, DELETE, OPTIONS")]
+SESSION_ID = re.compile(r"[!-~]{1,128}")
+ALLOW_WHOLE = "POST, DELETE, OPTIONS"
+"""Without streams, which are what GET is for."""
 
 ANYTHING = Accepts(json=True, events=True)
+WHOLE = Accepts(json=True, events=False)
 
 doors = Doors()
 
 
 class Endpoint:
-    """Serves the endpoint of one server, named by its slug; and what says it can."""
+    """Serves the endpoint of one server, named by its slug; and what says it can.
+
+    Without `streams` each answer is one JSON document.  `parts` says how the addresses
+    below it are served, by their last part; "" is the endpoint itself.
+    """
+
+    def __init__(self, parts: Mapping[str, type[Visit]] | None = None) -> None:
+        self._parts = parts or {"": Visit}
 
     def __call__(
-        self, scope: Scope, receive: Receive, send: Send, *, slug: str
-    ) -> Awaitable[None]:
-        if slug == HEALTH_SLUG:
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        *,
+        slug: str,
+        part: str = "",
+        streams: bool = True,
+    ) -> Coroutine[Any, Any, None]:
+        if slug == HEALTH_SLUG and not part:
             return health.answer(scope, send)
-        return Visit(scope, receive, send, slug).answer()
+        visit = self._parts[part]
+        return visit(scope, receive, send, slug, streams=streams).answer()
 
 
 class Visit:
     """One HTTP request on its way through the transport."""
 
+    allowed = "POST, GET, DELETE, OPTIONS"
     _principal = Principal.ANONYMOUS
     _permissions: Container[str] = NOTHING
     _revision: Revision | None = None
@@ -94,8 +112,17 @@ class Visit:
     _process: Process
     _catalog: Catalog
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, slug: str) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        slug: str,
+        *,
+        streams: bool = True,
+    ) -> None:
         self._arrived = time.monotonic()
+        self._streams = streams
         self._scope = scope
         self._slug = slug
         self._method: str = scope["method"]
@@ -116,12 +143,12 @@ class Visit:
             if not current.gate.fresh(self._arrived):
                 await current.gate.wait(self._arrived)
             self._catalog = catalog = current.catalog(self._slug)
-            serve = _METHODS.get(self._method, Visit._refuse_method)
+            serve = self._serving()
             if catalog.open:
                 self._identified = True
             else:
                 await self._identify()
-            await serve(self)
+            await serve()
         except ProtocolError as error:
             await self._refuse(error)
         except ClientGone:
@@ -132,6 +159,17 @@ class Visit:
             failure.http_status = 500
             await self._refuse(failure)
 
+    def _serving(self) -> Callable[[], Awaitable[None]]:
+        """Return what serves the method."""
+        match self._method:
+            case "POST":
+                return self.post
+            case "GET":
+                return self.get
+            case "DELETE":
+                return self.delete
+        return self._refuse_method
+
     async def _identify(self) -> None:
         """Learn who asks, and what they may where anything depends on it."""
         if not self._catalog.public:
@@ -141,7 +179,15 @@ class Visit:
             self._permissions = await self._process.permissions.of(self._principal)
 
     async def _refuse_method(self) -> None:
-        raise _not_allowed(self._method)
+        raise self._not_allowed()
+
+    def _not_allowed(self) -> Refused:
+        message = f"{self._method} is not allowed here."
+        return Refused(405, message, {"Allow": self._allow})
+
+    @property
+    def _allow(self) -> str:
+        return self.allowed if self._streams else ALLOW_WHOLE
 
     async def _refuse(self, error: ProtocolError) -> None:
         """Send an error that answers the whole request."""
@@ -175,7 +221,8 @@ class Visit:
     async def _preflight(self) -> None:
         requested = self._headers.get(b"access-control-request-headers")
         allowed = preflight(self.cors, requested)
-        await send_empty(self.send, 204, [*ALLOW, *self.cors, *allowed])
+        allow = (b"allow", self._allow.encode("ascii"))
+        await send_empty(self.send, 204, [allow, *self.cors, *allowed])
 
     async def _who(self) -> Principal:
         server = self._catalog.server
@@ -192,6 +239,10 @@ class Visit:
         """Beat and look for changes as long as the reply is open."""
         self._process.watch()
 
+    def dropped(self) -> None:
+        """Count a message that goes nowhere: this client takes JSON alone."""
+        self._process.dropped += 1
+
     @property
     def _owner(self) -> str:
         return "" if self._principal.anonymous else self._principal.key
@@ -200,24 +251,13 @@ class Visit:
 
     async def post(self) -> None:
         """Take one message, or a batch of 2025-03-26."""
-        raw, current = self._headers.raw, self._process
+        raw = self._headers.raw
         self.accepts = accepted_content(
             raw.get(b"content-type"), raw.get(b"content-encoding"), raw.get(b"accept")
         )
-        limits, announced = current.limits, raw.get(b"content-length")
-        self._task = task = current.uploads.begin(self._arrived)
-        try:
-            body = await read_body(self.receive, limits.body, announced)
-        except asyncio.CancelledError:
-            self._check_given_up(task)
-            raise
-        finally:
-            current.uploads.end(task)
-        value = (
-            jsonrpc.read(body, current.read_limits)
-            if len(body) <= limits.parse_in_thread
-            else await asyncio.to_thread(jsonrpc.read, body, current.read_limits)
-        )
+        if not self._streams:
+            self.accepts = _whole(self.accepts)
+        value = await self._value()
         # What names a session is most likely of that era, which has its own quick way.
         unusual = SESSION_HEADER in raw or self._headers.repeated
         recognised = None if unusual else negotiation.recognised(value, raw)
@@ -227,6 +267,22 @@ class Visit:
         request, revision, meta = recognised
         self._request_id, self._revision = request.id, revision
         await self._stateless(request, revision, meta)
+
+    async def _value(self) -> object:
+        """Return the JSON of the body."""
+        current, announced = self._process, self._headers.raw.get(b"content-length")
+        limits = current.limits
+        self._task = task = current.uploads.begin(self._arrived)
+        try:
+            body = await read_body(self.receive, limits.body, announced)
+        except asyncio.CancelledError:
+            self._check_given_up(task)
+            raise
+        finally:
+            current.uploads.end(task)
+        if len(body) <= limits.parse_in_thread:
+            return jsonrpc.read(body, current.read_limits)
+        return await current.read_in_thread(body)
 
     def _check_given_up(self, task: Reader) -> None:
         """Raise 408 where the body did not come, and 503 at a stop."""
@@ -255,7 +311,7 @@ class Visit:
             negotiation.check_version_header(version)
             await self._accepted()
         else:
-            raise InvalidRequest("Nobody asked: this revision sends no requests.")
+            _refuse_answer()
 
     async def _accepted(self) -> None:
         await send_empty(self.send, 202, self.cors)
@@ -270,7 +326,7 @@ class Visit:
                 self.started = True
                 return send_json(self.send, HTTPStatus.OK, ready, self.cors)
         exchange = self._exchange(request, revision, meta)
-        if request.method == subscriptions.METHOD:
+        if request.method == subscriptions.METHOD and self._streams:
             return self._listen(exchange)
         return self._call(exchange)
 
@@ -295,6 +351,7 @@ class Visit:
             session=session,
             headers=self._headers,
             path=self._scope["path"],
+            streams=self._streams,
         )
 
     def _call(self, exchange: Exchange) -> Awaitable[None]:
@@ -380,7 +437,7 @@ class Visit:
         named = self._headers.get(SESSION_HEADER)
         if not named:
             raise InvalidRequest("Mcp-Session-Id is missing: initialize first.")
-        if not _SESSION_ID.fullmatch(named):
+        if not SESSION_ID.fullmatch(named):
             raise InvalidRequest("Mcp-Session-Id is not one that this server gives.")
         session = await self._process.sessions.find(
             named, self._principal, self._catalog.server.slug
@@ -461,7 +518,7 @@ class Visit:
             await send_json(self.send, HTTPStatus.OK, array(refused), self.cors)
             return
         reply = self._reply(exchanges[0], [each.request_id for each in exchanges])
-        together = Together(reply, self._process, len(exchanges), refused)
+        together = LoggedTogether(reply, self._process, len(exchanges), refused)
         for exchange in exchanges:
             exchange.outgoing = reply
             work = together.answer(exchange)
@@ -473,11 +530,18 @@ class Visit:
     async def get(self) -> None:
         """Open the standing stream of a session."""
         self._refuse_stateless_era()
+        if not self._streams:
+            raise Refused(405, "No stream is kept open here.", {"Allow": self._allow})
         if not accepts(self._headers.get(b"accept")).events:
             raise Refused(406, "Accept must allow text/event-stream.")
         last = self._headers.get(b"last-event-id")
         if self._headers.get(SESSION_HEADER) is None and last is None:
-            raise _not_allowed("GET")
+            raise Refused(
+                405,
+                "GET opens the stream of a session, and this request names none:"
+                " POST a message.",
+                {"Allow": self._allow},
+            )
         session, current = await self._session(), self._process
         named = None if last is None else event_ids.of_request(last, session.digest)
         if named is not None:
@@ -509,7 +573,7 @@ class Visit:
         version = self._headers.get(negotiation.VERSION_HEADER)
         negotiation.check_version_header(version)
         if version is not None and version not in STATEFUL:
-            raise _not_allowed(self._method)
+            raise self._not_allowed()
 
     # -- subscriptions/listen -------------------------------------------------------
 
@@ -538,13 +602,16 @@ class Visit:
 
 NO_WAY_BACK = NoWayBack()
 
-_METHODS = {"POST": Visit.post, "GET": Visit.get, "DELETE": Visit.delete}
+
+def _refuse_answer() -> NoReturn:
+    raise InvalidRequest("Nobody asked: this revision sends no requests.")
 
 
-def _not_allowed(method: str) -> Refused:
-    return Refused(
-        405, f"{method} is not allowed here.", {"Allow": "POST, GET, DELETE, OPTIONS"}
-    )
+def _whole(accepted: Accepts) -> Accepts:
+    """Return what a client takes where no stream can be kept open; raise 406."""
+    if not accepted.json:
+        raise Refused(406, "No stream is kept open here: take application/json.")
+    return WHOLE
 
 
 # Whoever makes headers up may make long ones up: few are kept.

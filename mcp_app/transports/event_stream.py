@@ -45,6 +45,15 @@ class EventStream:
         """Queue a JSON-RPC message."""
         self._write(sse.message(data, event_id=event_id))
 
+    def endpoint(self, uri: str) -> None:
+        """Queue the event that says where a session's messages are POSTed."""
+        self._write(sse.endpoint(uri))
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes wait to be sent."""
+        return self._size
+
     def prime(self, event_id: str) -> None:
         """Queue an event that has an id only."""
         self._write(sse.priming(event_id))

@@ -99,9 +99,12 @@ class LoggedReply(Reply):
         stream.readers.append(self)
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
+        if not self._connection.accepts.events:
+            self._connection.dropped()
+            return
         if self._stream is None and self.streams and not self._over:
             self._logged()
-        if self._stream is None or not self._connection.accepts.events:
+        if self._stream is None:
             return
         if self._stream.full:
             self._refuse_more(self._stream)

@@ -71,6 +71,9 @@ class Connection(Protocol):
     def watch(self) -> None:
         """Look after the reply for as long as it is open."""
 
+    def dropped(self) -> None:
+        """Count a message for which there is no way to this client."""
+
 
 class Reply:
     """The way back of one request; it becomes a stream when something must be sent."""
@@ -89,7 +92,9 @@ class Reply:
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
         """Queue a message before the answer; dropped where the client takes none."""
-        if self.streams and not self._over:
+        if not self._connection.accepts.events:
+            self._connection.dropped()
+        elif self.streams and not self._over:
             self._opened().message(message)
 
     def reconnect(self, after_ms: int) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mcp_app.process.runtime import Process
     from mcp_app.server.exchange import Exchange
-    from mcp_app.streams.following import Place
+    from mcp_app.streams.following import Earlier, Place
     from mcp_app.streams.sessions import OpenSession
     from mcp_app.transports.asgi_types import Receive
     from mcp_app.transports.replies import Connection
@@ -135,6 +135,24 @@ async def _disconnected(receive: Receive) -> None:
         continue
 
 
+async def earlier_one(
+    current: Process, exchange: Exchange, session: OpenSession
+) -> Earlier:
+    """Return the request whose id came before; raise where that was another one."""
+    key = identity.key(exchange.request_id)
+    earlier = await current.followers.earlier(session.pk, key)
+    if earlier is None:
+        # The session is gone, or another process took back what it did not begin.
+        await current.sessions.seen(session)
+        raise unavailable()
+    if earlier.digest != identity.digest(exchange):
+        raise InvalidRequest(
+            f"The id {exchange.request_id!r} was used before in this session, for"
+            f" a call of {earlier.tool}: give each request an id of its own."
+        )
+    return earlier
+
+
 class Returning:
     """Serves who comes back to a session's request."""
 
@@ -207,17 +225,7 @@ class Returning:
 
     async def repeat(self, exchange: Exchange, session: OpenSession) -> None:
         """Answer a request whose id came before; raise where that was another one."""
-        key = identity.key(exchange.request_id)
-        earlier = await self._current.followers.earlier(session.pk, key)
-        if earlier is None:
-            # The session is gone, or another process took back what it did not begin.
-            await self._current.sessions.seen(session)
-            raise unavailable()
-        if earlier.digest != identity.digest(exchange):
-            raise InvalidRequest(
-                f"The id {exchange.request_id!r} was used before in this session, for"
-                f" a call of {earlier.tool}: give each request an id of its own."
-            )
+        earlier = await earlier_one(self._current, exchange, session)
         accepts = self._connection.accepts
         if accepts.json and (earlier.whole or not accepts.events):
             await self._whole(session, earlier.place)

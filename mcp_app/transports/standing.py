@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp_app.server import subscriptions
 from mcp_app.streams.event_ids import EventIds, Seen
@@ -16,7 +16,28 @@ if TYPE_CHECKING:
     from mcp_app.server.subscriptions import Interest
     from mcp_app.streams.sessions import OpenSession
     from mcp_app.transports.asgi_types import Receive
-    from mcp_app.transports.event_stream import EventStream
+
+
+class Written(Protocol):
+    """What a stream is written to."""
+
+    closed: asyncio.Future[None]
+    """Resolved when all was sent, cancelled where nothing is sent any more."""
+
+    def message(self, data: bytes, event_id: str | None = None) -> None:
+        """Queue a message."""
+
+    def prime(self, event_id: str) -> None:
+        """Queue an event that has an id only, where there are ids."""
+
+    def beat(self) -> None:
+        """Queue a heartbeat, where there are any."""
+
+    def end(self, *, retry_ms: int | None = None) -> None:
+        """Send what is queued, then end."""
+
+    def abandon(self) -> None:
+        """Send nothing any more."""
 
 
 class OpenStream:
@@ -40,7 +61,7 @@ class OpenStream:
 
     def __init__(
         self,
-        stream: EventStream,
+        stream: Written,
         listeners: Listeners,
         *,
         server: str,
@@ -88,8 +109,13 @@ class OpenStream:
         for retry_ms in self._retry_ms:
             self._end(retry_ms)
 
+    @property
+    def _begun_with(self) -> bool:
+        """Whether what comes first is written."""
+        return self._open
+
     def tell(self, what: Sequence[str], number: int) -> None:
-        if self._open:
+        if self._begun_with:
             self._tell(what, number)
         else:
             self._held.update(dict.fromkeys(what))
@@ -138,7 +164,7 @@ class StandingStream(OpenStream):
 
     def __init__(
         self,
-        stream: EventStream,
+        stream: Written,
         listeners: Listeners,
         session: OpenSession,
         *,
@@ -253,7 +279,7 @@ class ListenStream(OpenStream):
 
     def __init__(
         self,
-        stream: EventStream,
+        stream: Written,
         listeners: Listeners,
         *,
         server: str,

@@ -1,23 +1,105 @@
-"""What Django itself says at the endpoint's paths."""
+"""The endpoint as a view of Django's: with streams under ASGI, without under WSGI.
+
+It is the same endpoint: the request becomes an ASGI call, and its answer a response.
+"""
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
-from django.views.decorators.csrf import csrf_exempt
+from asyncio import events
+from collections.abc import Awaitable, Callable
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
 
+from asgiref.sync import markcoroutinefunction
+from django.db import connections
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from mcp_app.interface.server import DEFAULT_SLUG, MESSAGES_PART
+from mcp_app.process.background import Unsuitable, background
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import error_message
-from mcp_app.protocol.errors import InternalError
+from mcp_app.protocol.errors import InternalError, ProtocolError, Refused
+from mcp_app.transports.addresses import endpoint as served
+from mcp_app.transports.bridge import Call, Whole, body_of, pieces, scope_of
 
-UNWRAPPED = (
-    "The MCP endpoint is not served by Django's own application: set"
-    " `application = mcp_app.asgi.application(get_asgi_application())` in asgi.py and"
-    " run it with an ASGI server."
-)
+_COROUTINE: dict[str, Any] = vars(markcoroutinefunction(cast("Any", SimpleNamespace())))
+"""How a coroutine function is told: the attribute's name depends on Python."""
 
 
-@csrf_exempt
-def unwrapped(request: HttpRequest, slug: str = "") -> HttpResponse:
-    """Say how the site has to be served (503): here no stream can be kept open."""
-    body = jsonrpc.write(error_message(None, InternalError(UNWRAPPED), null_id=False))
-    return HttpResponse(body, status=503, content_type="application/json")
+class EndpointView:
+    """One view for both kinds of server, to which no habit of the site applies.
+
+    Django asks for each request whether its view is a coroutine function: it is one
+    where a loop runs in the thread that asks.
+    """
+
+    csrf_exempt = True
+    """No cookie counts: a request names its session, or brings a token."""
+    login_required = False
+    """Servers have access rules of their own."""
+    endpoint = served
+
+    @property
+    def _non_atomic_requests(self) -> frozenset[str]:
+        """Django would not run a coroutine in a transaction; functions still are."""
+        return frozenset(connections)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _COROUTINE and events._get_running_loop() is not None:
+            return _COROUTINE[name]
+        raise AttributeError(name)
+
+    def __call__(
+        self, request: HttpRequest, slug: str = DEFAULT_SLUG, part: str = ""
+    ) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        if part == MESSAGES_PART:
+            _forget_query(request)
+        if events._get_running_loop() is not None:
+            return self._streamed(request, slug, part)
+        return self._whole(request, slug, part)
+
+    async def _streamed(
+        self, request: HttpRequest, slug: str, part: str
+    ) -> HttpResponseBase:
+        call = Call(pieces(request))
+        scope = getattr(request, "scope", None) or scope_of(request)
+        work = self.endpoint(scope, call.receive, call.send, slug=slug, part=part)
+        return await call.response(work)
+
+    def _whole(self, request: HttpRequest, slug: str, part: str) -> HttpResponseBase:
+        try:
+            # The loop must not wait for a client that is slow.
+            scope, whole = scope_of(request), Whole(body_of(request))
+            background.run(
+                partial(
+                    self.endpoint,
+                    scope,
+                    whole.receive,
+                    whole.send,
+                    slug=slug,
+                    part=part,
+                    streams=False,
+                )
+            )
+        except Unsuitable as error:
+            return _refused(503, InternalError(str(error)))
+        except Refused as error:
+            return _refused(error.http_status, error)
+        return whole.response()
+
+
+def _forget_query(request: HttpRequest) -> None:
+    """Leave no session's id to what Django logs, or mails, of a request that failed."""
+    request.META["QUERY_STRING"] = ""
+    # It is reckoned once, by whoever asks first.
+    vars(request).pop("GET", None)
+
+
+def _refused(status: int, error: ProtocolError) -> HttpResponse:
+    body = jsonrpc.write(error_message(None, error, null_id=False))
+    return HttpResponse(body, status=status, content_type="application/json")
+
+
+endpoint = cast("Callable[..., HttpResponseBase]", EndpointView())

@@ -48,6 +48,13 @@ def test_the_form_says_what_is_inherited(admin_client: Client) -> None:
     assert "Published" in text
 
 
+def test_there_is_nothing_to_copy(admin_client: Client) -> None:
+    found = admin_client.get(page("tool", "change", overlay().pk)).content.decode()
+    own = Tool.objects.create(name="own", config='{"content": []}')
+    ours = admin_client.get(page("tool", "change", own.pk)).content.decode()
+    assert [said.count('name="_saveasnew"') for said in (found, ours)] == [0, 1]
+
+
 def test_hidden_characters_of_code_are_shown(admin_client: Client) -> None:
     @mcp.tool
     async def hidden() -> str:

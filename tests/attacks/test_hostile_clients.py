@@ -137,7 +137,7 @@ async def test_long_paths_are_not_kept(
     for length in (100, 60_000):
         client = Client(application, path="/mcp/" + "x" * length)
         assert (await client.sent({})).status == 404
-    assert [len(path) for _, path in switch._slugs] == [105]
+    assert [len(path) for _, path in switch._places] == [105]
 
 
 async def test_long_headers_are_not_kept(application: WireCheck) -> None:

@@ -94,6 +94,7 @@ def test_the_prefix_of_a_site(prefix: str, path: str, slug: str | None) -> None:
     try:
         switch = mcp_app.asgi.application(ASGIHandler())
         assert isinstance(switch, Switch)
-        assert switch._slug({"type": "http", "path": path}) == slug
+        place = switch._place({"type": "http", "path": path})
+        assert place == (slug and (slug, ""))
     finally:
         set_script_prefix(before)

@@ -50,6 +50,7 @@ async def asking(access: tuple[str, ...], **headers: str) -> Principal:
     return await principals.principal(server, request(**headers))
 
 
+@pytest.mark.covers("S-AUTH-002")
 async def test_a_public_server_asks_nobody() -> None:
     found = await asking(("public",), x_badge="7")
     assert found is Principal.ANONYMOUS

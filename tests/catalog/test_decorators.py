@@ -271,6 +271,14 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         "common size.",
     ),
     (
+        lambda: declared_resource(OVERVIEW, "shop://orders", {"ttl_ms": -1}),
+        f"{HERE}.overview: The ttl_ms is -1; it must be 0 or more.",
+    ),
+    (
+        lambda: declared_template(FOUND, "shop://{customer}", {"ttl_ms": -1}),
+        f"{HERE}.find: The ttl_ms is -1; it must be 0 or more.",
+    ),
+    (
         lambda: declared_prompt(LISTED, {}),
         f"{HERE}.listed: The argument names of a prompt comes as a text, and its type "
         "cannot be read from one.",
@@ -295,6 +303,22 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("declare", "sentence"), REFUSED)
+@pytest.mark.covers(
+    "L-BASE-037",
+    "L-CACHE-004",
+    "L-RES-025",
+    "L-TOOLS-018",
+    "L-TOOLS-025",
+    "L-TOOLS-027",
+    "L-TOOLS-028",
+    "S-BASE-054",
+    "S-RES-003",
+    "S-RES-030",
+    "S-TOOLS-005",
+    "S-TOOLS-015",
+    "S-TOOLS-017",
+    "S-TOOLS-018",
+)
 def test_refused(declare: Callable[[], Any], sentence: str) -> None:
     with pytest.raises(RegistrationError) as refusal:
         declare()

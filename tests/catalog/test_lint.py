@@ -33,6 +33,20 @@ def test_what_is_well_made_is_left_alone(definition: Definition) -> None:
 
 
 @pytest.mark.parametrize(("definition", "rules"), FOUND)
+@pytest.mark.covers(
+    "L-RES-022",
+    "L-RES-023",
+    "L-TOOLS-025",
+    "L-TOOLS-027",
+    "L-TOOLS-028",
+    "S-RES-003",
+    "S-RES-026",
+    "S-RES-027",
+    "S-TOOLS-015",
+    "S-TOOLS-017",
+    "S-TOOLS-018",
+    "S-TOOLS-054",
+)
 def test_rules(definition: Definition, rules: list[str]) -> None:
     assert sorted(each.rule for each in findings(definition)) == sorted(rules)
 
@@ -113,6 +127,16 @@ MESSAGES: list[tuple[Definition, Finding]] = [
             "pattern-slow",
             "input_schema",
             "The pattern ^(a+)+$ could take forever. Simplify it.",
+        ),
+    ),
+    (
+        taking({**CITY, "x-mcp-header": "City_Name"}),
+        Finding(
+            Level.MUST_FIX,
+            "header-underscore",
+            "input_schema",
+            "The header City_Name has an underscore, which many servers drop. Use a "
+            "hyphen.",
         ),
     ),
     (

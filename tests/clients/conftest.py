@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -11,7 +13,9 @@ import pytest
 
 from tests.clients.facts import PLAIN_TOOLS, STATEFUL, STATELESS
 from tests.clients.person import Person
-from tests.drill.running import running
+from tests.drill.databases import PREPARE
+from tests.drill.piped import database, environment
+from tests.drill.running import ROOT, running
 
 ENVIRONMENT: Final = {"NTOOLS": str(PLAIN_TOOLS)}
 
@@ -35,6 +39,16 @@ def endpoints() -> Iterator[Callable[[str], str]]:
 def endpoint(request: pytest.FixtureRequest, endpoints: Callable[[str], str]) -> str:
     """Return the URL of the endpoint; a module may choose its `SERVER`."""
     return endpoints(getattr(request.module, "SERVER", "daphne"))
+
+
+@pytest.fixture(scope="session")
+def stdio_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the environment in which `mcp_stdio` serves the same fixture set."""
+    file = database(tmp_path_factory.mktemp("stdio"))
+    found = environment(file)
+    program = f"{PREPARE.strip()[:-1]}{PLAIN_TOOLS})"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=found, check=True)
+    return found
 
 
 @pytest.fixture(params=[STATEFUL, STATELESS])

@@ -12,7 +12,8 @@ from typing import Any, Final
 import pytest
 
 HERE: Final = Path(__file__).parent
-MODULES: Final = HERE.parents[1] / "node_modules"
+ROOT: Final = HERE.parents[1]
+MODULES: Final = ROOT / "node_modules"
 NODE: Final = Path(sys.executable).with_name("node")
 
 PATIENCE_S: Final = 240
@@ -26,6 +27,7 @@ def node(
         pytest.skip("node_modules is missing: `make venv` installs it.")
     return subprocess.run(
         [NODE, *arguments],
+        cwd=ROOT,
         env={**os.environ, "NO_COLOR": "1", **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -35,9 +37,9 @@ def node(
     )
 
 
-def report_of(script: str, *arguments: str) -> dict[str, Any]:
+def report_of(script: str, *arguments: str, **environment: str) -> dict[str, Any]:
     """Return the JSON that a script of this folder prints; it must end well."""
-    ended = node(HERE / script, *arguments)
+    ended = node(HERE / script, *arguments, **environment)
     assert ended.returncode == 0, ended.stderr
     report: dict[str, Any] = json.loads(ended.stdout)
     return report

@@ -381,6 +381,13 @@ async function outcome(step, context) {
 
 // The adapter has `name`, `era`, `make(person)`, `connect(client, url)`,
 // `call(client, params, options)` and `revision(client)`.
+// How the program is started that an endpoint names as a list, if it does.
+export function program(endpoint) {
+  if (!endpoint.startsWith('[')) return undefined;
+  const [command, ...args] = JSON.parse(endpoint);
+  return { command, args, env: process.env, stderr: 'inherit' };
+}
+
 export async function run(adapter, url) {
   const report = { steps: {}, faults: [] };
   const person = new Person();

@@ -1,8 +1,12 @@
 // Drives an endpoint with `@modelcontextprotocol/sdk`, which knows the stateful era only.
 //
 //     node sdk_v1.mjs http://127.0.0.1:8000/mcp
+//     node sdk_v1.mjs http://127.0.0.1:8000/mcp/sse
+//     node sdk_v1.mjs '["python", "manage.py", "mcp_stdio"]'
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {
   CreateMessageRequestSchema,
@@ -15,7 +19,7 @@ import {
   ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 
-import { CAPABILITIES, run } from './scenarios.mjs';
+import { CAPABILITIES, program, run } from './scenarios.mjs';
 
 const HEARD = [
   ElicitationCompleteNotificationSchema,
@@ -24,7 +28,7 @@ const HEARD = [
   ToolListChangedNotificationSchema,
 ];
 
-let transport;
+let revision;
 
 const adapter = {
   name: 'sdk_v1',
@@ -46,11 +50,24 @@ const adapter = {
     return client;
   },
   async connect(client, url) {
-    transport = new StreamableHTTPClientTransport(new URL(url));
+    const transport = transportTo(url);
+    // Not every one keeps it where it can be read.
+    const keep = transport.setProtocolVersion?.bind(transport);
+    transport.setProtocolVersion = (version) => {
+      revision = version;
+      keep?.(version);
+    };
     await client.connect(transport);
   },
   call: (client, params, options) => client.callTool(params, undefined, options),
-  revision: () => transport.protocolVersion,
+  revision: () => revision,
 };
+
+function transportTo(url) {
+  const started = program(url);
+  if (started) return new StdioClientTransport(started);
+  if (url.endsWith('/sse')) return new SSEClientTransport(new URL(url));
+  return new StreamableHTTPClientTransport(new URL(url));
+}
 
 await run(adapter, process.argv[2]);

@@ -1,10 +1,17 @@
 // Drives an endpoint with `@modelcontextprotocol/client`, which knows both eras.
 //
 //     node sdk_v2.mjs http://127.0.0.1:8000/mcp stateful|stateless
+//     node sdk_v2.mjs http://127.0.0.1:8000/mcp/sse stateful
+//     node sdk_v2.mjs '["python", "manage.py", "mcp_stdio"]' stateful|stateless
 
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import {
+  Client,
+  SSEClientTransport,
+  StreamableHTTPClientTransport,
+} from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
-import { CAPABILITIES, run } from './scenarios.mjs';
+import { CAPABILITIES, program, run } from './scenarios.mjs';
 
 const HEARD = [
   'notifications/elicitation/complete',
@@ -38,9 +45,18 @@ const adapter = {
     }
     return client;
   },
-  connect: (client) => client.connect(new StreamableHTTPClientTransport(new URL(url))),
+  connect(client) {
+    return client.connect(transportTo(url));
+  },
   call: (client, params, options) => client.callTool(params, options),
   revision: (client) => client.getNegotiatedProtocolVersion(),
 };
+
+function transportTo(url) {
+  const started = program(url);
+  if (started) return new StdioClientTransport(started);
+  if (url.endsWith('/sse')) return new SSEClientTransport(new URL(url));
+  return new StreamableHTTPClientTransport(new URL(url));
+}
 
 await run(adapter, url);

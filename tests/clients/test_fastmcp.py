@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 import pytest
 from fastmcp import Client
-from fastmcp.client.transports import StreamableHttpTransport
+from fastmcp.client.transports import ClientTransport, StreamableHttpTransport
 from fastmcp.exceptions import ToolError
 from mcp import MCPError
 from mcp_types import (
@@ -48,11 +49,19 @@ MODES = {STATEFUL: "legacy", STATELESS: "auto"}
 
 INVALID_PARAMS = -32602
 
-Connection: TypeAlias = Client[StreamableHttpTransport]
+Connection: TypeAlias = Client[ClientTransport]
 
 
 @pytest.fixture
-async def client(endpoint: str, era: str, person: Person) -> AsyncIterator[Connection]:
+def transport(endpoint: str) -> ClientTransport:
+    """Return the way to the server."""
+    return StreamableHttpTransport(endpoint)
+
+
+@pytest.fixture
+async def client(
+    transport: ClientTransport, era: str, person: Person
+) -> AsyncIterator[Connection]:
     """Connect a client of this era for this person."""
 
     async def elicit(
@@ -67,7 +76,7 @@ async def client(endpoint: str, era: str, person: Person) -> AsyncIterator[Conne
         return MODEL_SAYS
 
     connection = Client(
-        StreamableHttpTransport(endpoint),
+        transport,
         mode=MODES[era],
         elicitation_handler=elicit,
         sampling_handler=sample,
@@ -207,7 +216,8 @@ async def test_visits_of_a_session_end(client: Connection, person: Person) -> No
 
 
 async def test_two_questions(client: Connection, person: Person, era: str) -> None:
-    question = f"Asked twice by FastMCP in {era}?"
+    # It is the key of a ledger that others may share, who ask the same.
+    question = f"Asked twice by FastMCP in {era}, {uuid4().hex}?"
     person.answers = [answer(answer="yes"), answer(answer="again")]
     result = await client.call_tool("drill_ask_twice", {"question": question})
     assert said(result.content) == "yes again"

@@ -11,6 +11,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from uuid import uuid4
 
 import pytest
 from mcp import Client, MCPError
@@ -387,7 +388,8 @@ async def test_question_in_a_transaction_is_refused(
 async def test_two_questions_and_one_ledger_line(
     connect: Connect, person: Person, era: str
 ) -> None:
-    question = f"Asked twice by the Python SDK in {era}?"
+    # It is the key of a ledger that others may share, who ask the same.
+    question = f"Asked twice by the Python SDK in {era}, {uuid4().hex}?"
     person.answers = [answer(answer="yes"), answer(answer="again")]
     async with connect() as client:
         result = await client.call_tool("drill_ask_twice", {"question": question})

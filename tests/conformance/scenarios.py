@@ -93,3 +93,17 @@ EXERCISED: Final[Mapping[str, frozenset[str]]] = {
     )
 }
 """Checks that only inform where a server does not do what they are about."""
+
+WITH_STREAMS: Final[Mapping[str, str]] = {
+    "elicitation-sep1034-defaults": "a question of a session stands on a stream",
+    "elicitation-sep1330-enums": "a question of a session stands on a stream",
+    "logging-set-level": "log messages stand on a stream, and are not advertised",
+    "resources-subscribe": "updates stand on a stream, and are not advertised",
+    "resources-unsubscribe": "updates stand on a stream, and are not advertised",
+    "server-sse-polling": "a stream that is closed for a while is a stream",
+    "tools-call-elicitation": "a question of a session stands on a stream",
+    "tools-call-sampling": "a question of a session stands on a stream",
+    "tools-call-with-logging": "log messages stand on a stream",
+    "tools-call-with-progress": "progress stands on a stream",
+}
+"""What cannot be met where each answer is one JSON document, and why."""

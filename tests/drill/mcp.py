@@ -11,4 +11,7 @@ if os.environ.get("LEDGER"):
     # Each line that a tool enters would be a change.
     import_module("tests.drill.functions.ledger")
 
+if os.environ.get("NOISE"):
+    import_module("tests.drill.functions.noise")
+
 __all__ = ["asking", "drills", "input_required", "telling"]

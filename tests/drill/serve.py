@@ -2,8 +2,9 @@
 
     PORT=8765 python -m tests.drill.serve
 
-Environment: PORT; SERVER=daphne|uvicorn|granian|gunicorn; DATABASE_URL (without it, a
-temporary SQLite file for the port); REDIS_URL; NTOOLS=n for n plain tools more;
+Environment: PORT; SERVER=daphne|uvicorn|granian|uvicorn-worker|gunicorn, of which the
+last serves by WSGI; MOUNT=consumer|view; DATABASE_URL (without it, a temporary SQLite
+file for the port); REDIS_URL; NTOOLS=n for n plain tools more;
 WIRE=check to validate each message sent, with a copy of what is found in the file
 WIRE_REPORT; LEDGER=bound for resources that show the ledger; FAULTS, a directory by
 which `tests.drill.faults` are switched on; JANITOR=n for a janitor that comes each n
@@ -28,8 +29,9 @@ import django
 from django.utils.module_loading import import_string
 
 from tests.drill.ports import HOST, PortTaken, claimed, directory_of
-from tests.drill.servers import SERVERS
+from tests.drill.servers import BY_WSGI, SERVERS
 from tests.drill.telling import tell_when_asked
+from tests.wire.by_wsgi import WsgiCheck
 from tests.wire.middleware import WireCheck
 
 USAGE: Final = 2
@@ -37,6 +39,12 @@ WIRE_VIOLATED: Final = 3
 PORT_TAKEN: Final = 4
 HIGHEST_PORT: Final = 65_535
 DEFAULT_PORT: Final = "8765"
+MOUNTS: Final = {
+    "consumer": "mcp_project.asgi.application",
+    "view": "tests.drill.view.application",
+}
+"""Where the endpoint stands: in front of Django, or within it."""
+WSGI: Final = "mcp_project.wsgi.application"
 
 
 class UsageError(Exception):
@@ -55,6 +63,7 @@ class Options:
     faults: str = ""
     rows: str = ""
     janitor: int = 0
+    mount: str = "consumer"
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Options:
@@ -62,12 +71,16 @@ class Options:
         server = environment.get("SERVER") or "daphne"
         if server not in SERVERS:
             raise UsageError(f"SERVER is {server!r}: it must be {_either(SERVERS)}.")
+        mount = environment.get("MOUNT") or "consumer"
+        if mount not in MOUNTS:
+            raise UsageError(f"MOUNT is {mount!r}: it must be {_either(MOUNTS)}.")
         wire = environment.get("WIRE") or ""
         if wire not in ("", "check"):
             raise UsageError(f"WIRE is {wire!r}: it must be 'check' or empty.")
         return cls(
             port=_number(environment, "PORT", DEFAULT_PORT, HIGHEST_PORT),
             server=server,
+            mount=mount,
             plain_tools=_number(environment, "NTOOLS", "0", 99_999),
             wire=wire == "check",
             report=environment.get("WIRE_REPORT", ""),
@@ -105,7 +118,8 @@ def main() -> int:
     violated = mmap.mmap(-1, 1)
     with listener, _database(options):
         application = _application(options)
-        check = WireCheck(application, _reporter(options.report, violated))
+        checks = WsgiCheck if options.server in BY_WSGI else WireCheck
+        check = checks(application, _reporter(options.report, violated))
         # uvicorn raises the signal again when it has stopped.
         signal.signal(signal.SIGTERM, _already_stopped)
         _say(f"Serving http://{HOST}:{options.port}/mcp with {options.server}.")
@@ -150,7 +164,7 @@ def _database(options: Options) -> Iterator[None]:
 
 
 def _application(options: Options) -> Any:
-    """Set Django up, prepare the database, and return the ASGI application."""
+    """Set Django up, prepare the database, and return the application."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.drill.settings"
     django.setup()
     if options.plain_tools or not options.rows:
@@ -160,7 +174,8 @@ def _application(options: Options) -> Any:
         import_string("tests.drill.faults.plant")(options.faults)
     if options.janitor:
         import_string("tests.drill.hurried.sweep_each")(options.janitor)
-    return import_string("mcp_project.asgi.application")
+    served = WSGI if options.server in BY_WSGI else MOUNTS[options.mount]
+    return import_string(served)
 
 
 def _reporter(path: str, violated: mmap.mmap) -> Callable[[str], None]:

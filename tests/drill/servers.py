@@ -1,12 +1,13 @@
-"""The ASGI servers that the fixture set runs on.
+"""The servers that the fixture set runs on.
 
-Each serves in this one process, but gunicorn: it forks, and a worker serves.  A server
+Each serves in this one process, but gunicorn's: it forks, and workers serve.  A server
 is imported where it is chosen: tests start hundreds of processes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import signal
 import socket
@@ -73,15 +74,30 @@ async def _serve_with_granian(application: Any, port: int) -> None:
     await server.serve()
 
 
+def serve_with_uvicorn_worker(application: Any, listener: socket.socket) -> None:
+    _serve_with_gunicorn(
+        application, listener, worker_class="uvicorn_worker.UvicornWorker"
+    )
+
+
 def serve_with_gunicorn(application: Any, listener: socket.socket) -> None:
+    _serve_with_gunicorn(
+        application, listener, worker_class="gthread", workers=2, threads=8
+    )
+
+
+def _serve_with_gunicorn(
+    application: Any, listener: socket.socket, **options: str | int
+) -> None:
     from tests.drill.preloading import Gunicorn  # noqa: PLC0415
 
     parent = os.getpid()
     try:
-        Gunicorn(application, listener).run()
+        Gunicorn(application, listener, options).run()
     except SystemExit as end:
         if os.getpid() != parent:
             # What is around this function is the parent's to clear away.
+            atexit._run_exitfuncs()
             os._exit(end.code if isinstance(end.code, int) else 1)
         if end.code:
             raise
@@ -91,5 +107,8 @@ SERVERS: Final[Mapping[str, Callable[[Any, socket.socket], None]]] = {
     "daphne": serve_with_daphne,
     "uvicorn": serve_with_uvicorn,
     "granian": serve_with_granian,
+    "uvicorn-worker": serve_with_uvicorn_worker,
     "gunicorn": serve_with_gunicorn,
 }
+BY_WSGI: Final = frozenset({"gunicorn"})
+BY_ASGI: Final = tuple(name for name in SERVERS if name not in BY_WSGI)

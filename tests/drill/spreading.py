@@ -54,6 +54,8 @@ class _Proxy:
         targets = self._random.sample(self._targets, len(self._targets))
         for target in targets:
             url = f"{target}{request.url.path}"
+            if request.url.query:
+                url = f"{url}?{request.url.query}"
             upstream = self._client.build_request(
                 request.method, url, headers=headers, content=body
             )

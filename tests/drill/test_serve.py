@@ -23,7 +23,11 @@ REFUSED: list[tuple[dict[str, str], str]] = [
     ({"PORT": "http"}, "PORT is 'http'"),
     ({"PORT": "65536"}, "up to 65535"),
     ({"PORT": "-1"}, "PORT is '-1'"),
-    ({"SERVER": "apache"}, "'daphne' or 'uvicorn' or 'granian' or 'gunicorn'"),
+    (
+        {"SERVER": "apache"},
+        "'daphne' or 'uvicorn' or 'granian' or 'uvicorn-worker' or 'gunicorn'",
+    ),
+    ({"MOUNT": "middleware"}, "'consumer' or 'view'"),
     ({"NTOOLS": "many"}, "NTOOLS is 'many'"),
     ({"WIRE": "yes"}, "WIRE is 'yes'"),
     ({"JANITOR": "often"}, "JANITOR is 'often'"),

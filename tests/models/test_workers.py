@@ -10,13 +10,14 @@ from mcp_app.models import Worker
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.workers import Report
 
-REPORT = Report(Counter({"default": 2}), {"tagged": 1}, (7, 8), 3, "abc")
+REPORT = Report(Counter({"default": 2}), {"tagged": 1}, (7, 8), 3, 5, "abc")
 
 
 def test_a_report_is_kept_as_text() -> None:
     found = Report.of_text(REPORT.as_text())
     assert (found.streams, found.calls) == ({"default": 2}, {"tagged": 1})
-    assert (list(found.sessions), found.lost, found.code) == ([7, 8], 3, "abc")
+    assert (list(found.sessions), found.lost) == ([7, 8], 3)
+    assert (found.dropped, found.code) == (5, "abc")
 
 
 @pytest.mark.parametrize("text", ["", '{"later":1}'])

@@ -15,6 +15,7 @@ from tests.drill.ports import claimed, free_port
 from tests.newcomer.demo import PASSWORD, demo, password, refused
 
 
+@pytest.mark.covers("L-HTTP-007", "S-HTTP-006")
 def test_what_it_prints_is_true(tmp_path: Path) -> None:
     database = tmp_path / "demo.sqlite3"
     with demo(database) as served:
@@ -22,6 +23,9 @@ def test_what_it_prints_is_true(tmp_path: Path) -> None:
         assert f"Admin          {served.url}/admin/\n" in served.output
         assert f"--transport http demo {served.url}/mcp\n" in served.output
         assert httpx.get(served.url).status_code == 200
+        # Another address of this machine: nobody serves there.
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(served.url.replace("127.0.0.1", "127.0.0.2"))
         assert logs_in(served.url, password(served))
         assert listed(served.url) == {"current_time", "roll_dice", "book_table"}
     with demo(database) as served:

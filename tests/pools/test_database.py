@@ -6,14 +6,23 @@ import asyncio
 import contextvars
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
 import pytest
-from django.db import InterfaceError, OperationalError, ProgrammingError, connection
+from django.db import (
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+    connection,
+    connections,
+)
+from django.db.backends.signals import connection_created
 
 from mcp_app.pools import database
 from mcp_app.pools.database import DatabaseThreads, authenticators, reader, writer
@@ -75,6 +84,22 @@ async def test_a_database_that_is_away_is_a_503(
     assert raised.value.http_status == 503
     assert raised.value.headers == {"Retry-After": "5"}
     assert raised.value.__cause__ is error
+
+
+async def test_the_log_says_why_it_is_one_not_each_time(
+    threads: DatabaseThreads, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(reason: str) -> None:
+        raise OperationalError(reason)
+
+    for seconds, reason in ((0, "gone"), (9, "still gone"), (1, "gone again")):
+        clock.now += seconds
+        with pytest.raises(Unavailable):
+            await threads.run(fails, reason)
+    assert [each.getMessage() for each in caplog.records] == [
+        "test-database: the database could not be used: OperationalError('gone')",
+        "test-database: the database could not be used: OperationalError('gone again')",
+    ]
 
 
 async def test_work_that_nobody_waits_for_any_more_is_not_begun(
@@ -213,26 +238,57 @@ async def test_a_reader_does_not_try_for_ever(reading: DatabaseThreads) -> None:
 async def test_what_waits_behind_a_statement_that_hangs_is_done_by_others(
     threads: DatabaseThreads,
 ) -> None:
-    began, released = threading.Event(), threading.Event()
-
-    def hangs() -> str:
-        began.set()
-        released.wait(PATIENCE_S)
-        return "late"
-
-    hanging = asyncio.ensure_future(threads.run(hangs))
-    await asyncio.to_thread(began.wait, PATIENCE_S)
+    hanging = Hangs(threads)
+    await hanging.began()
     waiting = asyncio.ensure_future(threads.run(threading.current_thread))
     await asyncio.sleep(0)
     threads.replace()
     other = await asyncio.wait_for(waiting, PATIENCE_S)
     assert await threads.run(threading.current_thread) is other
-    released.set()
-    assert await hanging == "late"
-    # The thread that was left alone has ended.
-    async with asyncio.timeout(PATIENCE_S):
-        while [each.name for each in threading.enumerate()].count(other.name) > 1:
-            await asyncio.sleep(0.001)
+    hanging.released.set()
+    assert await hanging.future == "well"
+    await hanging.thread_ended()
+
+
+async def test_what_was_left_between_two_pieces_of_work_ends_with_its_pool() -> None:
+    """It had ended its work when another got its place."""
+    pool = DatabaseThreads("test-left")
+    thread = await pool.run(threading.current_thread)
+    while pool.busy:
+        await asyncio.sleep(0.001)
+    with pool._lock:
+        pool._leave(pool._hands[0])
+    pool.close()
+    await asyncio.to_thread(thread.join, PATIENCE_S)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("closes", [False, True])
+async def test_what_a_thread_has_in_hand_when_it_is_left_is_done(
+    monkeypatch: pytest.MonkeyPatch, closes: bool
+) -> None:
+    """It is in the queue no more, and nobody does it yet."""
+    taken, goes_on, take = threading.Event(), threading.Event(), database._next
+
+    def slowly(*arguments: Any) -> Any:
+        work = take(*arguments)
+        taken.set()
+        assert goes_on.wait(PATIENCE_S)
+        return work
+
+    monkeypatch.setattr(database, "_next", slowly)
+    pool = DatabaseThreads("test-left")
+    waiting = asyncio.ensure_future(pool.run(threading.current_thread))
+    assert await asyncio.to_thread(taken.wait, PATIENCE_S)
+    with pool._lock:
+        pool._leave(pool._hands[0])
+    if closes:
+        pool.close()
+    goes_on.set()
+    thread = await asyncio.wait_for(waiting, PATIENCE_S)
+    await asyncio.to_thread(thread.join, PATIENCE_S)
+    assert not thread.is_alive()
+    pool.close()
 
 
 async def test_so_many_threads_are_left_alone_and_no_more(
@@ -259,6 +315,251 @@ async def test_so_many_threads_are_left_alone_and_no_more(
     assert all(await asyncio.gather(*hanging))
     async with asyncio.timeout(PATIENCE_S):
         await threads.run(threading.current_thread)
+
+
+class Hangs:
+    """Work that begins, and ends when it is released."""
+
+    def __init__(self, pool: DatabaseThreads) -> None:
+        self.released = threading.Event()
+        self._began = threading.Event()
+        self._thread = threading.current_thread()
+        self.future = asyncio.ensure_future(pool.run(self._hang))
+
+    def _hang(self) -> str:
+        self._thread = threading.current_thread()
+        self._began.set()
+        assert self.released.wait(PATIENCE_S)
+        return "well"
+
+    async def began(self) -> None:
+        assert await asyncio.to_thread(self._began.wait, PATIENCE_S)
+
+    async def given_up(self) -> None:
+        """Return when whoever waits has heard of it, and the thread is gone."""
+        with pytest.raises(Unavailable):
+            await asyncio.wait_for(self.future, PATIENCE_S)
+        self.released.set()
+        await self.thread_ended()
+
+    async def thread_ended(self) -> None:
+        await asyncio.to_thread(self._thread.join, PATIENCE_S)
+        assert not self._thread.is_alive()
+
+
+def no_thread(self: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+async def test_where_no_thread_can_be_started_nobody_waits_for_one(
+    threads: DatabaseThreads,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(Unavailable):
+            await asyncio.wait_for(threads.run(int), PATIENCE_S)
+    assert await asyncio.wait_for(threads.run(int), PATIENCE_S) == 0
+
+
+async def test_what_found_no_thread_is_done_by_the_next() -> None:
+    two = DatabaseThreads("test-two", 2)
+    hanging = Hangs(two)
+    await hanging.began()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        waiting = asyncio.ensure_future(two.run(int))
+        await asyncio.sleep(0)
+    two.give_up()
+    assert await asyncio.wait_for(waiting, PATIENCE_S) == 0
+    hanging.released.set()
+    assert await hanging.future == "well"
+    two.close()
+
+
+async def test_a_thread_that_died_has_no_place(threads: DatabaseThreads) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        # It ends at once.
+        patch.setattr(database, "_next", lambda *_: None)
+        waiting = asyncio.ensure_future(threads.run(int))
+        await asyncio.sleep(0)
+        for each in threading.enumerate():
+            if each.name == "test-database":
+                await asyncio.to_thread(each.join, PATIENCE_S)
+    threads.give_up()
+    assert await asyncio.wait_for(waiting, PATIENCE_S) == 0
+    assert await asyncio.wait_for(threads.run(int), PATIENCE_S) == 0
+
+
+async def test_a_connection_that_cannot_be_closed_does_not_end_a_thread(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(database, "IDLE_SECONDS", 0.01)
+    hurried = DatabaseThreads("test-reader", repeatable=True)
+    closed = threading.Event()
+
+    def fails() -> None:
+        del vars(connections["default"])["close"]
+        closed.set()
+        raise KeyError("no")
+
+    def spoil() -> threading.Thread:
+        vars(connections["default"])["close"] = fails
+        return threading.current_thread()
+
+    thread = await hurried.run(spoil)
+    assert await asyncio.to_thread(closed.wait, PATIENCE_S)
+    again = hurried.run(threading.current_thread)
+    assert await asyncio.wait_for(again, PATIENCE_S) is thread
+    assert "KeyError: 'no'" in caplog.text
+    hurried.close()
+
+
+class Clock:
+    """Goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(database, "time", clock)
+    return clock
+
+
+async def cut_after(seconds: float, pool: DatabaseThreads, clock: Clock) -> None:
+    """Let something hang: it is given up after so many seconds, and no sooner."""
+    hangs = Hangs(pool)
+    await hangs.began()
+    clock.now += seconds - 1
+    pool.give_up()
+    await asyncio.sleep(0)
+    assert not hangs.future.done()
+    clock.now += 1
+    pool.give_up()
+    await hangs.given_up()
+
+
+@pytest.mark.parametrize("size", [1, 2])
+async def test_what_is_only_slow_gets_more_time_whatever_else_ends(
+    clock: Clock, size: int
+) -> None:
+    pool = DatabaseThreads("test-slow", size, patience=30.0)
+    barrier = threading.Barrier(size)
+    await asyncio.gather(*(pool.run(barrier.wait, PATIENCE_S) for _ in range(size)))
+    for seconds in (30, 60, 120, 240, 240):
+        await cut_after(seconds, pool, clock)
+        await pool.run(int)
+        # Its thread has more to do than to answer.
+        while pool.busy:
+            await asyncio.sleep(0.001)
+        pool.give_up()
+    # What hangs long afterwards is no longer the same outage.
+    clock.now += 2 * 240
+    pool.give_up()
+    await cut_after(30, pool, clock)
+    pool.close()
+
+
+async def test_several_that_hang_at_once_are_one_attempt(clock: Clock) -> None:
+    several = DatabaseThreads("test-several", 3, patience=30.0)
+    hanging = [Hangs(several) for _ in range(3)]
+    for each in hanging:
+        await each.began()
+    clock.now += 30
+    several.give_up()
+    for each in hanging:
+        await each.given_up()
+    await cut_after(60, several, clock)
+    several.close()
+
+
+async def test_work_that_begins_while_other_work_is_judged_is_not_cut(
+    threads: DatabaseThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Hangs(threads), Hangs(threads)
+    await first.began()
+    give_up = threads._give_up
+
+    def late(*judged: Any) -> None:
+        first.released.set()
+        assert second._began.wait(PATIENCE_S)
+        give_up(*judged)
+
+    monkeypatch.setattr(threads, "_give_up", late)
+    threads.give_up(0.0)
+    second.released.set()
+    assert [await first.future, await second.future] == ["well", "well"]
+
+
+async def test_an_open_file_does_not_keep_other_connections_from_being_cut(
+    threads: DatabaseThreads,
+) -> None:
+    """One thread, two databases: SQLite, and one that is silent."""
+    here, there = socket.socketpair()
+    silent = SimpleNamespace(alias="silent", vendor="postgresql", connection=here)
+    file = SimpleNamespace(alias="file", vendor="sqlite", connection=object())
+    reads = threading.Event()
+
+    def read() -> bytes:
+        database._here.hand.wrappers = (file, silent)
+        connection_created.send(sender=SimpleNamespace, connection=silent)
+        reads.set()
+        if received := here.recv(1):
+            return received
+        raise OperationalError("The connection was cut.")
+
+    with here, there:
+        there.settimeout(PATIENCE_S)
+        hanging = asyncio.ensure_future(threads.run(read))
+        await asyncio.to_thread(reads.wait, PATIENCE_S)
+        threads.give_up(0.0)
+        with pytest.raises(Unavailable):
+            await asyncio.wait_for(hanging, PATIENCE_S)
+        assert await asyncio.to_thread(there.recv, 1) == b""
+
+
+async def test_what_waits_can_be_refused(threads: DatabaseThreads) -> None:
+    hanging, waiting = Hangs(threads), Hangs(threads)
+    await hanging.began()
+    threads.refuse()
+    with pytest.raises(Unavailable):
+        await asyncio.wait_for(waiting.future, PATIENCE_S)
+    hanging.released.set()
+    assert await hanging.future == "well"
+
+
+async def test_a_pool_is_busy_while_somebody_waits_for_it(
+    threads: DatabaseThreads,
+) -> None:
+    busy = [threads.busy]
+    hanging = Hangs(threads)
+    await hanging.began()
+    busy.append(threads.busy)
+    threads.give_up(0.0)
+    # It may go on: nobody waits any more.
+    busy.append(threads.busy)
+    await hanging.given_up()
+    assert busy == [False, True, False]
+
+
+async def test_a_pool_that_cannot_give_up_does_not_keep_the_others(
+    threads: DatabaseThreads,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broken = DatabaseThreads("test-broken")
+    monkeypatch.setattr(broken, "give_up", dict[str, int]().pop)
+    monkeypatch.setattr(database, "POOLS", (broken, threads))
+    hanging = Hangs(threads)
+    await hanging.began()
+    database.give_up_hanging(0.0)
+    await hanging.given_up()
+    assert "test-broken: what hangs could not be given up." in caplog.text
 
 
 def test_a_loop_that_closed_meanwhile_does_not_hurt(threads: DatabaseThreads) -> None:

@@ -209,6 +209,99 @@ def test_a_lost_job_that_waits_is_no_place_twice(scene: Scene) -> None:
     assert alive(scene.pool) == 1
 
 
+def test_a_job_that_ends_while_it_is_given_up_keeps_its_place(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread is done between two statements of who gives it up."""
+    (job,) = scene.begin()
+    scene.threads(1)
+    part, here = Job.part, threading.get_ident()
+
+    def parted(self: Job) -> bool:
+        first = part(self)
+        if threading.get_ident() == here:
+            scene.finish(1)
+            # If it could, the thread would take note of its end meanwhile.
+            noted.wait(0.2)
+        else:
+            noted.set()
+        return first
+
+    noted = threading.Event()
+    monkeypatch.setattr(Job, "part", parted)
+    scene.pool.give_up(job)
+    assert noted.wait(PATIENCE_S)
+    assert settled(lambda: scene.pool.uncounted == 0)
+    assert settled(lambda: scene.pool._places == alive(scene.pool) == 1)
+
+
+def test_a_job_that_waited_and_is_wanted_no_more_takes_no_place(scene: Scene) -> None:
+    """It may go on for ever: nobody looks after it again."""
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def waits_and_hangs(job: Job) -> None:
+        with scene.pool.waiting(job):
+            assert asked.wait(PATIENCE_S)
+        goes_on.set()
+        assert scene.go.wait(PATIENCE_S)
+
+    jobs = [scene.pool.submit(waits_and_hangs) for _ in range(SIZE)]
+    assert settled(lambda: scene.pool.uncounted == SIZE)
+    for job in jobs:
+        scene.pool.give_up(job)
+    asked.set()
+    assert goes_on.wait(PATIENCE_S)
+    assert scene.pool.lost == SIZE
+    scene.begin(SIZE)
+    assert len(scene.threads(SIZE)) == SIZE
+    scene.finish(SIZE)
+    assert settled(lambda: scene.pool.uncounted == 0)
+
+
+def no_thread(self: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_where_no_thread_can_be_started_the_next_job_is_refused(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who was refused must not be served later, and no place is lost."""
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_thread)
+        for _ in range(SIZE):
+            with pytest.raises(Unavailable):
+                scene.begin()
+    assert scene.pool._places == 0
+    scene.begin(SIZE)
+    assert len(scene.threads(SIZE)) == SIZE
+    assert scene.idle()
+
+
+def test_where_no_more_threads_can_be_started_jobs_wait_for_those_there_are(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.begin()
+    (first,) = scene.threads(1)
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    scene.begin()
+    assert scene.idle()
+    scene.finish(1)
+    assert scene.threads(1) == {first}
+    assert alive(scene.pool) == 1
+
+
+def test_a_substitute_that_cannot_be_started_does_not_hurt_who_waits(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.wait(SIZE)
+    scene.threads(SIZE)
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    with pytest.raises(Unavailable):
+        scene.begin()
+    assert len(scene.finish(SIZE)) == SIZE
+    assert settled(lambda: scene.pool._places == alive(scene.pool) == SIZE)
+
+
 def test_counting_a_job_that_is_counted_changes_nothing(scene: Scene) -> None:
     (job,) = scene.begin()
     scene.threads(1)

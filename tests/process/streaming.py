@@ -19,6 +19,7 @@ from tests.wire.events import EventReader
 JsonObject: TypeAlias = dict[str, Any]
 
 PATIENCE_S: Final = 60
+INITIALIZED: Final = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}'
 JSON: Final = {
     "Content-Type": "application/json",
     "Accept": "application/json, text/event-stream",
@@ -33,7 +34,7 @@ class Answer(threading.Thread):
     ) -> None:
         super().__init__(daemon=True)
         where = urlsplit(url)
-        self._path = where.path
+        self._path = f"{where.path}?{where.query}" if where.query else where.path
         self._connection = http.client.HTTPConnection(
             where.hostname or "", where.port, timeout=PATIENCE_S
         )
@@ -70,6 +71,10 @@ class Answer(threading.Thread):
         self._note(begin)
         while piece := response.read1():
             self._note(partial(self._take, piece))
+        # It takes the end of the connection for that of the body (http.client).
+        due = 0 if method == "HEAD" else int(found.get("content-length", 0))
+        if len(self.raw) < due:
+            raise http.client.IncompleteRead(self.raw)
 
     def _take(self, piece: bytes) -> None:
         self.raw += piece
@@ -117,7 +122,8 @@ class Answer(threading.Thread):
         if self.headers.get("content-type") != "text/event-stream":
             return [json.loads(self.raw)] if self.raw else []
         events = EventReader().feed(self.raw)
-        return [json.loads(each.data[0]) for each in events if each.data[0]]
+        said = (each.data[0] for each in events if each.name == "message")
+        return [json.loads(each) for each in said if each]
 
     @property
     def ids(self) -> list[str]:

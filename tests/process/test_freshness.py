@@ -282,6 +282,30 @@ async def test_all_who_wait_for_a_check_that_fails_are_refused(
     assert database.checks == 1
 
 
+async def test_a_check_that_fails_refuses_nobody_who_waits_for_the_next(
+    database: Database,
+) -> None:
+    """The first of them starts it, and the others join it."""
+
+    async def first_fails() -> News:
+        news = await database.check()
+        if news.number == 1:
+            raise OperationalError("gone")
+        return news
+
+    gate = Gate(first_fails, database.load)
+    gate.trust(float("inf"))
+    database.answers.clear()
+    first = asyncio.ensure_future(gate.wait(now()))
+    await database.began.wait()
+    later = [asyncio.ensure_future(gate.look()) for _ in range(3)]
+    await asyncio.sleep(0)
+    database.answers.set()
+    found = await asyncio.gather(first, *later, return_exceptions=True)
+    assert [type(each) for each in found] == [Unavailable, *[type(None)] * 3]
+    assert database.checks == 2
+
+
 async def test_a_check_that_hangs_is_given_up(
     gate: Gate, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -168,7 +168,9 @@ async def test_what_comes_after_a_beat_comes_after_each_that_succeeds(
             await asyncio.sleep(0.001)
     assert not beating.steady
     row.error = DatabaseError("gone")
-    await asyncio.sleep(0.05)
+    async with asyncio.timeout(PATIENCE_S):
+        while not beating._failed:
+            await asyncio.sleep(0.001)
     claims = row.claims
     await asyncio.sleep(0.05)
     assert row.claims == claims

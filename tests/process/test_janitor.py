@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable
 
 import pytest
@@ -63,6 +64,43 @@ async def test_it_sweeps_again_and_again(monkeypatch: pytest.MonkeyPatch) -> Non
     assert await old_rows() == 2
     await sweeping.sweep()
     assert await old_rows() == 0
+
+
+async def test_a_round_waits_for_none_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second, may_end = (threading.Event() for _ in range(3))
+
+    def slow() -> int | None:
+        (second if first.is_set() else first).set()
+        may_end.wait(60)
+        return None
+
+    def all_slow(_: Limits) -> list[Expired]:
+        return [Expired("rows", int, slow)]
+
+    monkeypatch.setattr(janitor, "EVERY", 0.001)
+    monkeypatch.setattr(janitor, "all_expired", all_slow)
+    spawns = 0
+
+    def counted(work: Awaitable[None]) -> None:
+        nonlocal spawns
+        spawns += 1
+        spawned(work)
+
+    sweeping = Janitor(asyncio.get_running_loop(), Limits(), counted)
+    try:
+        await asyncio.to_thread(first.wait, 60)
+        # Time for some ten rounds, were they not to wait.
+        await asyncio.sleep(0.05)
+        assert spawns == 1
+        may_end.set()
+        await asyncio.to_thread(second.wait, 60)
+        assert second.is_set()
+    finally:
+        may_end.set()
+        sweeping.stop()
+        await asyncio.gather(*_tasks)
 
 
 @pytest.mark.parametrize("error", [DatabaseError("gone"), Unavailable("gone")])

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from tests.drill.running import ROOT, started
-from tests.drill.servers import SERVERS
+from tests.drill.servers import BY_ASGI
 from tests.process.programs import COMMANDS, program
 from tests.process.stopping import CASES
 from tests.process.streaming import Answer, Session, called, listening, stateless
@@ -45,7 +45,7 @@ def health(url: str) -> tuple[int, Any]:
     return asked.status, json.loads(asked.raw)
 
 
-@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("server", BY_ASGI)
 def test_stop(server: str) -> None:
     drill = started(server, LIMITS)
     try:

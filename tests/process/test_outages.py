@@ -144,6 +144,7 @@ def all_is_refused(url: str, session: Session) -> None:
         assert 1 <= int(refused.headers["retry-after"]) <= 15
 
 
+@pytest.mark.covers("S-LOG-008")
 def test_a_database_that_is_read_only_for_a_while() -> None:
     """As in a fail-over to a standby: it answers, and takes nothing."""
     with PREPARED["postgresql"]() as database:
@@ -177,6 +178,7 @@ def while_read_only(url: str, session: Session, database: str) -> None:
             refused.until(lambda answer: answer.ended)
             assert refused.status == 503, refused.raw
             assert refused.headers["retry-after"]
+            assert b'"code":-32603' in refused.raw
         time.sleep(0.5)
     # By now a heartbeat has failed.
     assert health(url) == 503

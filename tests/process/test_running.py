@@ -9,9 +9,11 @@ import pytest
 
 from mcp_app import Context
 from mcp_app.pools.database import writer
+from mcp_app.process import running
 from mcp_app.process.runtime import Process
 from mcp_app.server import identity
 from mcp_app.server.dispatch import STOPPED
+from mcp_app.server.exchange import End
 from mcp_app.wakeup import changes
 from mcp_app.wakeup.workers import Report
 from tests.scripting import STATEFUL, STATELESS, Play
@@ -124,3 +126,42 @@ async def test_staff_stop_a_call_and_its_client_is_told(
     (message,) = await visit.messages()
     assert message["error"]["message"] == STOPPED
     assert list(process.running) == []
+
+
+async def test_a_fault_in_looking_after_one_call_does_not_keep_others_from_it(
+    play: Play,
+    connect: Connect,
+    process: Process,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody else would see that the client of a later one leaves."""
+    faults: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: faults.append(context["exception"]))
+    begun: list[Context] = []
+
+    async def script(ctx: Context) -> None:
+        begun.append(ctx)
+        await asyncio.sleep(60)
+
+    def broken(exchange: object) -> None:
+        monkeypatch.undo()
+        raise KeyError(exchange)
+
+    monkeypatch.setattr(running, "look_after", broken)
+    client = await connect(STATELESS)
+    spoiled = play.begin("async", script, client)
+    async with asyncio.timeout(60):
+        while not faults:
+            await asyncio.sleep(0.001)
+    later = play.begin("async", script, client)
+    async with asyncio.timeout(60):
+        while len(begun) < 2:
+            await asyncio.sleep(0.001)
+        await later.leave()
+        while not begun[1].cancelled:
+            await asyncio.sleep(0.001)
+    assert [type(each) for each in faults] == [KeyError]
+    (exchange,) = process.running
+    exchange.stop(End.CANCELLED)
+    await spoiled.messages()

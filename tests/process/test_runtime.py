@@ -22,7 +22,13 @@ from django.db import connections, transaction
 import mcp_app
 from mcp_app.models import Change, Session, Stream, Tool, Worker
 from mcp_app.models.clock import NowMilliseconds
-from mcp_app.pools.database import POOLS, log_writer, reader, writer
+from mcp_app.pools.database import (
+    POOLS,
+    authenticators,
+    log_writer,
+    reader,
+    writer,
+)
 from mcp_app.process import announcements, freshness, heartbeat, runtime
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
@@ -511,6 +517,23 @@ async def test_streams_and_calls_have_heartbeats_and_look_for_changes(
     assert process._heartbeat is not None
 
 
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"heartbeat": 1}}])
+@pytest.mark.usefixtures("after_a_second")
+async def test_a_heartbeat_that_fails_is_not_the_last_look(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = asyncio.Event()
+    process.loop.set_exception_handler(lambda *_: failed.set())
+    monkeypatch.setattr(process.running, "beat", dict[str, int]().popitem)
+    client = await connect(STATELESS)
+    listen = await listening(client, toolsListChanged=True)
+    await asyncio.wait_for(failed.wait(), PATIENCE_S)
+    # Nobody rings.
+    await writer.run(Change.objects.bulk_create, [Change(kind="list", ref="tools:*")])
+    assert await told(listen) == TOOLS
+    await listen.leave()
+
+
 async def test_what_is_open_ends_when_its_session_is_too_old(
     connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -557,6 +580,68 @@ async def test_a_process_that_closes_leaves_no_thread(process: Process) -> None:
     for each in begun:
         await asyncio.to_thread(each.join, PATIENCE_S)
         assert not each.is_alive(), each.name
+
+
+async def test_whatever_goes_wrong_what_hangs_is_looked_for_again(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = asyncio.Event()
+
+    def fails() -> None:
+        monkeypatch.setattr(runtime, "give_up_hanging", looked.set)
+        raise KeyError("no")
+
+    process._hanging.cancel()
+    monkeypatch.setattr(runtime, "LOOK_S", 0.01)
+    monkeypatch.setattr(runtime, "give_up_hanging", fails)
+    with pytest.raises(KeyError):
+        process._look_for_hanging()
+    await asyncio.wait_for(looked.wait(), PATIENCE_S)
+
+
+class LastWork:
+    """Work that begins with the last that a process does at its end."""
+
+    def __init__(self, process: Process, patch: pytest.MonkeyPatch) -> None:
+        self.released = threading.Event()
+        self.future: asyncio.Future[bool] | None = None
+        self._began = threading.Event()
+        self._end = process._heartbeat.end
+        patch.setattr(process._heartbeat, "end", self._ends)
+
+    async def _ends(self) -> None:
+        await self._end()
+        self.future = asyncio.ensure_future(authenticators.run(self._hang))
+        assert await asyncio.to_thread(self._began.wait, PATIENCE_S)
+
+    def _hang(self) -> bool:
+        self._began.set()
+        return self.released.wait(PATIENCE_S)
+
+
+async def test_a_process_that_stops_leaves_nothing_that_hangs(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = LastWork(process, monkeypatch)
+    await process.drain()
+    process.close()
+    assert last.future is not None
+    with pytest.raises(Unavailable):
+        await asyncio.wait_for(last.future, PATIENCE_S)
+    last.released.set()
+
+
+async def test_a_process_that_stops_lets_work_end_that_takes_a_moment(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = LastWork(process, monkeypatch)
+    monkeypatch.setattr(runtime, "LAST_WORDS", PATIENCE_S)
+    draining = asyncio.ensure_future(process.drain())
+    await asyncio.to_thread(last._began.wait, PATIENCE_S)
+    last.released.set()
+    await draining
+    assert last.future is not None
+    assert await last.future
 
 
 async def test_a_stopping_process_takes_nothing_new(

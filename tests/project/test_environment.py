@@ -33,6 +33,7 @@ def test_each_key_is_read_by_its_own_rule(key: str, text: str, value: object) ->
 
 def test_other_variables_are_left_out() -> None:
     assert mcp_settings({"PATH": "/bin", "XMCP_THREADS": "1"}) == {}
+    assert mcp_settings({"MCP_USER": "eve"}) == {}
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("body", "value"), ACCEPTED)
+@pytest.mark.covers("L-BASE-047", "S-BASE-034")
 def test_strict_json_is_read_exactly(body: bytes, value: object) -> None:
     found = read(body)
     expected = json.loads(body) if value is None else value
@@ -174,6 +175,7 @@ def test_strict_json_is_read_exactly(body: bytes, value: object) -> None:
 
 
 @pytest.mark.parametrize(("body", "reason"), REFUSED)
+@pytest.mark.covers("L-BASE-019", "L-BASE-047", "L-ERR-002", "S-BASE-026", "S-BASE-034")
 def test_anything_else_is_refused_with_a_sentence(body: bytes, reason: str) -> None:
     with pytest.raises(ParseError) as caught:
         read(body)
@@ -354,6 +356,7 @@ WRITTEN: list[tuple[object, str]] = [
 
 
 @pytest.mark.parametrize(("value", "text"), WRITTEN)
+@pytest.mark.covers("L-BASE-047", "S-BASE-034")
 def test_values_have_one_written_form(value: object, text: str) -> None:
     assert write(value).decode() == text
 

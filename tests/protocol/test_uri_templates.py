@@ -155,6 +155,7 @@ def test_a_uri_is_made(template: str, uri: str, values: Values) -> None:
 
 
 @pytest.mark.parametrize(("template", "uri"), NO_MATCH)
+@pytest.mark.covers("L-RES-030", "L-RES-034", "S-RES-033")
 def test_a_uri_of_another_form_is_none_of_the_templates(
     template: str, uri: str
 ) -> None:
@@ -222,6 +223,7 @@ RFC = [
 
 
 @pytest.mark.parametrize(("template", "uri"), RFC)
+@pytest.mark.covers("L-RES-013", "S-RES-015")
 def test_expansion_is_that_of_rfc_6570(template: str, uri: str) -> None:
     assert UriTemplate.parse(template).expand(RFC_VALUES) == uri
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
@@ -311,6 +312,7 @@ def until_cancelled(ctx: SyncContext) -> None:
 MEMBERS: Final[dict[str, Callable[[SyncContext], object]]] = {
     "log": lambda ctx: ctx.log("info", "late"),
     "progress": lambda ctx: ctx.progress(1),
+    "visited": lambda ctx: ctx.visited(),
     "changed": lambda ctx: ctx.changed("tools"),
     "reconnect": lambda ctx: ctx.reconnect(1),
     "elicit": lambda ctx: ctx.elicit("Which?", Order),
@@ -324,6 +326,7 @@ MEMBERS: Final[dict[str, Callable[[SyncContext], object]]] = {
 
 
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+@pytest.mark.covers("L-CANCEL-010", "S-CANCEL-005")
 async def test_a_cancelled_call_in_a_thread_ends_at_its_next_member(
     play: Play, connect: Connect, meeting: Meeting, version: str
 ) -> None:
@@ -345,6 +348,7 @@ async def test_a_cancelled_call_in_a_thread_ends_at_its_next_member(
 
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
 @pytest.mark.parametrize("tool", ["async", "database"])
+@pytest.mark.covers("L-CANCEL-010", "L-HTTP-026", "S-CANCEL-005")
 async def test_a_cancelled_call_on_a_loop_is_cancelled_where_it_waits(
     play: Play, connect: Connect, meeting: Meeting, version: str, tool: str
 ) -> None:
@@ -419,6 +423,7 @@ async def test_a_question_ends_with_its_call(
 
 
 @pytest.mark.parametrize("tool", ["short", "short_database"])
+@pytest.mark.covers("L-CANCEL-007")
 async def test_the_time_of_an_async_call_is_used_up(
     play: Play, meeting: Meeting, tool: str
 ) -> None:
@@ -432,6 +437,18 @@ async def test_the_time_of_an_async_call_is_used_up(
     outcome = await play(tool, script)
     assert outcome.text == f"{tool} did not finish within 0.3 seconds."
     assert await meeting.outcome() == ["left 0.0"]
+
+
+@pytest.mark.covers("L-CANCEL-009")
+async def test_progress_buys_no_time(play: Play) -> None:
+    async def script(ctx: Context) -> None:
+        for step in count():
+            ctx.progress(step)
+            await asyncio.sleep(0.01)
+
+    outcome = await play("short", script, meta=META)
+    assert outcome.text == "short did not finish within 0.3 seconds."
+    assert outcome.notifications("notifications/progress")
 
 
 async def test_the_time_of_a_call_in_a_thread_is_used_up(
@@ -472,8 +489,12 @@ async def test_the_time_stands_while_a_question_is_open(
     assert 0 < after <= before <= 1.0
 
 
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+@pytest.mark.covers(
+    "S-PROG-009", "S-PROG-011", "S-PROG-013", "L-PROG-008", "L-PROG-010", "L-PROG-012"
+)
 async def test_a_thread_of_a_call_that_is_over_is_not_heard(
-    play: Play, connect: Connect, meeting: Meeting
+    play: Play, connect: Connect, meeting: Meeting, version: str
 ) -> None:
     go = threading.Event()
 
@@ -487,7 +508,7 @@ async def test_a_thread_of_a_call_that_is_over_is_not_heard(
         threading.Thread(target=late, args=(ctx,), daemon=True).start()
         return "over"
 
-    client = await connect(STATEFUL)
+    client = await connect(version)
     outcome = await play("sync", script, client=client, meta=META)
     go.set()
     assert await meeting.outcome() == ["cancelled False"]
@@ -510,6 +531,18 @@ async def test_a_level_that_does_not_exist(play: Play, tool: str) -> None:
 
     outcome = await play(tool, script if tool == "async" else wrong)
     assert outcome.text == "refused"
+
+
+@pytest.mark.covers("S-LOG-016")
+async def test_data_that_json_cannot_say(play: Play) -> None:
+    async def script(ctx: Context) -> str:
+        for data in (object(), {"a": [float("nan")]}, "\ud800"):
+            with pytest.raises(ValueError, match=r"\$"):
+                ctx.log("error", data)
+        return "refused"
+
+    outcome = await play("async", script, meta=META)
+    assert (outcome.text, len(outcome.messages)) == ("refused", 1)
 
 
 NO_TIMES: Final = (0, -1, 600.1, float("inf"), float("nan"))
@@ -616,6 +649,7 @@ async def test_the_level_of_a_session_counts_from_the_moment_it_is_set(
     assert data == ["unasked, from info on", "heard"]
 
 
+@pytest.mark.covers("L-LOG-005")
 async def test_no_level_means_no_message_in_the_stateless_era(play: Play) -> None:
     async def script(ctx: Context) -> None:
         ctx.log("emergency", "unheard")
@@ -623,6 +657,7 @@ async def test_no_level_means_no_message_in_the_stateless_era(play: Play) -> Non
     assert len((await play("async", script)).messages) == 1
 
 
+@pytest.mark.covers("L-PROG-008")
 async def test_progress_without_a_token_is_for_nobody(play: Play) -> None:
     async def script(ctx: Context) -> None:
         ctx.progress(1)
@@ -630,6 +665,7 @@ async def test_progress_without_a_token_is_for_nobody(play: Play) -> None:
     assert len((await play("async", script)).messages) == 1
 
 
+@pytest.mark.covers("L-PROG-005")
 async def test_progress_that_does_not_increase_is_left_out(play: Play) -> None:
     async def script(ctx: Context) -> None:
         for value in (1, 1, 0.5, 2):
@@ -641,6 +677,7 @@ async def test_progress_that_does_not_increase_is_left_out(play: Play) -> None:
 
 
 @pytest.mark.parametrize("tool", ["async", "sync"])
+@pytest.mark.covers("L-LOG-012", "L-PROG-011", "S-LOG-009", "S-PROG-012")
 async def test_too_much_progress_is_merged_and_the_last_is_told(
     play: Play, tool: str
 ) -> None:
@@ -676,6 +713,14 @@ async def test_rates_can_be_switched_off(play: Play) -> None:
 # -- asking ---------------------------------------------------------------------
 
 
+@pytest.mark.covers(
+    "S-CANCEL-002",
+    "S-CANCEL-009",
+    "S-LIFE-030",
+    "S-LIFE-031",
+    "S-LIFE-032",
+    "S-LIFE-033",
+)
 async def test_a_question_that_is_not_answered_in_time(
     play: Play, connect: Connect
 ) -> None:
@@ -697,6 +742,7 @@ async def test_a_question_that_is_not_answered_in_time(
 
 @pytest.mark.parametrize("tool", ["async", "database", "sync"])
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+@pytest.mark.covers("L-SAMPLE-003", "S-LIFE-022", "S-SAMPLING-001")
 async def test_a_client_that_cannot_is_not_asked(
     play: Play, connect: Connect, tool: str, version: str
 ) -> None:

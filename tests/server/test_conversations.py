@@ -6,10 +6,15 @@ from typing import Final
 
 import pytest
 
+from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.questions import SamplingMessage
 from mcp_app.protocol.content import Audio, Image, Text, ToolResult, ToolUse
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.server.conversations import conversation
+from mcp_app.server.conversations import (
+    MOST_TOOL_ROUNDS,
+    check_tools,
+    conversation,
+)
 from tests.behaviours import CONVERSATION
 
 USE: Final = SamplingMessage(role="assistant", content=[ToolUse("1", "find", {})])
@@ -18,6 +23,7 @@ SAID: Final = SamplingMessage(role="user", content=[Text("hello")])
 
 
 @pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.covers("L-SAMPLE-011")
 def test_a_text_is_a_message_of_the_user(version: str) -> None:
     content = {"type": "text", "text": "Hi"}
     found = conversation("Hi", REVISIONS[version])
@@ -25,6 +31,12 @@ def test_a_text_is_a_message_of_the_user(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.covers(
+    "L-SAMPLE-011",
+    "S-SAMPLING-003",
+    "S-SAMPLING-004",
+    "S-SAMPLING-005",
+)
 def test_several_blocks(version: str) -> None:
     revision = REVISIONS[version]
     blocks = [Text("Look:"), Image(b"\0", "image/png"), Audio(b"\0", "audio/wav")]
@@ -83,7 +95,44 @@ def test_balanced(messages: list[SamplingMessage]) -> None:
         ],
     ],
 )
+@pytest.mark.covers(
+    "L-SAMPLE-009",
+    "L-SAMPLE-010",
+    "L-SAMPLE-015",
+    "L-SAMPLE-019",
+    "S-SAMPLING-015",
+    "S-SAMPLING-016",
+    "S-SAMPLING-017",
+)
 def test_unbalanced(messages: list[SamplingMessage]) -> None:
     for revision in REVISIONS.values():
         with pytest.raises(ValueError, match="tool"):
             conversation(messages, revision)
+
+
+FIND: Final = ToolDefinition(
+    name="find", output_schema={"type": "object", "required": ["tea"]}
+)
+
+
+@pytest.mark.covers("L-SAMPLE-016", "S-SAMPLING-018")
+def test_a_loop_over_tools_ends() -> None:
+    check_tools([SAID, *[USE, RESULT] * MOST_TOOL_ROUNDS], [FIND])
+    with pytest.raises(ValueError, match='tool_choice="none"'):
+        check_tools([SAID, *[USE, RESULT] * (MOST_TOOL_ROUNDS + 1)], [FIND])
+    check_tools([SAID, *[USE, RESULT] * (MOST_TOOL_ROUNDS + 1)], [])
+    check_tools("Find tea.", [FIND])
+
+
+@pytest.mark.covers("L-SAMPLE-018", "S-SAMPLING-025")
+def test_what_a_tool_gave_fits_its_output_schema() -> None:
+    def given(identifier: str, **structured: str) -> SamplingMessage:
+        result = ToolResult(identifier, [], structured or None)
+        return SamplingMessage(role="user", content=[result])
+
+    check_tools([USE, given("1", tea="green")], [FIND])
+    check_tools([USE, given("1")], [FIND])
+    check_tools([USE, given("1", milk="no")], [ToolDefinition(name="find")])
+    check_tools([USE, given("1", milk="no")], [ToolDefinition(name="other")])
+    with pytest.raises(ValueError, match="'1' breaks the output schema of 'find'"):
+        check_tools([USE, given("1", milk="no")], [FIND])

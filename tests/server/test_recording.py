@@ -154,6 +154,7 @@ async def test_what_is_hidden_is_kept_by_its_name(
     assert all(row.error for row in rows)
 
 
+@pytest.mark.covers("L-META-019")
 async def test_what_a_client_calls_itself_is_cut(
     connect: Connect, process: Process
 ) -> None:

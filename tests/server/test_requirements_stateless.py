@@ -10,13 +10,17 @@ import pytest
 from mcp_app import Accepted, Context, Elicit, Roots, Sample
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.context import LEVELS
+from mcp_app.interface.context import Client as KnownClient
+from mcp_app.interface.definitions import ToolDefinition
+from mcp_app.interface.errors import ClientCannot
 from mcp_app.interface.questions import ElicitAnswer
 from mcp_app.interface.results import ToolOutput
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.content import Icon
 from mcp_app.protocol.revisions import LATEST, REVISIONS
+from mcp_app.server.questions import prepare
 from tests.asgi_client import PREFIX, Client, JsonObject
-from tests.serving import Connect
+from tests.serving import Connect, counted
 
 FORM: Final[JsonObject] = {
     "type": "object",
@@ -101,6 +105,7 @@ def _key(name: str) -> str:
 
 
 @pytest.mark.parametrize("meta", [[], "", 5, True])
+@pytest.mark.covers("L-META-009", "L-META-010")
 async def test_meta_of_another_type_lacks_its_fields(
     client: Client, meta: object
 ) -> None:
@@ -113,6 +118,7 @@ async def test_meta_of_another_type_lacks_its_fields(
 
 @pytest.mark.parametrize("version", [5, True, ["2026-07-28"], {}])
 @pytest.mark.parametrize("header", ["2026-07-28", None])
+@pytest.mark.covers("L-META-009", "L-META-010")
 async def test_a_version_that_is_no_string_is_a_malformed_meta(
     client: Client, version: object, header: str | None
 ) -> None:
@@ -126,6 +132,7 @@ async def test_a_version_that_is_no_string_is_a_malformed_meta(
 
 @pytest.mark.parametrize("level", ["loud", "INFO", "", 3, None, ["info"], True])
 @pytest.mark.parametrize("method", ["tools/list", "tools/call"])
+@pytest.mark.covers("L-ERR-005", "L-LOG-010")
 async def test_an_unknown_log_level_is_refused(
     client: Client, method: str, level: object
 ) -> None:
@@ -135,12 +142,14 @@ async def test_an_unknown_log_level_is_refused(
 
 
 @pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.covers("L-LOG-004")
 async def test_every_level_of_rfc_5424_is_known(client: Client, level: str) -> None:
     found = await client.request("tools/call", with_meta(logLevel=level))
     assert found.text == "plain"
 
 
 @pytest.mark.parametrize("token", [1.5, True, [1], {"a": 1}])
+@pytest.mark.covers("L-PROG-002")
 async def test_a_progress_token_is_a_string_or_an_integer(
     client: Client, token: object
 ) -> None:
@@ -162,6 +171,7 @@ INLINE: Final = [
 @pytest.mark.parametrize(
     ("method", "params"), [("tools/call", {"name": "asks"}), *INLINE]
 )
+@pytest.mark.covers("L-MRTR-014", "L-MRTR-016", "L-MRTR-033")
 async def test_a_state_that_is_not_ours_is_refused_by_whatever_it_reaches(
     client: Client, method: str, params: Mapping[str, Any], state: object
 ) -> None:
@@ -174,6 +184,7 @@ async def test_a_state_that_is_not_ours_is_refused_by_whatever_it_reaches(
 @pytest.mark.parametrize(
     ("method", "params"), [("tools/call", {"name": "asks"}), *INLINE]
 )
+@pytest.mark.covers("L-MRTR-026", "L-MRTR-027")
 async def test_answers_that_are_no_object_are_refused_by_whatever_they_reach(
     client: Client, method: str, params: Mapping[str, Any], answers: object
 ) -> None:
@@ -182,6 +193,7 @@ async def test_answers_that_are_no_object_are_refused_by_whatever_they_reach(
     assert "inputResponses" in found.error["message"]
 
 
+@pytest.mark.covers("L-MRTR-020")
 async def test_a_state_belongs_to_its_request_also_where_nothing_is_asked(
     client: Client,
 ) -> None:
@@ -204,6 +216,7 @@ async def test_sessions_know_no_retries(connect: Connect) -> None:
 # -- what is asked --------------------------------------------------------------
 
 
+@pytest.mark.covers("L-META-014")
 async def test_everything_that_the_client_lacks_is_named_at_once(
     connect: Connect,
 ) -> None:
@@ -217,6 +230,7 @@ async def test_everything_that_the_client_lacks_is_named_at_once(
     }
 
 
+@pytest.mark.covers("L-META-014")
 async def test_only_what_is_missing_is_named(connect: Connect) -> None:
     client = await connect(
         LATEST.version, capabilities={"elicitation": {}, "sampling": {}}
@@ -237,11 +251,13 @@ async def answered(client: Client, tool: str, rounds: int) -> JsonObject:
     raise AssertionError("It asks again and again.")
 
 
+@pytest.mark.covers("L-MRTR-011")
 async def test_questions_without_keys_are_told_apart(client: Client) -> None:
     result = await answered(client, "asks_in_turn", 5)
     assert result["structuredContent"] == {"result": "yes yes yes"}
 
 
+@pytest.mark.covers("L-MRTR-011")
 async def test_a_key_stands_for_one_question_of_a_call(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -250,6 +266,7 @@ async def test_a_key_stands_for_one_question_of_a_call(
     assert "The key 'word' is that of an answered question" in caplog.text
 
 
+@pytest.mark.covers("L-MRTR-007")
 async def test_a_completion_that_asks_is_the_fault_of_the_server(
     client: Client,
 ) -> None:
@@ -263,10 +280,48 @@ async def test_a_completion_that_asks_is_the_fault_of_the_server(
     assert found.error["code"] == -32603
 
 
+@pytest.mark.covers("L-SAMPLE-002")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Sample("?", max_tokens=1, tools=[ToolDefinition(name="find")]),
+        Sample("?", max_tokens=1, tool_choice="none"),
+    ],
+)
+def test_tools_are_offered_only_to_those_that_know_them(asked: Sample) -> None:
+    with pytest.raises(ClientCannot, match=r"sampling\.tools"):
+        prepare("key", asked, LATEST, KnownClient(capabilities={"sampling": {}}))
+
+
+@pytest.mark.covers(
+    "L-BASE-023", "L-BASE-024", "L-META-013", "L-META-016", "L-META-024"
+)
+async def test_what_a_client_can_is_said_by_each_request(client: Client) -> None:
+    able = client.capabilities
+    for capabilities, status in ((able, 200), ({}, 400), (able, 200)):
+        client.capabilities = capabilities
+        assert (await client.call("asks")).status == status
+
+
+@pytest.mark.covers("L-MRTR-024", "L-MRTR-032", "L-ELICIT-029")
+async def test_a_question_is_the_end_of_its_request(
+    connect: Connect, process: Process
+) -> None:
+    """Nothing waits for the answer, which may never come."""
+    client = await connect(LATEST.version, headers={"accept": "text/event-stream"})
+    found = await client.call("asks")
+    assert [each["result"]["resultType"] for each in found.messages] == [
+        "input_required"
+    ]
+    assert not process.running
+    assert {name for name, rows in (await counted()).items() if rows} <= {"Counter"}
+
+
 # -- results --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.covers("L-TOOLS-039", "L-TOOLS-054", "S-TOOLS-037")
 async def test_structured_content_alone_is_said_as_text_too(
     connect: Connect, version: str
 ) -> None:
@@ -278,6 +333,7 @@ async def test_structured_content_alone_is_said_as_text_too(
     "src",
     ["javascript:alert(1)", "file:///i.png", "ftp://x/i", "ws://x", "i.png", "data:x"],
 )
+@pytest.mark.covers("L-BASE-046", "S-BASE-057")
 def test_an_icon_that_clients_must_refuse_is_not_made(src: str) -> None:
     with pytest.raises(ValueError, match="The src of an icon"):
         Icon(src=src)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Final
 
 import pytest
-from django.db import transaction
+from django.db import OperationalError, transaction
 
 from mcp_app.interface.context import Client
 from mcp_app.interface.errors import ClientRefused
 from mcp_app.models import Change, Question
 from mcp_app.models.questions import QUESTION
 from mcp_app.pools.database import reader, writer
+from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.streams import questions
 from mcp_app.streams.questions import Asked, OpenQuestions
 from mcp_app.streams.sessions import OpenSession
 from tests.streams.logging_rows import erase, own_session
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
+
+PATIENCE_S: Final = 60
 
 
 def known(pk: int) -> OpenSession:
@@ -102,6 +108,7 @@ async def test_an_answer_at_another_process(
     await here.look(["a"])
 
 
+@pytest.mark.covers("S-ROOTS-005", "S-SAMPLING-008")
 async def test_an_error_is_a_refusal(here: OpenQuestions, session: OpenSession) -> None:
     question = await asked(here, session, "a")
     error = {"code": -1, "message": "The person left."}
@@ -140,6 +147,51 @@ async def test_the_first_answer_counts_wherever_it_came(
     assert await told() == ["a"]
 
 
+async def test_an_answer_whose_request_breaks_off_is_found_by_the_next_look(
+    here: OpenQuestions, session: OpenSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is stored, and no change says so."""
+    question = await asked(here, session, "a")
+
+    def away(_: object) -> None:
+        raise OperationalError("The database is away.")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(questions, "_answers", away)
+        with pytest.raises(Unavailable):
+            await here.take(session, "a", {"action": "accept"}, None)
+    await here.look([])
+    assert question.answer.done()
+    assert await question.answer == {"action": "accept"}
+    # From now on there is nothing to be read.
+    here.forget("a")
+    monkeypatch.setattr(questions, "_answers", away)
+    await here.look([])
+
+
+async def test_an_answer_whose_client_leaves_is_found_by_the_next_look(
+    here: OpenQuestions, session: OpenSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = await asked(here, session, "a")
+    stored, goes_on, answer = threading.Event(), threading.Event(), questions._answer
+
+    def slowly(*arguments: Any) -> bool:
+        known = answer(*arguments)
+        stored.set()
+        assert goes_on.wait(PATIENCE_S)
+        return known
+
+    monkeypatch.setattr(questions, "_answer", slowly)
+    taking = asyncio.ensure_future(here.take(session, "a", {"action": "accept"}, None))
+    assert await asyncio.to_thread(stored.wait, PATIENCE_S)
+    taking.cancel()
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+    await here.look([])
+    assert question.answer.done()
+
+
 @pytest.mark.parametrize("value", [{"text": "a\x00b 𝄞"}, {}, {"n": None}])
 async def test_answers_come_as_they_were_given(
     here: OpenQuestions, session: OpenSession, value: Any
@@ -157,6 +209,7 @@ async def test_which_are_open(here: OpenQuestions, session: OpenSession) -> None
     assert here.open == {"b"}
 
 
+@pytest.mark.covers("S-BASE-004", "S-BASE-006")
 def test_ids_of_questions_are_not_guessed() -> None:
     own = known(1)
     identifiers = {own.next_question_id() for _ in range(100)}

@@ -29,7 +29,7 @@ def here(process: Process) -> SessionStore:
 def there(process: Process) -> SessionStore:
     """The sessions of another process."""
     return SessionStore(
-        process.limits, lambda _: None, process.settled, process._announced
+        process.limits, lambda _: None, process.settled, process.announced
     )
 
 
@@ -47,6 +47,7 @@ async def refused(store: SessionStore, session_id: str) -> None:
     assert error.value.http_status == 404
 
 
+@pytest.mark.covers("S-HTTP-062")
 async def test_a_session_that_was_closed_elsewhere(
     here: SessionStore, there: SessionStore
 ) -> None:
@@ -68,6 +69,7 @@ async def test_a_session_that_was_used_elsewhere(
     assert await found(here, session_id) is session
 
 
+@pytest.mark.covers("S-HTTP-061", "S-LIFE-015")
 async def test_an_idle_session(here: SessionStore) -> None:
     session_id = await created(here)
     session = await found(here, session_id)

@@ -84,6 +84,7 @@ async def missing(
     return refused.value.message
 
 
+@pytest.mark.covers("S-HTTP-079")
 async def test_a_session_is_found_by_its_owner_only(store: Store) -> None:
     session_id, session = await store.opened_by(ANNA)
     assert len(session_id) >= 43
@@ -237,25 +238,51 @@ async def test_what_another_process_changed_is_read_again(
     assert session.uris == {}
 
 
+@pytest.mark.parametrize("ref", ["its own", None])
 async def test_a_read_that_was_overtaken_is_done_again(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch, ref: str | None
 ) -> None:
     """It may have hung while a change of the session was read and passed by."""
     session_id, session = await store.opened_by()
-    other, reads = Store(), []
+    row = Session.objects.filter(pk=session.pk)
+    loop, other, reads = asyncio.get_running_loop(), Store(), []
     read = sessions._read
 
     def late(digest: str) -> OpenSession | None:
         found = read(digest)
         reads.append(found)
         if len(reads) == 1:
-            Session.objects.filter(pk=session.pk).update(log_level=4)
-            other._reloads += 1
+            row.update(log_level=4)
+            loop.call_soon_threadsafe(_reload, other, ref and str(session.pk))
         return found
 
     monkeypatch.setattr(sessions, "_read", late)
     found = await other.find(session_id, ANNA, "default")
     assert (len(reads), found.level) == (2, 4)
+
+
+def _reload(store: Store, ref: str | None) -> None:
+    """Begin to reload a session, or all; there is none to be waited for."""
+    with pytest.raises(StopIteration):
+        store.reload(None if ref is None else [ref]).send(None)
+
+
+async def test_a_read_is_not_overtaken_by_what_others_change(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where sessions are opened and closed all the time, it would be for ever."""
+    session_id, session = await store.opened_by()
+    loop, other, reads = asyncio.get_running_loop(), Store(), []
+    read = sessions._read
+
+    def busy(digest: str) -> OpenSession | None:
+        reads.append(digest)
+        assert len(reads) == 1
+        loop.call_soon_threadsafe(_reload, other, f"{session.pk + 1}")
+        return read(digest)
+
+    monkeypatch.setattr(sessions, "_read", busy)
+    assert (await other.find(session_id, ANNA, "default")).pk == session.pk
 
 
 async def test_a_command_is_answered_when_it_holds(store: Store) -> None:
@@ -422,6 +449,7 @@ async def seen_ms() -> dict[int, int]:
 
 
 @pytest.mark.parametrize("since", ["seen", "created"])
+@pytest.mark.covers("S-HTTP-061", "S-LIFE-015")
 async def test_an_expired_session(since: str) -> None:
     store = Store(session_idle=3_600, session_age=7_200)
     session_id, session = await store.opened_by()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.models import Stream
+from mcp_app.models import Session, Stream
 from mcp_app.streams import trimming
 from mcp_app.streams.appending import Batch, write
 from mcp_app.streams.trimming import trim
@@ -63,6 +63,14 @@ def test_what_goes_on_keeps_everything() -> None:
     key = opened(own_session(), *[b"1"] * 10)
     assert trim() == 0
     assert len(kept(key)) == 10
+
+
+def test_what_is_still_to_be_read_stays() -> None:
+    """Of HTTP+SSE it goes once it was sent: nobody can come back for it."""
+    key = ended(*[b"1"] * 5)
+    Session.objects.update(holder="worker-2")
+    assert trim() == 0
+    assert kept(key) == [1, 2, 3, 4, 5]
 
 
 def test_nothing_too_much_goes() -> None:

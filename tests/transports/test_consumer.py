@@ -10,6 +10,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from mcp_app.process.runtime import Process
 from mcp_app.routing import http_urlpatterns
 from tests.asgi_client import Client, outcome
+from tests.old_client import OldClient
 from tests.wire.middleware import Application, WireCheck
 
 
@@ -37,6 +38,7 @@ async def test_paths(routed: WireCheck, path: str, server: str) -> None:
         assert structured.get("server", "tagged") == server
 
 
+@pytest.mark.covers("L-BASE-029", "L-SUBS-013", "L-SUBS-016")
 async def test_a_disconnect_reaches_the_call(
     routed: WireCheck, process: Process
 ) -> None:
@@ -50,3 +52,11 @@ async def test_a_disconnect_reaches_the_call(
 async def test_no_such_server(routed: WireCheck) -> None:
     client = Client(routed, path="/mcp/no-such-server")
     assert (await outcome(client.begin("tools/list"))).status == 404
+
+
+@pytest.mark.parametrize("path", ["/mcp/sse", "//mcp/sse"])
+async def test_the_address_for_messages(routed: WireCheck, path: str) -> None:
+    """Channels takes more than one slash for one; a client takes a host for it."""
+    client = await OldClient(routed, path=path).open()
+    assert client.messages.partition("?")[0] == "/mcp/messages"
+    await client.leave()

@@ -85,6 +85,7 @@ async def test_an_empty_stream(reader: Reader) -> None:
     assert reader.bodies == [b""]
 
 
+@pytest.mark.covers("S-PING-007")
 async def test_what_waits_goes_together(reader: Reader) -> None:
     stream = EventStream(reader.send, [])
     stream.message(b"{}")
@@ -141,6 +142,7 @@ async def test_a_reader_that_keeps_up_with_much(reader: Reader) -> None:
     assert sum(map(len, reader.bodies)) > 20_000_000
 
 
+@pytest.mark.covers("S-PING-008")
 async def test_a_reader_that_takes_too_long(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,8 @@ STATELESS: Final = VERSIONS[-1]
 STATEFUL: Final = VERSIONS[:-1]
 VERSION_MEMBER: Final = "io.modelcontextprotocol/protocolVersion"
 ENDPOINT: Final = "/mcp"
+CLOSED: Final = 204
+"""The status of the answer to a DELETE that has closed a session."""
 LONGEST_EXCERPT: Final = 500
 
 
@@ -64,6 +66,10 @@ class WireCheck:
     def session(self, key: str) -> Session:
         """Return what is known of the session; new ones are made."""
         return self._sessions.setdefault(key, Session())
+
+    def forget(self, key: str) -> None:
+        """The session was closed: what is said of it later follows no revision."""
+        self._sessions.pop(key, None)
 
     def judge(self, sentences: list[str], where: str, what: object) -> None:
         """Count a message, and note what is wrong with it."""
@@ -109,6 +115,7 @@ class _Exchange:
         self._receive = receive
         self._send = send
         self._where = f"{scope['method']} {scope['path']}"
+        self._closing = scope["method"] == "DELETE"
         self._request_headers = _headers(scope["headers"])
         self._body = b""
         self._answer = b""
@@ -134,6 +141,8 @@ class _Exchange:
     async def send(self, message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
             self._start(_headers(message.get("headers", ())))
+            if self._closing and message["status"] == CLOSED:
+                self._check.forget(self._request_headers.get("mcp-session-id", ""))
         elif message["type"] == "http.response.body":
             self._piece(message.get("body", b""), message.get("more_body", False))
         await self._send(message)

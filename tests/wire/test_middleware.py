@@ -49,15 +49,15 @@ class Answering:
     """An ASGI application that reads the body and sends one prepared response."""
 
     def __init__(self) -> None:
+        self.status = 200
         self.headers: list[tuple[bytes, bytes]] = []
         self.pieces: list[bytes] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         while (await receive()).get("more_body"):
             pass
-        await send(
-            {"type": "http.response.start", "status": 200, "headers": self.headers}
-        )
+        start = {"type": "http.response.start", "status": self.status}
+        await send({**start, "headers": self.headers})
         for piece in self.pieces:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body"})
@@ -80,6 +80,7 @@ class Client:
         version: str = "",
         path: str = "/mcp",
         query: bytes = b"",
+        method: str = "POST",
     ) -> list[str]:
         """Return the violations of the prepared answer."""
         self.application.headers = [(b"content-type", content_type)]
@@ -89,7 +90,7 @@ class Client:
         headers = {"mcp-session-id": session, "mcp-protocol-version": version}
         scope: Scope = {
             "type": "http",
-            "method": "POST",
+            "method": method,
             "path": path,
             "query_string": query,
             "headers": [(k.encode(), v.encode()) for k, v in headers.items() if v],
@@ -172,6 +173,17 @@ async def test_session_keeps_its_revision(client: Client) -> None:
     call, called = asked("tools/call"), body(answer({"content": [audio]}))
     assert await client.post(call, JSON, called, session="new") == []
     assert await client.post(call, JSON, called, session="old") != []
+
+
+async def test_a_session_that_was_closed_is_nobodys(client: Client) -> None:
+    hello = body(initialized("2024-11-05"))
+    await client.post(asked("initialize"), JSON, hello, opens="s")
+    error = body({"jsonrpc": "2.0", "error": {"code": -32600, "message": "No."}})
+    assert await client.post(b"", JSON, error, session="s", method="DELETE") != []
+    client.application.status = 204
+    assert await client.post(b"", JSON, session="s", method="DELETE") == []
+    client.application.status = 404
+    assert await client.post(b"", JSON, error, session="s", method="DELETE") == []
 
 
 async def test_answer_may_come_on_another_stream_of_the_session(

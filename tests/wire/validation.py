@@ -79,6 +79,29 @@ class WireValidator:
             *check(message, method),
         ]
 
+    def kind(self, message: JsonObject, *, method: str | None = None) -> str:
+        """Return the definition by which a message is judged, of errors the code.
+
+        "" is that of a message which is none, or which the revision does not have.
+        """
+        shape = _TELLING.intersection(message)
+        if shape == _REQUEST:
+            return self._requests.get(str(message["method"]), "")
+        if shape == _NOTIFICATION:
+            return self._notifications.get(str(message["method"]), "")
+        if shape in (_ERROR, _ERROR_WITHOUT_ID):
+            return f"error {message['error'].get('code')}"
+        if shape == _RESULT and message["result"].get("resultType") == "input_required":
+            return "InputRequiredResult"
+        return self._results.get(method or "", "")
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """All results, notifications and requests that a server may send."""
+        asking = {"InputRequiredResult"} if self._methods_that_ask else set()
+        sent = [self._requests, self._notifications, self._results]
+        return frozenset(asking.union(*(each.values() for each in sent)))
+
     def _check_request(self, message: JsonObject, _: str | None) -> Iterator[str]:
         yield from self._violations("JSONRPCRequest", message)
         yield from self._check_sent(message, self._requests, "request")

@@ -26,11 +26,15 @@ async def initialize(exchange: Exchange) -> JsonObject:
     client = described_client(info, capabilities)
     exchange.revision = revision
     exchange.opened_session = await exchange.adapters.sessions.create(
-        exchange.principal, exchange.catalog.server.slug, revision, client
+        exchange.principal,
+        exchange.catalog.server.slug,
+        revision,
+        client,
+        streams=exchange.streams,
     )
     result: JsonObject = {
         "protocolVersion": revision.version,
-        "capabilities": results.capabilities(revision),
+        "capabilities": results.capabilities(revision, streams=exchange.streams),
         "serverInfo": exchange.catalog.server_info(revision),
     }
     return _with_instructions(exchange, result)
@@ -59,7 +63,9 @@ async def discover(exchange: Exchange) -> JsonObject:
     """Say what this server speaks and can (2026-07-28, server/discover)."""
     result: JsonObject = {
         "supportedVersions": list(SUPPORTED_VERSIONS),
-        "capabilities": results.capabilities(exchange.revision),
+        "capabilities": results.capabilities(
+            exchange.revision, streams=exchange.streams
+        ),
     }
     return results.complete(
         _with_instructions(exchange, result),

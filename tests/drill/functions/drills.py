@@ -122,12 +122,16 @@ def ask_twice(ctx: SyncContext, question: str) -> str:
 
 @mcp.function("drill.ask_url")
 async def ask_url(ctx: Context) -> str:
-    return _action(await ctx.elicit_url(*SIGN_IN, key="sign_in"))
+    answer = await ctx.elicit_url(*SIGN_IN, key="sign_in")
+    ctx.visited("sign_in")
+    return _action(answer)
 
 
 @mcp.function("drill.ask_url_sync", atomic=False)
 def ask_url_sync(ctx: SyncContext) -> str:
-    return _action(ctx.elicit_url(*SIGN_IN, key="sign_in"))
+    answer = ctx.elicit_url(*SIGN_IN, key="sign_in")
+    ctx.visited("sign_in")
+    return _action(answer)
 
 
 def _action(answer: ElicitAnswer[None]) -> str:

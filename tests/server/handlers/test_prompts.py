@@ -25,6 +25,7 @@ def refused(found: Outcome, code: int = -32602) -> str:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.covers("L-PROMPT-009", "S-PROMPT-007")
 async def test_get(connect: Connect, version: str) -> None:
     client = await connect(version)
     result = (await get(client, "greets", arguments={"name": "Ada"})).result
@@ -37,6 +38,7 @@ async def test_get(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.covers("L-PROMPT-008", "S-PROMPT-008")
 async def test_arguments_are_texts(connect: Connect, version: str) -> None:
     """They are read by the types of the function."""
     client = await connect(version)
@@ -46,6 +48,14 @@ async def test_arguments_are_texts(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.covers(
+    "L-PROMPT-013",
+    "L-PROMPT-016",
+    "S-PROMPT-010",
+    "S-PROMPT-011",
+    "S-PROMPT-012",
+    "S-PROMPT-013",
+)
 async def test_every_block(connect: Connect, version: str) -> None:
     client = await connect(version)
     result = (await get(client, "prompt_blocks")).result
@@ -71,6 +81,17 @@ WRONG: Final[list[tuple[Any, dict[str, Any], str]]] = [
 
 
 @pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.covers(
+    "L-ERR-005",
+    "L-PROMPT-008",
+    "L-PROMPT-019",
+    "L-PROMPT-021",
+    "L-PROMPT-023",
+    "S-PROMPT-008",
+    "S-PROMPT-020",
+    "S-PROMPT-022",
+    "S-PROMPT-024",
+)
 async def test_wrong_arguments(connect: Connect, version: str) -> None:
     client = await connect(version)
     for name, params, member in WRONG:
@@ -78,6 +99,14 @@ async def test_wrong_arguments(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.covers(
+    "L-ERR-005",
+    "L-PROMPT-018",
+    "L-PROMPT-023",
+    "S-PROMPT-019",
+    "S-PROMPT-024",
+    "S-PROMPT-025",
+)
 async def test_unknown_and_hidden_prompts_are_the_same(
     connect: Connect, version: str
 ) -> None:
@@ -96,6 +125,7 @@ async def test_unknown_and_hidden_prompts_are_the_same(
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
+@pytest.mark.covers("L-PROMPT-020", "S-PROMPT-021", "S-PROMPT-024")
 async def test_failures(connect: Connect, version: str) -> None:
     client = await connect(version)
     for name in ("prompt_fails", "prompt_refuses"):
@@ -119,6 +149,7 @@ async def test_a_prompt_that_asks(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", NEWEST])
+@pytest.mark.covers("L-MRTR-006", "L-PROMPT-010")
 async def test_a_prompt_gets_its_answer(connect: Connect, version: str) -> None:
     client = await connect(version)
     answer = {"action": "accept", "content": {"item": "tea", "count": 2}}
@@ -129,6 +160,7 @@ async def test_a_prompt_gets_its_answer(connect: Connect, version: str) -> None:
     assert len(found.questions) == 1
 
 
+@pytest.mark.covers("L-PROMPT-023", "S-PROMPT-024")
 async def test_a_text_prompt(connect: Connect) -> None:
     client = await connect("2025-11-25")
     arguments = {"arg1": "{{arg2}}", "arg2": "<b>"}

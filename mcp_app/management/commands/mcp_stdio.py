@@ -1,0 +1,65 @@
+"""Serve one client on standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import Error as DatabaseError
+from django.db import connections
+
+from mcp_app.interface.principal import Principal
+from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.protocol.errors import Unavailable
+from mcp_app.transports import stdio
+from mcp_app.transports.connection import NotServed
+from mcp_app.transports.pipes import take_standard_streams
+
+NOT_SERVED = 2
+"""The exit status where this server is not for this caller."""
+
+
+class Command(BaseCommand):
+    help = (
+        "Serves one MCP client on standard input and output, until the input ends. "
+        "Everything that is printed goes to standard error."
+    )
+    # A site whose checks fail still has to say so on standard error only.
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--server", default=DEFAULT_SLUG, metavar="SLUG", help="Which server."
+        )
+        parser.add_argument(
+            "--user",
+            default=os.environ.get("MCP_USER", ""),
+            metavar="NAME",
+            help="As whom calls are made; the environment's MCP_USER. Without one "
+            "only a public server can be used.",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        incoming, outgoing = take_standard_streams()
+        try:
+            principal = _principal(options["user"])
+            connections.close_all()
+            asyncio.run(stdio.serve(options["server"], principal, incoming, outgoing))
+        except NotServed as refused:
+            raise CommandError(refused.message, returncode=NOT_SERVED) from None
+        except (DatabaseError, Unavailable) as error:
+            raise CommandError(f"The database cannot be used: {error}") from None
+
+
+def _principal(name: str) -> Principal:
+    """Return who calls; raise where there is no such active user."""
+    if not name:
+        return Principal.ANONYMOUS
+    model = get_user_model()
+    found = model._default_manager.filter(**{model.USERNAME_FIELD: name}).first()
+    if found is None or not found.is_active:
+        raise NotServed(f"There is no active user {name!r}.")
+    return Principal(kind="user", user_id=str(found.pk), user_name=name, client="stdio")

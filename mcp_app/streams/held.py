@@ -1,0 +1,131 @@
+"""Sessions of HTTP+SSE (2024-11-05): each ends with the stream that its client holds.
+
+The row is there before the client knows the session's id, and names the process that
+has the stream.  It goes with the stream; where that process dies, others delete it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from mcp_app.interface.context import Client
+from mcp_app.models import Session
+from mcp_app.models.fields import digest as digest_of
+from mcp_app.models.sessions import SessionQuerySet
+from mcp_app.pools.database import reader, writer
+from mcp_app.protocol.errors import InvalidRequest
+from mcp_app.protocol.revisions import V2024_11_05
+from mcp_app.streams.claims import of_the_dead
+from mcp_app.streams.sessions import (
+    OpenSession,
+    agreed,
+    delete_sessions,
+    new_session_id,
+    not_found,
+)
+
+if TYPE_CHECKING:
+    from mcp_app.interface.principal import Principal
+    from mcp_app.protocol.revisions import Revision
+    from mcp_app.streams.sessions import SessionStore
+
+AT_ONCE: Final = 50
+"""Sessions of the dead that go with one statement, and processes that are looked at."""
+
+
+class HeldSessions:
+    """The sessions whose streams are open here, and those of others that died."""
+
+    def __init__(self, sessions: SessionStore, holder: str) -> None:
+        self._sessions = sessions
+        self._holder = holder
+        self._open: set[str] = set()
+        """The digests of those that have a stream here, or are about to."""
+
+    def new(self, principal: Principal, server: str) -> OpenSession:
+        """Return a session that has no row yet; `end` is due, whatever follows."""
+        session_id = new_session_id()
+        session = OpenSession(
+            pk=0,
+            digest=digest_of(session_id),
+            principal_key=principal.key,
+            server=server,
+            # Until `initialize` it is that of the transport.
+            revision=V2024_11_05,
+            client=Client(),
+            holder=self._holder,
+            negotiated=False,
+            session_id=session_id,
+        )
+        self._open.add(session.digest)
+        return session
+
+    async def find(
+        self, session_id: str, principal: Principal, server: str
+    ) -> OpenSession:
+        """Return the caller's own session; 404 without saying why otherwise."""
+        session = await self._sessions.find(session_id, principal, server, held=True)
+        if session.holder == self._holder and session.digest not in self._open:
+            # Its stream has ended; its row goes in a moment.
+            raise not_found()
+        await self._sessions.negotiated(session)
+        return session
+
+    async def end(self, session: OpenSession) -> None:
+        """Close a session whose stream has ended, everywhere.
+
+        What the database does not take now goes with a later heartbeat.
+        """
+        self._open.discard(session.digest)
+        self._sessions.drop(session)
+        if session.has_row:
+            await delete_sessions(Session.objects.filter(pk=session.pk))
+
+    async def sweep(self) -> None:
+        """Delete the rows that this process has left: nobody else will."""
+        own = Session.objects.current().filter(holder=self._holder)
+        rows = await reader.run(list, own.values_list("pk", "digest"))
+        left = [pk for pk, digest in rows if digest not in self._open]
+        if left:
+            await delete_sessions(Session.objects.filter(pk__in=left))
+
+    async def end_of_dead(self, dead: Mapping[str, int | None]) -> None:
+        """Close the sessions of some processes that were watched, and are dead."""
+        rows = _of_dead(dict(islice(dead.items(), AT_ONCE)))
+        keys = await reader.run(list, rows.values_list("pk", flat=True))
+        # Others do the same: they begin elsewhere.
+        random.shuffle(keys)
+        for start in range(0, len(keys), AT_ONCE):
+            await delete_sessions(rows.filter(pk__in=keys[start : start + AT_ONCE]))
+
+
+class Negotiation:
+    """Where `initialize` keeps what it agrees on: in the row that is there."""
+
+    def __init__(self, session: OpenSession) -> None:
+        self._session = session
+
+    async def create(
+        self,
+        principal: Principal,
+        server: str,
+        revision: Revision,
+        client: Client,
+        *,
+        streams: bool = True,
+    ) -> str:
+        """Note revision and client, once; return the id of the session."""
+        session = self._session
+        row = Session.objects.filter(pk=session.pk, client_info="")
+        # Nobody is told: who knows the session without these looks at its row.
+        if not await writer.run(row.update, **agreed(revision, client)):
+            raise InvalidRequest("This session is initialized already.")
+        session.revision, session.client, session.negotiated = revision, client, True
+        return session.session_id
+
+
+def _of_dead(dead: Mapping[str, int | None]) -> SessionQuerySet:
+    return Session.objects.current().held().filter(of_the_dead("holder", dead))

@@ -1,0 +1,142 @@
+"""A session that lives as long as its connection (stdio): it has no row.
+
+What it watches is known to other processes by the rows of this one, so that changes
+get their numbers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mcp_app.models.fields import digest as digest_of
+from mcp_app.streams.questions import Asked, OpenQuestions
+from mcp_app.streams.sessions import HANDSHAKE_S, OpenSession
+
+if TYPE_CHECKING:
+    from mcp_app.interface.context import Client
+    from mcp_app.interface.principal import Principal
+    from mcp_app.protocol.jsonrpc import JsonObject
+    from mcp_app.protocol.revisions import Revision
+
+
+class MemorySessions:
+    """The one session of a connection; used on the loop only.
+
+    `announced` returns when what this process began with is announced, `watching`
+    lets everybody know that resources are watched, as long as it is entered.
+    """
+
+    def __init__(
+        self,
+        announced: Callable[[], Awaitable[object]],
+        watching: Callable[[Collection[str]], AbstractAsyncContextManager[None]],
+    ) -> None:
+        self._announced = announced
+        self._watching = watching
+        self._watches: dict[str, AsyncExitStack] = {}
+        self._in_order = asyncio.Lock()
+        self._ready = asyncio.Event()
+        self.session: OpenSession | None = None
+
+    async def create(
+        self,
+        principal: Principal,
+        server: str,
+        revision: Revision,
+        client: Client,
+        *,
+        streams: bool = True,
+    ) -> str:
+        """Open the session and return an id, which nobody has to name."""
+        await self._announced()
+        session_id = secrets.token_urlsafe(32)
+        self.session = OpenSession(
+            pk=0,
+            digest=digest_of(session_id),
+            principal_key=principal.key,
+            server=server,
+            revision=revision,
+            client=client,
+            created=time.monotonic(),
+        )
+        return session_id
+
+    def initialized(self, session: OpenSession) -> None:
+        """Note that the client has finished its side of the handshake."""
+        session.initialized = True
+        self._ready.set()
+
+    async def opened(self, session: OpenSession) -> None:
+        """Wait until the client has finished its side, which it may never do."""
+        left = session.created + HANDSHAKE_S - time.monotonic()
+        if not session.initialized and left > 0:
+            waiting = asyncio.ensure_future(self._ready.wait())
+            try:
+                await asyncio.wait([waiting], timeout=left)
+            finally:
+                waiting.cancel()
+
+    async def set_level(self, session: OpenSession, level: int) -> None:
+        """Keep the least severe level that the client wants."""
+        session.level = level
+
+    async def subscribe(self, session: OpenSession, uri: str, most: int) -> bool:
+        """Note that the session watches a URI; return whether there was room."""
+        async with self._in_order:
+            return await self._subscribe(session, uri, most)
+
+    async def _subscribe(self, session: OpenSession, uri: str, most: int) -> bool:
+        name = digest_of(uri)
+        if name in session.uris:
+            return True
+        if len(session.uris) >= most:
+            return False
+        session.uris[name] = uri
+        self._watches[name] = watch = AsyncExitStack()
+        try:
+            await watch.enter_async_context(self._watching([uri]))
+        except BaseException:
+            session.uris.pop(name, None)
+            self._watches.pop(name, None)
+            raise
+        return True
+
+    async def unsubscribe(self, session: OpenSession, uri: str) -> None:
+        """Note that the session no longer watches a URI."""
+        name = digest_of(uri)
+        # One that came just before may not be written yet.
+        async with self._in_order:
+            session.uris.pop(name, None)
+            watch = self._watches.pop(name, None)
+            if watch is not None:
+                await watch.aclose()
+
+
+class MemoryQuestions(OpenQuestions):
+    """Questions on a connection, which alone brings their answers."""
+
+    def expect(self, session: OpenSession, identifier: str) -> Asked:
+        return replace(super().expect(session, identifier), beside=_no_row)
+
+    async def take(
+        self,
+        session: OpenSession,
+        identifier: str | int,
+        result: JsonObject | None,
+        error: JsonObject | None,
+    ) -> bool:
+        """Take an answer; False where nobody waits for it."""
+        name = str(identifier)
+        waits = name in self._waiting
+        self._resolve(name, {"result": result} if error is None else {"error": error})
+        return waits
+
+
+def _no_row(_: str) -> None:
+    """Nothing is written beside a question that lives in memory."""

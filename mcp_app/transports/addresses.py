@@ -1,0 +1,13 @@
+"""The endpoint with all that is served below its address."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mcp_app.interface.server import MESSAGES_PART, SSE_PART
+from mcp_app.transports.endpoint import Endpoint, Visit
+from mcp_app.transports.legacy_sse import MessagesVisit, StreamVisit
+
+endpoint: Final = Endpoint(
+    {"": Visit, SSE_PART: StreamVisit, MESSAGES_PART: MessagesVisit}
+)

@@ -1,0 +1,93 @@
+"""The way back of a request that was POSTed, and whose answer goes another way."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from mcp_app.protocol.errors import InternalError
+from mcp_app.server.exchange import End
+from mcp_app.streams.last_words import last_words
+from mcp_app.streams.request_log import ABORTED, KEPT_BYTES, KEPT_EVENTS
+
+if TYPE_CHECKING:
+    from mcp_app.process.running import Answer
+    from mcp_app.process.runtime import Process
+    from mcp_app.server.exchange import Exchange
+    from mcp_app.streams.appending import Beside
+    from mcp_app.streams.request_log import OwnedStream
+    from mcp_app.streams.sessions import OpenSession
+
+
+class PostedCall:
+    """Logs what a call says; the process that has the session's stream reads it."""
+
+    streams = True
+    over = False
+    """Whether nothing that it says from now on is of use."""
+
+    def __init__(
+        self,
+        current: Process,
+        session: OpenSession,
+        exchange: Exchange,
+        stream: OwnedStream,
+    ) -> None:
+        self._current = current
+        self._session = session
+        self._exchange: Exchange | None = exchange
+        self._stream = stream
+        stream.lost = self._lose
+        stream.readers.append(self)
+
+    # -- the call -------------------------------------------------------------------
+
+    def send(self, message: bytes, beside: Beside | None = None) -> None:
+        stream = self._stream
+        if self.over:
+            return
+        if stream.full:
+            error = InternalError(
+                f"This call said more than {KEPT_EVENTS} messages, or {KEPT_BYTES}"
+                " bytes, which is as much as is kept of one."
+            )
+            stream.end(last_words(stream.requests, error), ABORTED)
+            self._lose(None)
+        else:
+            stream.append(message, beside)
+
+    def reconnect(self, after_ms: int) -> None:
+        """Do nothing: with the stream the session would end."""
+
+    def lasting(self) -> None:
+        self._current.watch()
+
+    def beat(self) -> None:
+        """The session's stream has heartbeats of its own."""
+
+    def finished(self, task: asyncio.Task[Answer]) -> None:
+        """Log the answer; a call that was cancelled has none."""
+        self._exchange = None
+        stream = self._stream
+        if self.over or stream.ends or stream.failure is not None:
+            return
+        if task.cancelled() or task.exception() is not None:
+            stream.end(None, ABORTED)
+        else:
+            stream.end(task.result()[1])
+
+    def _lose(self, _: bytes | None) -> None:
+        """Stop a call whose answer cannot be logged."""
+        if self._exchange is not None:
+            self._exchange.stop(End.CANCELLED)
+
+    # -- what the log has committed ---------------------------------------------------
+
+    def began(self) -> None:
+        """There is something to read when something was said."""
+
+    def message(self, payload: bytes, event_id: str) -> None:
+        self._current.said(self._session.pk)
+
+    def ended(self) -> None:
+        self._current.said(self._session.pk)

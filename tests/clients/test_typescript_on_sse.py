@@ -1,0 +1,38 @@
+"""The TypeScript SDKs on HTTP+SSE: all that is tried of their sessions elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.clients import test_typescript
+from tests.clients.facts import STATEFUL
+from tests.clients.node import report_of
+from tests.clients.test_typescript import PROGRAMS, era, steps
+
+__all__ = ["era", "steps"]
+
+SERVER = "uvicorn"
+
+globals().update(
+    {
+        name: found
+        for name, found in vars(test_typescript).items()
+        if name.startswith("test_")
+    }
+)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[name for name, (_, era) in PROGRAMS.items() if era == STATEFUL],
+)
+def program(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def report(endpoint: str, program: str) -> dict[str, Any]:
+    script, _ = PROGRAMS[program]
+    return report_of(script, f"{endpoint}/sse", "stateful")

@@ -1,0 +1,217 @@
+"""What `mcp_config` prints, and what it writes into a project."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from mcp_app.models import Server
+from mcp_app.server.clients import CLIENTS
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, settings: Settings) -> Path:
+    """Return the folder of the project, which has a server that is not public."""
+    settings.BASE_DIR = folder = tmp_path / "project"
+    settings.ROOT_URLCONF = "tests.drill.urls"
+    folder.mkdir()
+    Server.objects.update_or_create(slug="default", defaults={"access": ""})
+    Server.objects.create(slug="open", access="public")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/site/manage.py", "mcp_config"])
+
+
+def printed(*arguments: str) -> tuple[list[Any], str]:
+    """Return the documents that are printed, and what is said about them."""
+    out, said = StringIO(), StringIO()
+    call_command("mcp_config", *arguments, stdout=out, stderr=said)
+    decoder, text, found = json.JSONDecoder(), out.getvalue().strip(), []
+    while text:
+        document, end = decoder.raw_decode(text)
+        found.append(document)
+        text = text[end:].strip()
+    return found, said.getvalue()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_it_prints_both_transports(client: str) -> None:
+    documents, said = printed(client)
+    assert len(documents) == 2
+    assert "/site/manage.py" in str(documents[0])
+    assert "http://127.0.0.1:8000/mcp" in str(documents[1])
+    assert "Bearer YOUR-TOKEN" in str(documents[1])
+    assert said.count(CLIENTS[client].title) == 2
+
+
+def test_the_server_and_the_user_are_named() -> None:
+    options = ("--server", "open", "--user", "eve", "--transport", "stdio")
+    [document], _ = printed("cursor", *options)
+    [entry] = document["mcpServers"].values()
+    assert entry["command"] == sys.executable
+    assert entry["args"][1:] == ["mcp_stdio", "--server", "open", "--user", "eve"]
+
+
+@pytest.mark.parametrize(
+    ("public", "address"),
+    [
+        ("https://example.org", "https://example.org/mcp/open"),
+        ("https://example.org/site/mcp/", "https://example.org/site/mcp/open"),
+    ],
+)
+def test_the_public_address(settings: Settings, public: str, address: str) -> None:
+    settings.MCP = {"PUBLIC_URL": public}
+    options = ("--server", "open", "--transport", "http", "--name", "mine")
+    [document], _ = printed("cursor", *options)
+    assert document == {"mcpServers": {"mine": {"url": address}}}
+
+
+def test_without_a_manage_py(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/venv/bin/django-admin", "mcp_config"])
+    [document], _ = printed("cursor", "--transport", "stdio")
+    [entry] = document["mcpServers"].values()
+    assert entry["args"][:3] == ["-m", "django", "mcp_stdio"]
+    assert "--settings=tests.settings" in entry["args"]
+    started = [entry["command"], *entry["args"], "--help"]
+    assert subprocess.run(started, capture_output=True, check=False).returncode == 0
+
+
+def test_settings_that_are_named_are_those_of_the_server() -> None:
+    options = ("--transport", "stdio", "--settings", "tests.settings")
+    [document], _ = printed("cursor", *options)
+    [entry] = document["mcpServers"].values()
+    assert entry["args"][1:] == ["mcp_stdio", "--settings=tests.settings"]
+
+
+def test_it_merges_into_a_file_of_the_project(project: Path) -> None:
+    path = project / ".mcp.json"
+    path.write_text('{"mcpServers": {"other": {"command": "x"}}, "more": 1}')
+    path.chmod(0o600)
+    call_command("mcp_config", "claude-code", "--write", stdout=StringIO())
+    found = json.loads(path.read_text())
+    assert list(found) == ["mcpServers", "more"]
+    assert list(found["mcpServers"]) == ["other", "tests"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(project.iterdir()) == [path]
+
+
+def test_it_makes_the_folder(project: Path) -> None:
+    call_command(
+        "mcp_config", "vscode", "--write", "--transport=http", stdout=StringIO()
+    )
+    found = json.loads((project / ".vscode" / "mcp.json").read_text())
+    assert found["servers"]["tests"]["type"] == "http"
+
+
+@pytest.mark.parametrize("client", ["claude-desktop", "windsurf"])
+def test_files_of_the_home_folder_are_left_alone(client: str) -> None:
+    with pytest.raises(CommandError, match="has no file in a project"):
+        call_command("mcp_config", client, "--write")
+
+
+def test_a_project_that_is_the_home_folder(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(project))
+    with pytest.raises(CommandError, match="your home folder"):
+        call_command("mcp_config", "cursor", "--write")
+    assert list(project.iterdir()) == []
+
+
+def test_a_link_out_of_the_project(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (project / ".cursor").symlink_to(tmp_path / "home")
+    with pytest.raises(CommandError, match="out of the project"):
+        call_command("mcp_config", "cursor", "--write")
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+def test_a_file_with_comments_stays_as_it_is(project: Path) -> None:
+    path = project / ".mcp.json"
+    path.write_text("// mine\n{}")
+    with pytest.raises(CommandError, match="stays as it was"):
+        call_command("mcp_config", "claude-code", "--write")
+    assert path.read_text() == "// mine\n{}"
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xef\xbb\xbf{}", b"\xff", b"[" * 100_000, b'{"a": 1, "a": 2}']
+)
+def test_a_file_that_cannot_be_merged_stays_alone(
+    project: Path, content: bytes
+) -> None:
+    path = project / ".mcp.json"
+    path.write_bytes(content)
+    with pytest.raises(CommandError, match="stays as it was"):
+        call_command("mcp_config", "claude-code", "--write")
+    assert path.read_bytes() == content
+    assert list(project.iterdir()) == [path]
+
+
+def test_a_name_that_cannot_be_written(project: Path) -> None:
+    """As of arguments that are no UTF-8."""
+    with pytest.raises(CommandError, match="stays as it was"):
+        call_command("mcp_config", "claude-code", "--write", name="\udcff")
+    assert list(project.iterdir()) == []
+
+
+def test_a_link_to_itself(project: Path) -> None:
+    path = project / ".mcp.json"
+    path.symlink_to(path)
+    with pytest.raises(CommandError, match="stays as it was"):
+        call_command("mcp_config", "claude-code", "--write")
+    assert list(project.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_replaced_leaves_nothing_beside(project: Path) -> None:
+    path = project / ".mcp.json" / "in the way"
+    path.mkdir(parents=True)
+    with pytest.raises(CommandError, match="stays as it was"):
+        call_command("mcp_config", "claude-code", "--write")
+    assert list(project.iterdir()) == [path.parent]
+
+
+def test_a_link_within_the_project_stays_one(project: Path) -> None:
+    path, linked = project / ".mcp.json", project / "clients.json"
+    linked.write_text("{}")
+    path.symlink_to(linked)
+    call_command("mcp_config", "claude-code", "--write", stdout=StringIO())
+    assert path.is_symlink()
+    assert "tests" in json.loads(linked.read_text())["mcpServers"]
+
+
+def test_a_new_file_has_the_rights_that_the_mask_leaves(project: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        call_command("mcp_config", "claude-code", "--write", stdout=StringIO())
+    finally:
+        os.umask(before)
+    assert (project / ".mcp.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_ends_of_lines_stay(project: Path) -> None:
+    path = project / ".mcp.json"
+    path.write_bytes(b'{\r\n    "a": 1\r\n}\r\n')
+    call_command("mcp_config", "claude-code", "--write", stdout=StringIO())
+    found = path.read_bytes()
+    assert found.startswith(b'{\r\n    "a": 1,\r\n    "mcpServers": {\r\n        "')
+    assert found.count(b"\n") == found.count(b"\r\n")
+
+
+def test_a_server_that_is_not_there() -> None:
+    with pytest.raises(CommandError, match="no MCP server 'nowhere'"):
+        call_command("mcp_config", "cursor", "--server", "nowhere")

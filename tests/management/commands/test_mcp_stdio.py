@@ -1,0 +1,115 @@
+"""For whom `manage.py mcp_stdio` serves, and what it says to the others."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.drill.piped import COMMAND, database, environment, piped
+from tests.drill.running import ROOT
+from tests.transports.test_connection import called
+from tests.transports.test_stdio import HELLO, READY
+
+NOT_SERVED = 2
+SHUT_DOWN = -32603
+ACCEPTED = {"action": "accept", "content": {"answer": "this one"}}
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    """Return a database in which the server is not public, and users are."""
+    file = database(tmp_path)
+    _execute(file, "UPDATE mcp_app_server SET access = ''")
+    for name in ("eve", "gone"):
+        subprocess.run(
+            [*COMMAND[:-1], "createsuperuser", "--noinput", "--username", name],
+            cwd=ROOT,
+            env=environment(
+                file,
+                DJANGO_SUPERUSER_PASSWORD="a password of no worth",
+                DJANGO_SUPERUSER_EMAIL="eve@example.org",
+            ),
+            capture_output=True,
+            check=True,
+        )
+    _execute(file, "UPDATE auth_user SET is_active = 0 WHERE username = 'gone'")
+    return file
+
+
+def _execute(file: Path, statement: str) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(statement)
+
+
+def ended(file: Path, *arguments: str, **env: str) -> tuple[int, bytes, str]:
+    """Run the command without any input."""
+    found = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=ROOT,
+        env=environment(file, **env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    return found.returncode, found.stdout, found.stderr.decode()
+
+
+def test_who_is_not_served_is_told_in_one_line(private: Path) -> None:
+    for arguments, named in (
+        ((), "MCP_USER"),
+        (("--user", "nobody"), "nobody"),
+        (("--user", "gone"), "gone"),
+        (("--user", "eve", "--server", "nowhere"), "nowhere"),
+    ):
+        status, written, said = ended(private, *arguments)
+        assert (status, written) == (NOT_SERVED, b""), said
+        assert named in said
+        assert said.count("\n") == 1
+    with closing(sqlite3.connect(private)) as connection:
+        workers = connection.execute("SELECT count(*) FROM mcp_app_worker")
+        assert workers.fetchone() == (0,), "Nobody waits for a process that is gone."
+
+
+@pytest.mark.covers("S-STDIO-014")
+def test_a_user_is_who_calls(private: Path, tmp_path: Path) -> None:
+    with piped(tmp_path, file=private, MCP_USER="eve") as server:
+        server.send(HELLO, READY, called("drill_whoami", 1))
+        server.close_input()
+        said = server.answer(1)["result"]["structuredContent"]
+        assert (said["user"], said["session"]) == ("eve", True)
+        assert server.wait() == 0
+
+
+def test_a_user_who_is_not_active_any_more(private: Path, tmp_path: Path) -> None:
+    program = (
+        "from django.contrib.auth import get_user_model as users;"
+        "user = users().objects.get(username='eve');"
+        "user.is_active = False; user.save()"
+    )
+    with piped(tmp_path, "--user", "eve", file=private) as server:
+        server.send(HELLO, READY, called("drill_ask", 1, question="Which?"))
+        while (asked := server.next()).get("method") != "elicitation/create":
+            continue
+        subprocess.run(
+            [*COMMAND[:-1], "shell", "-v0", "-c", program],
+            cwd=ROOT,
+            env=environment(private),
+            check=True,
+        )
+        server.send(called("drill_whoami", 2))
+        assert "not active" in server.answer(2)["error"]["message"]
+        # Nor is an answer taken from whom a request would not be.
+        server.send({"jsonrpc": "2.0", "id": asked["id"], "result": ACCEPTED})
+        server.close_input()
+        assert server.answer(1)["error"]["code"] == SHUT_DOWN
+        assert server.wait() == 0
+
+
+def test_a_database_that_is_not_there(tmp_path: Path) -> None:
+    status, written, said = ended(tmp_path / "no" / "db.sqlite3")
+    assert (status, written) == (1, b"")
+    assert "CommandError: The database cannot be used" in said

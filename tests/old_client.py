@@ -1,0 +1,180 @@
+"""A client of HTTP+SSE (2024-11-05) inside the process: one stream, and POSTs."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from typing import Any
+
+from tests.asgi_client import (
+    CLIENT,
+    EVERYTHING,
+    Answer,
+    JsonObject,
+    Outcome,
+    Visit,
+    outcome,
+)
+from tests.wire.middleware import WireCheck
+
+VERSION = "2024-11-05"
+
+
+class OldClient:
+    """One session; `version` is what `initialize` asks for."""
+
+    stream: Visit
+    messages: str
+    """Where messages are POSTed, as the first event said."""
+
+    def __init__(
+        self,
+        application: WireCheck,
+        version: str = VERSION,
+        *,
+        path: str = "/mcp/sse",
+        headers: JsonObject | None = None,
+        capabilities: JsonObject | None = None,
+    ) -> None:
+        self.application = application
+        self.version = version
+        self.capabilities = EVERYTHING if capabilities is None else capabilities
+        self._path = path
+        self._headers = {"host": "localhost", **(headers or {})}
+        self._ids = count(1)
+        self._answers: dict[str, JsonObject] = {}
+        self.said: list[JsonObject] = []
+        """The notifications that came, and the questions."""
+
+    def visit(self, method: str, path: str, body: bytes = b"", **headers: str) -> Visit:
+        """Begin a request."""
+        named = {**self._headers, **headers}
+        return Visit(self.application, method, path, list(named.items()), [body])
+
+    async def connect(self) -> OldClient:
+        """Open the stream, and read where to POST to."""
+        self.stream = self.visit("GET", self._path, accept="text/event-stream")
+        await self.stream.begun()
+        assert self.stream.status == 200
+        while not self.stream.endpoint:
+            await self.stream._next()
+        self.messages = self.stream.endpoint
+        return self
+
+    async def open(self) -> OldClient:
+        """Connect, and initialize the session."""
+        await self.connect()
+        await self.initialize()
+        assert (await self.notify("notifications/initialized")).status == 202
+        return self
+
+    async def initialize(self, version: str | None = None) -> JsonObject:
+        """Return the result of `initialize`."""
+        params = {
+            "protocolVersion": version or self.version,
+            "capabilities": self.capabilities,
+            "clientInfo": CLIENT,
+        }
+        return (await self.request("initialize", params)).result
+
+    def post(self, message: object, **headers: str) -> Visit:
+        """Begin to POST any JSON."""
+        headers = {"content-type": "application/json", **headers}
+        return self.visit(
+            "POST", self.messages, json.dumps(message).encode(), **headers
+        )
+
+    async def sent(self, message: object, **headers: str) -> Outcome:
+        """POST any JSON; return what the POST was answered with."""
+        return await outcome(self.post(message, **headers))
+
+    def message(
+        self, method: str, params: JsonObject | None = None, **more: Any
+    ) -> JsonObject:
+        """Return a request with an id of its own."""
+        message: JsonObject = {"jsonrpc": "2.0", "id": next(self._ids)}
+        message["method"] = method
+        if params is not None:
+            message["params"] = params
+        return {**message, **more}
+
+    async def begin(
+        self, method: str, params: JsonObject | None = None, **more: Any
+    ) -> Any:
+        """Send a request, which is accepted; return its id."""
+        message = self.message(method, params, **more)
+        found = await self.sent(message)
+        assert (found.status, found.raw) == (202, b""), (found.status, found.raw)
+        return message["id"]
+
+    async def request(
+        self, method: str, params: JsonObject | None = None, **more: Any
+    ) -> Outcome:
+        """Send a request, and wait for its answer on the stream."""
+        return await self.answered(await self.begin(method, params, **more))
+
+    async def call(self, tool: str, /, **arguments: Any) -> Outcome:
+        """Call a tool."""
+        return await self.request("tools/call", {"name": tool, "arguments": arguments})
+
+    async def begin_call(self, tool: str, /, **arguments: Any) -> Any:
+        """Call a tool; return the id of the request."""
+        return await self.begin("tools/call", {"name": tool, "arguments": arguments})
+
+    async def notify(self, method: str, params: JsonObject | None = None) -> Outcome:
+        """Send a notification."""
+        message: JsonObject = {"jsonrpc": "2.0", "method": method}
+        return await self.sent(
+            message if params is None else {**message, "params": params}
+        )
+
+    async def reply(self, request_id: object, answer: JsonObject) -> Outcome:
+        """Answer a question."""
+        member = answer if answer.keys() == {"error"} else {"result": answer}
+        return await self.sent({"jsonrpc": "2.0", "id": request_id, **member})
+
+    # -- the stream -----------------------------------------------------------------
+
+    async def next(self) -> JsonObject | None:
+        """Return the next message of the stream, None where it ended."""
+        message = await self.stream.message()
+        if message is not None and "method" in message:
+            self.said.append(message)
+        elif message is not None:
+            key = json.dumps(message.get("id"))
+            assert key not in self._answers, f"{key} was answered twice."
+            self._answers[key] = message
+        return message
+
+    async def answered(
+        self, request_id: object, answer: Answer | None = None
+    ) -> Outcome:
+        """Wait for the answer to a request; answer questions on the way."""
+        key = json.dumps(request_id)
+        asked: list[JsonObject] = []
+        while key not in self._answers:
+            message = await self.next()
+            assert message is not None, f"The stream ended before {key} was answered."
+            if answer is not None and "method" in message and "id" in message:
+                asked.append(message)
+                found = answer(message["method"], message.get("params", {}))
+                assert (await self.reply(message["id"], found)).status == 202
+        messages = [self._answers[key]]
+        return Outcome(200, self.stream.headers, messages, b"", asked)
+
+    async def told(self, method: str) -> JsonObject:
+        """Wait for a notification, or a question, of this method."""
+        while True:
+            message = await self.next()
+            assert message is not None, f"The stream ended before {method} came."
+            if message.get("method") == method:
+                return message
+
+    async def ended(self) -> None:
+        """Wait until the server ends the stream."""
+        while await self.next() is not None:
+            continue
+
+    async def leave(self) -> None:
+        """Close the stream."""
+        await self.stream.leave()

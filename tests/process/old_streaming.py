@@ -1,0 +1,95 @@
+"""A session of HTTP+SSE with processes, its stream read in a thread."""
+
+from __future__ import annotations
+
+import json
+from copy import copy
+from itertools import count
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.drill.calling import CAPABILITIES, CLIENT, STATEFUL
+from tests.process.streaming import INITIALIZED, JSON, Answer, JsonObject
+from tests.wire.events import EventReader
+
+
+class OldSession:
+    """Its stream is at one process; what it POSTs goes `at` any."""
+
+    def __init__(self, url: str, version: str = STATEFUL) -> None:
+        self._url = url
+        self._ids = count(1)
+        self.stream = Answer(f"{url}/sse", "GET", {"Accept": "text/event-stream"})
+        self.stream.until(lambda each: b"\n\n" in each.raw)
+        first, *_ = EventReader().feed(self.stream.raw)
+        assert first.name == "endpoint"
+        self._query = urlsplit(first.data[0]).query
+        params = {
+            "protocolVersion": version,
+            "capabilities": CAPABILITIES,
+            "clientInfo": CLIENT,
+        }
+        answer = self.answer(self.request("initialize", **params))
+        assert answer["result"]["protocolVersion"] == version
+        assert self.send(INITIALIZED).status == 202
+
+    def at(self, url: str) -> OldSession:
+        """The same session, its messages POSTed at another process."""
+        elsewhere = copy(self)
+        elsewhere._url = url
+        return elsewhere
+
+    def post(self, body: bytes) -> Answer:
+        """Begin to POST a message."""
+        return Answer(f"{self._url}/messages?{self._query}", "POST", JSON, body)
+
+    def send(self, body: bytes) -> Answer:
+        """POST a message; return what that was answered with."""
+        return self.post(body).whole()
+
+    def say(self, message: JsonObject) -> None:
+        """POST a message, which is accepted."""
+        sent = self.send(json.dumps({"jsonrpc": "2.0", **message}).encode())
+        assert (sent.status, sent.raw) == (202, b""), (sent.status, sent.raw)
+
+    def request(self, method: str, **params: Any) -> int:
+        """Send a request; return its id."""
+        number = next(self._ids)
+        self.say({"id": number, "method": method, "params": params})
+        return number
+
+    def called(self, tool: str, **arguments: Any) -> int:
+        """Call a tool; return the id of the request."""
+        return self.request("tools/call", name=tool, arguments=arguments)
+
+    def told(self, method: str, times: int = 1) -> JsonObject:
+        """Wait for a notification or a question, the last one of so many."""
+
+        def found(answer: Answer) -> list[JsonObject]:
+            return [each for each in answer.messages if each.get("method") == method]
+
+        self.stream.until(lambda answer: len(found(answer)) >= times)
+        return found(self.stream)[times - 1]
+
+    def answers(self, request_id: int) -> list[JsonObject]:
+        """Return what has answered a request so far."""
+        return [
+            each
+            for each in self.stream.messages
+            if each.get("id") == request_id and "method" not in each
+        ]
+
+    def answer(self, request_id: int) -> JsonObject:
+        """Wait for the answer to a request, of which there is one."""
+        self.stream.until(lambda _: self.answers(request_id))
+        (answer,) = self.answers(request_id)
+        return answer
+
+    def text(self, request_id: int) -> str:
+        """Wait for the answer to a call, and return its text."""
+        text: str = self.answer(request_id)["result"]["content"][0]["text"]
+        return text
+
+    def close(self) -> None:
+        """Close the stream, and with it the session."""
+        self.stream.leave()

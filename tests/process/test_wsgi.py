@@ -1,0 +1,203 @@
+"""The endpoint under gunicorn: what HTTP shows of it, and its end."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.clients import facts
+from tests.drill.running import THERE, DrillServer, started
+from tests.process.streaming import JSON, Session, called, stateless_request
+
+PATIENCE_S: Final = 60
+CALL: Final = {"name": "drill_add", "arguments": {"a": 1, "b": 2}}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[DrillServer]:
+    drill = started("gunicorn")
+    yield drill
+    assert drill.stop() == 0, drill.output
+
+
+def asked(
+    server: DrillServer,
+    method: str,
+    path: str = "/mcp",
+    body: Any = None,
+    headers: Mapping[str, str] | None = None,
+) -> tuple[int, dict[str, str], Any]:
+    """Return status, headers and the decoded body of an answer."""
+    connection = http.client.HTTPConnection(
+        urlsplit(server.url).netloc, timeout=PATIENCE_S
+    )
+    with closing(connection):
+        connection.request(method, path, body, dict(headers or {}), encode_chunked=True)
+        response = connection.getresponse()
+        found = response.read()
+    named = {name.lower(): value for name, value in response.getheaders()}
+    return response.status, named, json.loads(found or b"null")
+
+
+def test_a_body_that_comes_in_pieces(server: DrillServer) -> None:
+    headers, body = stateless_request("tools/call", **CALL)
+    pieces = (body[start : start + 7] for start in range(0, len(body), 7))
+    status, _, answer = asked(
+        server, "POST", body=pieces, headers={**headers, "Transfer-Encoding": "chunked"}
+    )
+    assert (status, answer["result"]["content"][0]["text"]) == (200, "3")
+
+
+@pytest.mark.parametrize("method", ["PUT", "OPTIONS", "GET"])
+def test_what_is_allowed_needs_no_stream(server: DrillServer, method: str) -> None:
+    _, told, _ = asked(server, method, headers=JSON)
+    assert told["allow"] == "POST, DELETE, OPTIONS"
+
+
+def test_a_large_body(server: DrillServer) -> None:
+    status, _, answer = asked(
+        server, "POST", body=b"x" * (5 * 1024 * 1024), headers=JSON
+    )
+    assert status == 413
+    assert "larger than" in answer["error"]["message"]
+
+
+def test_who_takes_streams_alone_is_told(server: DrillServer) -> None:
+    headers, body = stateless_request("tools/call", **CALL)
+    status, _, answer = asked(
+        server, "POST", body=body, headers={**headers, "Accept": "text/event-stream"}
+    )
+    assert status == 406
+    assert "application/json" in answer["error"]["message"]
+
+
+def test_no_stream_is_opened(server: DrillServer) -> None:
+    session = Session(server.url)
+    headers = {**session.headers, "Accept": "text/event-stream"}
+    status, told, answer = asked(server, "GET", headers=headers)
+    assert status == 405
+    assert "GET" not in told["allow"]
+    assert "stream" in answer["error"]["message"]
+    assert session.close().whole().status == 204
+
+
+@pytest.mark.parametrize("path", ["/mcp/sse", "/mcp/messages?session_id=a"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_no_old_transport(server: DrillServer, method: str, path: str) -> None:
+    status, _, answer = asked(server, method, path, headers=JSON)
+    assert (status, answer["error"]["code"]) == (501, -32600)
+    assert "WSGI" in answer["error"]["message"]
+
+
+def test_listening_is_no_method(server: DrillServer) -> None:
+    headers, body = stateless_request(
+        "subscriptions/listen", notifications={"toolsListChanged": True}
+    )
+    status, _, answer = asked(server, "POST", body=body, headers=headers)
+    assert (status, answer["error"]["code"]) == (404, -32601)
+
+
+def test_health(server: DrillServer) -> None:
+    assert asked(server, "GET", "/mcp/health")[::2] == (200, {"status": "ok"})
+
+
+def test_a_foreign_host(server: DrillServer) -> None:
+    with pytest.raises(json.JSONDecodeError):
+        # Django's own page says it.
+        asked(server, "POST", headers={**JSON, "Host": "evil.example"})
+
+
+@pytest.fixture
+def both_ways(tmp_path: Path) -> Iterator[tuple[Path, str, str]]:
+    """Return a database, and where it is served with and without streams."""
+    file = tmp_path / "db.sqlite3"
+    database = {"DATABASE_URL": f"sqlite:///{file}"}
+    streaming = started("uvicorn", database)
+    whole = started("gunicorn", {**database, **THERE})
+    yield file, streaming.url, whole.url
+    assert [each.stop() for each in (whole, streaming)] == [0, 0], (
+        whole.output,
+        streaming.output,
+    )
+
+
+def test_a_session_goes_on_where_there_are_no_streams(
+    both_ways: tuple[Path, str, str],
+) -> None:
+    """Two deployments, one database: as far as rows suffice."""
+    file, streaming, whole = both_ways
+    session = Session(streaming)
+    standing = session.standing()
+    beside = session.at(whole)
+    (counted,) = beside.called("drill_count", n=3, delay_ms=0).whole().messages
+    assert counted["result"]["content"] == [{"type": "text", "text": "done 3"}]
+    (asked,) = beside.called("drill_ask", question="Why?").whole().messages
+    assert asked["result"]["isError"]
+    assert "stream" in asked["result"]["content"][0]["text"]
+    uri = facts.WATCHED
+    (watched,) = beside.request("resources/subscribe", uri=uri).whole().messages
+    assert watched["result"] == {}
+    beside.called("drill_touch", uri=uri).whole()
+    standing.until(lambda each: b"notifications/resources/updated" in each.raw)
+    # Here its process has a stream for all of that.
+    *told, last = session.called("drill_count", n=3, delay_ms=0).whole().messages
+    assert (len(told), "result" in last) == (3, True)
+    assert beside.close().whole().status == 204
+    standing.whole()
+    until_dropped(file, 3)
+
+
+def test_a_session_that_began_without_streams(
+    both_ways: tuple[Path, str, str],
+) -> None:
+    """The process that answers `initialize` decides what is offered."""
+    _, streaming, whole = both_ways
+    session = Session(whole)
+    beside = session.at(streaming)
+    assert session.called("drill_add", a=1, b=2).whole().messages
+    subscribed = session.request("resources/subscribe", uri=facts.WATCHED)
+    (refused,) = subscribed.whole().messages
+    assert refused["error"]["code"] == -32601
+    *told, last = beside.called("drill_count", n=3, delay_ms=0).whole().messages
+    assert (len(told), "result" in last) == (3, True)
+
+
+def until_dropped(database: Path, count: int) -> None:
+    """Wait until processes have said that so many messages were dropped."""
+    end = time.monotonic() + PATIENCE_S
+    while dropped(database) != count:
+        assert time.monotonic() < end, dropped(database)
+        time.sleep(0.1)
+
+
+def dropped(database: Path) -> int:
+    with closing(sqlite3.connect(database, timeout=PATIENCE_S)) as connection:
+        rows = connection.execute("SELECT report FROM mcp_app_worker").fetchall()
+    return sum(json.loads(report)["dropped"] for (report,) in rows if report)
+
+
+def test_its_end(tmp_path: Path) -> None:
+    """Calls that run have their time, and no row says that it lives."""
+    database = tmp_path / "db.sqlite3"
+    drill = started("gunicorn", {"DATABASE_URL": f"sqlite:///{database}"})
+    try:
+        call = called(drill.url, "drill_sleep", seconds=1)
+        session = Session(drill.url)
+        assert session.called("drill_add", a=1, b=2).whole().messages
+    finally:
+        status = drill.stop()
+    assert status == 0, drill.output
+    assert call.whole().messages[-1]["result"]
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("SELECT count(*) FROM mcp_app_worker").fetchone() == (
+            0,
+        )

@@ -1,0 +1,57 @@
+"""The people of a site are told once of what a revision deprecates."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_app.protocol.revisions import LATEST, STATEFUL, Revision
+from mcp_app.server import deprecations
+from tests.asgi_client import PREFIX
+from tests.serving import Connect
+
+
+@pytest.fixture(autouse=True)
+def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deprecations, "_said", set())
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [
+        record.getMessage().split()[5].strip(",")
+        for record in caplog.records
+        if record.name == "mcp_app.server"
+    ]
+
+
+@pytest.mark.covers("L-BASE-066")
+async def test_it_is_said_once(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await connect(LATEST.version)
+    level = {"_meta": {f"{PREFIX}logLevel": "debug"}}
+    for _ in range(2):
+        for tool, capability in (
+            ("samples", "sampling"),
+            ("roots", "roots"),
+            ("logs_sync", "logging"),
+        ):
+            await client.request("tools/call", {"name": tool, **level})
+            assert capability in warnings(caplog)
+    assert sorted(warnings(caplog)) == ["logging", "roots", "sampling"]
+
+
+async def test_nothing_is_said_of_what_a_client_does_not_want(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await connect(LATEST.version)
+    await client.request("tools/call", {"name": "logs_sync"})
+    assert warnings(caplog) == []
+
+
+@pytest.mark.parametrize("revision", STATEFUL.values(), ids=lambda each: each.version)
+@pytest.mark.parametrize("capability", ["logging", "roots", "sampling"])
+def test_no_older_revision_deprecates_it(
+    revision: Revision, capability: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    deprecations.used(revision, capability)
+    assert warnings(caplog) == []

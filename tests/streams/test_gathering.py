@@ -1,0 +1,287 @@
+"""What is said in a session of HTTP+SSE is read once, in its order, by one process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from mcp_app.models import Session, Stream, streams
+from mcp_app.pools.database import log_writer, reader, writer
+from mcp_app.protocol.errors import Unavailable
+from mcp_app.streams import gathering
+from mcp_app.streams.appending import Batch, write
+from mcp_app.streams.gathering import Gathering
+from mcp_app.wakeup.others import Others
+from tests.streams.logging_rows import OWNER, events, further, opened, own_session
+
+pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
+
+
+class Noting:
+    """A sink that notes what it is told; a last message has a full stop."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.full = False
+
+    def said(self, payload: bytes, *, last: bool) -> None:
+        self.heard.append(payload.decode() + "." * last)
+
+
+class Orphans:
+    """Counts how often somebody seemed to be dead."""
+
+    count = 0
+
+    async def __call__(self) -> None:
+        self.count += 1
+
+
+@pytest.fixture
+def orphans() -> Orphans:
+    return Orphans()
+
+
+@pytest.fixture
+def gathered(orphans: Orphans) -> Gathering:
+    """Reads, and throws away at once what was read."""
+    return Gathering(Others("worker-9"), orphans)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering, "THROW_S", 0.0)
+    monkeypatch.setattr(gathering, "LOOK_S", 0.01)
+
+
+@pytest.fixture
+def other(row: Session) -> Session:
+    """Another session; `row` erases it."""
+    return own_session()
+
+
+async def run(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    return await writer.run(partial(function, *arguments, **named))
+
+
+async def ends(key: int, *payloads: bytes, state: str = "completed") -> None:
+    await run(lambda: write(Batch([further(key, *payloads, state=state)], OWNER)))
+
+
+async def looks(gathered: Gathering, count: int = 2) -> None:
+    """Wait until it has looked so often from now on."""
+    enough = gathered.looks + count
+    async with asyncio.timeout(60):
+        while gathered.looks < enough:
+            gathered.hurry()
+            await asyncio.sleep(0.001)
+
+
+async def test_each_message_comes_once_to_its_session(
+    gathered: Gathering, row: Session, other: Session
+) -> None:
+    mine, others = Noting(), Noting()
+    key = await run(opened, row, b"1", b"2")
+    await run(opened, other, b"a")
+    with gathered.of(row.pk, mine), gathered.of(other.pk, others):
+        await looks(gathered)
+        assert (mine.heard, others.heard) == (["1", "2"], ["a"])
+        assert gathered.busy(row.pk)
+        later = await run(opened, row, b"x")
+        await looks(gathered)
+        await ends(key, b"3", b"4")
+        await ends(later)
+        await looks(gathered)
+        assert sorted(mine.heard) == ["1", "2", "3", "4.", "x"]
+        assert not gathered.busy(row.pk)
+        assert gathered.busy(other.pk)
+        await looks(gathered)
+    assert sorted(mine.heard) == ["1", "2", "3", "4.", "x"]
+    assert others.heard == ["a"]
+    async with asyncio.timeout(60):
+        while gathered._task is not None:
+            await asyncio.sleep(0.001)
+
+
+async def test_what_was_read_goes_in_portions(
+    gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what cannot go at once nothing is read again."""
+    monkeypatch.setattr(streams, "MESSAGES", 3)
+    sink = Noting()
+    plain = [await run(opened, row, *[b"1"] * 5) for _ in range(3)]
+    once = await run(opened, row, b"2", request_key="k")
+    for key in (*plain, once):
+        await ends(key)
+    with gathered.of(row.pk, sink):
+        async with asyncio.timeout(60):
+            while await reader.run(Stream.objects.exclude(pk=once).count):
+                await looks(gathered)
+        await looks(gathered, 4)
+    assert sink.heard == [*["1"] * 4, "1."] * 3 + ["2."]
+    (left,) = await run(list, Stream.objects.all())
+    assert (left.pk, left.state, left.floor_seq, left.size) == (once, "closed", 1, 0)
+    assert await run(events, once) == []
+
+
+async def test_a_sink_that_is_full_is_told_nothing(
+    gathered: Gathering, row: Session
+) -> None:
+    sink = Noting()
+    sink.full = True
+    await ends(await run(opened, row, b"1"))
+    with gathered.of(row.pk, sink):
+        await looks(gathered)
+        assert (sink.heard, gathered.at_work) == ([], True)
+        sink.full = False
+        await looks(gathered)
+        assert (sink.heard, gathered.at_work) == (["1."], False)
+
+
+async def test_more_than_one_portion(
+    gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "AT_ONCE", 2)
+    sink = Noting()
+    await run(opened, row, *[b"1"] * 5)
+    with gathered.of(row.pk, sink):
+        async with asyncio.timeout(60):
+            while len(sink.heard) < 5:
+                await asyncio.sleep(0.001)
+    assert sink.heard == ["1"] * 5
+
+
+async def test_outages_and_faults(
+    gathered: Gathering,
+    row: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The client stays connected, and is told later."""
+    found: Any = gathering._heads
+    broken: list[Exception] = [Unavailable("away"), ValueError("a fault")]
+
+    def heads(sessions: Any) -> Any:
+        if broken:
+            raise broken.pop(0)
+        return found(sessions)
+
+    monkeypatch.setattr(gathering, "_heads", heads)
+    caplog.set_level(logging.WARNING, "mcp_app.streams")
+    sink = Noting()
+    await run(opened, row, b"1")
+    with gathered.of(row.pk, sink):
+        await looks(gathered)
+    assert sink.heard == ["1"]
+    assert len(caplog.records) == 2
+
+
+async def test_owners_that_seem_to_be_dead(
+    gathered: Gathering, row: Session, orphans: Orphans
+) -> None:
+    """This one has no row: it has said that it ends."""
+    sink = Noting()
+    await run(opened, row)
+    with gathered.of(row.pk, sink):
+        await looks(gathered)
+    assert orphans.count >= 2
+
+
+async def test_what_fails_for_the_dead_keeps_nobody_waiting(row: Session) -> None:
+    async def fail() -> None:
+        raise Unavailable("Another transaction has locked them.")
+
+    gathered, sink = Gathering(Others("worker-9"), fail), Noting()
+    await run(opened, row, b"1")
+    with gathered.of(row.pk, sink):
+        await looks(gathered)
+    assert sink.heard == ["1"]
+
+
+async def test_a_busy_writer_keeps_nobody_waiting(
+    gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what goes while somebody looks comes once."""
+    throw: Any = Stream.objects.throw_read
+    entered, released = threading.Event(), threading.Event()
+
+    def slowly(keys: Any) -> Any:
+        entered.set()
+        assert released.wait(60)
+        return throw(keys)
+
+    monkeypatch.setattr(Stream.objects, "throw_read", slowly)
+    sink = Noting()
+    first, second = await run(opened, row, b"1"), await run(opened, row)
+    await ends(first)
+    with gathered.of(row.pk, sink):
+        try:
+            assert await asyncio.to_thread(entered.wait, 60)
+            await log_writer.run(_ended, second)
+            await looks(gathered)
+            heard = list(sink.heard)
+        finally:
+            released.set()
+        assert heard == ["1.", "2."]
+        async with asyncio.timeout(60):
+            while await reader.run(Stream.objects.count):
+                await looks(gathered)
+    assert sink.heard == heard
+
+
+def _ended(key: int) -> None:
+    write(Batch([further(key, b"2", state="completed")], OWNER))
+
+
+async def test_more_than_goes_at_once_is_not_waited_for(
+    gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much is said, what was read goes as fast."""
+    monkeypatch.setattr(streams, "MESSAGES", 1)
+    monkeypatch.setattr(gathering, "THROW_S", 3600.0)
+    gathered._thrown = float("-inf")
+    for _ in range(4):
+        await ends(await run(opened, row, b"1"))
+    with gathered.of(row.pk, Noting()):
+        async with asyncio.timeout(60):
+            while await reader.run(Stream.objects.count):
+                await looks(gathered)
+
+
+async def test_what_is_closed_is_not_read(gathered: Gathering, row: Session) -> None:
+    sink = Noting()
+    key = await run(opened, row, b"1")
+    await run(Stream.objects.filter(pk=key).update, state="closed")
+    with gathered.of(row.pk, sink):
+        await looks(gathered)
+    assert sink.heard == []
+
+
+async def test_a_session_that_ends_while_it_is_read(
+    gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: Any = gathering._events
+    entered, released = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slowly(stream: int, seq: int) -> Any:
+        loop.call_soon_threadsafe(entered.set)
+        asyncio.run_coroutine_threadsafe(released.wait(), loop).result(60)
+        return found(stream, seq)
+
+    monkeypatch.setattr(gathering, "_events", slowly)
+    sink = Noting()
+    await run(opened, row, b"1")
+    with gathered.of(row.pk, sink):
+        await entered.wait()
+    released.set()
+    async with asyncio.timeout(60):
+        while gathered._task is not None:
+            await asyncio.sleep(0.001)
+    assert sink.heard == []

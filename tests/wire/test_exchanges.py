@@ -1,0 +1,104 @@
+"""Every message on every transport is what the schema of its revision says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mcp_app.process.runtime import Process
+from tests.wire.exchanges import EXCHANGES, STATEFUL, VERSIONS, Exchange
+from tests.wire.transports import TRANSPORTS, HttpWire, close_connections
+from tests.wire.validation import wire_validator
+
+NOT_SENT = frozenset({"PingRequest"})
+TASKS = frozenset(
+    {
+        "CancelTaskRequest",
+        "CancelTaskResult",
+        "GetTaskPayloadRequest",
+        "GetTaskPayloadResult",
+        "GetTaskRequest",
+        "GetTaskResult",
+        "ListTasksRequest",
+        "ListTasksResult",
+        "TaskStatusNotification",
+    }
+)
+"""They are not offered."""
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    close_connections()
+
+
+@pytest.mark.covers(
+    "S-BASE-012",
+    "S-LIFE-039",
+    "S-LIFE-040",
+    "S-LIFE-041",
+    "S-STDIO-002",
+    "S-STDIO-003",
+    "S-STDIO-004",
+    "L-STDIO-005",
+    "L-CANCEL-002",
+    "L-CANCEL-003",
+    "L-CANCEL-004",
+)
+@pytest.mark.parametrize(
+    ("transport", "version"),
+    [
+        (transport, version)
+        for transport in TRANSPORTS
+        for version in (STATEFUL if transport == "HTTP+SSE" else VERSIONS)
+    ],
+)
+async def test_messages(
+    process: Process, transport: str, version: str, subtests: pytest.Subtests
+) -> None:
+    for name, exchange in EXCHANGES.items():
+        if version in exchange.versions:
+            with subtests.test(name):
+                await run(process, transport, version, exchange)
+
+
+async def run(
+    process: Process, transport: str, version: str, exchange: Exchange
+) -> None:
+    """Run an exchange with a client of its own."""
+    async with TRANSPORTS[transport](process, version, exchange.slug) as wire:
+        if exchange.http and not isinstance(wire, HttpWire):
+            return
+        if exchange.opens:
+            await wire.open()
+        async with asyncio.timeout(60):
+            await exchange.run(wire)
+    missing = exchange.kinds(wire) - wire.judge.kinds
+    assert not missing, (missing, wire.heard)
+    if wire.stateless:
+        assert cancelled(wire.heard) <= set(map(str, wire.listening))
+
+
+def cancelled(messages: list[dict[str, Any]]) -> set[str]:
+    """Return the ids of what the server takes back."""
+    return {
+        str(each["params"]["requestId"])
+        for each in messages
+        if each.get("method") == "notifications/cancelled"
+    }
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_kind_of_message_is_shown(version: str) -> None:
+    shown: set[str] = set()
+    for exchange in EXCHANGES.values():
+        if version in exchange.versions:
+            shown |= exchange.shows | exchange.streamed | exchange.whole
+            shown |= exchange.piped
+    kinds = wire_validator(version).kinds - NOT_SENT - TASKS
+    assert kinds <= shown
+    assert all(each in kinds or each.startswith("error -32") for each in shown)

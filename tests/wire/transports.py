@@ -1,0 +1,520 @@
+"""Clients that send an exchange over each transport, and judge all that comes.
+
+A transport is an entry of `TRANSPORTS`: a context manager that takes the process, a
+revision and the address of a server, and gives a `Wire`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from asgiref.sync import SyncToAsync
+from django.core.handlers.asgi import ASGIHandler
+from django.core.handlers.wsgi import WSGIHandler
+from django.db import connections
+
+import mcp_app.asgi
+from mcp_app.interface.principal import Principal
+from mcp_app.process.background import background
+from mcp_app.transports import stdio
+from mcp_app.transports.connection import Connection
+from mcp_app.transports.pipes import Output
+from tests.asgi_client import EVERYTHING, Client, Visit
+from tests.old_client import OldClient
+from tests.serving import PATIENCE_S
+from tests.wire.by_wsgi import WsgiCheck
+from tests.wire.judging import Judge
+from tests.wire.middleware import Application, Receive, Scope, Send, WireCheck
+
+if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
+
+JsonObject: TypeAlias = dict[str, Any]
+Headers: TypeAlias = Mapping[str, str | None]
+
+ANSWERS: Final[Mapping[str, JsonObject]] = {
+    "elicitation/create": {"action": "accept", "content": {"item": "tea", "count": 2}},
+    "sampling/createMessage": {
+        "role": "assistant",
+        "model": "m",
+        "content": {"type": "text", "text": "Said."},
+    },
+    "roots/list": {"roots": [{"uri": "file:///here", "name": "here"}]},
+    "ping": {},
+}
+
+
+class Wire(ABC):
+    """A client on one transport; whatever comes is judged."""
+
+    streams = True
+    """Whether the server can say more than answers."""
+
+    def __init__(self, version: str) -> None:
+        # Its messages, which are the same on each transport.
+        self.client = Client(cast("WireCheck", None), version)
+        self.version = version
+        self.stateless = self.client.revision.stateless
+        self.judge = Judge(version)
+        self.silent = False
+        """Whether questions stay without an answer."""
+        self.heard: list[JsonObject] = []
+        """What came, in order."""
+        self.listening: list[object] = []
+        """The ids of the requests by which it listens."""
+        self._came = asyncio.Condition()
+        self._failed: BaseException | None = None
+
+    @abstractmethod
+    async def say(
+        self, value: object, *, answers: int | None = None, **headers: str | None
+    ) -> None:
+        """Send a message, a batch, or bytes; return when it is answered.
+
+        `answers` is how many messages answer it where they cannot be counted by its
+        requests. `headers` are changes that only HTTP has.
+        """
+
+    @abstractmethod
+    async def listen(self, **notifications: Any) -> None:
+        """Begin to hear what is said outside of calls."""
+
+    async def open(self) -> Wire:
+        """Open a session where the revision has them."""
+        if not self.stateless:
+            await self.say(self.client.initialize())
+            await self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return self
+
+    async def ask(
+        self, method: str, params: JsonObject | None = None, **more: Any
+    ) -> JsonObject:
+        """Make a request, and return its answer."""
+        message = self.client.message(method, params, **more)
+        await self.say(message)
+        return await self.until(lambda each: each.get("id") == message["id"])
+
+    async def call(self, tool: str, **arguments: Any) -> JsonObject:
+        """Call a tool."""
+        params = {"name": tool, "arguments": arguments}
+        return await self.ask("tools/call", params)
+
+    async def until(self, wanted: Callable[[JsonObject], bool]) -> JsonObject:
+        """Return the last message that is wanted, when there is one."""
+
+        def found() -> list[JsonObject]:
+            # The answer to a request has no method; a question of the server has one.
+            return [each for each in self.heard if wanted(each)]
+
+        await self._wait_for(found)
+        return found()[-1]
+
+    async def _wait_for(self, wanted: Callable[[], object]) -> None:
+        """Wait until something has come; raise what was wrong with what came."""
+        async with asyncio.timeout(PATIENCE_S), self._came:
+            await self._came.wait_for(lambda: self._failed or wanted())
+        if self._failed is not None:
+            raise self._failed
+
+    def _answered(self, asked: list[object], before: int) -> bool:
+        ids = [each.get("id") for each in self.heard[before:] if "method" not in each]
+        return all(each in ids for each in asked)
+
+    async def until_told(self, method: str) -> JsonObject:
+        """Return a notification of a method, when there is one."""
+        return await self.until(lambda each: each.get("method") == method)
+
+    async def _take(self, message: JsonObject) -> None:
+        """Judge what came; answer it where it is a question."""
+        try:
+            self.judge.came(message)
+        except AssertionError as error:
+            self._failed = error
+        async with self._came:
+            self.heard.append(message)
+            self._came.notify_all()
+        if self._failed is not None:
+            raise self._failed
+        if "method" in message and "id" in message and not self.silent:
+            answer = {"id": message["id"], "result": ANSWERS[message["method"]]}
+            await self.say({"jsonrpc": "2.0", **answer})
+
+
+def asked_by(value: object) -> list[object]:
+    """Return the ids of the requests in a message or a batch."""
+    return [
+        each["id"]
+        for each in (value if isinstance(value, list) else [value])
+        if isinstance(each, dict) and "method" in each and "id" in each
+    ]
+
+
+# -- HTTP ----------------------------------------------------------------------------
+
+
+class HttpWire(Wire):
+    """Streamable HTTP: what comes is checked on its way, too, by `WireCheck`."""
+
+    def __init__(self, version: str, slug: str, check: WireCheck) -> None:
+        super().__init__(version)
+        path = f"/mcp/{slug}" if slug else "/mcp"
+        self.client = Client(check, version, path=path, capabilities=EVERYTHING)
+        self._standing: list[asyncio.Task[None]] = []
+        self._visits: list[Visit] = []
+
+    async def say(
+        self, value: object, *, answers: int | None = None, **headers: str | None
+    ) -> None:
+        self.judge.sent(value)
+        await self._read(self._posted(value, headers))
+
+    def _posted(self, value: object, headers: Headers) -> Visit:
+        named = {name.replace("_", "-"): each for name, each in headers.items()}
+        if isinstance(value, bytes):
+            return self.client.visit("POST", value, headers=named)
+        return self.client.post(value, named)
+
+    async def _read(self, visit: Visit) -> None:
+        """Take what comes, as it comes."""
+        self._visits.append(visit)
+        await visit.begun()
+        session = visit.headers.get("mcp-session-id")
+        self.client.session = session or self.client.session
+        if visit.headers.get("content-type") == "text/event-stream":
+            while (message := await visit.message()) is not None:
+                await self._take(message)
+        elif await visit.body():
+            for message in await visit.messages():
+                await self._take(message)
+        await visit.done()
+
+    async def send(self, method: str, **headers: str | None) -> None:
+        """Make a request that is no POST, and read what is said against it."""
+        await self._read(self.client.visit(method, headers=headers))
+
+    async def listen(self, **notifications: Any) -> None:
+        if self.stateless:
+            params = {"notifications": notifications}
+            message = self.client.message("subscriptions/listen", params)
+            self.listening.append(message["id"])
+            self.judge.sent(message)
+            visit = self.client.post(message)
+        else:
+            visit = self.client.visit("GET")
+        self._standing.append(asyncio.create_task(self._read(visit)))
+        await visit.opened() if self.stateless else await visit.begun()
+
+    async def close(self, process: Process) -> None:
+        """End what stands open, as a server that stops does."""
+        for listener in list(process.listeners):
+            listener.end()
+        for task in self._standing:
+            async with asyncio.timeout(PATIENCE_S):
+                await task
+
+    async def leave(self) -> None:
+        """Let go of everything, where something was wrong."""
+        for task in self._standing:
+            task.cancel()
+        await asyncio.gather(*self._standing, return_exceptions=True)
+        for visit in self._visits:
+            if not visit.task.done():
+                await visit.leave()
+
+
+@asynccontextmanager
+async def over_http(
+    application: Callable[[], Application], process: Process, version: str, slug: str
+) -> AsyncIterator[Wire]:
+    """Give a client of an application that is served in this process."""
+    check = WireCheck(application())
+    wire = HttpWire(version, slug, check)
+    try:
+        yield wire
+        await wire.close(process)
+    finally:
+        await wire.leave()
+    assert check.violations == []
+
+
+class WithoutStreams(HttpWire):
+    """HTTP where each answer is whole before it is sent."""
+
+    streams = False
+
+    async def listen(self, **notifications: Any) -> None:
+        """Ask for it, and be refused."""
+        if self.stateless:
+            await self.ask("subscriptions/listen", {"notifications": notifications})
+        else:
+            await self.send("GET")
+
+
+def wsgi_as_asgi(report: Callable[[str], object]) -> Application:
+    """Return Django's WSGI application, which a thread calls, for an ASGI client."""
+    checked = WsgiCheck(cast("Any", WSGIHandler()), report)
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        environment = _environment(scope, (await receive())["body"])
+        begun: list[Any] = []
+        parts = await asyncio.to_thread(_called, checked, environment, begun.extend)
+        headers = [(k.lower().encode(), v.encode("latin-1")) for k, v in begun[1]]
+        await send(
+            {
+                "type": "http.response.start",
+                "status": int(begun[0][:3]),
+                "headers": headers,
+            }
+        )
+        await send({"type": "http.response.body", "body": b"".join(parts)})
+
+    return application
+
+
+def _called(
+    checked: WsgiCheck, environment: JsonObject, begin: Callable[[Any], object]
+) -> list[bytes]:
+    """Call it as a server's thread does, which keeps no connection here."""
+    try:
+        return checked(environment, lambda *given: begin(given))
+    finally:
+        connections.close_all()
+
+
+def _environment(scope: Scope, body: bytes) -> JsonObject:
+    names = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
+    given = {
+        names.get(name := key.decode(), f"HTTP_{name.upper().replace('-', '_')}"): (
+            value.decode("latin-1")
+        )
+        for key, value in scope["headers"]
+    }
+    return {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": scope["path"],
+        "QUERY_STRING": "",
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "80",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REMOTE_ADDR": "127.0.0.1",
+        "wsgi.url_scheme": "http",
+        "wsgi.input": BytesIO(body),
+        "CONTENT_LENGTH": str(len(body)),
+        **given,
+    }
+
+
+@asynccontextmanager
+async def over_wsgi(process: Process, version: str, slug: str) -> AsyncIterator[Wire]:
+    """Give a client of the view under WSGI; its loop is the test's."""
+    violations: list[str] = []
+    before, background._loop = background._loop, asyncio.get_running_loop()
+    try:
+        check = WireCheck(wsgi_as_asgi(violations.append))
+        yield WithoutStreams(version, slug, check)
+        assert check.violations == violations == []
+    finally:
+        background._loop = before
+
+
+# -- stdio ---------------------------------------------------------------------------
+
+
+class StdioWire(Wire):
+    """Two pipes, and the server's end of them."""
+
+    def __init__(self, version: str, process: Process, slug: str) -> None:
+        super().__init__(version)
+        incoming, self._to = os.pipe()
+        self._from, outgoing = os.pipe()
+        self._descriptors = (incoming, self._to, self._from, outgoing)
+        self._output = Output(outgoing, self._broken)
+        connection = Connection(
+            process, slug or "default", Principal.ANONYMOUS, self._output.message
+        )
+        self._process = process
+        self._rest = b""
+        self._lines = 0
+        self._broke = False
+        self._arrived: asyncio.Queue[bytes] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._from, self._readable)
+        self._tasks = [
+            loop.create_task(stdio._take_all(connection, incoming)),
+            loop.create_task(self._take_lines()),
+        ]
+
+    def _broken(self) -> None:
+        self._broke = True
+
+    def _readable(self) -> None:
+        *lines, self._rest = (self._rest + os.read(self._from, 65_536)).split(b"\n")
+        for line in lines:
+            self._arrived.put_nowait(line)
+
+    async def _take_lines(self) -> None:
+        while True:
+            value = json.loads(await self._arrived.get())
+            for message in value if isinstance(value, list) else [value]:
+                await self._take(message)
+            async with self._came:
+                self._lines += 1
+                self._came.notify_all()
+
+    async def say(
+        self, value: object, *, answers: int | None = None, **headers: str | None
+    ) -> None:
+        self.judge.sent(value)
+        data = value if isinstance(value, bytes) else json.dumps(value).encode()
+        asked = asked_by(value)
+        before, lines = len(self.heard), self._lines
+        os.write(self._to, data + b"\n")
+        await self._wait_for(
+            lambda: (
+                self._lines >= lines + answers
+                if answers is not None
+                else self._answered(asked, before)
+            )
+        )
+
+    async def listen(self, **notifications: Any) -> None:
+        if self.stateless:
+            params = {"notifications": notifications}
+            message = self.client.message("subscriptions/listen", params)
+            self.listening.append(message["id"])
+            self.judge.sent(message)
+            os.write(self._to, json.dumps(message).encode() + b"\n")
+            await self.until_told("notifications/subscriptions/acknowledged")
+
+    async def close(self) -> None:
+        """End what stands open, as a server that stops does."""
+        for listener in list(self._process.listeners):
+            listener.end()
+        if any("subscriptionId" in str(each) for each in self.heard):
+            await self.until(
+                lambda each: "result" in each and "_meta" in each["result"]
+            )
+        await self._output.written()
+
+    async def leave(self) -> None:
+        """Let go of everything; raise what failed."""
+        for listener in list(self._process.listeners):
+            listener.end()
+        asyncio.get_running_loop().remove_reader(self._from)
+        for task in self._tasks:
+            failed = task.exception() if task.done() else None
+            task.cancel()
+            await asyncio.wait([task])
+            self._failed = self._failed or failed
+        asyncio.get_running_loop().remove_reader(self._descriptors[0])
+        # Its thread ends where its loop is closed.
+        self._output._loop = asyncio.new_event_loop()
+        self._output._loop.close()
+        self._output._queue.put(asyncio.Event())
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        if self._failed is not None:
+            raise self._failed
+        assert not self._broke
+
+
+@asynccontextmanager
+async def over_stdio(process: Process, version: str, slug: str) -> AsyncIterator[Wire]:
+    """Give a client on the pipes of a server in this process."""
+    wire = StdioWire(version, process, slug)
+    try:
+        yield wire
+        await wire.close()
+    finally:
+        await wire.leave()
+
+
+# -- HTTP+SSE ------------------------------------------------------------------------
+
+
+class SseWire(Wire):
+    """The older HTTP: what is posted is answered on the stream of the session."""
+
+    def __init__(self, version: str, slug: str, check: WireCheck) -> None:
+        super().__init__(version)
+        path = f"/mcp/{slug}/sse" if slug else "/mcp/sse"
+        self._old = OldClient(check, version, path=path)
+
+    async def connect(self) -> None:
+        """Open the stream."""
+        await self._old.connect()
+        self._reading = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        while (message := await self._old.stream.message()) is not None:
+            await self._take(message)
+
+    async def say(
+        self, value: object, *, answers: int | None = None, **headers: str | None
+    ) -> None:
+        self.judge.sent(value)
+        before = len(self.heard)
+        data = value if isinstance(value, bytes) else json.dumps(value).encode()
+        kind = {"content-type": "application/json"}
+        visit = self._old.visit("POST", self._old.messages, data, **kind)
+        refused = await visit.messages() if await visit.body() else []
+        for message in refused:
+            await self._take(message)
+        asked = [] if refused else asked_by(value)
+        await self._wait_for(lambda: self._answered(asked, before))
+
+    async def listen(self, **notifications: Any) -> None:
+        """The stream of the session says everything."""
+
+    async def leave(self) -> None:
+        """Close the stream."""
+        self._reading.cancel()
+        await asyncio.wait([self._reading])
+        await self._old.stream.leave()
+
+
+@asynccontextmanager
+async def over_sse(process: Process, version: str, slug: str) -> AsyncIterator[Wire]:
+    """Give a client of HTTP+SSE."""
+    check = WireCheck(_consumer())
+    wire = SseWire(version, slug, check)
+    await wire.connect()
+    try:
+        yield wire
+    finally:
+        await wire.leave()
+    assert check.violations == []
+
+
+# -- all of them ---------------------------------------------------------------------
+
+Transport: TypeAlias = Callable[
+    ["Process", str, str], AbstractAsyncContextManager[Wire]
+]
+
+
+def _consumer() -> Application:
+    return mcp_app.asgi.application(ASGIHandler())
+
+
+TRANSPORTS: Final[Mapping[str, Transport]] = {
+    "consumer": partial(over_http, _consumer),
+    "view": partial(over_http, lambda: cast("Application", ASGIHandler())),
+    "wsgi": over_wsgi,
+    "stdio": over_stdio,
+    "HTTP+SSE": over_sse,
+}
+
+
+def close_connections() -> None:
+    """Close those of what middleware of the site has asked."""
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
