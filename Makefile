@@ -118,7 +118,7 @@ test: $(VENV_STAMP) $(NODE_STAMP) ## Run the whole suite; REQUIRE_ALL=1 makes a 
 	$(call part,import-linter,lint-imports)
 	$(call part,migrations,env DATABASE_URL=sqlite://:memory: DJANGO_SETTINGS_MODULE=tests.settings python manage.py makemigrations --check --dry-run)
 	$(call part,check --deploy,$(DEPLOYED) python manage.py check --deploy --fail-level WARNING)
-	$(call part,pytest,coverage erase && coverage run -m pytest -n $(WORKERS) --dist loadgroup)
+	$(call part,pytest,coverage erase && { coverage run -m pytest -n $(WORKERS) --dist loadgroup || python -m tests.once_more $$?; })
 	$(call part,coverage,coverage combine --quiet && coverage report)
 	@printf '\nseconds per part\n'; cat $(SECONDS_FILE)
 

@@ -38,12 +38,6 @@ def known(pk: int) -> OpenSession:
     )
 
 
-@pytest.fixture(autouse=True)
-def _unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each thousandth row lets all be folded: then there is nothing to be seen."""
-    monkeypatch.setattr("mcp_app.models.changes.RARELY", 1_000_000_000)
-
-
 @pytest.fixture
 async def session() -> AsyncIterator[OpenSession]:
     yield known((await writer.run(own_session)).pk)
