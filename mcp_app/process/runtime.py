@@ -173,6 +173,7 @@ class Process:
         return Adapters(
             loop=self.loop,
             thread=self.thread,
+            handshakes=self.sessions,
             sessions=self.sessions,
             questions=self.questions,
             steps=StoredSteps(),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcp_app.server.request_state import StateSealer
     from mcp_app.streams.appending import Beside
     from mcp_app.streams.questions import OpenQuestions
-    from mcp_app.streams.sessions import OpenSession
+    from mcp_app.streams.sessions import Opening, OpenSession
     from mcp_app.streams.steps import StoredSteps
 
 Returned = TypeVar("Returned")
@@ -79,22 +79,15 @@ class NoWayBack:
         """Nobody is there to come back."""
 
 
-class Sessions(Protocol):
+class Handshakes(Protocol):
+    """Where `initialize` leaves what it agrees on."""
+
+    async def create(self, opening: Opening) -> str:
+        """Open a session and return its id."""
+
+
+class Sessions(Handshakes, Protocol):
     """Where sessions are kept: in rows, or as long as a connection lasts."""
-
-    async def create(
-        self,
-        principal: Principal,
-        server: str,
-        revision: Revision,
-        client: Client,
-        *,
-        streams: bool = True,
-    ) -> str:
-        """Open a session and return its id.
-
-        Without `streams` it began where none can be kept open.
-        """
 
     async def opened(self, session: OpenSession) -> None:
         """Wait until the client has finished its side of the handshake."""
@@ -154,6 +147,7 @@ class Adapters:
     loop: asyncio.AbstractEventLoop
     thread: int
     """Where the loop runs (`threading.get_ident`)."""
+    handshakes: Handshakes
     sessions: Sessions
     questions: OpenQuestions
     steps: StoredSteps

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_app.interface.context import Client
 from mcp_app.models import Session
-from mcp_app.models.fields import digest as digest_of
 from mcp_app.models.sessions import SessionQuerySet
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.revisions import V2024_11_05
 from mcp_app.streams.claims import of_the_dead
 from mcp_app.streams.sessions import (
+    Opening,
     OpenSession,
     agreed,
     delete_sessions,
@@ -29,7 +29,6 @@ from mcp_app.streams.sessions import (
 
 if TYPE_CHECKING:
     from mcp_app.interface.principal import Principal
-    from mcp_app.protocol.revisions import Revision
     from mcp_app.streams.sessions import SessionStore
 
 AT_ONCE: Final = 50
@@ -48,18 +47,11 @@ class HeldSessions:
     def new(self, principal: Principal, server: str) -> OpenSession:
         """Return a session that has no row yet; `end` is due, whatever follows."""
         session_id = new_session_id()
-        session = OpenSession(
-            pk=0,
-            digest=digest_of(session_id),
-            principal_key=principal.key,
-            server=server,
-            # Until `initialize` it is that of the transport.
-            revision=V2024_11_05,
-            client=Client(),
-            holder=self._holder,
-            negotiated=False,
-            session_id=session_id,
-        )
+        # Until `initialize` the revision is that of the transport.
+        opening = Opening(principal, server, V2024_11_05, Client())
+        session = OpenSession.begun(opening, session_id)
+        session.session_id, session.holder = session_id, self._holder
+        session.negotiated = False
         self._open.add(session.digest)
         return session
 
@@ -108,17 +100,9 @@ class Negotiation:
     def __init__(self, session: OpenSession) -> None:
         self._session = session
 
-    async def create(
-        self,
-        principal: Principal,
-        server: str,
-        revision: Revision,
-        client: Client,
-        *,
-        streams: bool = True,
-    ) -> str:
+    async def create(self, opening: Opening) -> str:
         """Note revision and client, once; return the id of the session."""
-        session = self._session
+        session, revision, client = self._session, opening.revision, opening.client
         row = Session.objects.filter(pk=session.pk, client_info="")
         # Nobody is told: who knows the session without these looks at its row.
         if not await writer.run(row.update, **agreed(revision, client)):

@@ -7,7 +7,6 @@ get their numbers.
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -16,13 +15,11 @@ from typing import TYPE_CHECKING
 
 from mcp_app.models.fields import digest as digest_of
 from mcp_app.streams.questions import Asked, OpenQuestions
-from mcp_app.streams.sessions import HANDSHAKE_S, OpenSession
+from mcp_app.streams.sessions import HANDSHAKE_S, OpenSession, new_session_id
 
 if TYPE_CHECKING:
-    from mcp_app.interface.context import Client
-    from mcp_app.interface.principal import Principal
     from mcp_app.protocol.jsonrpc import JsonObject
-    from mcp_app.protocol.revisions import Revision
+    from mcp_app.streams.sessions import Opening
 
 
 class MemorySessions:
@@ -44,27 +41,12 @@ class MemorySessions:
         self._ready = asyncio.Event()
         self.session: OpenSession | None = None
 
-    async def create(
-        self,
-        principal: Principal,
-        server: str,
-        revision: Revision,
-        client: Client,
-        *,
-        streams: bool = True,
-    ) -> str:
+    async def create(self, opening: Opening) -> str:
         """Open the session and return an id, which nobody has to name."""
         await self._announced()
-        session_id = secrets.token_urlsafe(32)
-        self.session = OpenSession(
-            pk=0,
-            digest=digest_of(session_id),
-            principal_key=principal.key,
-            server=server,
-            revision=revision,
-            client=client,
-            created=time.monotonic(),
-        )
+        session_id = new_session_id()
+        self.session = OpenSession.begun(opening, session_id)
+        self.session.created = time.monotonic()
         return session_id
 
     def initialized(self, session: OpenSession) -> None:

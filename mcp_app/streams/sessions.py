@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from django.db import IntegrityError, transaction
 from django.db.models import F, Prefetch, QuerySet
@@ -41,6 +41,20 @@ AT_ONCE = 500
 HANDSHAKE_S = 5.0
 """How long a client that never says `notifications/initialized` is not asked."""
 HANDSHAKE_LOOK_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a session begins with: who opens it, at which server, and what was agreed.
+
+    Without `streams` it begins where none can be kept open (WSGI).
+    """
+
+    principal: Principal
+    server: str
+    revision: Revision
+    client: Client
+    streams: bool = True
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -80,6 +94,19 @@ class OpenSession:
     negotiated: bool = True
     """Whether revision and client are those of `initialize`."""
 
+    @classmethod
+    def begun(cls, opening: Opening, session_id: str) -> Self:
+        """Return a session that has no row yet."""
+        return cls(
+            pk=0,
+            digest=digest_of(session_id),
+            principal_key=opening.principal.key,
+            server=opening.server,
+            revision=opening.revision,
+            client=opening.client,
+            whole=not opening.streams,
+        )
+
     @property
     def has_row(self) -> bool:
         """Whether the session is stored, so that other processes know it."""
@@ -114,27 +141,11 @@ class SessionStore:
         self._overtaking: list[set[str]] = []
         """For each session that is being read: the keys of those reloaded meanwhile."""
 
-    async def create(
-        self,
-        principal: Principal,
-        server: str,
-        revision: Revision,
-        client: Client,
-        *,
-        streams: bool = True,
-    ) -> str:
+    async def create(self, opening: Opening) -> str:
         """Open a session and return its id."""
         session_id = new_session_id()
-        session = OpenSession(
-            pk=0,
-            digest=digest_of(session_id),
-            principal_key=principal.key,
-            server=server,
-            revision=revision,
-            client=client,
-            whole=not streams,
-        )
-        await self.store(session, principal)
+        session = OpenSession.begun(opening, session_id)
+        await self.store(session, opening.principal)
         self._name(session, session_id)
         return session_id
 

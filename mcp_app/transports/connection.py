@@ -75,7 +75,10 @@ class Connection:
         self.sessions = MemorySessions(current.announced, current.openings.watching)
         self.running: dict[str | int, Cancellable] = {}
         self._adapters = replace(
-            current.adapters, sessions=self.sessions, questions=self.questions
+            current.adapters,
+            handshakes=self.sessions,
+            sessions=self.sessions,
+            questions=self.questions,
         )
         self._request_id: str | int | None = None
         self._revision: Revision = LATEST_STATEFUL

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, quote
 
 from django.conf import settings
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from mcp_app.protocol.envelope import Message
-    from mcp_app.server.exchange import Sessions
     from mcp_app.streams.request_log import OwnedStream
     from mcp_app.streams.sessions import OpenSession
 
@@ -182,9 +181,7 @@ class MessagesVisit(Address):
             raise InvalidRequest("Server not initialized: send initialize first.")
         self._process.refuse_if_stopping()
         exchange = self._exchange(request, LATEST_STATEFUL, {})
-        # For `initialize` no more than this is needed.
-        sessions = cast("Sessions", Negotiation(session))
-        exchange.adapters = replace(exchange.adapters, sessions=sessions)
+        exchange.adapters = replace(exchange.adapters, handshakes=Negotiation(session))
         return exchange
 
     def _admit(self, count: int) -> None:

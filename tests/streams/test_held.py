@@ -19,7 +19,7 @@ from mcp_app.protocol.errors import InvalidRequest, Refused
 from mcp_app.protocol.revisions import LATEST_STATEFUL, V2025_06_18
 from mcp_app.streams import claims, held
 from mcp_app.streams.held import HeldSessions, Negotiation
-from mcp_app.streams.sessions import OpenSession
+from mcp_app.streams.sessions import Opening, OpenSession
 
 pytestmark = pytest.mark.databases
 
@@ -74,12 +74,12 @@ async def test_a_session_ends_everywhere(process: Process, store: Store) -> None
 async def test_a_session_is_initialized_once(process: Process, store: Store) -> None:
     """By whichever process: another one may not know it yet."""
     session = await store(process.held)
-    asked = NOBODY, "default", V2025_06_18, Client(name="first")
-    assert await Negotiation(session).create(*asked) == session.session_id
+    asked = Opening(NOBODY, "default", V2025_06_18, Client(name="first"))
+    assert await Negotiation(session).create(asked) == session.session_id
     assert (session.negotiated, session.revision) == (True, V2025_06_18)
     session.negotiated = False
     with pytest.raises(InvalidRequest):
-        await Negotiation(session).create(*asked)
+        await Negotiation(session).create(asked)
     session.revision, session.client = LATEST_STATEFUL, Client()
     found = await process.held.find(session.session_id, NOBODY, "default")
     assert (found.revision, found.client.name) == (V2025_06_18, "first")

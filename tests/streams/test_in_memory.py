@@ -14,7 +14,7 @@ from mcp_app.interface.principal import Principal
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.streams import in_memory
 from mcp_app.streams.in_memory import MemoryQuestions, MemorySessions
-from mcp_app.streams.sessions import OpenSession
+from mcp_app.streams.sessions import Opening, OpenSession
 
 
 class Watched:
@@ -50,9 +50,9 @@ def sessions(watched: Watched) -> MemorySessions:
 
 
 async def opened(sessions: MemorySessions) -> OpenSession:
-    await sessions.create(
-        Principal.ANONYMOUS, "default", REVISIONS["2025-11-25"], Client()
-    )
+    revision = REVISIONS["2025-11-25"]
+    opening = Opening(Principal.ANONYMOUS, "default", revision, Client())
+    await sessions.create(opening)
     assert sessions.session is not None
     return sessions.session
 

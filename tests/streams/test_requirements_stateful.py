@@ -15,7 +15,7 @@ from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Refused
 from mcp_app.protocol.revisions import LATEST_STATEFUL
-from mcp_app.streams.sessions import TOUCH_S, OpenSession, SessionStore
+from mcp_app.streams.sessions import TOUCH_S, Opening, OpenSession, SessionStore
 
 WEEK_S: Final = 7 * 86_400
 
@@ -34,7 +34,8 @@ def there(process: Process) -> SessionStore:
 
 
 async def created(store: SessionStore) -> str:
-    return await store.create(Principal.ANONYMOUS, "", LATEST_STATEFUL, Client())
+    opening = Opening(Principal.ANONYMOUS, "", LATEST_STATEFUL, Client())
+    return await store.create(opening)
 
 
 async def found(store: SessionStore, session_id: str) -> OpenSession:

@@ -21,7 +21,7 @@ from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import Refused
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.streams import sessions
-from mcp_app.streams.sessions import OpenSession, SessionStore
+from mcp_app.streams.sessions import Opening, OpenSession, SessionStore
 from tests.statements import counted
 from tests.streams.logging_rows import opened
 
@@ -56,7 +56,7 @@ class Store(SessionStore):
         return self.announced
 
     async def opened_by(self, principal: Principal = ANNA) -> tuple[str, OpenSession]:
-        session_id = await self.create(principal, "default", REVISION, CLIENT)
+        session_id = await self.create(Opening(principal, "default", REVISION, CLIENT))
         return session_id, await self.find(session_id, principal, "default")
 
 

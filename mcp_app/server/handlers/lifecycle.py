@@ -9,6 +9,7 @@ from mcp_app.protocol.revisions import SUPPORTED_VERSIONS
 from mcp_app.server import parameters
 from mcp_app.server.exchange import SEVERITY, Exchange, described_client
 from mcp_app.server.handlers.lists import list_hint
+from mcp_app.streams.sessions import Opening
 
 MOST_DESCRIBED = 64 * 1024
 
@@ -23,15 +24,15 @@ async def initialize(exchange: Exchange) -> JsonObject:
     parameters.string(info, "version", "params.clientInfo")
     _check_description(clientInfo=info, capabilities=capabilities)
     revision = negotiation.negotiated(requested)
-    client = described_client(info, capabilities)
     exchange.revision = revision
-    exchange.opened_session = await exchange.adapters.sessions.create(
+    opening = Opening(
         exchange.principal,
         exchange.catalog.server.slug,
         revision,
-        client,
+        described_client(info, capabilities),
         streams=exchange.streams,
     )
+    exchange.opened_session = await exchange.adapters.handshakes.create(opening)
     result: JsonObject = {
         "protocolVersion": revision.version,
         "capabilities": results.capabilities(revision, streams=exchange.streams),
