@@ -22,6 +22,7 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.results import PromptOutput, ToolOutput
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
+    Incomplete,
     Kind,
     KindError,
     Problem,
@@ -81,7 +82,7 @@ class FunctionKind(Kind):
         try:
             function = self._named(config)
         except KindError as error:
-            return [Problem(error.field, error.message)]
+            return [Problem.of(error)]
         field, schema = _given(definition)
         return [Problem(field, sentence) for sentence in function.fits(schema)]
 
@@ -96,6 +97,8 @@ class FunctionKind(Kind):
 
     def _named(self, config: JsonObject) -> RegisteredFunction:
         only(config, "function")
+        if not config:
+            raise Incomplete("Choose a function.")
         key = config.get("function")
         if not isinstance(key, str) or not key:
             raise KindError("Choose a function.")

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from mcp_app.catalog.findings import Finding
 from mcp_app.catalog.runnable import Runnable
@@ -34,12 +34,24 @@ class KindError(Exception):
         self.field = field
 
 
+class Incomplete(KindError):
+    """Nothing stands behind the definition yet: it can be saved, not published."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A sentence for the person at the form, and the column that it is about."""
+    """A sentence for the person at the form, and the column that it is about.
+
+    Where something is only missing, `incomplete` is true: that holds up publishing.
+    """
 
     field: str
     message: str
+    incomplete: bool = False
+
+    @classmethod
+    def of(cls, error: KindError) -> Self:
+        return cls(error.field, error.message, isinstance(error, Incomplete))
 
 
 class Kind(ABC):
@@ -104,7 +116,7 @@ class Kind(ABC):
         try:
             self.runnable(definition, config, uploads)
         except KindError as error:
-            return [Problem(error.field, error.message)]
+            return [Problem.of(error)]
         return []
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:

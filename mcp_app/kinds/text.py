@@ -38,7 +38,7 @@ from mcp_app.kinds.blocks import (
     mapping,
     text_member,
 )
-from mcp_app.kinds.kind import NO_UPLOADS, Kind, KindError, Uploads, only
+from mcp_app.kinds.kind import NO_UPLOADS, Incomplete, Kind, KindError, Uploads, only
 from mcp_app.protocol.content import Role
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.jsonrpc import JsonObject
@@ -63,6 +63,7 @@ class TextKind(Kind):
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[ToolOutput]:
+        _refuse_empty(config, _("Write the text of the answer."))
         only(config, "content", "is_error", "structured")
         is_error = config.get("is_error", False)
         if not isinstance(is_error, bool):
@@ -93,6 +94,7 @@ class TextKind(Kind):
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[object]:
+        _refuse_empty(config, _("Write the text, or give a file."))
         only(config, "text", "base64", "upload")
         if len(config) != 1:
             raise KindError("Give one of “text”, “base64” and “upload”.")
@@ -109,6 +111,7 @@ class TextKind(Kind):
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[object]:
+        _refuse_empty(config, _("Write the text of the answer."))
         only(config, "text")
         names = _Names(UriTemplate.parse(definition.uri_template).variables, "variable")
         return _runnable(names.part(text_member(config, "text"), str))
@@ -119,6 +122,7 @@ class TextKind(Kind):
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[PromptOutput]:
+        _refuse_empty(config, _("Write at least one message."))
         only(config, "messages")
         arguments = [argument.name for argument in definition.arguments]
         names = _Names(arguments, "argument")
@@ -185,6 +189,11 @@ def _filled(value: Any, build: Callable[[Any], Part], values: Values) -> Part:
         return build(placeholders.fill(value, values))
     except KindError as error:
         raise InvalidParams(error.message) from None
+
+
+def _refuse_empty(config: JsonObject, message: str) -> None:
+    if not config:
+        raise Incomplete(message)
 
 
 def _runnable(run: Callable[[Values], Output]) -> Runnable[Output]:

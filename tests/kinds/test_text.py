@@ -138,7 +138,8 @@ def test_one_answer_has_one_limit() -> None:
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({}, "“content” must be a list"),
+        ({}, "Write the text of the answer."),
+        ({"is_error": True}, "“content” must be a list"),
         ({"content": []}, "at least one entry"),
         ({"content": [text("{{cty}}")]}, "Did you mean {{city}}?"),
         ({"content": [text("{{city.__class__}}")]}, "is not understood"),
@@ -161,7 +162,7 @@ def test_tools_that_cannot_be_made(config: dict[str, Any], said: str) -> None:
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({}, "Give one of"),
+        ({}, "Write the text, or give a file."),
         ({"text": "a", "base64": ""}, "Give one of"),
         ({"text": 1}, "no text"),
         ({"upload": "x"}, "No uploaded file has the digest x."),

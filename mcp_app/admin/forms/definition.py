@@ -139,7 +139,8 @@ class DefinitionForm(WatchedForm[Defined]):
         for problem in problems(
             stored.definition, stored.kind, stored.config, stored.uploads
         ):
-            self.add_error(self._shown_at(problem.field), problem.message)
+            if not problem.incomplete:
+                self.add_error(self._shown_at(problem.field), problem.message)
 
     def _update_errors(self, errors: Any) -> None:
         """Put what is wrong with a column at the field that shows it."""
@@ -174,7 +175,8 @@ class FunctionForm(DefinitionForm[Defined]):
         key = self.cleaned_data.get("function")
         if key is None or (key and key == self._stored_key()):
             return super().columns()
-        return {**super().columns(), "config": written({"function": key})}
+        config = written({"function": key}) if key else NOTHING
+        return {**super().columns(), "config": config}
 
     def shown_by(self, column: str) -> str:
         return "function" if column == "config" else super().shown_by(column)
@@ -244,7 +246,8 @@ class TextForm(DefinitionForm[Defined]):
     def _clean_content(self) -> None:
         content = self.content()
         if content is None and not self.cleaned_data.get("config"):
-            self.add_error("text", _("Write the text of the answer."))
+            # Half-done work can be saved; what is missing holds up publishing.
+            self.cleaned_data["config"] = NOTHING
         elif content is not None and self.cleaned_data.get("config"):
             self.add_error("config", self.NOT_BOTH)
         elif content is not None:
@@ -269,3 +272,7 @@ class TextForm(DefinitionForm[Defined]):
 def written(value: object) -> str:
     """Return a value as the JSON that is stored."""
     return jsonrpc.write(value).decode()
+
+
+NOTHING = written({})
+"""The config of what is only begun."""

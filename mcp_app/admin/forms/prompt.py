@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin import from_code
 from mcp_app.admin.arguments import ArgumentSheet
-from mcp_app.admin.forms.definition import WIDGETS, DefinitionForm, FunctionForm
+from mcp_app.admin.forms.definition import (
+    NOTHING,
+    WIDGETS,
+    DefinitionForm,
+    FunctionForm,
+)
 from mcp_app.admin.forms.fields import PanelField
 from mcp_app.admin.looks import Look, look_of_block
 from mcp_app.admin.message_forms import MessageForm, MessageSheet
@@ -103,9 +107,7 @@ class TextPromptForm(PromptForm):
 
     def clean_config(self) -> str:
         config = str(self.cleaned_data["config"])
-        if config in ("", '{"messages":[]}'):
-            raise ValidationError(_("Write at least one message."))
-        return config
+        return NOTHING if config in ("", '{"messages":[]}') else config
 
     def uploads(self) -> list[Upload]:
         if "config" not in self.fields or not self.is_bound:

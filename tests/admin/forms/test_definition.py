@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.test import Client
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Tool
+from mcp_app.publishing import publication
 from tests.admin.pages import errors, fill_in, form_of, form_page, page, saved
 
 
@@ -23,7 +26,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
     [
         ("tool", {"name": "a b", "text": "a"}, "name", "“a b” cannot be a name"),
         ("tool", {"name": "search", "text": "a"}, "name", "declared in code already"),
-        ("tool", {"name": "a"}, "text", "Write the text of the answer."),
         ("tool", {"name": "a", "text": "{{x}}"}, "text", "{{x}} is not a parameter."),
         (
             "tool",
@@ -33,7 +35,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
         ),
         ("tool", {"name": "a", "text": "{% debug %}"}, "text", "is not understood"),
         ("tool", {"name": "a", "text": "{{x|safe}}"}, "text", "is not understood"),
-        ("tool", {"name": "a", "kind": "function"}, "function", "Choose a function."),
         (
             "tool",
             {"name": "a", "kind": "function", "function": "shop.fnd"},
@@ -64,7 +65,12 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
             "not both",
         ),
         ("tool", {"name": "a", "config": "{"}, "config", "Line 1: This is not JSON."),
-        ("tool", {"name": "a", "config": "{}"}, "config", "“content” must be a list"),
+        (
+            "tool",
+            {"name": "a", "config": '{"content": 1}'},
+            "config",
+            "“content” must be a list",
+        ),
         ("tool", {"name": "a", "text": "a", "icons": "[1]"}, "icons", "JSON object"),
         (
             "tool",
@@ -108,7 +114,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
             "x",
         ),
         ("resource", {"name": "a", "text": "a", "uri": "a"}, "uri", "no absolute URI"),
-        ("resource", {"name": "a", "uri": "x:a"}, "text", "Write the text"),
         (
             "resourcetemplate",
             {"name": "a", "uri_template": "x:{a}", "text": "{{b}}"},
@@ -137,6 +142,37 @@ def test_errors_appear_beside_their_field(
     assert said in found[field]
     for rows in (Tool, Resource, ResourceTemplate, Prompt):
         assert not rows.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "missing"),
+    [
+        ("tool", "text", "Write the text of the answer."),
+        ("resource", "text", "Write the text, or give a file."),
+        ("resourcetemplate", "text", "Write the text of the answer."),
+        ("prompt", "text", "Write at least one message."),
+        ("tool", "function", "Choose a function."),
+        ("prompt", "function", "Choose a function."),
+    ],
+)
+def test_half_done_work_is_kept_and_cannot_be_published(
+    admin_client: Client, model: str, kind: str, missing: str
+) -> None:
+    address = {
+        "resource": {"uri": "x:a"},
+        "resourcetemplate": {"uri_template": "x:{a}"},
+    }
+    typed = {"name": "a", **address.get(model, {})}
+    assert saved(fill_in(admin_client, form_page(model, kind), **typed))
+    row = apps.get_model("mcp_app", model).objects.get()
+    assert row.json("config") == {}
+    # It opens again, and says what is missing before anybody can publish.
+    assert admin_client.get(page(model, "change", row.pk)).status_code == 200
+    found = publication.judge(row, row.working_content(), mcp).to_fix
+    assert missing in [each.message for each in found]
+    text = admin_client.get(page(model, "publish", row.pk)).content.decode()
+    assert missing in unescape(text)
+    assert "Fix what must be fixed first." in text
 
 
 def test_the_kind_is_asked_although_other_fields_have_errors(

@@ -126,8 +126,6 @@ def test_a_name_that_is_taken_is_told_once(admin_client: Client) -> None:
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ({}, "Write at least one message."),
-        ({"config-json": '{"messages":[]}'}, "Write at least one message."),
         ({"config-0-role": "assistant"}, "Write the text of the message."),
         ({"config-0-text": "\u202e"}, "U+202E"),
         ({"config-0-kind": "file"}, "Choose a file."),

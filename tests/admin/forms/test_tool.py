@@ -361,11 +361,12 @@ def test_a_file_can_be_all_of_the_answer(admin_client: Client) -> None:
     tool = Tool.objects.get()
     assert tool.json("config") == {"content": [PDF]}
     url = page("tool", "change", tool.pk)
-    found = errors(fill_in(admin_client, url, **{"file-remove": "on"}))
-    assert found == {"text": "Write the text of the answer."}
     assert saved(fill_in(admin_client, url, text="b"))
     tool.refresh_from_db()
     assert tool.json("config") == {"content": [{"type": "text", "text": "b"}, PDF]}
+    assert saved(fill_in(admin_client, url, text="", **{"file-remove": "on"}))
+    tool.refresh_from_db()
+    assert tool.json("config") == {}
 
 
 def test_a_file_that_nobody_touched_keeps_the_bytes_of_the_config(
