@@ -72,18 +72,22 @@ class UserRows:
         """Return the active user, None for nobody; blocks."""
         if not principal.user_id:
             return None
-        return _active(principal.user_id)
+        return _active(pk=principal.user_id)
 
 
-def _active(user_id: str) -> AbstractBaseUser | None:
-    model = get_user_model()
+def named(name: str) -> AbstractBaseUser | None:
+    """Return the active user who logs in by this name; blocks."""
+    return _active(**{get_user_model().USERNAME_FIELD: name})
+
+
+def _active(**which: str) -> AbstractBaseUser | None:
     found: AbstractBaseUser | None
-    found = model._default_manager.filter(pk=user_id).first()
+    found = get_user_model()._default_manager.filter(**which).first()
     return found if found is not None and found.is_active else None
 
 
 def _read(user_id: str) -> Container[str]:
-    user = _active(user_id)
+    user = _active(pk=user_id)
     if user is None:
         return NOBODY
     if getattr(user, "is_superuser", False):

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import NoReverseMatch, reverse
 
+from mcp_app.auth.permissions import named
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.models import Server
@@ -64,10 +65,13 @@ class Command(BaseCommand):
         server = Server.objects.filter(slug=options["server"]).first()
         if server is None:
             raise CommandError(f"There is no MCP server {options['server']!r} here.")
+        if options["user"] and named(options["user"]) is None:
+            raise CommandError(f"There is no active user {options['user']!r} here.")
+        self._warn(server, options)
         url = options["url"] or _url(server.slug)
         entries: dict[str, JsonObject] = {
             "stdio": client.on_stdio(_launch(server.slug, options)),
-            "http": client.over_http(url, token=server.access_names != (PUBLIC,)),
+            "http": client.over_http(url, token=not _is_public(server)),
         }
         name = options["name"] or _name(server.slug)
         if options["write"]:
@@ -79,11 +83,25 @@ class Command(BaseCommand):
             if options["transport"] in (transport, None):
                 self._show(client, transport, client.document(name, entries[transport]))
 
+    def _warn(self, server: Server, options: Mapping[str, Any]) -> None:
+        """Say that a client could not use what is printed for stdio."""
+        if not (
+            _is_public(server) or options["user"] or options["transport"] == "http"
+        ):
+            self.stderr.write(
+                f"The server {server.slug!r} is not public: on stdio it refuses whoever"
+                " is named neither by --user nor by MCP_USER."
+            )
+
     def _show(self, client: ClientProgram, transport: str, document: str) -> None:
         place = client.file or client.elsewhere
         # What is said about it is no part of what may be piped into a file.
         self.stderr.write(f"{client.title}, {transport}: {place}")
         self.stdout.write(document)
+
+
+def _is_public(server: Server) -> bool:
+    return server.access_names == (PUBLIC,)
 
 
 def _name(slug: str) -> str:

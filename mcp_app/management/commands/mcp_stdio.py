@@ -6,11 +6,11 @@ import asyncio
 import os
 from typing import Any
 
-from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
 from django.db import connections
 
+from mcp_app.auth.permissions import named
 from mcp_app.interface.principal import Principal
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.protocol.errors import Unavailable
@@ -58,8 +58,7 @@ def _principal(name: str) -> Principal:
     """Return who calls; raise where there is no such active user."""
     if not name:
         return Principal.ANONYMOUS
-    model = get_user_model()
-    found = model._default_manager.filter(**{model.USERNAME_FIELD: name}).first()
-    if found is None or not found.is_active:
+    user = named(name)
+    if user is None:
         raise NotServed(f"There is no active user {name!r}.")
-    return Principal(kind="user", user_id=str(found.pk), user_name=name, client="stdio")
+    return Principal(kind="user", user_id=str(user.pk), user_name=name, client="stdio")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
@@ -28,6 +29,7 @@ def project(tmp_path: Path, settings: Settings) -> Path:
     folder.mkdir()
     Server.objects.update_or_create(slug="default", defaults={"access": ""})
     Server.objects.create(slug="open", access="public")
+    get_user_model().objects.create_user("eve")
     return folder
 
 
@@ -210,6 +212,31 @@ def test_ends_of_lines_stay(project: Path) -> None:
     found = path.read_bytes()
     assert found.startswith(b'{\r\n    "a": 1,\r\n    "mcpServers": {\r\n        "')
     assert found.count(b"\n") == found.count(b"\r\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "warned"),
+    [
+        ((), True),
+        (("--transport", "stdio"), True),
+        (("--transport", "http"), False),
+        (("--user", "eve"), False),
+        (("--server", "open"), False),
+    ],
+)
+def test_who_would_be_refused_on_stdio_is_told(
+    options: tuple[str, ...], warned: bool
+) -> None:
+    _, said = printed("cursor", *options)
+    assert ("The server 'default' is not public" in said) is warned
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_a_user_who_cannot_be_served(active: bool) -> None:
+    name = "nobody" if active else "eve"
+    get_user_model().objects.update(is_active=active)
+    with pytest.raises(CommandError, match=f"no active user '{name}' here"):
+        call_command("mcp_config", "cursor", "--user", name)
 
 
 def test_a_server_that_is_not_there() -> None:
