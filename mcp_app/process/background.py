@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from mcp_app.process.runtime import running_process
 
@@ -67,7 +67,7 @@ class _Work(Generic[Returned]):
     `run_coroutine_threadsafe` has two futures for that, and costs twice as much.
     """
 
-    __slots__ = ("_function", "_loop", "_over", "_task")
+    __slots__ = ("_error", "_function", "_loop", "_over", "_returned", "_task")
 
     def __init__(
         self,
@@ -78,22 +78,29 @@ class _Work(Generic[Returned]):
         self._loop = loop
         self._over = threading.Lock()
         self._over.acquire()
-        self._task: asyncio.Task[Returned] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._returned: Returned | None = None
+        self._error: BaseException | None = None
 
     def begin(self) -> None:
         """Start it; called on the loop."""
-        self._task = self._loop.create_task(self._function())
-        self._task.add_done_callback(self._ended)
+        self._task = self._loop.create_task(self._run())
 
-    def _ended(self, _: asyncio.Task[Returned]) -> None:
-        self._over.release()
+    async def _run(self) -> None:
+        # A callback of the task would come a round of the loop later.
+        try:
+            self._returned = await self._function()
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._over.release()
 
     def wait(self) -> Returned:
         """Block until it is over; return what it returned, or raise what it raised."""
         self._over.acquire()
-        if self._task is None:
-            raise RuntimeError("This work has not begun.")
-        return self._task.result()
+        if self._error is not None:
+            raise self._error
+        return cast("Returned", self._returned)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

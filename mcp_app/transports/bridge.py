@@ -101,12 +101,12 @@ class Call:
         try:
             await asyncio.wait([task, self._begun], return_when=asyncio.FIRST_COMPLETED)
             if self._streams:
-                return self._described(StreamingHttpResponse(Parts(self)))
+                return self._response(StreamingHttpResponse, Parts(self))
             await asyncio.shield(task)
         except asyncio.CancelledError:
             self.leave()
             raise
-        return self._described(HttpResponse(self._part or b""))
+        return self._response(HttpResponse, self._part or b"")
 
     def _ended(self, _: asyncio.Future[None]) -> None:
         """Let a stream end that was given up: nothing more is sent."""
@@ -131,8 +131,10 @@ class Call:
         finally:
             self.leave()
 
-    def _described(self, response: HttpResponseBase) -> HttpResponseBase:
-        return described(response, self._status, self._headers)
+    def _response(
+        self, kind: type[HttpResponseBase], content: object
+    ) -> HttpResponseBase:
+        return _response(kind, content, self._status, self._headers)
 
 
 class Parts:
@@ -188,21 +190,21 @@ class Whole:
 
     def response(self) -> HttpResponseBase:
         """Return what was sent."""
-        response = HttpResponse(b"".join(self._parts))
-        return described(response, self._status, self._headers)
+        content = b"".join(self._parts)
+        return _response(HttpResponse, content, self._status, self._headers)
 
 
-def described(
-    response: HttpResponseBase, status: int, headers: RawHeaders
+def _response(
+    kind: type[Any], content: object, status: int, headers: RawHeaders
 ) -> HttpResponseBase:
-    """Give a response its status, and exactly these headers."""
-    response.status_code = status
-    del response.headers["Content-Type"]
+    """Make a response with exactly these headers, whose names are in lower case."""
+    values: dict[str, str] = {}
     for name, value in headers:
         key, text = _shown(name), value.decode("latin-1")
-        if key in response.headers:
-            text = f"{response.headers[key]}, {text}"
-        response.headers[key] = text
+        values[key] = f"{values[key]}, {text}" if key in values else text
+    response: HttpResponseBase = kind(content, status=status, headers=values)
+    if "content-type" not in values:
+        del response.headers["Content-Type"]
     return response
 
 
@@ -265,7 +267,7 @@ def scope_of(request: HttpRequest) -> dict[str, Any]:
     headers = [
         (_name(key), value.encode("latin-1", "replace"))
         for key, value in meta.items()
-        if key.startswith("HTTP_") or (key in _BARE and value)
+        if key[:5] == "HTTP_" or (key in _BARE and value)
     ]
     if "HTTP_HOST" not in meta:
         headers.append((b"host", _host(meta)))
@@ -274,7 +276,6 @@ def scope_of(request: HttpRequest) -> dict[str, Any]:
         "method": request.method or "",
         "path": request.path,
         "headers": headers,
-        "scheme": request.scheme,
         "root_path": meta.get("SCRIPT_NAME", ""),
     }
 

@@ -28,6 +28,17 @@ _COROUTINE: dict[str, Any] = vars(markcoroutinefunction(cast("Any", SimpleNamesp
 """How a coroutine function is told: the attribute's name depends on Python."""
 
 
+def _on_a_loop(value: object) -> property:
+    """Return an attribute that is there where a loop runs in the thread that asks."""
+
+    def get(_: object) -> object:
+        if events._get_running_loop() is None:
+            raise AttributeError
+        return value
+
+    return property(get)
+
+
 class EndpointView:
     """One view for both kinds of server, to which no habit of the site applies.
 
@@ -45,11 +56,6 @@ class EndpointView:
     def _non_atomic_requests(self) -> frozenset[str]:
         """Django would not run a coroutine in a transaction; functions still are."""
         return frozenset(connections)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _COROUTINE and events._get_running_loop() is not None:
-            return _COROUTINE[name]
-        raise AttributeError(name)
 
     def __call__(
         self, request: HttpRequest, slug: str = DEFAULT_SLUG, part: str = ""
@@ -88,6 +94,10 @@ class EndpointView:
         except Refused as error:
             return _refused(error.http_status, error)
         return whole.response()
+
+
+for _name, _value in _COROUTINE.items():
+    setattr(EndpointView, _name, _on_a_loop(_value))
 
 
 def _forget_query(request: HttpRequest) -> None:

@@ -191,7 +191,7 @@ def test_a_scope() -> None:
         SCRIPT_NAME="/site",
     )
     scope = scope_of(request)
-    assert (scope["type"], scope["method"], scope["scheme"]) == ("http", "POST", "http")
+    assert (scope["type"], scope["method"]) == ("http", "POST")
     assert scope["root_path"] == "/site"
     headers = dict(scope["headers"])
     assert headers[b"mcp-session-id"] == b"s\xe4"
