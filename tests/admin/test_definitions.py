@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client
@@ -185,3 +186,11 @@ def test_a_row_is_deleted_with_a_change(admin_client: Client) -> None:
     as_committed()
     admin_client.post(page("tool", "delete", tool.pk), {"post": "yes"})
     assert list(Change.objects.values_list("kind", "ref")) == [("tool", str(tool.pk))]
+
+
+@pytest.mark.parametrize("model", ["tool", "prompt", "server"])
+def test_a_page_names_its_history_once(admin_client: Client, model: str) -> None:
+    rows = apps.get_model("mcp_app", model).objects
+    row = rows.first() or rows.create(name="a")
+    text = admin_client.get(page(model, "change", row.pk)).content.decode()
+    assert text.count("/history/") == 1
