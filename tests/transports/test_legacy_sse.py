@@ -18,7 +18,7 @@ from mcp_app.models import Session, Stream
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import STATEFUL
-from mcp_app.streams import gathering
+from mcp_app.streams import gathering, request_log
 from mcp_app.transports import at_most_once
 from tests.asgi_client import Client, JsonObject, Outcome, Visit, outcome
 from tests.behaviours import Stage
@@ -695,6 +695,20 @@ async def test_an_outage(
         while process.log.busy:
             await asyncio.sleep(0.001)
     assert not [each for each in await rows() if each.tool == tool]
+    await client.leave()
+
+
+async def test_a_call_that_says_too_much_is_ended(
+    opened: Opened, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_log, "KEPT_EVENTS", 2)
+    client = await opened()
+    params = {**call("reports", steps=[1, 2, 3]), "_meta": {"progressToken": "p"}}
+    found = await client.request("tools/call", params)
+    assert found.error["code"] == -32603
+    assert "This call said more than 2 messages" in found.error["message"]
+    assert len(client.said) == 2
+    assert not process.running
     await client.leave()
 
 

@@ -560,7 +560,7 @@ async def test_a_call_that_says_too_much_is_ended(
     stage.released.set()
     (answer,) = await visit.messages()
     assert answer["error"]["code"] == -32603
-    assert "This call said more than" in answer["error"]["message"]
+    assert "This call said more than 1 messages" in answer["error"]["message"]
     await all_logged(process.log)
     assert (await stream()).state == "aborted"
     assert not process.running
