@@ -15,13 +15,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
-from django.db import Error as DatabaseError
 from django.db.models import OuterRef, Subquery
 
 from mcp_app.models import Event, Stream, Worker
 from mcp_app.models.appends import OPEN
 from mcp_app.pools.database import reader, writer
-from mcp_app.protocol.errors import Unavailable
+from mcp_app.streams.troubles import Trouble
 from mcp_app.wakeup.others import Others
 
 logger = logging.getLogger("mcp_app.streams")
@@ -82,6 +81,8 @@ class Gathering:
         self._throwing: asyncio.Task[None] | None = None
         self._hurried = asyncio.Event()
         self._thrown = 0.0
+        self._unread = Trouble(logger, "Streams could not be read")
+        self._kept = Trouble(logger, "What was read could not be thrown away")
         self.looks = 0
         """How many looks have succeeded."""
 
@@ -139,13 +140,11 @@ class Gathering:
             self._begin_to_throw()
             if self._any_orphaned(heads, began):
                 await self._orphaned()
-        except (DatabaseError, Unavailable) as error:
+        except Exception as error:
             # The clients stay connected: the next look may succeed.
-            logger.warning("Streams could not be read: %r", error.__cause__ or error)
+            self._unread.failed(error)
             return False
-        except Exception:
-            logger.exception("Streams could not be read.")
-            return False
+        self._unread.passed()
         return True
 
     def _any_orphaned(self, heads: Sequence[Head], now: float) -> bool:
@@ -218,11 +217,9 @@ class Gathering:
                     gathered.over -= done
                 if keys - done:
                     self._thrown = float("-inf")
-        except (DatabaseError, Unavailable) as error:
-            reason = error.__cause__ or error
-            logger.warning("What was read could not be thrown away: %r", reason)
-        except Exception:
-            logger.exception("What was read could not be thrown away.")
+                self._kept.passed()
+        except Exception as error:
+            self._kept.failed(error)
         finally:
             self._throwing = None
 

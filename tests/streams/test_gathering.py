@@ -163,9 +163,9 @@ async def test_outages_and_faults(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The client stays connected, and is told later."""
+    """The client stays connected, and is told later; the log is told once of each."""
     found: Any = gathering._heads
-    broken: list[Exception] = [Unavailable("away"), ValueError("a fault")]
+    broken: list[Exception] = [*[Unavailable("away")] * 5, *[ValueError("fault")] * 5]
 
     def heads(sessions: Any) -> Any:
         if broken:
@@ -179,7 +179,35 @@ async def test_outages_and_faults(
     with gathered.of(row.pk, sink):
         await looks(gathered)
     assert sink.heard == ["1"]
-    assert len(caplog.records) == 2
+    levels = [each.levelname for each in caplog.records]
+    assert levels == ["WARNING", "ERROR", "WARNING"]
+    assert caplog.records[-1].getMessage().endswith("it is over.")
+
+
+async def test_what_cannot_be_thrown_away(
+    gathered: Gathering,
+    row: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    throw: Any = Stream.objects.throw_read
+    broken = [Unavailable("away") for _ in range(5)]
+
+    def fails(keys: Any) -> Any:
+        if broken:
+            raise broken.pop()
+        return throw(keys)
+
+    monkeypatch.setattr(Stream.objects, "throw_read", fails)
+    caplog.set_level(logging.WARNING, "mcp_app.streams")
+    await ends(await run(opened, row, b"1"))
+    with gathered.of(row.pk, Noting()):
+        async with asyncio.timeout(60):
+            while await reader.run(Stream.objects.count):
+                await looks(gathered)
+    began, over = caplog.records
+    assert "could not be thrown away: Unavailable" in began.getMessage()
+    assert over.getMessage().endswith("it is over.")
 
 
 async def test_owners_that_seem_to_be_dead(

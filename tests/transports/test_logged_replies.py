@@ -742,3 +742,6 @@ async def test_no_fault_while_reading_ends_a_stream(
     again = resumed(client, visit.ids[0])
     assert said(await again.messages()) == ["first", "second", TEXT]
     assert told in caplog.text
+    began, over = [each for each in caplog.records if each.name == "mcp_app.streams"]
+    assert "could not be read" in began.getMessage()
+    assert over.getMessage().endswith("it is over.")
