@@ -27,6 +27,8 @@ logger = logging.getLogger("mcp_app.streams")
 
 LOOK_S: Final = 0.125
 """Seconds between two looks, unless something was said by this process."""
+MOST_REST_S: Final = 2.0
+"""After a look that took longer the next one comes all the same."""
 THROW_S: Final = 1.0
 """Seconds between two times at which what was read is thrown away."""
 
@@ -79,7 +81,7 @@ class Gathering:
         self._sessions: dict[int, _Gathered] = {}
         self._task: asyncio.Task[None] | None = None
         self._throwing: asyncio.Task[None] | None = None
-        self._hurried = asyncio.Event()
+        self._hurried, self._idle = asyncio.Event(), asyncio.Event()
         self._thrown = 0.0
         self._unread = Trouble(logger, "Streams could not be read")
         self._kept = Trouble(logger, "What was read could not be thrown away")
@@ -90,13 +92,16 @@ class Gathering:
     def of(self, session: int, sink: Sink) -> Iterator[None]:
         """Gather what is said in a session, until the block ends."""
         self._sessions[session] = _Gathered(sink)
+        self._idle.clear()
         if self._task is None:
             self._task = asyncio.create_task(self._gather())
         try:
             yield
         finally:
             del self._sessions[session]
-            # The last one need not wait for the next look.
+            # After the last one nothing is looked for.
+            if not self._sessions:
+                self._idle.set()
             self.hurry()
 
     def __contains__(self, session: int) -> bool:
@@ -120,14 +125,21 @@ class Gathering:
         try:
             while self._sessions:
                 self._hurried.clear()
-                if not await self._look():
-                    await asyncio.sleep(LOOK_S)
-                    continue
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_S):
-                        await self._hurried.wait()
+                began = time.monotonic()
+                good = await self._look()
+                await self._rest(time.monotonic() - began, hurries=good)
         finally:
             self._task = None
+
+    async def _rest(self, took: float, *, hurries: bool) -> None:
+        """Rest after a look that took so long, as long again, whatever is said.
+
+        So looking takes half of the time at most, and others may use the database.
+        """
+        rest = min(took, MOST_REST_S)
+        await _heard(self._idle, rest if hurries else max(rest, LOOK_S))
+        if hurries and rest < LOOK_S:
+            await _heard(self._hurried, LOOK_S - rest)
 
     async def _look(self) -> bool:
         """Look once; return whether all went well."""
@@ -222,6 +234,13 @@ class Gathering:
             self._kept.failed(error)
         finally:
             self._throwing = None
+
+
+async def _heard(event: asyncio.Event, within: float) -> None:
+    """Return when an event is set, or when so many seconds have passed."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within):
+            await event.wait()
 
 
 def _heads(sessions: Sequence[int]) -> Sequence[Head]:

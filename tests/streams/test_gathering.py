@@ -7,6 +7,8 @@ import logging
 import threading
 from collections.abc import Callable
 from functools import partial
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -155,6 +157,42 @@ async def test_more_than_one_portion(
             while len(sink.heard) < 5:
                 await asyncio.sleep(0.001)
     assert sink.heard == ["1"] * 5
+
+
+@pytest.mark.parametrize(("most", "rests"), [(3600.0, True), (0.0, False)])
+async def test_after_a_long_look_comes_a_rest(
+    gathered: Gathering,
+    row: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    most: float,
+    rests: bool,
+) -> None:
+    """However much is said: but no longer than a bound says."""
+    clock = SimpleNamespace(monotonic=count(0.0, 3600.0).__next__)
+    monkeypatch.setattr(gathering, "time", clock)
+    monkeypatch.setattr(gathering, "MOST_REST_S", most)
+    sink = Noting()
+    await run(opened, row, b"1")
+    with gathered.of(row.pk, sink):
+        await looks(gathered, 1)
+        task = gathered._task
+        assert task is not None
+        for _ in range(20):
+            gathered.hurry()
+            await reader.run(Stream.objects.count)
+        assert (gathered.looks == 1) is rests
+    # With the last session all of this ends.
+    async with asyncio.timeout(60):
+        await task
+
+
+async def test_a_short_look_is_followed_by_the_next(
+    gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As soon as anything is said."""
+    monkeypatch.setattr(gathering, "LOOK_S", 3600.0)
+    with gathered.of(row.pk, Noting()):
+        await looks(gathered, 3)
 
 
 async def test_outages_and_faults(
