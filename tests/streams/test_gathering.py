@@ -20,7 +20,15 @@ from mcp_app.streams import gathering
 from mcp_app.streams.appending import Batch, write
 from mcp_app.streams.gathering import Gathering
 from mcp_app.wakeup.others import Others
-from tests.streams.logging_rows import OWNER, events, further, opened, own_session
+from tests.statements import counted
+from tests.streams.logging_rows import (
+    OWNER,
+    events,
+    further,
+    opened,
+    opening,
+    own_session,
+)
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
 
@@ -34,6 +42,20 @@ class Noting:
 
     def said(self, payload: bytes, *, last: bool) -> None:
         self.heard.append(payload.decode() + "." * last)
+
+
+class Filling:
+    """A sink that takes a portion, and then no more until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.portions: list[list[str]] = [[]]
+
+    @property
+    def full(self) -> bool:
+        return bool(self.portions[-1])
+
+    def said(self, payload: bytes, *, last: bool) -> None:
+        self.portions[-1].append(payload.decode() + "." * last)
 
 
 class Orphans:
@@ -149,7 +171,7 @@ async def test_a_sink_that_is_full_is_told_nothing(
 async def test_more_than_one_portion(
     gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "AT_ONCE", 2)
+    monkeypatch.setattr(gathering, "AT_ONCE", 2)
     sink = Noting()
     await run(opened, row, *[b"1"] * 5)
     with gathered.of(row.pk, sink):
@@ -157,6 +179,71 @@ async def test_more_than_one_portion(
             while len(sink.heard) < 5:
                 await asyncio.sleep(0.001)
     assert sink.heard == ["1"] * 5
+
+
+def reads(statements: list[str]) -> int:
+    """Count those that read payloads."""
+    return sum("payload" in each for each in statements)
+
+
+async def test_one_statement_reads_many_streams(
+    gathered: Gathering, row: Session, other: Session
+) -> None:
+    """Of those that run what was not read, of the others all."""
+    mine, others = Noting(), Noting()
+    running = [await run(opened, each, b"1") for each in (row, other)]
+    with gathered.of(row.pk, mine), gathered.of(other.pk, others):
+        await looks(gathered)
+        said = [opening(each, b"a", state="completed") for each in (row, other)]
+
+        def say() -> None:
+            more = [further(each, b"2", b"3") for each in running]
+            write(Batch([*said, *more], OWNER))
+
+        async with counted() as statements:
+            await run(say)
+            await looks(gathered)
+        assert reads(statements) == 1
+    assert sorted(mine.heard) == sorted(others.heard) == ["1", "2", "3", "a."]
+
+
+async def test_a_portion_has_few_streams(
+    gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gathering, "MOST_STREAMS", 2)
+    sink = Noting()
+    said = [opening(row, b"%d" % number, state="completed") for number in range(5)]
+    await run(lambda: write(Batch(said, OWNER)))
+    async with counted() as statements:
+        with gathered.of(row.pk, sink):
+            await looks(gathered)
+    assert reads(statements) == 3
+    assert sorted(sink.heard) == [f"{number}." for number in range(5)]
+
+
+async def test_a_portion_is_small(
+    gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever takes no more is sent no more, and one message may be larger."""
+    monkeypatch.setattr(gathering, "MOST_BYTES", 10)
+    sink = Filling()
+    await ends(await run(opened, row, b"1", b"a" * 20, b"2", b"3" * 9))
+    for text in (b"4444", b"5555", b"6666"):
+        await ends(await run(opened, row, text))
+    with gathered.of(row.pk, sink):
+        await looks(gathered)
+        for _ in range(6):
+            sink.portions.append([])
+            await looks(gathered, 3)
+    assert sink.portions == [
+        ["1"],
+        ["a" * 20],
+        ["2", "333333333."],
+        ["4444.", "5555."],
+        ["6666."],
+        [],
+        [],
+    ]
 
 
 @pytest.mark.parametrize(("most", "rests"), [(3600.0, True), (0.0, False)])
@@ -336,10 +423,10 @@ async def test_a_session_that_ends_while_it_is_read(
     entered, released = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def slowly(stream: int, seq: int) -> Any:
+    def slowly(places: Any) -> Any:
         loop.call_soon_threadsafe(entered.set)
         asyncio.run_coroutine_threadsafe(released.wait(), loop).result(60)
-        return found(stream, seq)
+        return found(places)
 
     monkeypatch.setattr(gathering, "_events", slowly)
     sink = Noting()

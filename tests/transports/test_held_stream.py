@@ -124,3 +124,15 @@ async def test_what_waits_is_counted(
     client.there.set()
     await client.got(1)
     assert [*full, channel.full] == [False, True, False]
+
+
+async def test_answers_that_wait_are_counted(
+    channel: OneChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_stream, "APART_S", 3600)
+    monkeypatch.setattr(held_stream, "MOST_WAITING", 100)
+    channel.message(b"x")
+    channel.answer(b"x" * 200)
+    assert channel.full
+    channel.abandon()
+    assert not channel.full
