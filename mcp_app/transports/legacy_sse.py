@@ -28,6 +28,7 @@ from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.identity import runs_once
 from mcp_app.streams.appending import Fenced
 from mcp_app.streams.held import Negotiation
+from mcp_app.streams.sessions import not_found
 from mcp_app.transports import at_most_once, client_messages
 from mcp_app.transports.asgi_types import below
 from mcp_app.transports.connection import BEFORE_SESSION
@@ -174,6 +175,7 @@ class MessagesVisit(Address):
 
     def _begun(self, session: OpenSession, request: Request) -> Exchange:
         """Return the exchange of a request; raise where it is not its time."""
+        _refuse_if_closed(session)
         if session.negotiated:
             if request.method == "initialize":
                 raise InvalidRequest("This session is initialized already.")
@@ -247,9 +249,12 @@ class MessagesVisit(Address):
         if stream is None:
             await earlier_one(current, exchange, session)
             return
-        if current.stopping:
-            stream.withdraw()
+        try:
             current.refuse_if_stopping()
+            _refuse_if_closed(session)
+        except ProtocolError:
+            stream.withdraw()
+            raise
         self._start(session, exchange, stream)
 
     def _start(
@@ -272,3 +277,12 @@ class MessagesVisit(Address):
         except TimeoutError:
             stream.withdraw()
             raise unavailable() from None
+
+
+def _refuse_if_closed(session: OpenSession) -> None:
+    """Raise 404 where the stream has ended since the session was found.
+
+    What runs was cancelled then; what begins later nobody would cancel.
+    """
+    if session.closed:
+        raise not_found()
