@@ -315,8 +315,8 @@ async def _heard(event: asyncio.Event, within: float) -> None:
 
 def _heads(sessions: Sequence[int]) -> Sequence[Head]:
     seen = Worker.objects.filter(pk=OuterRef("owner")).values("seen_ms")
-    rows = Stream.objects.current().filter(session_id__in=sessions)
-    rows = rows.exclude(state=Stream.State.CLOSED).order_by("pk")
+    rows = Stream.objects.current().unread().filter(session_id__in=sessions)
+    rows = rows.order_by("pk")
     columns = "pk", "session_id", "head_seq", "size", "state", "owner", Subquery(seen)
     return [Head(*row) for row in rows.values_list(*columns)]
 

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from mcp_app.models import Session, Stream, streams
 from mcp_app.pools.database import log_writer, reader, writer
@@ -438,3 +439,22 @@ async def test_a_session_that_ends_while_it_is_read(
         while gathered._task is not None:
             await asyncio.sleep(0.001)
     assert sink.heard == []
+
+
+async def test_what_is_closed_costs_no_look(row: Session) -> None:
+    """Rows of calls that must not run twice are kept as long as their session.
+
+    Other databases decide by how many rows there are.
+    """
+    rows = Stream.objects.unread().filter(session_id__in=[row.pk, row.pk + 1])
+    async with counted() as statements:
+        await reader.run(gathering._heads, [row.pk])
+    assert '"state" IN' in statements[0].replace("`", '"')
+    if connection.vendor == "sqlite":
+        assert "mcp_stream_state" in await reader.run(rows.explain)
+    names = await run(
+        lambda: connection.introspection.get_constraints(
+            connection.cursor(), Stream._meta.db_table
+        )
+    )
+    assert names["mcp_stream_state"]["columns"] == ["session_id", "state"]
