@@ -56,6 +56,14 @@ class StreamQuerySet(CurrentRows["Stream"]):
         """Return those of requests that run; an index finds them."""
         return self.filter(ended_ms=None, state=OPEN)
 
+    def unread(self) -> StreamQuerySet:
+        """Return those that are not closed; of sessions an index finds them.
+
+        It knows no "is not": so what they may be is named.
+        """
+        states = Stream.State
+        return self.filter(state__in=[states.OPEN, states.COMPLETED, states.ABORTED])
+
     def sized(self) -> StreamQuerySet:
         """Return what tells how much there is: a request's id may be large."""
         return self.only("head_seq", "floor_seq", "size")
@@ -139,8 +147,10 @@ class Stream(models.Model):
             models.UniqueConstraint(fields=["public_id"], name="mcp_stream"),
         ]
         indexes = [
-            # What an append changes is in no index.
+            # What an append changes is in no index, but where it is the last one.
             models.Index(fields=["ended_ms", "owner"], name="mcp_stream_end"),
+            # A session of HTTP+SSE may have closed many.
+            models.Index(fields=["session", "state"], name="mcp_stream_state"),
         ]
 
     def __str__(self) -> str:

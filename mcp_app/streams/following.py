@@ -13,15 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from django.db import Error as DatabaseError
 from django.db.models import OuterRef, Subquery
 
 from mcp_app.models import Event, Stream, Worker
 from mcp_app.models.appends import OPEN
 from mcp_app.pools.database import reader
-from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams import event_ids
 from mcp_app.streams.request_log import COMPLETED, OwnedStream, Reader
+from mcp_app.streams.troubles import Trouble
 from mcp_app.wakeup.others import Others
 
 logger = logging.getLogger("mcp_app.streams")
@@ -106,6 +105,7 @@ class Followers:
         self._others = others
         self._orphaned = orphaned
         self._places: dict[Place, Reader] = {}
+        self._unread = Trouble(logger, "Streams could not be read")
         self._task: asyncio.Task[None] | None = None
 
     async def find(self, session_id: int, public_id: str, seq: int) -> Place | None:
@@ -158,11 +158,11 @@ class Followers:
             for place in places:
                 head, state, *_ = heads.get(place.key, (None, ""))
                 await self._advance(place, head, state)
-        except (DatabaseError, Unavailable) as error:
+        except Exception as error:
             # The clients stay connected: the next look may succeed.
-            logger.warning("Streams could not be read: %r", error.__cause__ or error)
-        except Exception:
-            logger.exception("Streams could not be read.")
+            self._unread.failed(error)
+        else:
+            self._unread.passed()
 
     def _any_orphaned(self, heads: Iterable[Head], now: float) -> bool:
         """Look at those who own what is still open, each once."""

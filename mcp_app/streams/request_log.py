@@ -163,6 +163,14 @@ class OwnedStream:
             self._state = state
             self._log.wrote(self)
 
+    def overflow(self) -> None:
+        """Say as the last thing that the request has said more than is kept."""
+        error = InternalError(
+            f"This call said more than {KEPT_EVENTS} messages, or {KEPT_BYTES} bytes,"
+            " which is as much as is kept of one."
+        )
+        self.end(last_words(self.requests, error), ABORTED)
+
     async def committed(self) -> None:
         """Return when all that was said by now is committed; raise why it cannot be."""
         if self.failure is not None:

@@ -10,7 +10,8 @@ import asyncio
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -93,6 +94,8 @@ class OpenSession:
     """Whether it began where no stream can be kept open (WSGI)."""
     negotiated: bool = True
     """Whether revision and client are those of `initialize`."""
+    closed: bool = False
+    """Whether it has ended: what runs was cancelled, and nothing may begin."""
 
     @classmethod
     def begun(cls, opening: Opening, session_id: str) -> Self:
@@ -139,7 +142,7 @@ class SessionStore:
         self._by_id: dict[str, OpenSession] = {}
         self._by_pk: dict[str, OpenSession] = {}
         self._overtaking: list[set[str]] = []
-        """For each session that is being read: the keys of those reloaded meanwhile."""
+        """For each that is read or stored now: the keys of those reloaded meanwhile."""
 
     async def create(self, opening: Opening) -> str:
         """Open a session and return its id."""
@@ -156,10 +159,15 @@ class SessionStore:
         seen = await self._announced()
         if limit:
             await _emptied(_surplus(principal, limit))
-        replaced = await writer.run(_insert, session, seen, principal, limit)
-        for digest in replaced:
-            self._drop(digest)
-        self._keep(session)
+        with self._overtaken() as reloaded:
+            replaced = await writer.run(_insert, session, seen, principal, limit)
+            for digest in replaced:
+                self._drop(digest)
+            while not reloaded.isdisjoint({str(session.pk), ANY}):
+                # Who closed it meanwhile found nothing here to close.
+                reloaded.clear()
+                await self._check_row(session)
+            self._keep(session)
 
     def known(
         self, session_id: str, principal: Principal, server: str
@@ -222,14 +230,26 @@ class SessionStore:
 
     async def _read(self, digest: str) -> tuple[OpenSession | None, set[str]]:
         """Read a session's row; return also what was reloaded meanwhile."""
+        with self._overtaken() as reloaded:
+            return await reader.run(_read, digest), reloaded
+
+    @contextmanager
+    def _overtaken(self) -> Iterator[set[str]]:
+        """Collect what is reloaded meanwhile."""
         reloaded: set[str] = set()
         self._overtaking.append(reloaded)
         try:
-            return await reader.run(_read, digest), reloaded
+            yield reloaded
         finally:
             self._overtaking = [
                 each for each in self._overtaking if each is not reloaded
             ]
+
+    async def _check_row(self, session: OpenSession) -> None:
+        """Raise 404 where a session is closed."""
+        if not await reader.run(_read_some, [session.pk]):
+            session.closed = True
+            raise not_found()
 
     async def delete(self, session: OpenSession) -> None:
         """Close a session everywhere: its row, its calls and its streams."""
@@ -239,6 +259,7 @@ class SessionStore:
 
     def drop(self, session: OpenSession) -> None:
         """Close what is open here of a session that ends."""
+        session.closed = True
         self._drop(session.digest)
 
     async def reload(self, refs: Iterable[str] | None) -> None:
@@ -442,6 +463,7 @@ class SessionStore:
     def _drop(self, digest: str) -> None:
         session = self._forget(digest)
         if session is not None:
+            session.closed = True
             self._closed(session)
 
 

@@ -10,9 +10,10 @@ import logging
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 
 from mcp_app.conf import mcp_settings
 from mcp_app.protocol.errors import Refused
@@ -20,11 +21,13 @@ from mcp_app.protocol.errors import Refused
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from django.http import HttpRequest, HttpResponseBase
+    from django.http import HttpRequest
 
     from mcp_app.transports.asgi_types import Message, RawHeaders
 
 logger = logging.getLogger("mcp_app.transports")
+
+Response = TypeVar("Response", bound=HttpResponseBase)
 
 PIECE: Final = 65_536
 """Bytes of a body that are taken at once, so that one that is too large is not read."""
@@ -188,21 +191,21 @@ class Whole:
         else:
             self._parts.append(message.get("body", b""))
 
-    def response(self) -> HttpResponseBase:
+    def response(self) -> HttpResponse:
         """Return what was sent."""
         content = b"".join(self._parts)
         return _response(HttpResponse, content, self._status, self._headers)
 
 
 def _response(
-    kind: type[Any], content: object, status: int, headers: RawHeaders
-) -> HttpResponseBase:
+    kind: type[Response], content: Any, status: int, headers: RawHeaders
+) -> Response:
     """Make a response with exactly these headers, whose names are in lower case."""
     values: dict[str, str] = {}
     for name, value in headers:
         key, text = _shown(name), value.decode("latin-1")
         values[key] = f"{values[key]}, {text}" if key in values else text
-    response: HttpResponseBase = kind(content, status=status, headers=values)
+    response = kind(content, status=status, headers=values)
     if "content-type" not in values:
         del response.headers["Content-Type"]
     return response

@@ -39,7 +39,8 @@ class OneChannel:
     @property
     def full(self) -> bool:
         """Whether much waits for the client."""
-        return self._events.waiting > MOST_WAITING
+        late = sum(len(data) for _, data in self._late)
+        return self._events.waiting + late > MOST_WAITING
 
     def message(self, data: bytes, event_id: str | None = None) -> None:
         self._said = asyncio.get_running_loop().time()

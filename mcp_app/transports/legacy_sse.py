@@ -28,13 +28,14 @@ from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.identity import runs_once
 from mcp_app.streams.appending import Fenced
 from mcp_app.streams.held import Negotiation
+from mcp_app.streams.sessions import not_found
 from mcp_app.transports import at_most_once, client_messages
 from mcp_app.transports.asgi_types import below
 from mcp_app.transports.connection import BEFORE_SESSION
 from mcp_app.transports.endpoint import SESSION_ID, Visit
 from mcp_app.transports.event_stream import EventStream
 from mcp_app.transports.held_stream import HeldStream, OneChannel
-from mcp_app.transports.logged_replies import LONGEST_NAME, open_stream
+from mcp_app.transports.logged_replies import open_stream, tool_called
 from mcp_app.transports.posted import PostedCall
 from mcp_app.transports.resumed import earlier_one
 
@@ -173,6 +174,7 @@ class MessagesVisit(Address):
 
     def _begun(self, session: OpenSession, request: Request) -> Exchange:
         """Return the exchange of a request; raise where it is not its time."""
+        _refuse_if_closed(session)
         if session.negotiated:
             if request.method == "initialize":
                 raise InvalidRequest("This session is initialized already.")
@@ -225,7 +227,7 @@ class MessagesVisit(Address):
             await self._run_once(session, exchange)
             return
         stream = open_stream(
-            self._process.log, session, exchange.request_id, tool=_tool(exchange)
+            self._process.log, session, exchange.request_id, tool=tool_called(exchange)
         )
         call = self._start(session, exchange, stream)
         try:
@@ -244,9 +246,12 @@ class MessagesVisit(Address):
         if stream is None:
             await earlier_one(current, exchange, session)
             return
-        if current.stopping:
-            stream.withdraw()
+        try:
             current.refuse_if_stopping()
+            _refuse_if_closed(session)
+        except ProtocolError:
+            stream.withdraw()
+            raise
         self._start(session, exchange, stream)
 
     def _start(
@@ -271,7 +276,10 @@ class MessagesVisit(Address):
             raise unavailable() from None
 
 
-def _tool(exchange: Exchange) -> str:
-    """Return which tool is called, "" where none is."""
-    name = exchange.params.get("name") if exchange.method == "tools/call" else ""
-    return name[:LONGEST_NAME] if isinstance(name, str) else ""
+def _refuse_if_closed(session: OpenSession) -> None:
+    """Raise 404 where the stream has ended since the session was found.
+
+    What runs was cancelled then; what begins later nobody would cancel.
+    """
+    if session.closed:
+        raise not_found()

@@ -11,20 +11,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.errors import InternalError
 from mcp_app.server.exchange import End
 from mcp_app.streams import event_ids
 from mcp_app.streams.appending import Fenced
 from mcp_app.streams.following import after
 from mcp_app.streams.last_words import last_words
-from mcp_app.streams.request_log import (
-    ABORTED,
-    COMPLETED,
-    EXPECTED,
-    KEPT_BYTES,
-    KEPT_EVENTS,
-    why,
-)
+from mcp_app.streams.request_log import ABORTED, COMPLETED, EXPECTED, why
 from mcp_app.transports.bodies import ClientGone
 from mcp_app.transports.replies import OK, Connection, Reply, send_json
 
@@ -60,6 +52,12 @@ def open_stream(
         requests=jsonrpc.write(requests).decode(),
         **identity,
     )
+
+
+def tool_called(exchange: Exchange) -> str:
+    """Return which tool is called, as the log keeps it; "" where none is."""
+    name = exchange.params.get("name") if exchange.method == "tools/call" else ""
+    return name[:LONGEST_NAME] if isinstance(name, str) else ""
 
 
 class LoggedReply(Reply):
@@ -107,18 +105,10 @@ class LoggedReply(Reply):
         if self._stream is None:
             return
         if self._stream.full:
-            self._refuse_more(self._stream)
+            self._stream.overflow()
+            self._lose(None)
         else:
             self._stream.append(message, beside)
-
-    def _refuse_more(self, stream: OwnedStream) -> None:
-        """End a call that has said as much as is kept of one."""
-        error = InternalError(
-            f"This call said more than {KEPT_EVENTS} messages, or {KEPT_BYTES} bytes,"
-            " which is as much as is kept of one."
-        )
-        stream.end(last_words(stream.requests, error), ABORTED)
-        self._lose(None)
 
     def _lose(self, words: bytes | None) -> None:
         """Stop what cannot be answered, but perhaps with these words."""
@@ -159,12 +149,11 @@ class LoggedReply(Reply):
         return self._stream  # type: ignore[return-value]
 
     def _tool(self) -> str:
-        """Return which tool is called, "" for a batch, or where none is."""
+        """Return which tool is called; a batch may call many."""
         exchange = self._exchange
         if exchange is None or isinstance(self._requests, list):
             return ""
-        called = exchange.params.get("name") if exchange.method == "tools/call" else ""
-        return called[:LONGEST_NAME] if isinstance(called, str) else ""
+        return tool_called(exchange)
 
     def _promote(self) -> None:
         self._timer = None

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from mcp_app.protocol.errors import InternalError
 from mcp_app.server.exchange import End
-from mcp_app.streams.last_words import last_words
-from mcp_app.streams.request_log import ABORTED, KEPT_BYTES, KEPT_EVENTS
+from mcp_app.streams.request_log import ABORTED
 
 if TYPE_CHECKING:
     from mcp_app.process.running import Answer
@@ -47,11 +45,7 @@ class PostedCall:
         if self.over:
             return
         if stream.full:
-            error = InternalError(
-                f"This call said more than {KEPT_EVENTS} messages, or {KEPT_BYTES}"
-                " bytes, which is as much as is kept of one."
-            )
-            stream.end(last_words(stream.requests, error), ABORTED)
+            stream.overflow()
             self._lose(None)
         else:
             stream.append(message, beside)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from asyncio import events
 from collections.abc import Awaitable, Callable
 from functools import partial
+from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from asgiref.sync import markcoroutinefunction
 from django.db import connections
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.utils.log import log_response
 
 from mcp_app.interface.server import DEFAULT_SLUG, MESSAGES_PART
 from mcp_app.process.background import Unsuitable, background
@@ -93,7 +95,26 @@ class EndpointView:
             return _refused(503, InternalError(str(error)))
         except Refused as error:
             return _refused(error.http_status, error)
-        return whole.response()
+        response = whole.response()
+        if response.status_code == HTTPStatus.NOT_IMPLEMENTED:
+            _log_quietly(request, response)
+        return response
+
+
+def _log_quietly(request: HttpRequest, response: HttpResponse) -> None:
+    """Log as a client's mistake what Django would call an error, and mail to people.
+
+    That this site has no streams is how it is served, and no fault; Django logs
+    nothing twice.
+    """
+    log_response(
+        "%s: %s",
+        response.reason_phrase,
+        request.path,
+        response=response,
+        request=request,
+        level="warning",
+    )
 
 
 for _name, _value in _COROUTINE.items():

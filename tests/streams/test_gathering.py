@@ -7,9 +7,12 @@ import logging
 import threading
 from collections.abc import Callable
 from functools import partial
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from mcp_app.models import Session, Stream, streams
 from mcp_app.pools.database import log_writer, reader, writer
@@ -18,7 +21,15 @@ from mcp_app.streams import gathering
 from mcp_app.streams.appending import Batch, write
 from mcp_app.streams.gathering import Gathering
 from mcp_app.wakeup.others import Others
-from tests.streams.logging_rows import OWNER, events, further, opened, own_session
+from tests.statements import counted
+from tests.streams.logging_rows import (
+    OWNER,
+    events,
+    further,
+    opened,
+    opening,
+    own_session,
+)
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
 
@@ -32,6 +43,20 @@ class Noting:
 
     def said(self, payload: bytes, *, last: bool) -> None:
         self.heard.append(payload.decode() + "." * last)
+
+
+class Filling:
+    """A sink that takes a portion, and then no more until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.portions: list[list[str]] = [[]]
+
+    @property
+    def full(self) -> bool:
+        return bool(self.portions[-1])
+
+    def said(self, payload: bytes, *, last: bool) -> None:
+        self.portions[-1].append(payload.decode() + "." * last)
 
 
 class Orphans:
@@ -147,7 +172,7 @@ async def test_a_sink_that_is_full_is_told_nothing(
 async def test_more_than_one_portion(
     gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "AT_ONCE", 2)
+    monkeypatch.setattr(gathering, "AT_ONCE", 2)
     sink = Noting()
     await run(opened, row, *[b"1"] * 5)
     with gathered.of(row.pk, sink):
@@ -157,15 +182,116 @@ async def test_more_than_one_portion(
     assert sink.heard == ["1"] * 5
 
 
+def reads(statements: list[str]) -> int:
+    """Count those that read payloads."""
+    return sum("payload" in each for each in statements)
+
+
+async def test_one_statement_reads_many_streams(
+    gathered: Gathering, row: Session, other: Session
+) -> None:
+    """Of those that run what was not read, of the others all."""
+    mine, others = Noting(), Noting()
+    running = [await run(opened, each, b"1") for each in (row, other)]
+    with gathered.of(row.pk, mine), gathered.of(other.pk, others):
+        await looks(gathered)
+        said = [opening(each, b"a", state="completed") for each in (row, other)]
+
+        def say() -> None:
+            more = [further(each, b"2", b"3") for each in running]
+            write(Batch([*said, *more], OWNER))
+
+        async with counted() as statements:
+            await run(say)
+            await looks(gathered)
+        assert reads(statements) == 1
+    assert sorted(mine.heard) == sorted(others.heard) == ["1", "2", "3", "a."]
+
+
+async def test_a_portion_has_few_streams(
+    gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gathering, "MOST_STREAMS", 2)
+    sink = Noting()
+    said = [opening(row, b"%d" % number, state="completed") for number in range(5)]
+    await run(lambda: write(Batch(said, OWNER)))
+    async with counted() as statements:
+        with gathered.of(row.pk, sink):
+            await looks(gathered)
+    assert reads(statements) == 3
+    assert sorted(sink.heard) == [f"{number}." for number in range(5)]
+
+
+async def test_a_portion_is_small(
+    gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever takes no more is sent no more, and one message may be larger."""
+    monkeypatch.setattr(gathering, "MOST_BYTES", 10)
+    sink = Filling()
+    await ends(await run(opened, row, b"1", b"a" * 20, b"2", b"3" * 9))
+    for text in (b"4444", b"5555", b"6666"):
+        await ends(await run(opened, row, text))
+    with gathered.of(row.pk, sink):
+        await looks(gathered)
+        for _ in range(6):
+            sink.portions.append([])
+            await looks(gathered, 3)
+    assert sink.portions == [
+        ["1"],
+        ["a" * 20],
+        ["2", "333333333."],
+        ["4444.", "5555."],
+        ["6666."],
+        [],
+        [],
+    ]
+
+
+@pytest.mark.parametrize(("most", "rests"), [(3600.0, True), (0.0, False)])
+async def test_after_a_long_look_comes_a_rest(
+    gathered: Gathering,
+    row: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    most: float,
+    rests: bool,
+) -> None:
+    """However much is said: but no longer than a bound says."""
+    clock = SimpleNamespace(monotonic=count(0.0, 3600.0).__next__)
+    monkeypatch.setattr(gathering, "time", clock)
+    monkeypatch.setattr(gathering, "MOST_REST_S", most)
+    sink = Noting()
+    await run(opened, row, b"1")
+    with gathered.of(row.pk, sink):
+        await looks(gathered, 1)
+        task = gathered._task
+        assert task is not None
+        for _ in range(20):
+            gathered.hurry()
+            await reader.run(Stream.objects.count)
+        assert (gathered.looks == 1) is rests
+    # With the last session all of this ends.
+    async with asyncio.timeout(60):
+        await task
+
+
+async def test_a_short_look_is_followed_by_the_next(
+    gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As soon as anything is said."""
+    monkeypatch.setattr(gathering, "LOOK_S", 3600.0)
+    with gathered.of(row.pk, Noting()):
+        await looks(gathered, 3)
+
+
 async def test_outages_and_faults(
     gathered: Gathering,
     row: Session,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The client stays connected, and is told later."""
+    """The client stays connected, and is told later; the log is told once of each."""
     found: Any = gathering._heads
-    broken: list[Exception] = [Unavailable("away"), ValueError("a fault")]
+    broken: list[Exception] = [*[Unavailable("away")] * 5, *[ValueError("fault")] * 5]
 
     def heads(sessions: Any) -> Any:
         if broken:
@@ -179,7 +305,35 @@ async def test_outages_and_faults(
     with gathered.of(row.pk, sink):
         await looks(gathered)
     assert sink.heard == ["1"]
-    assert len(caplog.records) == 2
+    levels = [each.levelname for each in caplog.records]
+    assert levels == ["WARNING", "ERROR", "WARNING"]
+    assert caplog.records[-1].getMessage().endswith("it is over.")
+
+
+async def test_what_cannot_be_thrown_away(
+    gathered: Gathering,
+    row: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    throw: Any = Stream.objects.throw_read
+    broken = [Unavailable("away") for _ in range(5)]
+
+    def fails(keys: Any) -> Any:
+        if broken:
+            raise broken.pop()
+        return throw(keys)
+
+    monkeypatch.setattr(Stream.objects, "throw_read", fails)
+    caplog.set_level(logging.WARNING, "mcp_app.streams")
+    await ends(await run(opened, row, b"1"))
+    with gathered.of(row.pk, Noting()):
+        async with asyncio.timeout(60):
+            while await reader.run(Stream.objects.count):
+                await looks(gathered)
+    began, over = caplog.records
+    assert "could not be thrown away: Unavailable" in began.getMessage()
+    assert over.getMessage().endswith("it is over.")
 
 
 async def test_owners_that_seem_to_be_dead(
@@ -270,10 +424,10 @@ async def test_a_session_that_ends_while_it_is_read(
     entered, released = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def slowly(stream: int, seq: int) -> Any:
+    def slowly(places: Any) -> Any:
         loop.call_soon_threadsafe(entered.set)
         asyncio.run_coroutine_threadsafe(released.wait(), loop).result(60)
-        return found(stream, seq)
+        return found(places)
 
     monkeypatch.setattr(gathering, "_events", slowly)
     sink = Noting()
@@ -285,3 +439,22 @@ async def test_a_session_that_ends_while_it_is_read(
         while gathered._task is not None:
             await asyncio.sleep(0.001)
     assert sink.heard == []
+
+
+async def test_what_is_closed_costs_no_look(row: Session) -> None:
+    """Rows of calls that must not run twice are kept as long as their session.
+
+    Other databases decide by how many rows there are.
+    """
+    rows = Stream.objects.unread().filter(session_id__in=[row.pk, row.pk + 1])
+    async with counted() as statements:
+        await reader.run(gathering._heads, [row.pk])
+    assert '"state" IN' in statements[0].replace("`", '"')
+    if connection.vendor == "sqlite":
+        assert "mcp_stream_state" in await reader.run(rows.explain)
+    names = await run(
+        lambda: connection.introspection.get_constraints(
+            connection.cursor(), Stream._meta.db_table
+        )
+    )
+    assert names["mcp_stream_state"]["columns"] == ["session_id", "state"]

@@ -261,6 +261,31 @@ async def test_a_read_that_was_overtaken_is_done_again(
     assert (len(reads), found.level) == (2, 4)
 
 
+@pytest.mark.parametrize("ref", ["its own", None])
+@pytest.mark.parametrize("gone", [True, False])
+async def test_a_session_that_is_closed_while_it_is_stored(
+    store: Store, monkeypatch: pytest.MonkeyPatch, ref: str | None, gone: bool
+) -> None:
+    """Its process does not know it yet when it is told of that."""
+    loop, insert = asyncio.get_running_loop(), sessions._insert
+
+    def late(session: OpenSession, *arguments: Any) -> list[str]:
+        replaced = insert(session, *arguments)
+        if gone:
+            Session.objects.filter(pk=session.pk).delete()
+        loop.call_soon_threadsafe(_reload, store, ref and str(session.pk))
+        return replaced
+
+    monkeypatch.setattr(sessions, "_insert", late)
+    if gone:
+        with pytest.raises(Refused):
+            await store.create(ANNA, "default", REVISION, CLIENT)
+        assert not store._kept
+        return
+    await store.opened_by()
+    assert len(store._kept) == 1
+
+
 def _reload(store: Store, ref: str | None) -> None:
     """Begin to reload a session, or all; there is none to be waited for."""
     with pytest.raises(StopIteration):

@@ -53,9 +53,11 @@ async def test_no_event_has_an_id(client: Client, channel: OneChannel) -> None:
 
 
 async def test_an_answer_is_apart_from_what_came_before(
-    client: Client, channel: OneChannel
+    client: Client, channel: OneChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A widespread client loses progress that it reads together with the answer."""
+    # The machine may stand still between one line and the next.
+    monkeypatch.setattr(held_stream, "APART_S", 0.5)
     channel.message(b"progress")
     channel.answer(b"answer")
     channel.answer(b"another")
@@ -122,3 +124,15 @@ async def test_what_waits_is_counted(
     client.there.set()
     await client.got(1)
     assert [*full, channel.full] == [False, True, False]
+
+
+async def test_answers_that_wait_are_counted(
+    channel: OneChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_stream, "APART_S", 3600)
+    monkeypatch.setattr(held_stream, "MOST_WAITING", 100)
+    channel.message(b"x")
+    channel.answer(b"x" * 200)
+    assert channel.full
+    channel.abandon()
+    assert not channel.full

@@ -18,7 +18,10 @@ from mcp_app.models import Session, Stream
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import STATEFUL
-from mcp_app.streams import gathering
+from mcp_app.server.exchange import Exchange
+from mcp_app.streams import gathering, request_log
+from mcp_app.streams.request_log import OwnedStream, RequestLog
+from mcp_app.streams.sessions import OpenSession
 from mcp_app.transports import at_most_once
 from tests.asgi_client import Client, JsonObject, Outcome, Visit, outcome
 from tests.behaviours import Stage
@@ -609,6 +612,57 @@ async def test_a_session_that_went_unseen(
     await client.leave()
 
 
+@pytest.mark.parametrize("tool", ["waits", "peeks"])
+async def test_nothing_begins_when_the_stream_has_ended(
+    opened: Opened,
+    outside: WireCheck,
+    stage: Stage,
+    process: Process,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
+) -> None:
+    """Nobody would cancel it."""
+    client = await opened("2025-03-26")
+    find = process.held.find
+
+    async def ending(*arguments: Any) -> OpenSession:
+        session = await find(*arguments)
+        process.sessions.drop(session)
+        return session
+
+    message = client.message("tools/call", call(tool))
+    for body in (message, [message]):
+        with monkeypatch.context() as patched:
+            patched.setattr(process.held, "find", ending)
+            # That of a batch has no id, for which this revision has no error.
+            client.application = outside
+            assert (await client.sent(body)).status == 404
+    await client.ended()
+    assert not stage.entered.is_set()
+    await nothing_left()
+
+
+async def test_no_call_runs_whose_stream_ended_while_its_row_was_written(
+    opened: Opened, stage: Stage, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = at_most_once.begun
+
+    async def ending(
+        log: RequestLog, exchange: Exchange, session: OpenSession
+    ) -> OwnedStream | None:
+        stream = await begun(log, exchange, session)
+        process.sessions.drop(session)
+        return stream
+
+    monkeypatch.setattr(at_most_once, "begun", ending)
+    client = await opened()
+    message = client.message("tools/call", call("waits"))
+    assert (await client.sent(message)).status == 404
+    await client.ended()
+    assert not stage.entered.is_set()
+    await nothing_left()
+
+
 async def test_a_process_that_stops_answers_first(
     opened: Opened, stage: Stage, process: Process
 ) -> None:
@@ -695,6 +749,20 @@ async def test_an_outage(
         while process.log.busy:
             await asyncio.sleep(0.001)
     assert not [each for each in await rows() if each.tool == tool]
+    await client.leave()
+
+
+async def test_a_call_that_says_too_much_is_ended(
+    opened: Opened, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_log, "KEPT_EVENTS", 2)
+    client = await opened()
+    params = {**call("reports", steps=[1, 2, 3]), "_meta": {"progressToken": "p"}}
+    found = await client.request("tools/call", params)
+    assert found.error["code"] == -32603
+    assert "This call said more than 2 messages" in found.error["message"]
+    assert len(client.said) == 2
+    assert not process.running
     await client.leave()
 
 

@@ -560,7 +560,7 @@ async def test_a_call_that_says_too_much_is_ended(
     stage.released.set()
     (answer,) = await visit.messages()
     assert answer["error"]["code"] == -32603
-    assert "This call said more than" in answer["error"]["message"]
+    assert "This call said more than 1 messages" in answer["error"]["message"]
     await all_logged(process.log)
     assert (await stream()).state == "aborted"
     assert not process.running
@@ -742,3 +742,6 @@ async def test_no_fault_while_reading_ends_a_stream(
     again = resumed(client, visit.ids[0])
     assert said(await again.messages()) == ["first", "second", TEXT]
     assert told in caplog.text
+    began, over = [each for each in caplog.records if each.name == "mcp_app.streams"]
+    assert "could not be read" in began.getMessage()
+    assert over.getMessage().endswith("it is over.")

@@ -16,6 +16,7 @@ from django.test import Client as Browser
 from django.urls import include, path, set_script_prefix
 from pytest_django import Settings
 
+from mcp_app.process.background import background
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS
 from tests.old_client import OldClient
@@ -190,6 +191,24 @@ async def test_a_script_name(connect: Connect, settings: Settings) -> None:
 
 def test_a_foreign_host(client: Browser) -> None:
     assert client.get("/mcp", headers={"host": "evil.example"}).status_code == 400
+
+
+@pytest.mark.parametrize("address", ["/mcp/sse", "/mcp/messages?session_id=a"])
+async def test_a_site_without_streams_has_no_error_to_tell(
+    process: Process,
+    client: Browser,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    address: str,
+) -> None:
+    """Django would log what it answers as an error, which it mails to people."""
+    monkeypatch.setattr(background, "_loop", process.loop)
+    response = await asyncio.to_thread(client.get, address)
+    assert response.status_code == 501
+    path = address.partition("?")[0]
+    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [
+        ("WARNING", f"Not Implemented: {path}")
+    ]
 
 
 async def test_what_django_logs_has_no_id_of_a_session(
