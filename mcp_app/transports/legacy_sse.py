@@ -34,7 +34,7 @@ from mcp_app.transports.connection import BEFORE_SESSION
 from mcp_app.transports.endpoint import SESSION_ID, Visit
 from mcp_app.transports.event_stream import EventStream
 from mcp_app.transports.held_stream import HeldStream, OneChannel
-from mcp_app.transports.logged_replies import LONGEST_NAME, open_stream
+from mcp_app.transports.logged_replies import called_tool, open_stream
 from mcp_app.transports.posted import PostedCall
 from mcp_app.transports.resumed import earlier_one
 
@@ -227,9 +227,8 @@ class MessagesVisit(Address):
         if exchange.session is not None and runs_once(exchange):
             await self._run_once(session, exchange)
             return
-        stream = open_stream(
-            self._process.log, session, exchange.request_id, tool=_tool(exchange)
-        )
+        tool, log = called_tool(exchange), self._process.log
+        stream = open_stream(log, session, exchange.request_id, tool=tool)
         call = self._start(session, exchange, stream)
         try:
             await self._kept(stream, session)
@@ -272,9 +271,3 @@ class MessagesVisit(Address):
         except TimeoutError:
             stream.withdraw()
             raise unavailable() from None
-
-
-def _tool(exchange: Exchange) -> str:
-    """Return which tool is called, "" where none is."""
-    name = exchange.params.get("name") if exchange.method == "tools/call" else ""
-    return name[:LONGEST_NAME] if isinstance(name, str) else ""

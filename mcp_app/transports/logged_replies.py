@@ -62,6 +62,17 @@ def open_stream(
     )
 
 
+def called_tool(exchange: Exchange) -> str:
+    """Return which tool a request calls, "" where none is that could have a row.
+
+    Its name is the client's: PostgreSQL takes no NUL in a text.
+    """
+    name = exchange.params.get("name") if exchange.method == "tools/call" else ""
+    if not isinstance(name, str) or "\0" in name:
+        return ""
+    return name[:LONGEST_NAME]
+
+
 class LoggedReply(Reply):
     """A reply that is JSON, or becomes a stream of the log.
 
@@ -160,11 +171,9 @@ class LoggedReply(Reply):
 
     def _tool(self) -> str:
         """Return which tool is called, "" for a batch, or where none is."""
-        exchange = self._exchange
-        if exchange is None or isinstance(self._requests, list):
+        if self._exchange is None or isinstance(self._requests, list):
             return ""
-        called = exchange.params.get("name") if exchange.method == "tools/call" else ""
-        return called[:LONGEST_NAME] if isinstance(called, str) else ""
+        return called_tool(self._exchange)
 
     def _promote(self) -> None:
         self._timer = None
