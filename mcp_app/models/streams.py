@@ -153,6 +153,20 @@ class EventQuerySet(CurrentRows["Event"]):
         rows = self.filter(stream_id=stream, seq__gt=seq).order_by("seq")
         return rows.values_list("seq", "payload")[:AT_ONCE]
 
+    def portion(self, stream: int, seq: int, most: int) -> EventQuerySet:
+        """Return those of a stream up to where so many bytes follow a number.
+
+        The first one that follows is among them, however large it is.
+        """
+        rows = self.filter(stream_id=stream, seq__gt=seq).order_by("seq")
+        last, size = seq + 1, 0
+        for number, of_it in rows.values_list("seq", "size")[:AT_ONCE]:
+            size += of_it
+            if size > most:
+                break
+            last = number
+        return self.filter(seq__lte=last)
+
 
 class Event(models.Model):
     """One message of a stream, as JSON text; `size` is in bytes."""

@@ -30,6 +30,8 @@ LOOK_S: Final = 0.125
 """Seconds between two looks, unless something was said by this process."""
 THROW_S: Final = 1.0
 """Seconds between two times at which what was read is thrown away."""
+MOST_BYTES: Final = 1024 * 1024
+"""So much is read at once, but for a message that is larger by itself."""
 
 
 class Sink(Protocol):
@@ -44,12 +46,13 @@ class Sink(Protocol):
 
 
 class Head(NamedTuple):
-    """Of a stream: its session, the last message, the state, the owner, and what the
-    owner's row says, None where there is none."""
+    """Of a stream: its session, the last message, the bytes of all, the state, the
+    owner, and what the owner's row says, None where there is none."""
 
     pk: int
     session: int
     seq: int
+    size: int
     state: str
     owner: str
     seen_ms: int | None
@@ -172,7 +175,7 @@ class Gathering:
             return True
         seq = gathered.read[head.pk]
         if seq < head.seq and not gathered.sink.full:
-            events = await reader.run(_events, head.pk, seq)
+            events = await reader.run(_events, head, seq)
             if self._sessions.get(head.session) is not gathered or not events:
                 # The session has ended meanwhile.
                 return True
@@ -231,9 +234,13 @@ def _heads(sessions: Sequence[int]) -> Sequence[Head]:
     seen = Worker.objects.filter(pk=OuterRef("owner")).values("seen_ms")
     rows = Stream.objects.current().filter(session_id__in=sessions)
     rows = rows.exclude(state=Stream.State.CLOSED).order_by("pk")
-    columns = "pk", "session_id", "head_seq", "state", "owner", Subquery(seen)
-    return [Head(*row) for row in rows.values_list(*columns)]
+    columns = "pk", "session_id", "head_seq", "size", "state", "owner"
+    return [Head(*row) for row in rows.values_list(*columns, Subquery(seen))]
 
 
-def _events(stream: int, seq: int) -> Sequence[tuple[int, str]]:
-    return list(Event.objects.current().after(stream, seq))
+def _events(head: Head, seq: int) -> Sequence[tuple[int, str]]:
+    """Return what follows, and no more of it than may wait for a client."""
+    rows = Event.objects.current()
+    if head.size > MOST_BYTES:
+        rows = rows.portion(head.pk, seq, MOST_BYTES)
+    return list(rows.after(head.pk, seq))
