@@ -19,6 +19,7 @@ from mcp_app.pools.database import reader, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.streams import gathering
+from mcp_app.streams.sessions import not_found
 from mcp_app.transports import at_most_once
 from tests.asgi_client import Client, JsonObject, Outcome, Visit, outcome
 from tests.behaviours import Stage
@@ -603,6 +604,29 @@ async def test_a_session_that_is_closed_by_others(
         while process.running:
             await asyncio.sleep(0.001)
     assert stage.told == ["cancelled"]
+
+
+async def test_a_session_that_ends_before_it_listens(
+    application: WireCheck,
+    process: Process,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A client that leaves at once is no fault of which the log should speak."""
+    gone = asyncio.Event()
+
+    async def standing(*_: object) -> None:
+        gone.set()
+        raise not_found()
+
+    monkeypatch.setattr(process.openings, "standing", standing)
+    client = await OldClient(application).connect()
+    await client.initialize()
+    async with asyncio.timeout(60):
+        await gone.wait()
+    await client.leave()
+    await nothing_left()
+    assert caplog.messages == []
 
 
 async def test_a_session_that_went_unseen(
