@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from django.db import Error as DatabaseError
 
-from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.errors import ProtocolError, Refused
 from mcp_app.streams.gathering import LOOK_S
 from mcp_app.transports.connection import APART_S
 from mcp_app.transports.standing import StandingStream
@@ -127,6 +127,9 @@ class HeldStream(StandingStream):
             if await current.sessions.negotiated(session):
                 await current.openings.standing(self, session, None)
                 current.spawn(current.deliveries.deliver(session))
+        except Refused:
+            # The client has left meanwhile, or the session was closed elsewhere.
+            return
         except (ProtocolError, DatabaseError) as error:
             # It is tried again with the next answer, or the next heartbeat.
             logger.warning("A session is told of no changes: %r", error)

@@ -35,7 +35,7 @@ from mcp_app.transports.connection import BEFORE_SESSION
 from mcp_app.transports.endpoint import SESSION_ID, Visit
 from mcp_app.transports.event_stream import EventStream
 from mcp_app.transports.held_stream import HeldStream, OneChannel
-from mcp_app.transports.logged_replies import open_stream, tool_called
+from mcp_app.transports.logged_replies import called_tool, open_stream
 from mcp_app.transports.posted import PostedCall
 from mcp_app.transports.resumed import earlier_one
 
@@ -227,7 +227,7 @@ class MessagesVisit(Address):
             await self._run_once(session, exchange)
             return
         stream = open_stream(
-            self._process.log, session, exchange.request_id, tool=tool_called(exchange)
+            self._process.log, session, exchange.request_id, tool=called_tool(exchange)
         )
         call = self._start(session, exchange, stream)
         try:

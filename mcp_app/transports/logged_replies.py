@@ -54,10 +54,15 @@ def open_stream(
     )
 
 
-def tool_called(exchange: Exchange) -> str:
-    """Return which tool is called, as the log keeps it; "" where none is."""
+def called_tool(exchange: Exchange) -> str:
+    """Return which tool a request calls, "" where none is that could have a row.
+
+    Its name is the client's: PostgreSQL takes no NUL in a text.
+    """
     name = exchange.params.get("name") if exchange.method == "tools/call" else ""
-    return name[:LONGEST_NAME] if isinstance(name, str) else ""
+    if not isinstance(name, str) or "\0" in name:
+        return ""
+    return name[:LONGEST_NAME]
 
 
 class LoggedReply(Reply):
@@ -149,11 +154,10 @@ class LoggedReply(Reply):
         return self._stream  # type: ignore[return-value]
 
     def _tool(self) -> str:
-        """Return which tool is called; a batch may call many."""
-        exchange = self._exchange
-        if exchange is None or isinstance(self._requests, list):
+        """Return which tool is called, "" for a batch, or where none is."""
+        if self._exchange is None or isinstance(self._requests, list):
             return ""
-        return tool_called(exchange)
+        return called_tool(self._exchange)
 
     def _promote(self) -> None:
         self._timer = None

@@ -283,6 +283,31 @@ async def test_a_short_look_is_followed_by_the_next(
         await looks(gathered, 3)
 
 
+class Narrow(Noting):
+    """A sink that is full once it was told anything."""
+
+    def said(self, payload: bytes, *, last: bool) -> None:
+        super().said(payload, last=last)
+        self.full = True
+
+
+async def test_a_portion_is_no_larger_than_what_may_wait(
+    gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what a slow client has yet to take little is in memory."""
+    monkeypatch.setattr(gathering, "MOST_BYTES", 4)
+    sink = Narrow()
+    await ends(await run(opened, row, b"1", b"22", b"333", b"7777777", b"5"))
+    told = []
+    with gathered.of(row.pk, sink):
+        while len(sink.heard) < 5:
+            await looks(gathered)
+            told.append(len(sink.heard))
+            sink.full = False
+    assert told == [2, 3, 4, 5]
+    assert sink.heard == ["1", "22", "333", "7777777", "5."]
+
+
 async def test_outages_and_faults(
     gathered: Gathering,
     row: Session,

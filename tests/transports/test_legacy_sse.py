@@ -21,7 +21,7 @@ from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.server.exchange import Exchange
 from mcp_app.streams import gathering, request_log
 from mcp_app.streams.request_log import OwnedStream, RequestLog
-from mcp_app.streams.sessions import OpenSession
+from mcp_app.streams.sessions import OpenSession, not_found
 from mcp_app.transports import at_most_once
 from tests.asgi_client import Client, JsonObject, Outcome, Visit, outcome
 from tests.behaviours import Stage
@@ -312,6 +312,17 @@ async def test_errors_of_requests_come_on_the_stream(opened: Opened) -> None:
     await client.leave()
 
 
+async def test_a_tool_whose_name_no_row_could_have(opened: Opened) -> None:
+    """PostgreSQL takes no NUL in a text."""
+    client = await opened("2025-03-26")
+    assert (await client.call("no\0such")).error["code"] == -32602
+    calls = [client.message("tools/call", {"name": "no\0such"}) for _ in range(2)]
+    assert (await client.sent(calls)).status == 202
+    for each in calls:
+        assert (await client.answered(each["id"])).error["code"] == -32602
+    await client.leave()
+
+
 async def test_batches(opened: Opened, stage: Stage) -> None:
     """Each request has an answer of its own, also one that must not run twice."""
     client = await opened("2025-03-26")
@@ -595,6 +606,29 @@ async def test_a_session_that_is_closed_by_others(
         while process.running:
             await asyncio.sleep(0.001)
     assert stage.told == ["cancelled"]
+
+
+async def test_a_session_that_ends_before_it_listens(
+    application: WireCheck,
+    process: Process,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A client that leaves at once is no fault of which the log should speak."""
+    gone = asyncio.Event()
+
+    async def standing(*_: object) -> None:
+        gone.set()
+        raise not_found()
+
+    monkeypatch.setattr(process.openings, "standing", standing)
+    client = await OldClient(application).connect()
+    await client.initialize()
+    async with asyncio.timeout(60):
+        await gone.wait()
+    await client.leave()
+    await nothing_left()
+    assert caplog.messages == []
 
 
 async def test_a_session_that_went_unseen(

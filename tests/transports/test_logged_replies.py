@@ -143,6 +143,13 @@ async def test_json_leaves_no_rows(connect: Connect, stage: Stage) -> None:
     assert (await counted())["Stream"] == 0
 
 
+async def test_a_tool_whose_name_no_row_could_have(connect: Connect) -> None:
+    """PostgreSQL takes no NUL in a text."""
+    client = await connect(NEWEST, headers={"accept": "text/event-stream"})
+    found = await client.request("tools/call", {"name": "no\0such"})
+    assert found.error["code"] == -32602
+
+
 async def test_who_takes_no_json_gets_a_stream_with_ids(connect: Connect) -> None:
     client = await connect(NEWEST, headers={"accept": "text/event-stream"})
     visit = client.begin("ping", {})
