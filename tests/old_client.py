@@ -44,6 +44,7 @@ class OldClient:
         self._ids = count(1)
         self._answers: dict[str, JsonObject] = {}
         self.said: list[JsonObject] = []
+        self._unheard: list[JsonObject] = []
         """The notifications that came, and the questions."""
 
     def visit(self, method: str, path: str, body: bytes = b"", **headers: str) -> Visit:
@@ -140,6 +141,7 @@ class OldClient:
         message = await self.stream.message()
         if message is not None and "method" in message:
             self.said.append(message)
+            self._unheard.append(message)
         elif message is not None:
             key = json.dumps(message.get("id"))
             assert key not in self._answers, f"{key} was answered twice."
@@ -163,12 +165,17 @@ class OldClient:
         return Outcome(200, self.stream.headers, messages, b"", asked)
 
     async def told(self, method: str) -> JsonObject:
-        """Wait for a notification, or a question, of this method."""
+        """Wait for a notification, or a question, of this method.
+
+        It may have come before the answer to what made it come.
+        """
         while True:
+            for each in self._unheard:
+                if each["method"] == method:
+                    self._unheard.remove(each)
+                    return each
             message = await self.next()
             assert message is not None, f"The stream ended before {method} came."
-            if message.get("method") == method:
-                return message
 
     async def ended(self) -> None:
         """Wait until the server ends the stream."""

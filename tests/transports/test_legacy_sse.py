@@ -805,6 +805,7 @@ async def test_a_slow_reader_is_waited_for(
 ) -> None:
     """What a client does not take stays in the database, and is not kept in memory."""
     monkeypatch.setattr("mcp_app.transports.held_stream.MOST_WAITING", 10_000)
+    monkeypatch.setattr("mcp_app.streams.gathering.MOST_BYTES", 10_000)
     client = await opened()
     client.stream.stalled.clear()
     large = [await client.begin_call("large", size=9_000) for _ in range(8)]
