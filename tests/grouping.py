@@ -65,8 +65,9 @@ def pytest_xdist_make_scheduler(
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    # All else keeps its order.
-    items.sort(key=_place)
+    # Servers that a folder's tests share end when its tests are over.
+    folders = list(dict.fromkeys(item.path.parent for item in items))
+    items.sort(key=lambda item: (*_place(item), folders.index(item.path.parent)))
     for item in items:
         # Only a worker of `--dist loadgroup` has it.
         written = vars(item).get("_nodeid")
@@ -75,5 +76,5 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 
 
 def _place(item: pytest.Item) -> tuple[int, bool]:
-    grouped = item.get_closest_marker("xdist_group") is not None
-    return place_of(str(item.path)), not grouped
+    alone = item.get_closest_marker("xdist_group") is None
+    return place_of(str(item.path)), alone

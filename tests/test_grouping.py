@@ -7,11 +7,18 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.disabling import ROOT
-from tests.grouping import LONG, place_of, scope_of
+from tests.grouping import (
+    LONG,
+    place_of,
+    pytest_collection_modifyitems,
+    scope_of,
+)
 
 MODULE = """
 import pytest
@@ -44,6 +51,24 @@ def test_what_takes_long_is_there() -> None:
     for place, name in enumerate(LONG):
         assert (ROOT / "tests" / name).exists()
         assert place_of(f"tests/{name}") == place
+
+
+def test_what_takes_long_begins_and_folders_stay_together() -> None:
+    def item(path: str, group: str | None = None) -> Any:
+        return SimpleNamespace(
+            path=Path(path), get_closest_marker=lambda _: group, nodeid=path
+        )
+
+    long = [item(f"tests/{name}") for name in LONG]
+    grouped = [item("tests/a/test_1.py", "group"), item("tests/b/test_1.py", "group")]
+    rest = [
+        item(f"tests/{name}.py")
+        for name in ("b/test_2", "b/test_3", "a/test_2", "a/test_3")
+    ]
+    items = [rest[0], rest[2], grouped[1], rest[1], grouped[0], *long[::-1], rest[3]]
+    pytest_collection_modifyitems(items)
+    # The folder that was met first is the first.
+    assert items == [*long, *grouped[::-1], *rest]
 
 
 def test_a_module_is_made_ready_by_one_worker(tmp_path: Path) -> None:
