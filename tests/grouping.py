@@ -9,13 +9,11 @@ would write the rows, and start the servers, that a module's tests share.  pytes
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
-
-if TYPE_CHECKING:
-    from xdist.scheduler import LoadGroupScheduling
 
 LONG: Final = (
     "test_databases.py",
@@ -40,6 +38,7 @@ def scope_of(nodeid: str) -> str:
     return nodeid if place_of(module) < len(LONG) else module
 
 
+@cache
 def place_of(module: str) -> int:
     """Return the place in `LONG`, or one behind it."""
     places = [at for at, name in enumerate(LONG) if PurePath(module).match(name)]
@@ -47,20 +46,17 @@ def place_of(module: str) -> int:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(
-    config: pytest.Config, log: Any
-) -> LoadGroupScheduling | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Return what hands out scopes, for `--dist loadgroup`."""
     from xdist.scheduler import LoadGroupScheduling  # noqa: PLC0415 - xdist may be off
-
-    class Scheduling(LoadGroupScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return scope_of(nodeid)
 
     if config.getoption("dist") != "loadgroup":
         return None
     # It would hand out the smallest scopes last, however long they take.
     config.option.loadscopereorder = False
-    return Scheduling(config, log)
+    scheduling = LoadGroupScheduling(config, log)
+    scheduling._split_scope = scope_of
+    return scheduling
 
 
 @pytest.hookimpl(trylast=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.disabling import ROOT
+from tests.coverage_table import ROOT
 from tests.grouping import (
     LONG,
     place_of,
