@@ -14,13 +14,7 @@ from functools import partial
 from typing import Final, Self, TypeVar
 
 from tests.drill.prefork import Prefork
-from tests.drill.running import (
-    UNMEASURED,
-    DrillServer,
-    environment_of,
-    launched,
-    started,
-)
+from tests.drill.running import DrillServer, environment_of, launched, started
 
 Done = TypeVar("Done")
 
@@ -43,8 +37,7 @@ class Flock:
         *,
         prefork: bool = False,
     ) -> None:
-        # Each is killed: its figures would go with it.
-        given = environment_of("uvicorn", {**environment, **UNMEASURED, "WIRE": ""})
+        given = environment_of("uvicorn", {**environment, "WIRE": ""})
         self._prefork = Prefork(given) if prefork else None
         self._launch = (
             self._prefork.launched if self._prefork else partial(launched, given)

@@ -26,12 +26,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from tests.drill.ports import HOST, free_port
-from tests.drill.running import (
-    DrillServer,
-    ServerFailed,
-    started,
-    unmeasured_but_first,
-)
+from tests.drill.running import DrillServer, ServerFailed, started
 
 METHODS: Final = ["GET", "POST", "DELETE", "OPTIONS", "PUT", "PATCH", "HEAD"]
 HOP: Final = frozenset({"connection", "keep-alive", "transfer-encoding"})
@@ -111,8 +106,7 @@ def spread(
         servers: list[DrillServer] = []
         try:
             # Each waits for the first one, which makes the tables.
-            given = [{**shared, **each} for each in unmeasured_but_first(count)]
-            servers.extend(pool.map(lambda each: started("uvicorn", each), given))
+            servers.extend(pool.map(lambda _: started("uvicorn", shared), range(count)))
             with proxied([each.url for each in servers], seed) as url:
                 yield url
         finally:

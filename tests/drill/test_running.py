@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from coverage import Coverage
 
-from tests.drill.running import environment_of, unmeasured_but_first
+from tests.drill.running import FIGURES, environment_of, measured
 
 PROGRAM = "import coverage; print(coverage.Coverage.current() is not None)"
 
@@ -26,11 +26,17 @@ def is_measured(given: Mapping[str, str]) -> bool:
     return told.stdout.strip() == "True"
 
 
-def test_of_servers_that_do_the_same_the_first_is_measured(
+def test_a_server_is_measured_where_its_test_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figures = Coverage(data_file=str(tmp_path / "figures"), config_file=False)
-    config = figures.config.serialize()
-    monkeypatch.setenv("COVERAGE_PROCESS_CONFIG", config)
-    measured = [is_measured(given) for given in unmeasured_but_first(3)]
-    assert measured == [True, False, False]
+    monkeypatch.setenv(FIGURES, figures.config.serialize())
+    assert is_measured(measured())
+    assert not is_measured({})
+
+
+def test_no_server_is_measured_where_tests_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(FIGURES, raising=False)
+    assert not is_measured(measured())

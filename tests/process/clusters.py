@@ -19,14 +19,7 @@ import pytest
 
 from tests.drill import switches
 from tests.drill.databases import PREPARED, prepared_file
-from tests.drill.running import (
-    OWN,
-    ROOT,
-    THERE,
-    DrillServer,
-    started,
-    unmeasured_but_first,
-)
+from tests.drill.running import OWN, ROOT, THERE, DrillServer, started
 from tests.process.streaming import Answer, stateless
 from tests.wakeup.redis_servers import RedisServer
 
@@ -170,12 +163,12 @@ def _serving(environment: Mapping[str, str]) -> Iterator[list[str]]:
     """Run the processes, and demand that each ends well."""
     servers: list[DrillServer] = []
 
-    def start(more: Mapping[str, str]) -> None:
-        servers.append(started("uvicorn", {**environment, **more}))
+    def start(_: int) -> None:
+        servers.append(started("uvicorn", environment))
 
     with ThreadPoolExecutor(PROCESSES) as pool:
         try:
-            list(pool.map(start, unmeasured_but_first(PROCESSES)))
+            list(pool.map(start, range(PROCESSES)))
             # Each has loaded its catalogs, and has its row.
             for each in servers:
                 assert listed(each.url)
