@@ -17,14 +17,18 @@ import pytest
 
 LONG: Final = (
     "test_databases.py",
+    "wire/test_exchanges.py",
+    "transports/test_stdio.py",
+    "test_disabling.py",
     "audit/test_many_processes.py",
     "conformance/test_suite.py",
     "process/test_outages.py",
-    "process/test_servers.py",
-    "process/test_lifecycle.py",
+    "management/commands/test_mcp_stdio.py",
     "migrations/test_there_and_back.py",
+    "process/test_lifecycle.py",
+    "process/test_servers.py",
 )
-"""Modules of tests of many seconds that share nothing, the longest first.
+"""Modules of tests of many seconds that share little, the longest first.
 
 Their tests go to whatever worker is free.
 """
