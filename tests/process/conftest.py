@@ -1,4 +1,7 @@
-"""Clusters, each started once for the tests of a worker that ask for it."""
+"""Clusters, each started once for the tests of a worker that ask for it.
+
+One that nobody asks is not idle: it looks for changes as long as it lives.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,14 @@ def _interruptible() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster of the kind that the test names as its parameter."""
     with clusters.cluster(request.param) as made:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def served(cluster: Cluster) -> Iterator[Site]:
     """The cluster, its staff, and its part that only writes."""
     with site(cluster) as found:
