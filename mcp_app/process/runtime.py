@@ -490,6 +490,9 @@ class Process:
         """Let go of threads and connections."""
         if _alive.get(self.loop) is self:
             del _alive[self.loop]
+        for timer in (self._answering, self._watching):
+            if timer is not None:
+                timer.cancel()
         self._janitor.stop()
         self._hanging.cancel()
         if self.audit is not None:

@@ -46,6 +46,7 @@ from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect, all_logged
 from tests.statements import counted, failing
 from tests.streams.logging_rows import erase, own_session
+from tests.streams.test_listeners import Stream as Listening
 
 URI: Final = "test://static-text"
 OTHER_URI: Final = "test://static-binary"
@@ -580,6 +581,19 @@ async def test_a_process_that_closes_leaves_no_thread(process: Process) -> None:
     for each in begun:
         await asyncio.to_thread(each.join, PATIENCE_S)
         assert not each.is_alive(), each.name
+
+
+async def test_a_process_that_closes_looks_for_nothing_any_more(
+    process: Process,
+) -> None:
+    listener = Listening("default", "tools")
+    process.listeners.add(listener)
+    process.watch()
+    process._heard()
+    process.listeners.discard(listener)
+    timers = [process._watching, process._answering]
+    process.close()
+    assert [each is not None and each.cancelled() for each in timers] == [True, True]
 
 
 async def test_whatever_goes_wrong_what_hangs_is_looked_for_again(

@@ -279,7 +279,7 @@ async def test_a_session_that_is_closed_while_it_is_stored(
     monkeypatch.setattr(sessions, "_insert", late)
     if gone:
         with pytest.raises(Refused):
-            await store.create(ANNA, "default", REVISION, CLIENT)
+            await store.create(Opening(ANNA, "default", REVISION, CLIENT))
         assert not store._kept
         return
     await store.opened_by()
