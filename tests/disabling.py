@@ -159,14 +159,11 @@ def chosen(rows: list[Row], seed: int, count: int) -> list[Row]:
 
 
 def _apart() -> dict[str, str]:
-    """Return an environment in which pytest shares nothing with a run around it.
-
-    No database, and no figures: what runs without its enforcement covers nothing.
-    """
+    """Return an environment in which pytest shares no database with a run around it."""
     return {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("PYTEST_XDIST", "PYTEST_CURRENT", "COVERAGE_"))
+        if not name.startswith(("PYTEST_XDIST", "PYTEST_CURRENT"))
     }
 
 

@@ -172,17 +172,16 @@ def _erase_rows(servers: list[Server]) -> None:
     from tests.published import published  # noqa: PLC0415
 
     written: list[type[Model]] = [
-        *(getattr(models.Server, choice).through for choice in models.Server.CHOICES),
         models.Tool,
         models.Resource,
         models.ResourceTemplate,
         models.Prompt,
         models.Server,
-        models.DefinitionVersion,
         models.Change,
         models.Topic,
     ]
-    _erase([*_traces(), *_audit(), *written])
+    for model in _traces() + _audit() + written:
+        model._default_manager.all().delete()
     for server in servers:
         server.published = None
         server.save(force_insert=True)
@@ -261,8 +260,6 @@ def _warm(current: Process) -> None:
     current._catalogs = _warmth.get("catalogs") or current._catalogs
     if "news" in _warmth:
         current._announcements._reader.seen(_warmth["news"])
-    if _warmth.get("registry") is current.registry:
-        current._code = _warmth["code"]
 
 
 def _cool(current: Process) -> None:
@@ -272,9 +269,6 @@ def _cool(current: Process) -> None:
     if reader._number is not None:
         news = News(number=reader._number, unfolded=reader._known)
         _warmth.update(catalogs=current._catalogs, news=news)
-    if "_code" in vars(current):
-        # To reckon it takes longer than most tests.
-        _warmth.update(registry=current.registry, code=current._code)
 
 
 async def _nothing_left(current: Process) -> None:
@@ -302,11 +296,8 @@ async def _nothing_untold(current: Process) -> None:
 def _erase_traces() -> None:
     from mcp_app.models import Worker  # noqa: PLC0415
 
-    _erase([*_traces(), *_audit(), Worker])
-
-
-def _erase(models: list[type[Model]]) -> None:
-    """Empty these tables, without the signals that tell processes of each row."""
+    # Without the signals that would tell the next test's process.
+    models: list[type[Model]] = [*_traces(), *_audit(), Worker]
     for model in models:
         rows: Any = model._default_manager.all()
         rows._raw_delete(rows.db)

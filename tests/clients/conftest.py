@@ -20,7 +20,7 @@ from tests.drill.running import ROOT, running
 ENVIRONMENT: Final = {"NTOOLS": str(PLAIN_TOOLS)}
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def endpoints() -> Iterator[Callable[[str], str]]:
     """Give a function that starts a server of a kind once, and returns its URL.
 

@@ -65,19 +65,6 @@ THERE: Final = {"ROWS": "there"}
 """For a database that has its tables and rows: the server need not look for them."""
 
 
-FIGURES: Final = "COVERAGE_PROCESS_CONFIG"
-"""By this a process knows that it is to measure what it runs."""
-
-
-def measured() -> dict[str, str]:
-    """Return what lets a server measure, where the tests do.
-
-    It starts later and runs slower by a third for that. Others run no line that the
-    tests do not run in their own process, but for how a server ends.
-    """
-    return {FIGURES: os.environ.get(FIGURES, "")}
-
-
 Launch: TypeAlias = Callable[[int, Path], "subprocess.Popen[bytes] | Forked"]
 """Begins a server on a port, which writes into a file."""
 
@@ -166,11 +153,10 @@ def _answers(url: str) -> bool:
 def environment_of(server: str, env: Mapping[str, str] | None) -> dict[str, str]:
     """Return what a server is given.
 
-    Where no database is named, it has a copy of the prepared one.  It is not measured,
-    unless `measured` is among what it is given.
+    Where no database is named, it has a copy of the prepared one.
     """
     inherited = {k: v for k, v in os.environ.items() if k not in OWN}
-    given = {"SERVER": server, "WIRE": "check", FIGURES: "", **(env or {})}
+    given = {"SERVER": server, "WIRE": "check", **(env or {})}
     if "DATABASE_URL" not in given:
         given["ROWS"] = str(prepared_file())
     return {**inherited, **given}

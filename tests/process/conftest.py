@@ -1,7 +1,4 @@
-"""Clusters, each started once for the tests of a worker that ask for it.
-
-One that nobody asks is not idle: it looks for changes as long as it lives.
-"""
+"""Clusters, each started once for the tests of a worker that ask for it."""
 
 from __future__ import annotations
 
@@ -22,14 +19,14 @@ def _interruptible() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster of the kind that the test names as its parameter."""
     with clusters.cluster(request.param) as made:
         yield made
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def served(cluster: Cluster) -> Iterator[Site]:
     """The cluster, its staff, and its part that only writes."""
     with site(cluster) as found:

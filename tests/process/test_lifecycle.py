@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.drill.running import ROOT, measured, started
+from tests.drill.running import ROOT, started
 from tests.drill.servers import BY_ASGI
 from tests.process.programs import COMMANDS, program
 from tests.process.stopping import CASES
@@ -47,7 +47,7 @@ def health(url: str) -> tuple[int, Any]:
 
 @pytest.mark.parametrize("server", BY_ASGI)
 def test_stop(server: str) -> None:
-    drill = started(server, {**LIMITS, **measured()})
+    drill = started(server, LIMITS)
     try:
         assert health(drill.url) == (200, {"status": "ok"})
         session = Session(drill.url)
@@ -99,8 +99,7 @@ def test_interrupted_command(server: str) -> None:
 
 
 def test_nothing_is_waited_for_where_nothing_runs() -> None:
-    limits = {"MCP_LIMITS": json.dumps({"drain": 30})}
-    drill = started("uvicorn", {**limits, **measured()})
+    drill = started("uvicorn", {"MCP_LIMITS": json.dumps({"drain": 30})})
     try:
         listen = listening(drill.url, toolsListChanged=True)
         drill.process.send_signal(signal.SIGTERM)
