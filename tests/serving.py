@@ -260,6 +260,8 @@ def _warm(current: Process) -> None:
     current._catalogs = _warmth.get("catalogs") or current._catalogs
     if "news" in _warmth:
         current._announcements._reader.seen(_warmth["news"])
+    if _warmth.get("registry") is current.registry:
+        current._code = _warmth["code"]
 
 
 def _cool(current: Process) -> None:
@@ -269,6 +271,9 @@ def _cool(current: Process) -> None:
     if reader._number is not None:
         news = News(number=reader._number, unfolded=reader._known)
         _warmth.update(catalogs=current._catalogs, news=news)
+    if "_code" in vars(current):
+        # To reckon it takes longer than most tests.
+        _warmth.update(registry=current.registry, code=current._code)
 
 
 async def _nothing_left(current: Process) -> None:
