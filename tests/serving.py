@@ -172,16 +172,17 @@ def _erase_rows(servers: list[Server]) -> None:
     from tests.published import published  # noqa: PLC0415
 
     written: list[type[Model]] = [
+        *(getattr(models.Server, choice).through for choice in models.Server.CHOICES),
         models.Tool,
         models.Resource,
         models.ResourceTemplate,
         models.Prompt,
         models.Server,
+        models.DefinitionVersion,
         models.Change,
         models.Topic,
     ]
-    for model in _traces() + _audit() + written:
-        model._default_manager.all().delete()
+    _erase([*_traces(), *_audit(), *written])
     for server in servers:
         server.published = None
         server.save(force_insert=True)
@@ -301,8 +302,11 @@ async def _nothing_untold(current: Process) -> None:
 def _erase_traces() -> None:
     from mcp_app.models import Worker  # noqa: PLC0415
 
-    # Without the signals that would tell the next test's process.
-    models: list[type[Model]] = [*_traces(), *_audit(), Worker]
+    _erase([*_traces(), *_audit(), Worker])
+
+
+def _erase(models: list[type[Model]]) -> None:
+    """Empty these tables, without the signals that tell processes of each row."""
     for model in models:
         rows: Any = model._default_manager.all()
         rows._raw_delete(rows.db)
