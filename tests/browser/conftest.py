@@ -36,9 +36,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
         yield served
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Start Chromium; skip the test where there is none."""
+    """Start Chromium; skip the tests where there is none."""
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.skip("Chromium is missing: apt-get install chromium.")
@@ -51,11 +51,13 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def page(browser: Browser, served: Serving, tmp_path: Path) -> Iterator[Page]:
     """Open a page of the demo; what its scripts complain about fails the test."""
+    # It has its own cookies, and nothing in store.
     page = browser.new_page(base_url=served.url, color_scheme="light")
     page.set_default_timeout(PATIENCE_MS)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     yield page
+    page.close()
     assert complaints == []
 
 
