@@ -21,6 +21,8 @@ NODE_STAMP := node_modules/installed-$(shell cat package-lock.json .npmrc | cksu
 
 export PATH := $(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start hundreds of processes: each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## Print the targets.
