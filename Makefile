@@ -6,7 +6,8 @@ SHELL := /bin/bash
 
 PORT ?= 8000
 SERVER ?= daphne
-WORKERS ?= 2
+# Of two processors: much of what tests do is to wait for each other's servers.
+WORKERS ?= 4
 
 # The first Python that is new enough; `make PYTHON=...` for another.
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -28,3 +30,8 @@ def _rows_are_not_folded_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     it.  Which test that is depends on those before it.
     """
     monkeypatch.setattr("mcp_app.models.changes.RARELY", 1_000_000_000)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the tests, which are all there until the end."""
+    gc.freeze()

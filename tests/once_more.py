@@ -10,6 +10,7 @@ that it is mended, but it decides about nobody's release.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,13 +19,17 @@ from typing import Final
 import pytest
 
 FAILED: Final = Path(".pytest_cache/v/cache/lastfailed")
+GROUP: Final = re.compile(r"@[^\]]*$")
+"""What `--dist loadgroup` adds to a test's id."""
 MOST: Final = 3
 """So many can be chance; beyond that something is broken."""
 
 
 def failed(file: Path = FAILED) -> list[str]:
     """Return the ids of the tests that failed when pytest ran last."""
-    return sorted(json.loads(file.read_text())) if file.exists() else []
+    if not file.exists():
+        return []
+    return sorted(GROUP.sub("", each) for each in json.loads(file.read_text()))
 
 
 def main(status: int) -> int:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker, Settings
 
     from mcp_app.interface.principal import AuthenticationRequest, Principal
-    from mcp_app.models import Server
     from mcp_app.process.runtime import Process
     from mcp_app.streams.request_log import RequestLog
     from tests.asgi_client import Client
     from tests.behaviours import Stage
+    from tests.row_copies import RowCopy
     from tests.wire.middleware import WireCheck
 
 Counts: TypeAlias = dict[str, int]
@@ -154,24 +154,42 @@ def _without_waiting_for_the_disk(connection: Any, **_: object) -> None:
             cursor.execute("PRAGMA synchronous=OFF")
 
 
-def _write_rows() -> list[Server]:
-    """Write the rows; return the servers that there were."""
+_copies: list[RowCopy] = []
+
+
+def _write_rows() -> RowCopy:
+    """Write the rows, and return those that there were.
+
+    The first time they are made as anybody makes them, which takes most of a second;
+    then they are copied.
+    """
     from mcp_app.models import Server  # noqa: PLC0415
     from tests.drill.fixtures import write_fixtures  # noqa: PLC0415
     from tests.published import published  # noqa: PLC0415
+    from tests.row_copies import RowCopy  # noqa: PLC0415
 
-    before = list(Server.objects.all())
-    write_fixtures()
-    for columns in SERVERS:
-        published(Server(**columns))
-    return list(before)
+    before = RowCopy(_written())
+    if _copies:
+        _copies[0].write()
+    else:
+        write_fixtures()
+        for columns in SERVERS:
+            published(Server(**columns))
+        _copies.append(RowCopy(_written()))
+        _erase(_news())
+    return before
 
 
-def _erase_rows(servers: list[Server]) -> None:
+def _erase_rows(before: RowCopy) -> None:
+    _erase([*_traces(), *_audit(), *_news()])
+    before.write()
+
+
+def _written() -> list[type[Model]]:
+    """What the fixture rows are written to."""
     from mcp_app import models  # noqa: PLC0415
-    from tests.published import published  # noqa: PLC0415
 
-    written: list[type[Model]] = [
+    return [
         *(getattr(models.Server, choice).through for choice in models.Server.CHOICES),
         models.Tool,
         models.Resource,
@@ -179,14 +197,14 @@ def _erase_rows(servers: list[Server]) -> None:
         models.Prompt,
         models.Server,
         models.DefinitionVersion,
-        models.Change,
-        models.Topic,
     ]
-    _erase([*_traces(), *_audit(), *written])
-    for server in servers:
-        server.published = None
-        server.save(force_insert=True)
-        published(server)
+
+
+def _news() -> list[type[Model]]:
+    """What tells processes that something was written."""
+    from mcp_app.models import Change, Topic  # noqa: PLC0415
+
+    return [Change, Topic]
 
 
 def _traces() -> list[type[Model]]:
@@ -243,8 +261,7 @@ async def process(
     if "STATE_KEYS" not in mcp:
         _cool(current)
     runtime._current = None
-    if current.audit is not None:
-        current.audit.stop()
+    current.rest()
     current.threads.close()
     doors.forget()
     await writer.run(_erase_traces)

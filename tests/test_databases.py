@@ -31,6 +31,7 @@ MODULES: Final = [
     "tests/transports/test_legacy_sse.py",
     "tests/transports/test_logged_replies.py",
     "tests/wakeup",
+    "tests/test_row_copies.py",
 ]
 SERVERS: Final = [
     "tests/audit/on_servers.py",

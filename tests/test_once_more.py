@@ -47,6 +47,14 @@ def test_what_passes_alone_is_named(
     assert named is (ends == 0)
 
 
+def test_the_group_that_ran_it_is_not_part_of_its_name(suite: Path) -> None:
+    fail("test_some.py::test_it@browser", "test_some.py::test_it[a@b]@SDK on clusters")
+    fail_alone = ["test_some.py::test_it", "test_some.py::test_it[a@b]"]
+    assert once_more.failed() == fail_alone
+    fail("test_some.py::test_it[a@b]")
+    assert once_more.failed() == ["test_some.py::test_it[a@b]"]
+
+
 @pytest.mark.parametrize("status", [0, 2, 3, 4, 5])
 def test_only_failed_tests_run_again(suite: Path, status: int) -> None:
     (suite / "test_some.py").write_text("def test_it():\n    pass\n")

@@ -486,18 +486,21 @@ class Process:
         """Whether anything is still to be sent, or logged."""
         return bool(self.running or self.listeners or self.log.busy)
 
+    def rest(self) -> None:
+        """Begin nothing any more that nobody has asked for."""
+        for timer in (self._answering, self._watching, self._hanging):
+            if timer is not None:
+                timer.cancel()
+        self._janitor.stop()
+        self._heartbeat.stop()
+        if self.audit is not None:
+            self.audit.stop()
+
     def close(self) -> None:
         """Let go of threads and connections."""
         if _alive.get(self.loop) is self:
             del _alive[self.loop]
-        for timer in (self._answering, self._watching):
-            if timer is not None:
-                timer.cancel()
-        self._janitor.stop()
-        self._hanging.cancel()
-        if self.audit is not None:
-            self.audit.stop()
-        self._heartbeat.stop()
+        self.rest()
         self._doorbell.close()
         here.forget(self._row)
         self.threads.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import os
 import signal
 import socket
@@ -33,6 +34,30 @@ def serve_with_daphne(application: Any, listener: socket.socket) -> None:
 def serve_with_uvicorn(application: Any, listener: socket.socket) -> None:
     import uvicorn  # noqa: PLC0415
 
+    class Quiet(uvicorn.Server):
+        """Looks each second whether it is to end, and when it is told.
+
+        uvicorn's own looks ten times, which is most of what a server does that waits,
+        and tests keep two dozens of them.
+        """
+
+        _told = asyncio.Event()
+        _loop: asyncio.AbstractEventLoop | None = None
+
+        async def main_loop(self) -> None:
+            self._loop = asyncio.get_running_loop()
+            seconds = 0
+            # It counts tenths.
+            while not await self.on_tick(seconds * 10):
+                seconds += 1
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._told.wait(), 1)
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            super().handle_exit(sig, frame)
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._told.set)
+
     config = uvicorn.Config(
         application,
         loop="uvloop",
@@ -42,7 +67,7 @@ def serve_with_uvicorn(application: Any, listener: socket.socket) -> None:
         log_level="warning",
         timeout_graceful_shutdown=GRACE_S,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    Quiet(config).run(sockets=[listener])
 
 
 def serve_with_granian(application: Any, listener: socket.socket) -> None:
