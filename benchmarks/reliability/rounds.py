@@ -66,6 +66,8 @@ class Journal:
 
     def add(self, kind: str, found: Round | Tried) -> None:
         """Write what a kind of cluster has finished."""
+        # Whoever goes on where nothing was cut begins.
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         with _writing, self.path.open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps({'on': kind, **asdict(found)})}\n")
 

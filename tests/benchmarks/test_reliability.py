@@ -60,6 +60,12 @@ def test_a_run_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     assert not list(Journal.emptied(journal.path).rounds())
 
 
+def test_a_run_that_goes_on_from_nothing_begins(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "results" / "journal")
+    journal.add("mariadb", GOOD)
+    assert list(journal.rounds()) == [("mariadb", GOOD)]
+
+
 def test_what_is_run_begins_anew_and_the_rest_stays(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "results" / "journal")
     journal.forget(["mariadb"], [STALE])
