@@ -132,11 +132,10 @@ def test_whatever_is_named_is_there() -> None:
 
 def test_no_enforcement_was_lost() -> None:
     without = [
-        row.id
-        for row in read_rows()
-        if row.binding and row.tests and not row.enforced_by
+        row for row in read_rows() if row.binding and row.tests and not row.enforced_by
     ]
     assert len(without) == MOST_UNENFORCED, "Say the smaller number here."
+    assert all(row.reason for row in without), "The table says why there is nothing."
 
 
 def test_different_enforcements_are_chosen_first() -> None:
