@@ -28,6 +28,10 @@ MOST_NUMBER = 2**40
 MOST_THREADS = 10_000
 
 
+BY_TOKEN = {"token": "mcp_app.auth.tokens.access_token"}
+"""The one way in where a site names none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Sizes are in bytes (texts in characters), times in seconds.
@@ -74,7 +78,7 @@ class McpSettings:
     public_url: str | None = None
     hosts: Sequence[str] | None = None
     origins: Sequence[str] | None = None
-    authentication: Mapping[str, str] = field(default_factory=dict)
+    authentication: Mapping[str, str] = field(default_factory=lambda: {**BY_TOKEN})
     around: Sequence[str] = ()
     threads: int = 8
     limits: Limits = field(default_factory=Limits)

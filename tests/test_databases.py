@@ -15,7 +15,9 @@ from tests.drill.running import ROOT
 MODULES: Final = [
     "tests/audit",
     "tests/auth/test_permissions.py",
+    "tests/auth/test_tokens.py",
     "tests/models/test_streams.py",
+    "tests/models/test_tokens.py",
     "tests/models/test_workers.py",
     "tests/pools/test_outages.py",
     "tests/process/test_health.py",

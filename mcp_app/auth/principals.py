@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import TypeAlias
 
@@ -32,7 +33,10 @@ Authenticate: TypeAlias = Callable[
 
 logger = logging.getLogger("mcp_app.auth")
 
-CHALLENGE: Mapping[str, str] = {"WWW-Authenticate": 'Bearer realm="mcp"'}
+CHALLENGE = 'Bearer realm="mcp"'
+WRONG = "invalid_token"
+_DESCRIPTION = re.compile(r"[ !#-\[\]-~]+")
+"""What a description may have (RFC 6750, section 3)."""
 
 
 @cache
@@ -82,7 +86,7 @@ async def _authenticated(
             found = await authenticators.run(authenticate, request)
             found = await found if inspect.isawaitable(found) else found
     except AuthenticationFailed as error:
-        raise _unauthenticated(str(error) or "Authentication failed.") from None
+        raise _unauthenticated(str(error) or "Authentication failed.", WRONG) from None
     except DatabaseError as error:
         if not is_outage(error):
             raise
@@ -94,5 +98,14 @@ async def _authenticated(
     return found
 
 
-def _unauthenticated(message: str) -> Refused:
-    return Refused(401, message, CHALLENGE)
+def _unauthenticated(message: str, error: str = "") -> Refused:
+    """Return a 401 with its challenge; `error` is a code of RFC 6750, section 3.1.
+
+    Where nothing was shown there is none (section 3).
+    """
+    challenge = CHALLENGE
+    if error:
+        challenge = f'{challenge}, error="{error}"'
+        if _DESCRIPTION.fullmatch(message):
+            challenge = f'{challenge}, error_description="{message}"'
+    return Refused(401, message, {"WWW-Authenticate": challenge})

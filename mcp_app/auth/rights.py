@@ -11,6 +11,7 @@ from django.contrib.auth import get_user_model
 from django.db import models
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete
 
+from mcp_app.models import AccessToken
 from mcp_app.models.changes import ANY
 from mcp_app.models.transactions import in_atomic
 from mcp_app.wakeup.changes import RIGHTS, record
@@ -37,6 +38,9 @@ def connect() -> None:
     # Once the group is gone, nobody knows any more who was in it.
     pre_delete.connect(_all_changed, sender=Group)
     pre_delete.connect(_all_changed, sender=Permission)
+    post_save.connect(_token_saved, sender=AccessToken)
+    post_delete.connect(_token_deleted, sender=AccessToken)
+    m2m_changed.connect(_token_moved, sender=AccessToken.servers.through)
 
 
 def _user_saved(
@@ -87,6 +91,27 @@ def _all_changed(
 ) -> None:
     if _changes(action) and pk_set != set():
         _record(ANY, using)
+
+
+def _token_saved(
+    instance: AccessToken,
+    using: str,
+    created: bool,
+    update_fields: frozenset[str] | None = None,
+    **_: object,
+) -> None:
+    # A new one is nobody's yet.
+    if not created and (update_fields is None or update_fields - AccessToken.PRIVATE):
+        _record(str(instance.user_id), using)
+
+
+def _token_deleted(instance: AccessToken, using: str, **_: object) -> None:
+    _record(str(instance.user_id), using)
+
+
+def _token_moved(action: str, pk_set: set[Any] | None, using: str, **_: object) -> None:
+    """A token is good at other servers now."""
+    _all_changed(using, action, pk_set)
 
 
 def _changes(action: str) -> bool:

@@ -213,10 +213,15 @@ class Listing:
         revision: Revision,
         after: Place | None,
         visible: Callable[[Entry[Any, Any]], bool],
+        *,
+        alike: bool = True,
     ) -> Page:
-        """Return the page that follows a place; None stands for the beginning."""
+        """Return the page that follows a place; None stands for the beginning.
+
+        Pages are kept where all see the same; who does not is not `alike`.
+        """
         start = 0 if after is None else bisect_right(self._places, after)
-        if self.restricted:
+        if self.restricted or not alike:
             return self._filtered(revision, start, visible)
         key = (revision.version, start)
         page = self._pages.get(key)

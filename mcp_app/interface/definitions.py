@@ -57,6 +57,11 @@ class Definition:
     tags: frozenset[str] = frozenset()
     position: int = 0
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether to use it changes nothing, as far as it says."""
+        return True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDefinition(Definition):
@@ -65,6 +70,10 @@ class ToolDefinition(Definition):
     input_schema: Mapping[str, object] = field(default_factory=lambda: EMPTY_SCHEMA)
     output_schema: Mapping[str, object] | None = None
     hints: ToolHints = field(default_factory=ToolHints)
+
+    @property
+    def only_reads(self) -> bool:
+        return bool(self.hints.read_only)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

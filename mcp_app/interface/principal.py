@@ -6,7 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from mcp_app.interface.definitions import Definition
 from mcp_app.protocol.headers import Headers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What a credential reaches, of all that its bearer's rights allow.
+
+    With `tags` that is what has one of them, without any everything.
+    """
+
+    read_only: bool = False
+    tags: frozenset[str] = frozenset()
+
+    def includes(self, definition: Definition) -> bool:
+        """Whether a definition is there for whoever shows the credential."""
+        if self.read_only and not definition.only_reads:
+            return False
+        return not self.tags or bool(self.tags & definition.tags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +34,7 @@ class Principal:
     `user_id` is the primary key of the Django user as text, "" for none; `client`
     is the token's family, "session", "stdio", or what a site's callable says.
     `permissions` of None asks Django for the user's; a set stands for itself.
+    `scope` of None lets them all be used.
     """
 
     ANONYMOUS: ClassVar[Principal]
@@ -26,6 +45,7 @@ class Principal:
     client: str = ""
     scopes: frozenset[str] = frozenset()
     permissions: frozenset[str] | None = None
+    scope: Scope | None = None
     key: str = field(init=False, repr=False)
     """What binds sessions, streams, request state and cursors to their owner."""
     anonymous: bool = field(init=False, repr=False)
@@ -52,6 +72,8 @@ class AuthenticationRequest:
     path: str
     server: str
     method: str = "POST"
+    peer: str = ""
+    """The address that has the connection, a proxy's where one stands in front."""
     extra: Mapping[str, object] = field(default_factory=dict)
 
 

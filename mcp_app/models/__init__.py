@@ -19,11 +19,13 @@ from mcp_app.models.questions import Question
 from mcp_app.models.server import Server
 from mcp_app.models.sessions import Session, Subscription
 from mcp_app.models.streams import Event, Stream
+from mcp_app.models.tokens import AccessToken
 from mcp_app.models.topics import Counter, Topic
 from mcp_app.models.versions import DefinitionVersion, PublishedRow, State
 from mcp_app.models.workers import Worker
 
 __all__ = [
+    "AccessToken",
     "Blob",
     "Call",
     "CallStatistic",

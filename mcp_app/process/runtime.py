@@ -14,10 +14,12 @@ from collections.abc import Awaitable
 from functools import cached_property
 
 from django.conf import settings
+from django.db import Error as DatabaseError
 from django.utils.module_loading import import_string
 
 from mcp_app.audit.call_log import CallLog
 from mcp_app.auth.permissions import Permissions, UserRows
+from mcp_app.auth.tokens import tokens
 from mcp_app.catalog.fingerprint import fingerprint
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.snapshot import Catalog
@@ -237,6 +239,7 @@ class Process:
                 self.spawn(writer.run(make_overlays, self.registry))
         if news.definitions_changed or news.rights_changed:
             self.permissions.forget()
+            tokens.forget()
         closed = news.refs(changes.SESSION)
         if closed or news.everything:
             await self.sessions.reload(None if news.everything else closed)
@@ -388,6 +391,7 @@ class Process:
         await self._end_unknown()
         await self._look_around()
         await self.sessions.touch_used()
+        await tokens.write_uses()
         await self.held.sweep()
 
     async def _end_unknown(self) -> None:
@@ -458,6 +462,8 @@ class Process:
         # A call is over before its answer is sent, and some servers cut what is left.
         await asyncio.sleep(LAST_BYTES)
         await self._written()
+        with contextlib.suppress(DatabaseError, Unavailable):
+            await tokens.write_uses()
         await self._heartbeat.end()
         await self._answered()
         # The server waits for requests that wait for the database.

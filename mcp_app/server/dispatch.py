@@ -26,6 +26,7 @@ from mcp_app.server.round_trip import InputRequired, bound_to, now_ms
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Catalog
+    from mcp_app.interface.principal import Principal
     from mcp_app.protocol.envelope import Request
     from mcp_app.protocol.revisions import Revision
     from mcp_app.server.exchange import Exchange
@@ -112,13 +113,15 @@ def _has_streams(exchange: Exchange) -> bool:
     return exchange.streams or (session is not None and not session.whole)
 
 
-def ready(catalog: Catalog, revision: Revision, request: Request) -> bytes | None:
+def ready(
+    catalog: Catalog, revision: Revision, request: Request, principal: Principal
+) -> bytes | None:
     """Return the encoded answer to a request that is answered the same for all.
 
     That is the first page of a list that everybody sees, once it has been made.
     """
     name = LISTINGS.get(request.method)
-    if name is None or "cursor" in request.params:
+    if name is None or "cursor" in request.params or principal.scope is not None:
         return None
     result = catalog.listings[name].first_result(revision)
     return None if result is None else _answered(request.id, result)

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mcp_app.interface.context import LEVELS, Client
+from mcp_app.interface.definitions import Definition
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.principal import Principal
 from mcp_app.protocol.errors import InvalidRequest
@@ -229,9 +230,13 @@ class Exchange:
         """The host that the client named, "" where its transport has none."""
         return (self.headers.get(b"host") or "") if self.headers is not None else ""
 
-    def may_see(self, permissions: tuple[str, ...]) -> bool:
-        """Whether a definition with these permissions exists for the principal."""
-        return not permissions or all(each in self.permissions for each in permissions)
+    def sees(self, definition: Definition) -> bool:
+        """Whether a definition exists for the principal."""
+        scope = self.principal.scope
+        if scope is not None and not scope.includes(definition):
+            return False
+        needed = definition.permissions
+        return not needed or all(each in self.permissions for each in needed)
 
     def failed(self, outcome: Outcome, said: str = "") -> None:
         """Note what became of the call; what is noted first counts."""

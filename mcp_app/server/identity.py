@@ -27,7 +27,7 @@ def runs_once(exchange: Exchange) -> bool:
     return (
         entry is not None
         and not entry.definition.hints.repeatable
-        and exchange.may_see(entry.definition.permissions)
+        and exchange.sees(entry.definition)
     )
 
 

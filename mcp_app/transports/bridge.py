@@ -280,6 +280,7 @@ def scope_of(request: HttpRequest) -> dict[str, Any]:
         "path": request.path,
         "headers": headers,
         "root_path": meta.get("SCRIPT_NAME", ""),
+        "client": (meta.get("REMOTE_ADDR", ""), 0),
     }
 
 

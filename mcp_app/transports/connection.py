@@ -217,7 +217,9 @@ class Connection:
             self.current.admit(self.principal, 1)
 
     def _stateless(self, exchange: Exchange, request: Request) -> None:
-        ready = dispatch.ready(exchange.catalog, exchange.revision, request)
+        ready = dispatch.ready(
+            exchange.catalog, exchange.revision, request, exchange.principal
+        )
         if ready is not None:
             self.write(ready)
         elif exchange.method == subscriptions.METHOD:

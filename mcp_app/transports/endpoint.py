@@ -232,6 +232,7 @@ class Visit:
             path=self._scope["path"],
             server=server.slug,
             method=self._method,
+            peer=_peer(self._scope),
         )
         return await principals.principal(server, request)
 
@@ -321,7 +322,7 @@ class Visit:
     ) -> Awaitable[None]:
         self._process.refuse_if_stopping()
         if self.accepts.json:
-            ready = dispatch.ready(self._catalog, revision, request)
+            ready = dispatch.ready(self._catalog, revision, request, self._principal)
             if ready is not None:
                 self.started = True
                 return send_json(self.send, HTTPStatus.OK, ready, self.cors)
@@ -605,6 +606,12 @@ NO_WAY_BACK = NoWayBack()
 
 def _refuse_answer() -> NoReturn:
     raise InvalidRequest("Nobody asked: this revision sends no requests.")
+
+
+def _peer(scope: Scope) -> str:
+    """Return the address of the connection; "" where it has none (a Unix socket)."""
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 def _whole(accepted: Accepts) -> Accepts:

@@ -27,7 +27,7 @@ def test_a_server_is_made_and_opened(admin_client: Client) -> None:
     [
         ("slug", "sse", "“sse” cannot be used here"),
         ("slug", "default", "already exists"),
-        ("access", "token", "no authentication method “token”. There is: none."),
+        ("access", "tokens", "no authentication method “tokens”. There is: token."),
         ("tags", "a/b", "“a/b”"),
         ("page_size", "0", "1"),
         ("website_url", "ftp://x", "https://"),

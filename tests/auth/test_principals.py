@@ -10,7 +10,7 @@ import pytest
 
 from mcp_app import Principal
 from mcp_app.auth import principals
-from mcp_app.interface.principal import AuthenticationRequest
+from mcp_app.interface.principal import AuthenticationFailed, AuthenticationRequest
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.protocol.errors import Refused, Unavailable
 from mcp_app.protocol.headers import Headers
@@ -91,21 +91,48 @@ async def refusal(access: tuple[str, ...], **headers: str) -> Refused:
     with pytest.raises(Refused) as raised:
         await asking(access, **headers)
     assert raised.value.http_status == 401
-    assert raised.value.headers == {"WWW-Authenticate": 'Bearer realm="mcp"'}
     return raised.value
+
+
+def challenge(refused: Refused) -> str:
+    ((name, value),) = refused.headers.items()
+    assert name == "WWW-Authenticate"
+    return value
 
 
 @pytest.mark.parametrize("access", [(), ("by_name",), ("by_name", "by_badge")])
 async def test_nobody_knows_who_it_is(access: tuple[str, ...]) -> None:
-    assert (await refusal(access)).message == "Authentication is needed."
+    refused = await refusal(access)
+    assert refused.message == "Authentication is needed."
+    # RFC 6750, section 3: no error where nothing was shown.
+    assert challenge(refused) == 'Bearer realm="mcp"'
 
 
 async def test_wrong_credentials_end_the_matter() -> None:
     """The next method is not asked, which might know the request for another's."""
     refused = await refusal(("by_name", "by_badge"), x_name="nobody", x_badge="7")
     assert refused.message == "There is no such user."
+    assert challenge(refused) == (
+        'Bearer realm="mcp", error="invalid_token",'
+        ' error_description="There is no such user."'
+    )
     refused = await refusal(("by_badge", "by_name"), x_badge="lost")
     assert refused.message == "Authentication failed."
+
+
+@pytest.mark.parametrize("said", ['a "b"', "a\\b", "é", "a\nb"])
+async def test_what_a_challenge_cannot_say_is_said_in_the_body(
+    monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    async def refuse(_: AuthenticationRequest) -> Principal | None:
+        raise AuthenticationFailed(said)
+
+    monkeypatch.setattr(callables, "by_name", refuse)
+    principals._imported.cache_clear()
+    refused = await refusal(("by_name",))
+    principals._imported.cache_clear()
+    assert refused.message == said
+    assert challenge(refused) == 'Bearer realm="mcp", error="invalid_token"'
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ pytestmark = [
 
 ADD = "Add it to your site"
 SERVE = "Serve it without runserver"
+TOKENS = "With access tokens"
 KEY = "For users with a key"
 EVERYONE = "For everyone"
 
@@ -143,6 +144,21 @@ def test_the_site_is_unchanged_styled_and_closed(
         refused = initialize(served.url)
     assert refused.status_code == 401
     assert "Bearer" in refused.headers["WWW-Authenticate"]
+
+
+async def test_access_tokens(site: Site) -> None:
+    site.follow(TOKENS)
+    token = site.type(blocks(TOKENS)[-1].text.splitlines()[-1]).split()[-1]
+    with site.serving(PLAIN_DAPHNE) as served:
+        for wrong in ({}, {"Authorization": f"Bearer {token}x"}):
+            assert initialize(served.url, **wrong).status_code == 401
+        for mode in MODES:
+            answer = await called(served.url, mode, Authorization=f"Bearer {token}")
+            assert answer == {"result": 5}
+        site.type(f"python manage.py mcp_token revoke {token[:10]}")
+        gone = initialize(served.url, Authorization=f"Bearer {token}")
+        assert gone.status_code == 401
+        assert "revoked" in gone.headers["WWW-Authenticate"]
 
 
 async def test_users_with_a_key(site: Site) -> None:

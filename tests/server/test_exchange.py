@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
-from mcp_app.interface.principal import Principal
+from mcp_app.interface.definitions import (
+    Definition,
+    PromptDefinition,
+    ToolDefinition,
+    ToolHints,
+)
+from mcp_app.interface.principal import Principal, Scope
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.headers import Headers
@@ -61,10 +68,40 @@ async def test_a_method_that_needs_a_session(exchange: Exchange) -> None:
 
 
 async def test_rights(exchange: Exchange) -> None:
-    assert exchange.may_see(())
-    assert exchange.may_see(("shop.view_order",))
-    assert not exchange.may_see(("shop.add_order",))
-    assert not exchange.may_see(("shop.view_order", "shop.add_order"))
+    def sees(*permissions: str) -> bool:
+        return exchange.sees(ToolDefinition(name="t", permissions=permissions))
+
+    assert sees()
+    assert sees("shop.view_order")
+    assert not sees("shop.add_order")
+    assert not sees("shop.view_order", "shop.add_order")
+
+
+READS = ToolHints(read_only=True)
+
+
+@pytest.mark.parametrize(
+    ("scope", "definition", "sees"),
+    [
+        (Scope(), ToolDefinition(name="t"), True),
+        (Scope(read_only=True), ToolDefinition(name="t"), False),
+        (Scope(read_only=True), ToolDefinition(name="t", hints=READS), True),
+        (Scope(read_only=True), PromptDefinition(name="p"), True),
+        (Scope(tags=frozenset("ab")), ToolDefinition(name="t"), False),
+        (Scope(tags=frozenset("ab")), PromptDefinition(name="p", tags=frozenset("bc")),
+         True),
+        (Scope(tags=frozenset("a"), read_only=True),
+         ToolDefinition(name="t", tags=frozenset("a")), False),
+    ],
+)  # fmt: skip
+async def test_what_a_credential_reaches(
+    exchange: Exchange, scope: Scope, definition: Definition, sees: bool
+) -> None:
+    exchange.principal = replace(Principal.ANONYMOUS, scope=scope)
+    assert exchange.sees(definition) is sees
+    exchange.permissions = frozenset()
+    needing = replace(definition, permissions=("shop.view_order",))
+    assert not exchange.sees(needing)
 
 
 async def test_the_host(exchange: Exchange) -> None:

@@ -56,7 +56,7 @@ def _referenced(exchange: Exchange, reference: JsonObject) -> Entry[Any, Any]:
             f"params.ref.type is {kind!r}: it must be ref/prompt or ref/resource."
         )
     exchange.entry = entry
-    if entry is None or not exchange.may_see(entry.definition.permissions):
+    if entry is None or not exchange.sees(entry.definition):
         said = f"Nothing to complete is named {named!r:.200}."
         raise calls.unknown(exchange, said)
     return entry

@@ -50,9 +50,14 @@ def _page(exchange: Exchange, listing: str, member: str) -> bytes:
     entries = exchange.catalog.listings[listing]
 
     def visible(entry: Entry[Any, Any]) -> bool:
-        return exchange.may_see(entry.definition.permissions)
+        return exchange.sees(entry.definition)
 
-    page = entries.page(exchange.revision, _place(exchange, listing), visible)
+    page = entries.page(
+        exchange.revision,
+        _place(exchange, listing),
+        visible,
+        alike=exchange.principal.scope is None,
+    )
     if page.result is None:
         page.result = jsonrpc.write(_result(exchange, listing, member, page))
     return page.result

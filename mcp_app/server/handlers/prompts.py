@@ -22,7 +22,7 @@ async def get(exchange: Exchange) -> JsonObject:
     """Fill a prompt with its arguments."""
     name = parameters.string(exchange.params, "name")
     exchange.entry = entry = exchange.catalog.prompts.get(name)
-    if entry is None or not exchange.may_see(entry.definition.permissions):
+    if entry is None or not exchange.sees(entry.definition):
         raise calls.unknown(exchange, f"Unknown prompt: {name:.200}")
     arguments = parameters.strings(exchange.params, "arguments")
     try:

@@ -40,7 +40,7 @@ def _matched(exchange: Exchange, uri: str) -> Matched | None:
 
 
 def _may_see(exchange: Exchange, found: Matched) -> bool:
-    return exchange.may_see(found.entry.definition.permissions)
+    return exchange.sees(found.entry.definition)
 
 
 async def read(exchange: Exchange) -> JsonObject:

@@ -63,7 +63,7 @@ def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
 def _visible_entry(exchange: Exchange) -> ToolEntry:
     name = parameters.string(exchange.params, "name")
     exchange.entry = entry = exchange.catalog.tools.get(name)
-    if entry is None or not exchange.may_see(entry.definition.permissions):
+    if entry is None or not exchange.sees(entry.definition):
         raise calls.unknown(exchange, f"Unknown tool: {name:.200}")
     return entry
 

@@ -1,0 +1,66 @@
+"""From which address a request comes, where proxies stand in front of the site.
+
+`MCP["TRUSTED_PROXIES"]` is how many there are, or in which networks they stand: what
+others write into `X-Forwarded-For` says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from typing import TypeAlias
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
+
+
+def client_address(
+    peer: str, forwarded: str | None, trusted: int | Sequence[str]
+) -> Address | None:
+    """Return the client's address; None where it is not known.
+
+    `peer` is who has the connection, `forwarded` the value of `X-Forwarded-For`: each
+    proxy adds at its end from whom it has the request.
+    """
+    passed = [*(forwarded or "").split(","), peer]
+    hops = [_address(each) for each in passed if each.strip()]
+    hops.reverse()
+    if isinstance(trusted, int):
+        return hops[trusted] if trusted < len(hops) else None
+    networks = _networks(tuple(trusted))
+    for hop in hops:
+        if hop is None or not within(hop, networks):
+            return hop
+    return None
+
+
+def within(address: Address, networks: Sequence[Network]) -> bool:
+    """Whether an address is in one of these networks."""
+    return any(address in network for network in networks)
+
+
+@lru_cache(maxsize=16)
+def _networks(written: tuple[str, ...]) -> tuple[Network, ...]:
+    return tuple(map(ip_network, written))
+
+
+def _address(text: str) -> Address | None:
+    """Read one hop: an address, perhaps with a port; IPv4 within IPv6 is IPv4."""
+    host = text.strip().strip('"')
+    if host.startswith("["):
+        host = host[1:].partition("]")[0]
+    elif host.count(":") == 1:
+        host = host.partition(":")[0]
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

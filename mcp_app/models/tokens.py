@@ -1,0 +1,178 @@
+"""Access tokens: each lets one program in as a user, and is never stored itself."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any, Final, TypeAlias
+
+from django.conf import settings
+from django.core.validators import MinLengthValidator
+from django.db import models, transaction
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.interface.rules import visible
+from mcp_app.models.changes import RecordedRows
+from mcp_app.models.checking import CheckedRow
+from mcp_app.models.fields import DigestField, ExactCharField, digest
+from mcp_app.models.listings import tag_problems, words
+from mcp_app.models.server import Server
+
+RIGHTS: Final = "rights"
+"""The kind of a change of what a user, or the bearer of a token, may."""
+BEGINNING: Final = "mcp_"
+"""By it programs that look for leaked secrets recognise a token."""
+SECRET_BYTES: Final = 32
+SHOWN: Final = len(BEGINNING) + 6
+"""Characters of a token that may be seen."""
+
+PRIVATE: Final = frozenset({"name", "used"})
+"""Columns that let nobody in and keep nobody out."""
+
+Network: TypeAlias = IPv4Network | IPv6Network
+
+
+class AccessTokenRows(RecordedRows["AccessToken"]):
+    _change_kind = RIGHTS
+    _private_columns = PRIVATE
+
+    def of(self, token: str) -> AccessTokenRows:
+        """Return the row (one at most) of a token."""
+        return self.filter(digest=digest(token))
+
+    def make(self, **columns: Any) -> tuple[AccessToken, str]:
+        """Store a new token; return its row, and the token, which nothing else knows.
+
+        `servers` are the rows of those where it is good, none for all of them.
+        Raises `ValidationError`.
+        """
+        servers = columns.pop("servers", ())
+        token = f"{BEGINNING}{secrets.token_urlsafe(SECRET_BYTES)}"
+        columns.setdefault("family", secrets.token_hex(16))
+        row = AccessToken(digest=digest(token), prefix=token[:SHOWN], **columns)
+        row.full_clean()
+        with transaction.atomic(using=self._write_alias()):
+            row.save(using=self.db)
+            row.servers.set(servers)
+        return row, token
+
+    def note_uses(self, uses: Mapping[int, datetime]) -> None:
+        """Keep when tokens were used last, by their keys; nobody is told."""
+        for pk in sorted(uses):
+            earlier = models.Q(used=None) | models.Q(used__lt=uses[pk])
+            self.filter(earlier, pk=pk).update(used=uses[pk])
+
+
+class AccessToken(CheckedRow):
+    """What one program shows to be let in as `user`, no further than this row allows.
+
+    `prefix` is how the token begins, `digest` that of the whole.  Tokens that replace
+    one another are a `family`: what begins with one goes on with the next.  It is good
+    at `servers` and from `networks` (addresses in CIDR form, with spaces between), and
+    for what has one of the `tags`; where these are empty, everywhere and for all.
+    """
+
+    PRIVATE = PRIVATE
+    ONE_LINE = ("name",)
+    MANY_LINES = ()
+
+    class May(models.TextChoices):
+        READ = "read", _("Read")
+        CHANGE = "change", _("Read and change")
+
+    name = models.CharField(_("name"), max_length=100)
+    prefix = ExactCharField(max_length=16, editable=False)
+    digest = DigestField(unique=True, editable=False)
+    family = ExactCharField(
+        max_length=32, editable=False, validators=[MinLengthValidator(16)]
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="+",
+        verbose_name=_("user"),
+    )
+    may = models.CharField(
+        _("may"), max_length=8, choices=May.choices, default=May.READ
+    )
+    tags = models.CharField(_("tags"), max_length=500, blank=True)
+    servers = models.ManyToManyField(
+        Server, blank=True, related_name="+", verbose_name=_("servers")
+    )
+    networks = models.CharField(_("networks"), max_length=500, blank=True)
+    created = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    expires = models.DateTimeField(_("expires"), null=True, blank=True)
+    revoked = models.DateTimeField(_("revoked"), null=True, blank=True, editable=False)
+    used = models.DateTimeField(_("last used"), null=True, blank=True, editable=False)
+
+    objects = AccessTokenRows.as_manager()
+
+    class Meta:
+        app_label = "mcp_app"
+        ordering = ["-created", "-pk"]
+        verbose_name = _("access token")
+        verbose_name_plural = _("access tokens")
+
+    def __str__(self) -> str:
+        return f"{visible(self.name)} ({self.prefix}…)"
+
+    @property
+    def tag_names(self) -> frozenset[str]:
+        return frozenset(words(self.tags))
+
+    def network_list(self) -> tuple[Network, ...]:
+        """Return where the token is good; raise ValueError for what is no network."""
+        return tuple(map(ip_network, words(self.networks)))
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        yield from super().problems()
+        yield from tag_problems(self.tags)
+        for each in words(self.networks):
+            try:
+                ip_network(each)
+            except ValueError:
+                yield (
+                    "networks",
+                    f"“{visible(each)}” is no network: it is written as 192.0.2.0/24, "
+                    "2001:db8::/32 or as one address, without bits beyond its prefix.",
+                )
+
+    def has_ended(self, now: datetime) -> bool:
+        """Whether it was revoked, or its time is over."""
+        over = self.expires is not None and self.expires <= now
+        return over or self.revoked is not None
+
+    def revoke(self) -> None:
+        """Let nobody in by it any more; what was revoked before stays as it was."""
+        if self.revoked is None:
+            self.revoked = timezone.now()
+            self.save(update_fields=["revoked"])
+
+    def replace(self, overlap: timedelta) -> tuple[AccessToken, str]:
+        """Make the next token of the family; this one ends when `overlap` is over.
+
+        The new one may what this one may, as long as this one would have: nothing more.
+        Raises `ValueError` where this one has ended.
+        """
+        now = timezone.now()
+        if self.has_ended(now):
+            raise ValueError(f"The token {self} has ended: make a new one.")
+        with transaction.atomic(using=self._state.db):
+            made = AccessToken.objects.using(self._state.db).make(
+                name=self.name,
+                family=self.family,
+                user=self.user,
+                may=self.may,
+                tags=self.tags,
+                networks=self.networks,
+                expires=self.expires,
+                servers=self.servers.all(),
+            )
+            end = now + overlap
+            if self.expires is None or end < self.expires:
+                self.expires = end
+                self.save(update_fields=["expires"])
+        return made

@@ -1,0 +1,142 @@
+"""Tokens by command: what is printed, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from mcp_app.models import AccessToken, Server
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def user() -> Any:
+    return get_user_model()._default_manager.create(username="ana")
+
+
+def run(*arguments: str) -> str:
+    said = StringIO()
+    call_command("mcp_token", *arguments, stdout=said, stderr=StringIO())
+    return said.getvalue().removesuffix("\n")
+
+
+def refusal(*arguments: str) -> str:
+    with pytest.raises(CommandError) as raised:
+        run(*arguments)
+    return str(raised.value)
+
+
+def test_the_token_alone_is_printed(user: Any) -> None:
+    said, told = StringIO(), StringIO()
+    call_command("mcp_token", "make", "ana", "a laptop", stdout=said, stderr=told)
+    token = said.getvalue().strip()
+    row = AccessToken.objects.of(token).get()
+    assert said.getvalue() == f"{token}\n"
+    assert told.getvalue() == "The token of ana for a laptop, shown only now:\n"
+    assert (row.user, row.name, row.may, row.expires) == (
+        user,
+        "a laptop",
+        "read",
+        None,
+    )
+
+
+def test_all_that_a_token_may_be_limited_to(user: Any) -> None:
+    server = Server.objects.create(slug="shop")
+    token = run(
+        *("make", "ana", "a laptop", "--change", "--tag", "a", "--tag", "b"),
+        *("--server", "shop", "--network", "10.0.0.0/8", "--network", "::1"),
+        *("--expires-in", "90d"),
+    )
+    row = AccessToken.objects.of(token).get()
+    assert (row.may, row.tags, row.networks) == ("change", "a b", "10.0.0.0/8 ::1")
+    assert list(row.servers.all()) == [server]
+    assert row.expires is not None
+    ends_in = row.expires - timezone.now()
+    assert timedelta(days=89, hours=23) < ends_in <= timedelta(days=90)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("make", "bert", "x"), "There is no active user 'bert' here."),
+        (("make", "ana", ""), "This field cannot be blank."),
+        (("make", "ana", "x", "--server", "no"), "There is no MCP server 'no' here."),
+        (("make", "ana", "x", "--network", "home"), "“home” is no network"),
+        (("make", "ana", "x", "--tag", "a/b"), "“a/b” cannot be a tag"),
+        (("make", "ana", "x", "--expires-in", "soon"), "'soon' is no time"),
+        (("make", "ana", "x", "--expires-in", "9" * 30 + "d"), "is too long"),
+        (("make", "ana", "x", "--expires-in", "99999d"), "is too long: at most"),
+        (("list", "--user", "bert"), "There is no active user 'bert' here."),
+        (("revoke", "mcp_000000"), "No token begins with 'mcp_000000'"),
+        (("revoke", ""), "No token begins with ''"),
+    ],
+)
+def test_what_is_refused(user: Any, arguments: tuple[str, ...], said: str) -> None:
+    assert said in refusal(*arguments)
+    assert not AccessToken.objects.exists()
+
+
+def test_the_user_must_be_active(user: Any) -> None:
+    user.is_active = False
+    user.save()
+    assert "no active user" in refusal("make", "ana", "x")
+
+
+def test_tokens_are_listed_until_they_end(user: Any) -> None:
+    assert run("list") == "There are no tokens."
+    server = Server.objects.create(slug="shop")
+    one, two = (run("make", "ana", name) for name in ("a laptop", "a job"))
+    first = AccessToken.objects.of(one).get()
+    first.servers.add(server)
+    AccessToken.objects.filter(pk=first.pk).update(networks="::1", tags="new")
+    title, *lines = run("list").splitlines()
+    assert title.split() == ["token", "user", "for", "may", "where", "last", "used",
+                             "ends"]  # fmt: skip
+    assert len(lines) == 2
+    (shown,) = (line for line in lines if "laptop" in line)
+    assert "shop ::1 #new" in shown
+    assert one not in "".join(lines)
+    run("revoke", one[:10])
+    assert "laptop" not in run("list", "--user", "ana")
+    assert "revoked" in run("list", "--all")
+    assert two[:10] in run("list")
+
+
+@pytest.mark.parametrize("named", ["prefix", "shown", "whole"])
+def test_a_token_is_revoked_once(user: Any, named: str) -> None:
+    token = run("make", "ana", "a laptop")
+    given = {"prefix": token[:10], "shown": f"{token[:10]}…", "whole": token}[named]
+    said = run("revoke", given)
+    assert said == f"Revoked {token[:10]}… of ana: a laptop."
+    assert AccessToken.objects.of(token).get().revoked is not None
+    assert f"{token[:10]}… was revoked at" in refusal("revoke", given)
+
+
+def test_two_that_begin_alike_are_told_apart(user: Any) -> None:
+    token, other = run("make", "ana", "a"), run("make", "ana", "b")
+    AccessToken.objects.update(prefix=token[:10])
+    assert refusal("revoke", token[:10]).startswith("2 tokens begin with")
+    # What else is given is no token, and decides nothing.
+    assert refusal("revoke", f"{token[:10]}xyz").startswith("2 tokens begin with")
+    run("revoke", token)
+    assert AccessToken.objects.of(token).get().revoked
+    assert not AccessToken.objects.of(other).get().revoked
+
+
+def test_the_next_token(user: Any) -> None:
+    token = run("make", "ana", "a laptop", "--change")
+    new = run("replace", token[:10], "--overlap", "2h")
+    old, row = (AccessToken.objects.of(each).get() for each in (token, new))
+    assert (row.family, row.may) == (old.family, "change")
+    assert old.expires is not None
+    assert old.expires - timezone.now() <= timedelta(hours=2)
+    run("revoke", new[:10])
+    assert "has ended" in refusal("replace", new[:10])
