@@ -71,7 +71,7 @@ class Tokens:
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[float, Found]] = {}
-        self._uses: dict[int, datetime] = {}
+        self._used: set[int] = set()
 
     async def find(self, token: str) -> Found | None:
         """Return what a token is good for; None where there is no such token."""
@@ -90,7 +90,7 @@ class Tokens:
 
     def used(self, found: Found) -> None:
         """Note that somebody was let in by it."""
-        self._uses[found.pk] = timezone.now()
+        self._used.add(found.pk)
 
     def forget(self) -> None:
         """Read all tokens again at their next use."""
@@ -98,14 +98,15 @@ class Tokens:
         self._kept = {}
 
     async def write_uses(self) -> None:
-        """Store when tokens were used last; what cannot be stored is kept."""
-        uses = self._uses.copy()
-        if uses:
-            await writer.run(AccessToken.objects.note_uses, uses)
-        # Some were used once more meanwhile.
-        self._uses = {
-            pk: last for pk, last in self._uses.items() if uses.get(pk) != last
-        }
+        """Store which tokens were used since the last time."""
+        if not self._used:
+            return
+        used, self._used = self._used, set()
+        try:
+            await writer.run(AccessToken.objects.note_uses, used, timezone.now())
+        except BaseException:
+            self._used |= used
+            raise
 
 
 tokens = Tokens()

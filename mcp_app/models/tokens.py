@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final, TypeAlias
 
@@ -20,6 +21,7 @@ from mcp_app.models.checking import CheckedRow
 from mcp_app.models.fields import DigestField, ExactCharField, digest
 from mcp_app.models.listings import tag_problems, words
 from mcp_app.models.server import Server
+from mcp_app.models.transactions import persistently
 
 RIGHTS: Final = "rights"
 """The kind of a change of what a user, or the bearer of a token, may."""
@@ -29,6 +31,10 @@ SECRET_BYTES: Final = 32
 SHOWN: Final = len(BEGINNING) + 6
 """Characters of a token that may be seen."""
 
+USED_EACH: Final = timedelta(minutes=1)
+"""A use that follows another one so soon is not written."""
+AT_ONCE: Final = 500
+"""Tokens that one statement names."""
 PRIVATE: Final = frozenset({"name", "used"})
 """Columns that let nobody in and keep nobody out."""
 
@@ -59,11 +65,13 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
             row.servers.set(servers)
         return row, token
 
-    def note_uses(self, uses: Mapping[int, datetime]) -> None:
-        """Keep when tokens were used last, by their keys; nobody is told."""
-        for pk in sorted(uses):
-            earlier = models.Q(used=None) | models.Q(used__lt=uses[pk])
-            self.filter(earlier, pk=pk).update(used=uses[pk])
+    def note_uses(self, keys: Iterable[int], now: datetime) -> None:
+        """Keep that tokens were used, by their keys, to the minute; nobody is told."""
+        old = models.Q(used=None) | models.Q(used__lt=now - USED_EACH)
+        ordered = sorted(keys)
+        for at in range(0, len(ordered), AT_ONCE):
+            rows = self.filter(old, pk__in=ordered[at : at + AT_ONCE])
+            persistently(partial(rows.update, used=now))
 
 
 class AccessToken(CheckedRow):

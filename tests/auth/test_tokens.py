@@ -9,13 +9,16 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import OperationalError
 from django.utils import timezone
 
 from mcp_app.auth.tokens import tokens
 from mcp_app.conf import BY_TOKEN
 from mcp_app.models import AccessToken, Server
+from mcp_app.models.tokens import AccessTokenRows
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
+from mcp_app.protocol.errors import Unavailable
 from tests.asgi_client import Client, Outcome
 from tests.published import published
 from tests.wire.middleware import WireCheck
@@ -325,6 +328,10 @@ async def test_an_unknown_token_is_not_kept(application: WireCheck, make: Make) 
     assert tokens._kept == {}
 
 
+def away(*_: object) -> None:
+    raise OperationalError("The connection is gone.")
+
+
 async def last_use(row: AccessToken) -> Any:
     return await writer.run(lambda: AccessToken.objects.get(pk=row.pk).used)
 
@@ -338,14 +345,32 @@ async def test_the_last_use_is_written_behind(
         await bearing(application, token).request("tools/list")
     assert await last_use(row) is None
     await tokens.write_uses()
-    assert before <= await last_use(row) <= timezone.now()
-    assert tokens._uses == {}
-    # What another process has written since stays.
-    later = timezone.now() + timedelta(hours=1)
-    await writer.run(lambda: AccessToken.objects.note_uses({row.pk: later}))
+    first = await last_use(row)
+    assert before <= first <= timezone.now()
+    assert tokens._used == set()
+    # Another one so soon is not worth a write.
     await bearing(application, token).request("tools/list")
     await tokens.write_uses()
-    assert await last_use(row) == later
+    assert await last_use(row) == first
+    earlier = first - timedelta(minutes=2)
+    await writer.run(lambda: AccessToken.objects.update(used=earlier))
+    await bearing(application, token).request("tools/list")
+    await tokens.write_uses()
+    assert await last_use(row) > first
+
+
+async def test_a_use_that_cannot_be_written_is_written_later(
+    application: WireCheck, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, token = await make()
+    await bearing(application, token).request("tools/list")
+    with monkeypatch.context() as broken:
+        broken.setattr(AccessTokenRows, "note_uses", away)
+        with pytest.raises(Unavailable):
+            await tokens.write_uses()
+    assert await last_use(row) is None
+    await tokens.write_uses()
+    assert await last_use(row) is not None
 
 
 async def test_no_token_is_logged(

@@ -28,6 +28,10 @@ LANES: Final = 5
 """Rows of each kind that are alike, so that as many rounds may run side by side."""
 LINES: Final = 72
 LISTED: Final = "drill_add"
+AUTHENTICATION: Final = {
+    "name": "tests.auth.callables.by_name",
+    "token": "mcp_app.auth.tokens.access_token",
+}
 CHANGING: Final = "changing"
 """A server whose list has only what changes, and is short for that."""
 
@@ -50,7 +54,7 @@ for number in range({LANES}):
 for number in range({LINES}):
     Ledger.objects.create(key=f"line{{number}}", worker="nobody")
 published(
-    Server(slug="private", access="name", selection="tags", tags="private")
+    Server(slug="private", access="name token", selection="tags", tags="private")
 )
 published(Server(
     slug="{CHANGING}", access="public", selection="tags", tags="{CHANGING}"
@@ -135,7 +139,7 @@ def cluster(kind: str, *, wire: str = "check") -> Iterator[Cluster]:
             "DATABASE_URL": stack.enter_context(_database(kind, directory)),
             "FAULTS": str(faults),
             "LEDGER": "bound",
-            "MCP_AUTHENTICATION": json.dumps({"name": "tests.auth.callables.by_name"}),
+            "MCP_AUTHENTICATION": json.dumps(AUTHENTICATION),
             **THERE,
         }
         redis = RedisServer() if KINDS[kind].rings else None
@@ -205,6 +209,11 @@ def run_python(environment: Mapping[str, str], *arguments: str) -> str:
         check=True,
     )
     return done.stdout
+
+
+def run_command(environment: Mapping[str, str], *arguments: str) -> str:
+    """Run a command of the site, and return what it wrote."""
+    return run_python(environment, "-m", "django", *arguments)
 
 
 def described(url: str) -> dict[str, str]:

@@ -16,6 +16,7 @@ from tests.process.clusters import (
     Cluster,
     listed,
     on_clusters,
+    run_command,
     run_python,
 )
 from tests.process.staff import Staff
@@ -98,6 +99,25 @@ def test_staff_cancel_a_call_wherever_it_runs(cluster: Cluster) -> None:
             assert call.whole().messages[-1]["error"]["message"] == STOPPED
         assert session.request("ping").whole().status == 200
         session.close().whole()
+
+
+def test_a_revoked_token_lets_nobody_in_anywhere(cluster: Cluster) -> None:
+    """From the moment at which the command has returned."""
+
+    def statuses(token: str) -> set[int]:
+        header = {"Authorization": f"Bearer {token}"}
+        asked = [
+            stateless(f"{url}/private", "tools/list", headers=header)
+            for url in cluster.urls
+        ]
+        return {answer.whole().status for answer in asked}
+
+    for number, _ in enumerate(rounds(cluster)):
+        new = ("mcp_token", "new", "user0", f"number {number}")
+        token = run_command(cluster.environment, *new).strip()
+        assert statuses(token) == {200}
+        run_command(cluster.environment, "mcp_token", "revoke", token[:10])
+        assert statuses(token) == {401}
 
 
 def test_a_stream_that_comes_back_elsewhere_is_told_what_it_missed_once(

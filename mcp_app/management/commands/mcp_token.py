@@ -29,36 +29,36 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         # Subparsers are of the class of the parser, which is Django's here.
         does = parser.add_subparsers(dest="does", required=True, metavar="WHAT")
-        make = does.add_parser("make", help="Make a token, and print it.")
-        make.add_argument("user", help="Who is let in by it: the name to log in with.")
-        make.add_argument("name", help="What it is for.")
-        make.add_argument(
+        new = does.add_parser("new", help="Make a token, and print it.")
+        new.add_argument("user", help="Who is let in by it: the name to log in with.")
+        new.add_argument("name", help="What it is for.")
+        new.add_argument(
             "--change",
             action="store_true",
             help="Tools that change something may be used, too; else those that read.",
         )
-        make.add_argument(
+        new.add_argument(
             "--tag",
             action="append",
             default=[],
             metavar="TAG",
             help="Only what has this tag, or another one that is named.",
         )
-        make.add_argument(
+        new.add_argument(
             "--server",
             action="append",
             default=[],
             metavar="SLUG",
             help="Only at this server, or another one that is named.",
         )
-        make.add_argument(
+        new.add_argument(
             "--network",
             action="append",
             default=[],
             metavar="CIDR",
             help="Only from this network, or another one that is named.",
         )
-        make.add_argument(
+        new.add_argument(
             "--expires-in",
             type=_time,
             metavar="TIME",
@@ -80,7 +80,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         does: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
-            "make": self._make,
+            "new": self._make,
             "list": self._list,
             "replace": self._replace,
             "revoke": self._revoke,

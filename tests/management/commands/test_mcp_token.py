@@ -35,7 +35,7 @@ def refusal(*arguments: str) -> str:
 
 def test_the_token_alone_is_printed(user: Any) -> None:
     said, told = StringIO(), StringIO()
-    call_command("mcp_token", "make", "ana", "a laptop", stdout=said, stderr=told)
+    call_command("mcp_token", "new", "ana", "a laptop", stdout=said, stderr=told)
     token = said.getvalue().strip()
     row = AccessToken.objects.of(token).get()
     assert said.getvalue() == f"{token}\n"
@@ -51,7 +51,7 @@ def test_the_token_alone_is_printed(user: Any) -> None:
 def test_all_that_a_token_may_be_limited_to(user: Any) -> None:
     server = Server.objects.create(slug="shop")
     token = run(
-        *("make", "ana", "a laptop", "--change", "--tag", "a", "--tag", "b"),
+        *("new", "ana", "a laptop", "--change", "--tag", "a", "--tag", "b"),
         *("--server", "shop", "--network", "10.0.0.0/8", "--network", "::1"),
         *("--expires-in", "90d"),
     )
@@ -66,14 +66,14 @@ def test_all_that_a_token_may_be_limited_to(user: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("make", "bert", "x"), "There is no active user 'bert' here."),
-        (("make", "ana", ""), "This field cannot be blank."),
-        (("make", "ana", "x", "--server", "no"), "There is no MCP server 'no' here."),
-        (("make", "ana", "x", "--network", "home"), "“home” is no network"),
-        (("make", "ana", "x", "--tag", "a/b"), "“a/b” cannot be a tag"),
-        (("make", "ana", "x", "--expires-in", "soon"), "'soon' is no time"),
-        (("make", "ana", "x", "--expires-in", "9" * 30 + "d"), "is too long"),
-        (("make", "ana", "x", "--expires-in", "99999d"), "is too long: at most"),
+        (("new", "bert", "x"), "There is no active user 'bert' here."),
+        (("new", "ana", ""), "This field cannot be blank."),
+        (("new", "ana", "x", "--server", "no"), "There is no MCP server 'no' here."),
+        (("new", "ana", "x", "--network", "home"), "“home” is no network"),
+        (("new", "ana", "x", "--tag", "a/b"), "“a/b” cannot be a tag"),
+        (("new", "ana", "x", "--expires-in", "soon"), "'soon' is no time"),
+        (("new", "ana", "x", "--expires-in", "9" * 30 + "d"), "is too long"),
+        (("new", "ana", "x", "--expires-in", "99999d"), "is too long: at most"),
         (("list", "--user", "bert"), "There is no active user 'bert' here."),
         (("revoke", "mcp_000000"), "No token begins with 'mcp_000000'"),
         (("revoke", ""), "No token begins with ''"),
@@ -87,13 +87,13 @@ def test_what_is_refused(user: Any, arguments: tuple[str, ...], said: str) -> No
 def test_the_user_must_be_active(user: Any) -> None:
     user.is_active = False
     user.save()
-    assert "no active user" in refusal("make", "ana", "x")
+    assert "no active user" in refusal("new", "ana", "x")
 
 
 def test_tokens_are_listed_until_they_end(user: Any) -> None:
     assert run("list") == "There are no tokens."
     server = Server.objects.create(slug="shop")
-    one, two = (run("make", "ana", name) for name in ("a laptop", "a job"))
+    one, two = (run("new", "ana", name) for name in ("a laptop", "a job"))
     first = AccessToken.objects.of(one).get()
     first.servers.add(server)
     AccessToken.objects.filter(pk=first.pk).update(networks="::1", tags="new")
@@ -112,7 +112,7 @@ def test_tokens_are_listed_until_they_end(user: Any) -> None:
 
 @pytest.mark.parametrize("named", ["prefix", "shown", "whole"])
 def test_a_token_is_revoked_once(user: Any, named: str) -> None:
-    token = run("make", "ana", "a laptop")
+    token = run("new", "ana", "a laptop")
     given = {"prefix": token[:10], "shown": f"{token[:10]}…", "whole": token}[named]
     said = run("revoke", given)
     assert said == f"Revoked {token[:10]}… of ana: a laptop."
@@ -121,7 +121,7 @@ def test_a_token_is_revoked_once(user: Any, named: str) -> None:
 
 
 def test_two_that_begin_alike_are_told_apart(user: Any) -> None:
-    token, other = run("make", "ana", "a"), run("make", "ana", "b")
+    token, other = run("new", "ana", "a"), run("new", "ana", "b")
     AccessToken.objects.update(prefix=token[:10])
     assert refusal("revoke", token[:10]).startswith("2 tokens begin with")
     # What else is given is no token, and decides nothing.
@@ -132,7 +132,7 @@ def test_two_that_begin_alike_are_told_apart(user: Any) -> None:
 
 
 def test_the_next_token(user: Any) -> None:
-    token = run("make", "ana", "a laptop", "--change")
+    token = run("new", "ana", "a laptop", "--change")
     new = run("replace", token[:10], "--overlap", "2h")
     old, row = (AccessToken.objects.of(each).get() for each in (token, new))
     assert (row.family, row.may) == (old.family, "change")
