@@ -99,14 +99,10 @@ class Tokens:
 
     async def write_uses(self) -> None:
         """Store which tokens were used since the last time."""
-        if not self._used:
-            return
-        used, self._used = self._used, set()
-        try:
+        used = frozenset(self._used)
+        if used:
             await writer.run(AccessToken.objects.note_uses, used, timezone.now())
-        except BaseException:
-            self._used |= used
-            raise
+            self._used -= used
 
 
 tokens = Tokens()

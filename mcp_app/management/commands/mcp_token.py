@@ -29,41 +29,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         # Subparsers are of the class of the parser, which is Django's here.
         does = parser.add_subparsers(dest="does", required=True, metavar="WHAT")
-        new = does.add_parser("new", help="Make a token, and print it.")
-        new.add_argument("user", help="Who is let in by it: the name to log in with.")
-        new.add_argument("name", help="What it is for.")
-        new.add_argument(
-            "--change",
-            action="store_true",
-            help="Tools that change something may be used, too; else those that read.",
-        )
-        new.add_argument(
-            "--tag",
-            action="append",
-            default=[],
-            metavar="TAG",
-            help="Only what has this tag, or another one that is named.",
-        )
-        new.add_argument(
-            "--server",
-            action="append",
-            default=[],
-            metavar="SLUG",
-            help="Only at this server, or another one that is named.",
-        )
-        new.add_argument(
-            "--network",
-            action="append",
-            default=[],
-            metavar="CIDR",
-            help="Only from this network, or another one that is named.",
-        )
-        new.add_argument(
-            "--expires-in",
-            type=_time,
-            metavar="TIME",
-            help="Until then, for example 30m, 12h or 90d; without it for ever.",
-        )
+        _describe(does.add_parser("new", help="Make a token, and print it."))
         listed = does.add_parser("list", help="List tokens that have not ended.")
         listed.add_argument("--user", default="", help="Only this user's.")
         listed.add_argument("--all", action="store_true", help="Ended ones, too.")
@@ -146,6 +112,44 @@ class Command(BaseCommand):
         for line in table:
             cells = zip(line, widths, strict=True)
             self.stdout.write("  ".join(f"{cell:<{w}}" for cell, w in cells).rstrip())
+
+
+def _describe(new: CommandParser) -> None:
+    """Say what a new token may be, and what it may be limited to."""
+    new.add_argument("user", help="Who is let in by it: the name to log in with.")
+    new.add_argument("name", help="What it is for.")
+    new.add_argument(
+        "--change",
+        action="store_true",
+        help="Tools that change something may be used, too; else those that read.",
+    )
+    new.add_argument(
+        "--tag",
+        action="append",
+        default=[],
+        metavar="TAG",
+        help="Only what has this tag, or another one that is named.",
+    )
+    new.add_argument(
+        "--server",
+        action="append",
+        default=[],
+        metavar="SLUG",
+        help="Only at this server, or another one that is named.",
+    )
+    new.add_argument(
+        "--network",
+        action="append",
+        default=[],
+        metavar="CIDR",
+        help="Only from this network, or another one that is named.",
+    )
+    new.add_argument(
+        "--expires-in",
+        type=_time,
+        metavar="TIME",
+        help="Until then, for example 30m, 12h or 90d; without it for ever.",
+    )
 
 
 def _add_which(parser: CommandParser) -> None:
