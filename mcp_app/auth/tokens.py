@@ -7,10 +7,12 @@ minute; what is not found is asked for each time.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth import get_user_model
+from django.db import Error as DatabaseError
 from django.utils import timezone
 
 from mcp_app.auth.addresses import Network, client_address, within
@@ -21,14 +23,17 @@ from mcp_app.interface.principal import (
     AuthenticationRequest,
     Principal,
     Scope,
+    parts_of_key,
 )
 from mcp_app.models import AccessToken
 from mcp_app.models.fields import digest
-from mcp_app.models.tokens import BEGINNING
+from mcp_app.models.tokens import AT_ONCE, BEGINNING
 from mcp_app.pools.database import reader, writer
+from mcp_app.protocol.errors import Unavailable
 
 SCHEME = "bearer"
-KIND = "user"
+KIND = "token"
+"""The kind of principals whose `client` is the family of a token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +77,8 @@ class Tokens:
     def __init__(self) -> None:
         self._kept: dict[str, tuple[float, Found]] = {}
         self._used: set[int] = set()
+        self._next_end: datetime | None = None
+        self._unsure = False
 
     async def find(self, token: str) -> Found | None:
         """Return what a token is good for; None where there is no such token."""
@@ -91,11 +98,45 @@ class Tokens:
     def used(self, found: Found) -> None:
         """Note that somebody was let in by it."""
         self._used.add(found.pk)
+        self._ends(found.ends)
 
     def forget(self) -> None:
         """Read all tokens again at their next use."""
         # Another dict: what is being read at this moment must not be kept.
         self._kept = {}
+        self._unsure = True
+
+    def _ends(self, end: datetime | None) -> None:
+        if end is not None and (self._next_end is None or end < self._next_end):
+            self._next_end = end
+
+    @property
+    def ending(self) -> bool:
+        """Whether a token may have ended that somebody was let in by."""
+        end = self._next_end
+        return self._unsure or (end is not None and end <= timezone.now())
+
+    async def gone(self, keys: Iterable[str]) -> set[str]:
+        """Return those keys of principals whose tokens let nobody in any more.
+
+        A family is good as long as one of its tokens is; other principals need none.
+        """
+        families = {
+            client: key
+            for key in keys
+            for kind, _, client in [parts_of_key(key)]
+            if kind == KIND
+        }
+        self._next_end, self._unsure = None, False
+        try:
+            live = await reader.run(_live, list(families)) if families else {}
+        except (DatabaseError, Unavailable):
+            # Whoever asks has to ask again.
+            self._unsure = True
+            raise
+        for end in live.values():
+            self._ends(end)
+        return {key for family, key in families.items() if family not in live}
 
     async def write_uses(self) -> None:
         """Store which tokens were used since the last time."""
@@ -122,6 +163,20 @@ async def access_token(request: AuthenticationRequest) -> Principal | None:
         raise AuthenticationFailed(refusal)
     tokens.used(found)
     return found.principal
+
+
+def _live(families: list[str]) -> dict[str, datetime | None]:
+    """Return the families that still let somebody in, and when the last token ends."""
+    now = timezone.now()
+    live: dict[str, datetime | None] = {}
+    for at in range(0, len(families), AT_ONCE):
+        rows = AccessToken.objects.filter(family__in=families[at : at + AT_ONCE])
+        # Where a column of a site's own users says it, Django does not know its name.
+        for row in rows.filter(revoked=None).select_related("user").order_by("pk"):
+            if row.user.is_active and not row.has_ended(now):
+                ends = [live.get(row.family, row.expires), row.expires]
+                live[row.family] = None if None in ends else max(filter(None, ends))
+    return live
 
 
 def _read(token: str) -> Found | None:

@@ -9,6 +9,8 @@ from typing import ClassVar
 from mcp_app.interface.definitions import Definition
 from mcp_app.protocol.headers import Headers
 
+_SEPARATOR = "\x1f"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
@@ -51,9 +53,19 @@ class Principal:
     anonymous: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        key = "\x1f".join((self.kind, self.user_id, self.client))
+        key = _SEPARATOR.join((self.kind, self.user_id, self.client))
         object.__setattr__(self, "key", key)
         object.__setattr__(self, "anonymous", self.kind == "anonymous")
+
+
+def parts_of_key(key: str) -> tuple[str, str, str]:
+    """Return the kind, the user and the client that a principal's key names.
+
+    Each is "" where the key has none.
+    """
+    kind, _, rest = key.partition(_SEPARATOR)
+    user, _, client = rest.partition(_SEPARATOR)
+    return kind, user, client
 
 
 Principal.ANONYMOUS = Principal(kind="anonymous", permissions=frozenset())

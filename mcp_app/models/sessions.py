@@ -12,6 +12,7 @@ from django.db.models.signals import post_delete, post_save
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.interface.context import LEVELS
+from mcp_app.interface.principal import parts_of_key
 from mcp_app.interface.rules import visible
 from mcp_app.models.changes import Change, RecordedRows
 from mcp_app.models.clock import NowMilliseconds
@@ -217,8 +218,7 @@ class Session(models.Model):
     @property
     def user_id(self) -> str:
         """The primary key of the Django user as text, "" for none."""
-        parts = self.principal_key.split("\x1f")
-        return parts[1] if len(parts) > 1 else ""
+        return parts_of_key(self.principal_key)[1]
 
 
 class SubscriptionQuerySet(RecordedRows["Subscription"]):

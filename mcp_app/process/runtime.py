@@ -97,6 +97,7 @@ class Process:
     _away = False
     _answering: asyncio.TimerHandle | None = None
     _watching: asyncio.TimerHandle | None = None
+    _weeding: asyncio.Future[None] | None = None
 
     def __init__(self, registry: Registry = mcp) -> None:
         self.loop = asyncio.get_running_loop()
@@ -240,6 +241,7 @@ class Process:
         if news.definitions_changed or news.rights_changed:
             self.permissions.forget()
             tokens.forget()
+            self._weed()
         closed = news.refs(changes.SESSION)
         if closed or news.everything:
             await self.sessions.reload(None if news.everything else closed)
@@ -347,6 +349,25 @@ class Process:
             self._beaten = self.loop.time()
             self._watching = self.loop.call_later(FRESHNESS / 2, self._tick)
 
+    def _weed(self) -> None:
+        """End what is open of those whom no token lets in any more."""
+        if tokens.ending and (self._weeding is None or self._weeding.done()):
+            self._weeding = asyncio.ensure_future(self._weeded())
+            self._announcements.keep(self._weeding)
+
+    async def _weeded(self) -> None:
+        owners = {each.owner for each in self.listeners}
+        owners |= {each.principal.key for each in self.running}
+        try:
+            gone = await tokens.gone(owners)
+        except (DatabaseError, Unavailable):
+            # The next round asks again.
+            return
+        for listener in [each for each in self.listeners if each.owner in gone]:
+            listener.end()
+        for call in [each for each in self.running if each.principal.key in gone]:
+            call.stop(End.STOPPED)
+
     def _tick(self) -> None:
         """Look for changes while somebody listens; beat less often."""
         if not self.listeners and not self.running:
@@ -354,6 +375,7 @@ class Process:
             return
         # First this: what fails below must not be the last look of this process.
         self._watching = self.loop.call_later(FRESHNESS / 2, self._tick)
+        self._weed()
         if self.loop.time() - self._beaten >= self.limits.heartbeat:
             self._beaten = self.loop.time()
             self.running.beat()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
 import pytest
@@ -19,7 +20,8 @@ from mcp_app.models.tokens import AccessTokenRows
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
-from tests.asgi_client import Client, Outcome
+from tests.asgi_client import Client, Outcome, Visit
+from tests.behaviours import Stage
 from tests.published import published
 from tests.wire.middleware import WireCheck
 
@@ -51,6 +53,13 @@ async def user(served_rows: None) -> AsyncIterator[Any]:
     await writer.run(made.save)
     yield made
     await writer.run(made.delete)
+
+
+async def admin() -> Any:
+    """Return another user."""
+    users: Any = get_user_model()._default_manager
+    made, _ = await writer.run(lambda: users.get_or_create(username="bert"))
+    return made
 
 
 @pytest.fixture
@@ -105,7 +114,7 @@ async def test_a_token_lets_its_user_in(
     assert found["user"] == "ana"
     known = await tokens.find(token)
     assert known is not None
-    assert (known.principal.kind, known.principal.client) == ("user", row.family)
+    assert (known.principal.kind, known.principal.client) == ("token", row.family)
 
 
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER"])
@@ -245,6 +254,91 @@ async def test_the_network_behind_a_proxy(application: WireCheck, make: Make) ->
             client.message("tools/list"), {"x-forwarded-for": address}
         )
         assert found.status == status
+
+
+# -- what is open ---------------------------------------------------------------------
+
+
+async def standing(client: Client) -> Visit:
+    """Open a stream that would go on for ever."""
+    if client.revision.sessions:
+        return await client.standing()
+    notifications = {"resourceSubscriptions": ["test://static-text"]}
+    visit = client.begin("subscriptions/listen", {"notifications": notifications})
+    await visit.message()
+    return visit
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("end", ["revoke", "delete", "user", "expire"])
+async def test_what_is_open_ends_with_the_token(
+    application: WireCheck,
+    make: Make,
+    stage: Stage,
+    user: Any,
+    commit: Commit,
+    version: str,
+    end: str,
+) -> None:
+    """T34; the streams and calls of others go on."""
+    soon = timezone.now() + timedelta(seconds=1) if end == "expire" else None
+    (row, token), (_, other) = await make(expires=soon), await make(user=await admin())
+    ends, stays = bearing(application, token, version), bearing(application, other)
+    for client in (ends, stays):
+        await client.open()
+    stream, kept = await standing(ends), await standing(stays)
+    call = ends.begin("tools/call", {"name": "waits", "arguments": {}})
+    await stage.begun()
+    if end == "user":
+        user.is_active = False
+    does = {"revoke": row.revoke, "delete": row.delete, "user": user.save}
+    if end in does:
+        await commit(does[end])
+    for visit in (stream, call):
+        await visit.done()
+    assert (await ends.request("tools/list")).status == 401
+    assert (await stays.request("tools/list")).status == 200
+    await kept.quiet()
+    assert not kept.ended
+    await kept.leave()
+
+
+async def test_what_is_open_goes_on_with_the_next_token(
+    application: WireCheck, make: Make, commit: Commit
+) -> None:
+    row, token = await make()
+    client = bearing(application, token)
+    stream = await standing(client)
+    _, new = await writer.run(row.replace, timedelta(0))
+    await commit(lambda: None)
+    assert (await client.request("tools/list")).status == 401
+    assert (await bearing(application, new).request("tools/list")).status == 200
+    await stream.quiet()
+    assert not stream.ended
+    await writer.run(lambda: AccessToken.objects.of(new).get().revoke())
+    await commit(lambda: None)
+    await stream.done()
+
+
+async def test_an_outage_ends_nobody_and_forgets_nothing(
+    application: WireCheck, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, token = await make()
+    stream = await standing(bearing(application, token))
+    tried = asyncio.Event()
+
+    def away(_: list[str]) -> dict[str, datetime | None]:
+        tried.set()
+        raise OperationalError("The connection is gone.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("mcp_app.auth.tokens._live", away)
+        await writer.run(row.revoke)
+        async with asyncio.timeout(60):
+            await tried.wait()
+        await stream.quiet()
+        assert not stream.ended
+    await stream.done()
 
 
 # -- how far --------------------------------------------------------------------------
