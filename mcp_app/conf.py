@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
+from ipaddress import ip_network
 from typing import Any, Literal, cast, get_type_hints
 
 from django.conf import settings
@@ -113,6 +114,7 @@ def problems(current: McpSettings) -> list[str]:
         *_not_positive("MCP", current, ["threads"]),
         *_too_many_threads(current.threads),
         *_not_positive('MCP["LIMITS"]', current.limits, LIMITS),
+        *_no_proxies(current.trusted_proxies),
     ]
 
 
@@ -149,6 +151,17 @@ def _not_positive(
         # NaN is neither greater nor less.
         if type(number := getattr(value, name)) in (int, float) and not number > 0
     ]
+
+
+def _no_proxies(trusted: object) -> Iterator[str]:
+    place = 'MCP["TRUSTED_PROXIES"]'
+    if isinstance(trusted, int) and trusted < 0:
+        yield f"{place} is {trusted}: it must be 0 or greater."
+    for each in trusted if isinstance(trusted, list | tuple) else ():
+        try:
+            ip_network(each)
+        except ValueError as error:
+            yield f"{place} has {each!r}, which is no network: {error}."
 
 
 def _too_many_threads(threads: object) -> list[str]:

@@ -68,6 +68,7 @@ class Visit:
         self._pieces = deque(pieces)
         self._complete = complete
         self._gone = asyncio.Event()
+        self._went_on = asyncio.Event()
         self._sent: asyncio.Queue[AsgiMessage | None] = asyncio.Queue()
         self._events = EventReader()
         self._messages: deque[JsonObject] = deque()
@@ -98,7 +99,15 @@ class Visit:
         finally:
             self._sent.put_nowait(None)
 
+    def goes_on(self, body: bytes) -> None:
+        """Send the rest of a body that was not complete."""
+        self._pieces.append(body)
+        self._complete = True
+        self._went_on.set()
+
     async def _receive(self) -> AsgiMessage:
+        if not self._pieces and not self._complete:
+            await self._went_on.wait()
         if self._pieces:
             body = self._pieces.popleft()
             more = bool(self._pieces) or not self._complete
@@ -120,6 +129,7 @@ class Visit:
     async def leave(self) -> None:
         """Close the connection, and wait until the server is done with it."""
         self._gone.set()
+        self._went_on.set()
         await self.done()
 
     async def done(self) -> None:

@@ -147,11 +147,16 @@ def test_unknown_keys(given: dict[str, object], sentences: list[str]) -> None:
         ({"ENVELOPE": "loose"}, "MCP[\"ENVELOPE\"] is 'loose': "),
         ({"COERCE": "yes"}, "MCP[\"COERCE\"] is 'yes': "),
         ({"TRUSTED_PROXIES": 1.5}, 'MCP["TRUSTED_PROXIES"] is 1.5: '),
+        ({"TRUSTED_PROXIES": -1}, 'MCP["TRUSTED_PROXIES"] is -1: it must be 0 or'),
+        ({"TRUSTED_PROXIES": ["10.0.0.1/8"]},
+         "MCP[\"TRUSTED_PROXIES\"] has '10.0.0.1/8', which is no network: "),
+        ({"TRUSTED_PROXIES": ["::1", "proxy"]},
+         "MCP[\"TRUSTED_PROXIES\"] has 'proxy', which is no network: "),
         ({"LIMITS": {"drain": "long"}}, 'MCP["LIMITS"]["DRAIN"] is \'long\': '),
         ({"LIMITS": {"body": 0.5}}, 'MCP["LIMITS"]["BODY"] is 0.5: '),
         ({"LIMITS": {"drain": 0}}, 'MCP["LIMITS"]["DRAIN"] is 0: it must be greater'),
     ],
-)
+)  # fmt: skip
 def test_values_of_another_type(given: dict[str, Any], place: str) -> None:
     with override_settings(MCP=given):
         (sentence,) = conf.problems(conf.current())

@@ -27,16 +27,16 @@ def client_address(
 ) -> Address | None:
     """Return the client's address; None where it is not known.
 
-    `peer` is who has the connection, `forwarded` the value of `X-Forwarded-For`: each
-    proxy adds at its end from whom it has the request.
+    `peer` is who has the connection ("" for a Unix socket), `forwarded` the value of
+    `X-Forwarded-For`: each proxy adds at its end from whom it has the request.
     """
-    passed = [*(forwarded or "").split(","), peer]
-    hops = [_address(each) for each in passed if each.strip()]
-    hops.reverse()
+    passed = [each for each in (forwarded or "").split(",") if each.strip()]
+    hops = [_address(each) for each in (peer, *reversed(passed))]
     if isinstance(trusted, int):
-        return hops[trusted] if trusted < len(hops) else None
+        return hops[trusted] if 0 <= trusted < len(hops) else None
     networks = _networks(tuple(trusted))
-    for hop in hops:
+    # Who comes by a Unix socket has no address, and is on this machine: a proxy.
+    for hop in hops[1:] if not peer else hops:
         if hop is None or not within(hop, networks):
             return hop
     return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Container
+from collections.abc import Collection, Container
+from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
@@ -78,6 +79,12 @@ class UserRows:
 def named(name: str) -> AbstractBaseUser | None:
     """Return the active user who logs in by this name; blocks."""
     return _active(**{get_user_model().USERNAME_FIELD: name})
+
+
+def active_users(keys: Collection[Any]) -> dict[Any, AbstractBaseUser]:
+    """Return those of these users who may log in, by their primary keys; blocks."""
+    found = get_user_model()._default_manager.in_bulk(list(keys))
+    return {key: user for key, user in found.items() if user.is_active}
 
 
 def _active(**which: str) -> AbstractBaseUser | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from django.conf import settings
 from django.core.validators import MinLengthValidator
-from django.db import models, transaction
+from django.db import models, router, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -49,13 +49,20 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         """Return the row (one at most) of a token."""
         return self.filter(digest=digest(token))
 
+    def of_families(self, families: Sequence[str]) -> Iterator[AccessToken]:
+        """Yield all rows of these families, ended ones, too."""
+        for at in range(0, len(families), AT_ONCE):
+            some = families[at : at + AT_ONCE]
+            yield from self.filter(family__in=some).order_by("pk")
+
     def make(self, **columns: Any) -> tuple[AccessToken, str]:
         """Store a new token; return its row, and the token, which nothing else knows.
 
-        `servers` are the rows of those where it is good, none for all of them.
+        `servers` are the rows of those where it is good; without any it is everywhere.
         Raises `ValidationError`.
         """
         servers = columns.pop("servers", ())
+        columns.setdefault("everywhere", not servers)
         token = f"{BEGINNING}{secrets.token_urlsafe(SECRET_BYTES)}"
         columns.setdefault("family", secrets.token_hex(16))
         row = AccessToken(digest=digest(token), prefix=token[:SHOWN], **columns)
@@ -79,8 +86,9 @@ class AccessToken(CheckedRow):
 
     `prefix` is how the token begins, `digest` that of the whole.  Tokens that replace
     one another are a `family`: what begins with one goes on with the next.  It is good
-    at `servers` and from `networks` (addresses in CIDR form, with spaces between), and
-    for what has one of the `tags`; where these are empty, everywhere and for all.
+    `everywhere` or at `servers`: where these are deleted, nowhere.  Its `networks`
+    (addresses in CIDR form, with spaces between) are those from which it is good, and
+    what has one of its `tags` is what it is good for; empty, they limit nothing.
     """
 
     PRIVATE = PRIVATE
@@ -95,7 +103,10 @@ class AccessToken(CheckedRow):
     prefix = ExactCharField(max_length=16, editable=False)
     digest = DigestField(unique=True, editable=False)
     family = ExactCharField(
-        max_length=32, editable=False, validators=[MinLengthValidator(16)]
+        max_length=32,
+        db_index=True,
+        editable=False,
+        validators=[MinLengthValidator(16)],
     )
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -107,6 +118,7 @@ class AccessToken(CheckedRow):
         _("may"), max_length=8, choices=May.choices, default=May.READ
     )
     tags = models.CharField(_("tags"), max_length=500, blank=True)
+    everywhere = models.BooleanField(_("everywhere"), default=True)
     servers = models.ManyToManyField(
         Server, blank=True, related_name="+", verbose_name=_("servers")
     )
@@ -126,6 +138,15 @@ class AccessToken(CheckedRow):
 
     def __str__(self) -> str:
         return f"{visible(self.name)} ({self.prefix}…)"
+
+    def save(self, *args: Any, **options: Any) -> None:
+        """Save the row and its change in one transaction.
+
+        Whoever revokes a token goes on when that is true in every process.
+        """
+        using = options.get("using") or router.db_for_write(type(self), instance=self)
+        with transaction.atomic(using=using, savepoint=False):
+            super().save(*args, **options)
 
     @property
     def tag_names(self) -> frozenset[str]:
@@ -165,11 +186,14 @@ class AccessToken(CheckedRow):
         The new one may what this one may, as long as this one would have: nothing more.
         Raises `ValueError` where this one has ended.
         """
-        now = timezone.now()
-        if self.has_ended(now):
-            raise ValueError(f"The token {self} has ended: make a new one.")
+        rows = AccessToken.objects.using(self._state.db)
         with transaction.atomic(using=self._state.db):
-            made = AccessToken.objects.using(self._state.db).make(
+            # Somebody may revoke it in this moment.
+            current = rows.select_for_update().get(pk=self.pk)
+            now = timezone.now()
+            if current.has_ended(now):
+                raise ValueError(f"The token {self} has ended: make a new one.")
+            made = rows.make(
                 name=self.name,
                 family=self.family,
                 user=self.user,
@@ -177,6 +201,7 @@ class AccessToken(CheckedRow):
                 tags=self.tags,
                 networks=self.networks,
                 expires=self.expires,
+                everywhere=self.everywhere,
                 servers=self.servers.all(),
             )
             end = now + overlap

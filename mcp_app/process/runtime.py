@@ -345,6 +345,7 @@ class Process:
 
     def watch(self) -> None:
         """Beat, and look for changes, as long as there is a stream or a call."""
+        tokens.doubt()
         if self._watching is None:
             self._beaten = self.loop.time()
             self._watching = self.loop.call_later(FRESHNESS / 2, self._tick)

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from mcp_app.auth import principals
 from mcp_app.auth.permissions import NOTHING
+from mcp_app.auth.tokens import tokens
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.interface.server import HEALTH_SLUG
@@ -103,6 +104,7 @@ class Visit:
     _principal = Principal.ANONYMOUS
     _permissions: Container[str] = NOTHING
     _revision: Revision | None = None
+    _generation: int | None = None
     _request_id: str | int | None = None
     _identified = False
     started = False
@@ -173,6 +175,7 @@ class Visit:
     async def _identify(self) -> None:
         """Learn who asks, and what they may where anything depends on it."""
         if not self._catalog.public:
+            self._generation = tokens.generation
             self._principal = await self._who()
         self._identified = True
         if self._catalog.restricted:
@@ -259,6 +262,9 @@ class Visit:
         if not self._streams:
             self.accepts = _whole(self.accepts)
         value = await self._value()
+        if self._generation not in (None, tokens.generation):
+            # The body was on its way for so long that rights changed meanwhile.
+            await self._identify()
         # What names a session is most likely of that era, which has its own quick way.
         unusual = SESSION_HEADER in raw or self._headers.repeated
         recognised = None if unusual else negotiation.recognised(value, raw)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
 import pytest
@@ -13,14 +14,15 @@ from django.contrib.auth import get_user_model
 from django.db import OperationalError
 from django.utils import timezone
 
-from mcp_app.auth.tokens import tokens
+from mcp_app.auth.tokens import KIND, tokens
 from mcp_app.conf import BY_TOKEN
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import AccessTokenRows
-from mcp_app.pools.database import writer
+from mcp_app.pools.database import authenticators, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
-from tests.asgi_client import Client, Outcome, Visit
+from mcp_app.wakeup.workers import here
+from tests.asgi_client import Client, Outcome, Visit, outcome, routing_headers
 from tests.behaviours import Stage
 from tests.published import published
 from tests.wire.middleware import WireCheck
@@ -112,9 +114,9 @@ async def test_a_token_lets_its_user_in(
     client = await bearing(application, token, version).open()
     found = (await client.call("drill_whoami")).result["structuredContent"]
     assert found["user"] == "ana"
-    known = await tokens.find(token)
+    known = await tokens.find(row.digest)
     assert known is not None
-    assert (known.principal.kind, known.principal.client) == ("token", row.family)
+    assert (known.principal.kind, known.principal.client) == (KIND, row.family)
 
 
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER"])
@@ -171,6 +173,17 @@ async def test_a_revoked_token(
     assert (await client.request("tools/list")).status == 200
     await commit(row.revoke)
     refused(await client.request("tools/list"), "This access token was revoked.")
+
+
+async def test_whoever_revokes_goes_on_when_that_is_true_everywhere(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, _ = await make()
+    held: list[bool] = []
+    # Where nobody has opened a transaction, too.
+    monkeypatch.setattr(here, "committed", lambda: held.append(True))
+    await authenticators.run(row.revoke)
+    assert held == [True]
 
 
 async def test_a_deleted_token(
@@ -231,6 +244,18 @@ async def test_a_token_is_for_some_servers(
     await commit(row.servers.remove, server)
     refused(await client.request("tools/list"), said)
     await writer.run(other.delete)
+
+
+async def test_a_token_for_a_server_that_is_gone_is_good_nowhere(
+    application: WireCheck, make: Make, commit: Commit
+) -> None:
+    other = await writer.run(published, Server(slug="other", access="token"))
+    row, token = await make(servers=[other])
+    _, new = await writer.run(row.replace, timedelta(hours=1))
+    await commit(other.delete)
+    for each in (token, new):
+        found = await bearing(application, each).request("tools/list")
+        refused(found, "This access token is not for this server.")
 
 
 async def test_a_token_is_good_from_some_networks(
@@ -320,6 +345,43 @@ async def test_what_is_open_goes_on_with_the_next_token(
     await stream.done()
 
 
+async def test_whoever_came_with_a_revoked_token_is_sent_away_once(
+    application: WireCheck, make: Make, commit: Commit
+) -> None:
+    """The next token is good, and who has it comes back."""
+    row, _ = await make()
+    _, new = await writer.run(row.replace, timedelta(hours=1))
+    client = bearing(application, new)
+    stream = await standing(client)
+    await commit(row.revoke)
+    await stream.done()
+    for _ in range(3):
+        again = await standing(client)
+        await commit(lambda: None)
+        await again.quiet()
+        assert not again.ended
+        await again.leave()
+
+
+@pytest.mark.parametrize("method", ["tools/list", "subscriptions/listen"])
+async def test_a_slow_body_outlives_no_token(
+    application: WireCheck, make: Make, commit: Commit, method: str
+) -> None:
+    row, token = await make()
+    client = bearing(application, token)
+    notifications = {"resourceSubscriptions": ["test://static-text"]}
+    message = client.message(method, {"notifications": notifications})
+    body = json.dumps(message).encode()
+    headers = routing_headers(message)
+    visit = client.visit("POST", [body[:20]], headers=headers, complete=False)
+    while visit.unread:
+        await asyncio.sleep(0.001)
+    await commit(row.revoke)
+    visit.goes_on(body[20:])
+    found = await outcome(visit)
+    refused(found, "This access token was revoked.")
+
+
 async def test_an_outage_ends_nobody_and_forgets_nothing(
     application: WireCheck, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,12 +389,12 @@ async def test_an_outage_ends_nobody_and_forgets_nothing(
     stream = await standing(bearing(application, token))
     tried = asyncio.Event()
 
-    def away(_: list[str]) -> dict[str, datetime | None]:
+    def away(_: list[str]) -> Any:
         tried.set()
         raise OperationalError("The connection is gone.")
 
     with monkeypatch.context() as broken:
-        broken.setattr("mcp_app.auth.tokens._live", away)
+        broken.setattr("mcp_app.auth.tokens._families", away)
         await writer.run(row.revoke)
         async with asyncio.timeout(60):
             await tried.wait()
