@@ -88,7 +88,9 @@ def test_a_user_who_is_not_active_any_more(private: Path, tmp_path: Path) -> Non
     program = (
         "from django.contrib.auth import get_user_model as users;"
         "user = users().objects.get(username='eve');"
-        "user.is_active = False; user.save()"
+        "user.is_active = False;"
+        # Whoever commits a transaction goes on when it is true everywhere.
+        "from django.db import transaction; transaction.atomic(user.save)()"
     )
     with piped(tmp_path, "--user", "eve", file=private) as server:
         server.send(HELLO, READY, called("drill_ask", 1, question="Which?"))
