@@ -32,14 +32,14 @@ def visible(exchange: Exchange, uri: str) -> Matched | None:
     repeats it.
     """
     found = _matched(exchange, uri)
-    return found if found is not None and _may_see(exchange, found) else None
+    return found if found is not None and _sees(exchange, found) else None
 
 
 def _matched(exchange: Exchange, uri: str) -> Matched | None:
     return exchange.catalog.match(uri) if rules.URI.fullmatch(uri) else None
 
 
-def _may_see(exchange: Exchange, found: Matched) -> bool:
+def _sees(exchange: Exchange, found: Matched) -> bool:
     return exchange.sees(found.entry.definition)
 
 
@@ -48,7 +48,7 @@ async def read(exchange: Exchange) -> JsonObject:
     uri = _uri(exchange)
     matched = _matched(exchange, uri)
     exchange.entry = None if matched is None else matched.entry
-    if matched is None or not _may_see(exchange, matched):
+    if matched is None or not _sees(exchange, matched):
         raise calls.unknown(exchange, NOT_FOUND, ResourceNotFound(uri))
     entry = matched.entry
     mime_type = entry.definition.mime_type
