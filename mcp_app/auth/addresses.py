@@ -8,18 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-    ip_network,
-)
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TypeAlias
 
+from mcp_app.models.tokens import Network
+
 Address: TypeAlias = IPv4Address | IPv6Address
-Network: TypeAlias = IPv4Network | IPv6Network
 
 
 def client_address(

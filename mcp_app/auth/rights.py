@@ -40,7 +40,7 @@ def connect() -> None:
     pre_delete.connect(_all_changed, sender=Permission)
     post_save.connect(_token_saved, sender=AccessToken)
     post_delete.connect(_token_deleted, sender=AccessToken)
-    m2m_changed.connect(_token_moved, sender=AccessToken.servers.through)
+    m2m_changed.connect(_all_changed, sender=AccessToken.servers.through)
 
 
 def _user_saved(
@@ -107,11 +107,6 @@ def _token_saved(
 
 def _token_deleted(instance: AccessToken, using: str, **_: object) -> None:
     _record(str(instance.user_id), using)
-
-
-def _token_moved(action: str, pk_set: set[Any] | None, using: str, **_: object) -> None:
-    """A token is good at other servers now."""
-    _all_changed(using, action, pk_set)
 
 
 def _changes(action: str) -> bool:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
-from mcp_app.auth.addresses import Network, client_address, within
+from mcp_app.auth.addresses import client_address, within
 from mcp_app.auth.permissions import HARD_AGE, KEPT, active_users
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import (
@@ -26,7 +26,7 @@ from mcp_app.interface.principal import (
 )
 from mcp_app.models import AccessToken
 from mcp_app.models.fields import digest
-from mcp_app.models.tokens import BEGINNING
+from mcp_app.models.tokens import BEGINNING, Network
 from mcp_app.pools.database import authenticators, reader, writer
 
 SCHEME = "bearer"

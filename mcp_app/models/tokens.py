@@ -188,10 +188,11 @@ class AccessToken(CheckedRow):
         """
         rows = AccessToken.objects.using(self._state.db)
         with transaction.atomic(using=self._state.db):
-            # Somebody may revoke it in this moment.
-            current = rows.select_for_update().get(pk=self.pk)
+            # Somebody may revoke or narrow it in this moment.
+            rows.select_for_update().get(pk=self.pk)
+            self.refresh_from_db()
             now = timezone.now()
-            if current.has_ended(now):
+            if self.has_ended(now):
                 raise ValueError(f"The token {self} has ended: make a new one.")
             made = rows.make(
                 name=self.name,

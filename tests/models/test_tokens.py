@@ -137,6 +137,21 @@ def test_a_replacement_lets_nothing_last_longer(user: Any) -> None:
     assert row.expires == new.expires == ends
 
 
+def test_what_was_narrowed_meanwhile_stays_narrow(user: Any) -> None:
+    row, token = make(user, may="change")
+    AccessToken.objects.of(token).update(may="read", tags="a")
+    new, _ = row.replace(timedelta(hours=1))
+    assert (new.may, new.tags) == ("read", "a")
+
+
+def test_what_was_revoked_meanwhile_is_not_replaced(user: Any) -> None:
+    row, token = make(user)
+    AccessToken.objects.of(token).get().revoke()
+    with pytest.raises(ValueError, match="has ended"):
+        row.replace(timedelta(hours=1))
+    assert AccessToken.objects.count() == 1
+
+
 @pytest.mark.parametrize("how", ["revoked", "expired"])
 def test_what_has_ended_is_not_replaced(user: Any, how: str) -> None:
     row, _ = make(user)
