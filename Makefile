@@ -73,12 +73,12 @@ bench: $(VENV_STAMP) ## Run the benchmarks; print ratios against the floors.
 
 .PHONY: pictures
 pictures: $(VENV_STAMP) $(NODE_STAMP) ## Take the pictures of docs/admin.md anew.
-	@PICTURES=docs/images pytest -q tests/browser/test_publishing.py tests/browser/test_live.py
+	@PICTURES=docs/images pytest -q tests/browser/test_publishing.py tests/browser/test_live.py tests/browser/test_tokens.py tests/browser/test_calls.py tests/browser/test_who.py tests/browser/test_stops.py
 
 ROUNDS ?= 1000
 
 .PHONY: reliability
-reliability: $(VENV_STAMP) ## Try for long what is promised (ROUNDS=1000, PART=changes or log).
+reliability: $(VENV_STAMP) ## Try for long what is promised (ROUNDS=1000, PART=changes, log or security).
 	@python -m benchmarks.reliability --rounds $(ROUNDS) $(addprefix --part ,$(PART))
 
 EXCHANGES ?= 1000
@@ -112,6 +112,10 @@ DEPLOYED := env DEBUG=off ALLOWED_HOSTS=mcp.example.com \
 	SECURE_HSTS_INCLUDE_SUBDOMAINS=on SECURE_HSTS_PRELOAD=on \
 	REDIS_URL=redis://127.0.0.1:6379/0 MCP_PUBLIC_URL=https://mcp.example.com/mcp
 
+# Each process of the tests notes the secrets that it makes, and looks for them in what it writes.
+SECRECY := results/secrecy
+WATCHED := env SECRECY=$(SECRECY)
+
 .PHONY: test
 test: $(VENV_STAMP) $(NODE_STAMP) ## Run the whole suite; REQUIRE_ALL=1 makes a skip a failure.
 	@mkdir -p results && rm -f $(SECONDS_FILE)
@@ -121,7 +125,8 @@ test: $(VENV_STAMP) $(NODE_STAMP) ## Run the whole suite; REQUIRE_ALL=1 makes a 
 	$(call part,import-linter,lint-imports)
 	$(call part,migrations,env DATABASE_URL=sqlite://:memory: DJANGO_SETTINGS_MODULE=tests.settings python manage.py makemigrations --check --dry-run)
 	$(call part,check --deploy,$(DEPLOYED) python manage.py check --deploy --fail-level WARNING)
-	$(call part,pytest,coverage erase && { coverage run -m pytest -n $(WORKERS) --dist loadgroup || python -m tests.once_more $$?; })
+	$(call part,pytest,coverage erase && rm -rf $(SECRECY) && { $(WATCHED) coverage run -m pytest -n $(WORKERS) --dist loadgroup || $(WATCHED) python -m tests.once_more $$?; })
+	$(call part,secrecy,$(WATCHED) python -m tests.secrecy)
 	$(call part,coverage,coverage combine --quiet && coverage report)
 	@printf '\nseconds per part\n'; cat $(SECONDS_FILE)
 

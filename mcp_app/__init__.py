@@ -21,6 +21,7 @@ from mcp_app.interface.errors import (
 from mcp_app.interface.principal import (
     AuthenticationFailed,
     AuthenticationRequest,
+    AuthenticationUnavailable,
     Principal,
 )
 from mcp_app.interface.questions import (
@@ -40,6 +41,7 @@ from mcp_app.interface.results import (
     ResourceOutput,
     ToolOutput,
 )
+from mcp_app.interface.rights import Asked
 from mcp_app.interface.roots import within
 from mcp_app.interface.server import VERSION
 from mcp_app.protocol.content import (
@@ -65,9 +67,11 @@ __version__ = VERSION
 __all__ = [
     "Accepted",
     "Annotations",
+    "Asked",
     "Audio",
     "AuthenticationFailed",
     "AuthenticationRequest",
+    "AuthenticationUnavailable",
     "CallCancelled",
     "Cancelled",
     "ClientCannot",

@@ -24,6 +24,7 @@ from django.utils import translation
 from django.utils.module_loading import import_string
 
 from mcp_app import conf
+from mcp_app.auth import ways
 from mcp_app.catalog.lint import RULES, Level
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import (
@@ -77,13 +78,24 @@ def _unknown(given: Mapping[str, object]) -> list[checks.CheckMessage]:
 
 
 def _unusable(current: conf.McpSettings) -> list[checks.CheckMessage]:
-    paths = [*current.authentication.values(), *current.around]
     return [
-        *_unimportable(paths),
+        *_unverifying(current.authentication),
+        *_unimportable(current.around),
         *_short_keys(current.state_keys),
         *map(_pointless, _unmatched(current)),
         *map(_pointless, _unnameable(current.authentication)),
     ]
+
+
+def _unverifying(entries: Mapping[str, Any]) -> Iterator[checks.CheckMessage]:
+    """Yield an error for each entry that can verify nobody."""
+    for name, given in entries.items():
+        try:
+            ways.verifier(conf.Entry.of(given).path)
+        except ways.Unusable as error:
+            number = "E007" if isinstance(error, ways.BringsCsrf) else "E003"
+            said = f'MCP["AUTHENTICATION"][{name!r}]: {error}'
+            yield checks.Error(said, id=f"mcp_app.{number}")
 
 
 def _pointless(sentence: str) -> checks.CheckMessage:
@@ -106,7 +118,7 @@ def _unmatched(current: conf.McpSettings) -> Iterator[str]:
                 )
 
 
-def _unnameable(names: Mapping[str, str]) -> Iterator[str]:
+def _unnameable(names: Iterable[str]) -> Iterator[str]:
     """Yield a sentence for each name that the access of a server cannot have."""
     for name in names:
         if name == PUBLIC or words(name) != (name,):
@@ -155,7 +167,7 @@ def check_permissions(
         permission: key
         for declared in lists
         for key, each in declared.items()
-        for permission in each.definition.permissions
+        for permission in each.definition.demands.permissions
     }
     return [
         checks.Warning(
@@ -166,6 +178,54 @@ def check_permissions(
         for permission, key in demanded.items()
         if permission not in known
     ]
+
+
+@checks.register(TAG)
+def check_rules(
+    app_configs: Sequence[AppConfig] | None, **_: Any
+) -> list[checks.CheckMessage]:
+    """Report rules that nobody is let in by."""
+    lists = (mcp.tools, mcp.resources, mcp.templates, mcp.prompts)
+    demanded = {
+        rule: key
+        for declared in lists
+        for key, each in declared.items()
+        for rule in each.definition.demands.rules
+    }
+    found: list[checks.CheckMessage] = [
+        checks.Warning(
+            f"{key!r} asks for the rule {rule!r}, which no code registers: nobody will"
+            " see it.",
+            hint="Write @mcp.rule(" + repr(rule) + ") above a function of the site.",
+            id="mcp_app.W020",
+        )
+        for rule, key in demanded.items()
+        if rule not in mcp.rules
+    ]
+    of_objects = any(each.object for each in mcp.rules.values())
+    if of_objects and set(settings.AUTHENTICATION_BACKENDS) <= _WITHOUT_OBJECTS:
+        found.append(
+            checks.Warning(
+                "object_permission is asked for, and AUTHENTICATION_BACKENDS has no"
+                " backend that knows permissions for one object: only superusers will"
+                " read anything.",
+                hint="Add the site's own, or that of django-guardian or rules.",
+                id="mcp_app.W021",
+            )
+        )
+    return found
+
+
+_WITHOUT_OBJECTS = frozenset(
+    f"django.contrib.auth.backends.{name}"
+    for name in (
+        "ModelBackend",
+        "AllowAllUsersModelBackend",
+        "RemoteUserBackend",
+        "AllowAllUsersRemoteUserBackend",
+    )
+)
+"""Django's own, which grant nothing where they are asked about an object."""
 
 
 def _codenames(model: type[Model]) -> Iterator[str]:
@@ -239,6 +299,51 @@ def _silent(alias: str) -> checks.CheckMessage:
         hint='Let MCP["DOORBELL"] name a layer of Redis'
         " (channels_redis.pubsub.RedisPubSubChannelLayer).",
         id="mcp_app.I001",
+    )
+
+
+@checks.register(TAG)
+def check_access(
+    app_configs: Sequence[AppConfig] | None,
+    databases: Sequence[str] | None = None,
+    **_: Any,
+) -> list[checks.CheckMessage]:
+    """Report servers whose access names what the settings lack: they are closed.
+
+    It is asked only where `--database` names ours.
+    """
+    using = router.db_for_read(Server)
+    if using not in (databases or ()):
+        return []
+    try:
+        known = conf.current().authentication
+        # A statement that fails must not spoil a transaction around the check.
+        with transaction.atomic(using=using):
+            rows = _servers(using)
+    except (ImproperlyConfigured, Error):
+        # `check_settings` and `check_definitions` tell.
+        return []
+    lacking = (
+        (row, [each for each in row.access_names if each not in (*known, PUBLIC)])
+        for row in rows
+    )
+    return [_closed(row, names) for row, names in lacking if names]
+
+
+def _servers(using: str) -> list[Server]:
+    tables = connections[using].introspection.table_names()
+    # `migrate` runs the checks before it makes our tables.
+    there = Server._meta.db_table in tables
+    return list(Server.objects.using(using).only("slug", "access")) if there else []
+
+
+def _closed(row: Server, names: Sequence[str]) -> checks.CheckMessage:
+    shown = ", ".join(f"“{visible(name)}”" for name in names)
+    return checks.Warning(
+        f'The server “{visible(row.slug)}” is closed: MCP["AUTHENTICATION"] has no'
+        f" {shown}.",
+        hint="Name it in the settings, or untick it under “Who may come in”.",
+        id="mcp_app.W019",
     )
 
 

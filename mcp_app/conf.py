@@ -73,13 +73,35 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An entry of `MCP["AUTHENTICATION"]`: what verifies, and for how long.
+
+    With `cache` "header" an answer to the same Authorization header is kept.
+    """
+
+    path: str
+    cache: str = ""
+
+    @classmethod
+    def of(cls, given: str | Mapping[str, str]) -> Entry:
+        """Read a dotted path, or a mapping; `entry_problems` has no word against it."""
+        return cls(path=given) if isinstance(given, str) else cls(**given)
+
+
+ENTRY_KEYS: tuple[str, ...] = tuple(each.name for each in fields(Entry))
+BY_HEADER = "header"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class McpSettings:
     """Every key of `MCP`, in lower case; DESIGN.md's table says what each means."""
 
     public_url: str | None = None
     hosts: Sequence[str] | None = None
     origins: Sequence[str] | None = None
-    authentication: Mapping[str, str] = field(default_factory=lambda: {**BY_TOKEN})
+    authentication: Mapping[str, str | Mapping[str, str]] = field(
+        default_factory=lambda: {**BY_TOKEN}
+    )
     around: Sequence[str] = ()
     threads: int = 8
     limits: Limits = field(default_factory=Limits)
@@ -90,6 +112,7 @@ class McpSettings:
     trusted_proxies: int | Sequence[str] = 0
     doorbell: str = "default"
     autodiscover: str = "mcp"
+    endless_tokens: bool = False
 
     @property
     def lenient(self) -> bool:
@@ -98,6 +121,8 @@ class McpSettings:
 
 
 KEYS: tuple[str, ...] = tuple(each.name.upper() for each in fields(McpSettings))
+LISTS = frozenset({"hosts", "origins", "around", "state_keys", "trusted_proxies"})
+"""Keys of which no text is a value."""
 LIMITS: tuple[str, ...] = tuple(each.name for each in fields(Limits))
 SECONDS = frozenset(
     each.name
@@ -108,14 +133,37 @@ SECONDS = frozenset(
 
 def problems(current: McpSettings) -> list[str]:
     """Return a sentence for each value that its key cannot have."""
+    mistyped = _mistyped("MCP", current)
     return [
-        *_mistyped("MCP", current),
+        *mistyped,
+        *(() if mistyped else _bad_entries(current.authentication)),
         *_mistyped('MCP["LIMITS"]', current.limits),
         *_not_positive("MCP", current, ["threads"]),
         *_too_many_threads(current.threads),
         *_not_positive('MCP["LIMITS"]', current.limits, LIMITS),
         *_no_proxies(current.trusted_proxies),
     ]
+
+
+def _bad_entries(given: Mapping[str, str | Mapping[str, str]]) -> Iterator[str]:
+    for name, entry in given.items():
+        for problem in entry_problems(entry):
+            yield f'MCP["AUTHENTICATION"][{name!r}] {problem}'
+
+
+def entry_problems(given: str | Mapping[str, str]) -> Iterator[str]:
+    """Yield what is wrong with an entry of `MCP["AUTHENTICATION"]`."""
+    if isinstance(given, str):
+        return
+    for key in given:
+        if key not in ENTRY_KEYS:
+            close = difflib.get_close_matches(key, ENTRY_KEYS, 1)
+            meant = f" Did you mean {close[0]!r}?" if close else ""
+            yield f"has no option {key!r}.{meant}"
+    if not given.get("path"):
+        yield 'has no "path": name there what verifies.'
+    if given.get("cache", BY_HEADER) != BY_HEADER:
+        yield f'has the "cache" {given["cache"]!r}: it must be "header", or left out.'
 
 
 def _mistyped(place: str, value: McpSettings | Limits) -> list[str]:
@@ -228,6 +276,17 @@ def current() -> McpSettings:
     if not isinstance(given, Mapping):
         raise ImproperlyConfigured(f"MCP is {given!r}: it must be a dict.")
     named = {key.lower(): value for key, value in given.items() if key in KEYS}
+    for name in LISTS & named.keys():
+        if isinstance(named[name], str):
+            # Each of its characters would be one of them: "*" in it lets all in.
+            raise ImproperlyConfigured(
+                f"MCP[{_key(name)}] is {_shown(name, named[name])}: it must be a list."
+            )
+    if named.get("endless_tokens") not in (None, True, False):
+        raise ImproperlyConfigured(
+            f'MCP["ENDLESS_TOKENS"] is {named["endless_tokens"]!r}: it must be True or'
+            " False."
+        )
     if "limits" in named:
         named["limits"] = _limits(named["limits"])
     return McpSettings(**named)

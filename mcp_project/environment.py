@@ -72,6 +72,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "AROUND": _words,
     "AUTHENTICATION": _json_object,
     "COERCE": _truth,
+    "ENDLESS_TOKENS": _truth,
     "HOSTS": _words,
     "LIMITS": _limits,
     "ORIGINS": _words,

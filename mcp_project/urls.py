@@ -1,8 +1,9 @@
-"""The paths of the project: a page that says what runs here, the admin, MCP."""
+"""The paths of the project: a page that says what runs here, the admin, tokens, MCP."""
 
 from __future__ import annotations
 
 from django.contrib import admin
+from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 from django.views.generic import TemplateView
 
@@ -11,5 +12,8 @@ admin.site.site_title = admin.site.site_header = "MCP administration"
 urlpatterns = [
     path("", TemplateView.as_view(template_name="home.html"), name="home"),
     path("admin/", admin.site.urls),
+    path("account/login/", LoginView.as_view(), name="login"),
+    path("account/logout/", LogoutView.as_view(), name="logout"),
+    path("account/tokens/", include("mcp_app.account_urls")),
     path("", include("mcp_app.urls")),
 ]

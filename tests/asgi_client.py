@@ -17,6 +17,7 @@ from itertools import count
 from typing import Any, Final, TypeAlias
 
 from mcp_app.protocol.revisions import LATEST, REVISIONS, Revision
+from tests.secrecy import look_at_answer
 from tests.wire.events import EventReader
 from tests.wire.middleware import AsgiMessage, WireCheck
 
@@ -213,6 +214,8 @@ class Visit:
         else:
             self._take(part.get("body", b""))
             self.ended = not part.get("more_body", False)
+            if self.ended:
+                look_at_answer(self.status, self.headers, self.raw)
 
     def _take(self, piece: bytes) -> None:
         self.raw += piece

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal
 
 from mcp_app import (
     Accepted,
+    Asked,
     ClientCannot,
     Context,
     Elicit,
@@ -63,6 +64,8 @@ registry.functions.update(mcp.functions)
 registry.completers.update(mcp.completers)
 
 SECRET: Final = "shop.view_secret"
+SHORT_NAME: Final = 12
+MODEST: Final = 100
 ICON: Final = Icon(
     src="https://example.org/icon.png",
     mime_type="image/png",
@@ -829,6 +832,21 @@ async def vault_item(name: str) -> str:
     return name
 
 
+@registry.resource("cellar://rack/{name}", permission=SECRET, tags=["private"])
+async def rack(name: str) -> str:
+    return name
+
+
+@registry.resource("cellar://{+rest}", tags=["private"])
+async def cellar(rest: str) -> str:
+    return rest
+
+
+@registry.complete("cellar://{+rest}", "rest")
+async def complete_cellar(value: str) -> list[str]:
+    return ["wine"]
+
+
 @registry.resource("hall://list", tags=["private"], public=True, ttl_ms=5)
 async def hall() -> str:
     return "open"
@@ -842,6 +860,76 @@ async def secret_prompt(word: str) -> str:
 @registry.complete("secret_prompt", "word")
 async def complete_secret(value: str) -> list[str]:
     return ["gold"]
+
+
+# -- what groups and rules say ------------------------------------------------------
+
+
+def has_short_name(asked: Asked) -> bool:
+    """Let in who has a short name."""
+    return asked.user is not None and len(asked.user.username) < SHORT_NAME
+
+
+@registry.rule("modest", arguments=True)
+def is_modest(asked: Asked) -> bool:
+    """Let everybody in, who then asks for little."""
+    if asked.arguments is None:
+        return True
+    return int(str(asked.arguments.get("amount", 0))) <= MODEST
+
+
+@registry.tool(groups=["tellers", "guards"], tags=["ruled"])
+async def for_groups() -> str:
+    return "for groups"
+
+
+@registry.tool(rule=has_short_name, tags=["ruled"])
+async def for_short_names() -> str:
+    return "for short names"
+
+
+@registry.tool(rule="modest", tags=["ruled"])
+async def withdraw(amount: int) -> str:
+    stage().told.append(f"withdrew {amount}")
+    return str(amount)
+
+
+@registry.rule("own-branch", arguments=True)
+def is_own_branch(asked: Asked) -> bool:
+    """Let people in at the branch that their name begins with."""
+    branch = (asked.arguments or {}).get("branch", "")
+    return asked.user is not None and asked.user.username.startswith(branch)
+
+
+@registry.tool(rule="own-branch", tags=["ruled"])
+async def open_branch(branch: Annotated[str, Header("Branch")]) -> str:
+    stage().told.append(f"opened {branch}")
+    return branch
+
+
+@registry.prompt(rule="modest", tags=["ruled"])
+async def withdrawal(amount: str) -> str:
+    return amount
+
+
+@registry.resource(
+    "ledger://{key}",
+    model=Ledger,
+    object_permission="drill.view_ledger",
+    tags=["ruled"],
+)
+async def ledger(key: str) -> str:
+    return f"the ledger {key}"
+
+
+@registry.resource("safe://first", permission=SECRET, tags=["ruled"])
+async def first_safe() -> str:
+    return "the first safe"
+
+
+@registry.resource("safe://{name}", tags=["ruled"])
+async def any_safe(name: str) -> str:
+    return f"some safe: {name}"
 
 
 # -- resources --------------------------------------------------------------------

@@ -7,6 +7,8 @@ import gc
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.secrecy import look_at_rows_of_test
+
 pytest_plugins = (
     "tests.drill.databases",
     "tests.grouping",
@@ -30,6 +32,13 @@ def _rows_are_not_folded_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     it.  Which test that is depends on those before it.
     """
     monkeypatch.setattr("mcp_app.models.changes.RARELY", 1_000_000_000)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """See whether a test leaves rows in which a secret stands."""
+    if item.get_closest_marker("django_db") is not None:
+        look_at_rows_of_test()
 
 
 def pytest_collection_finish() -> None:

@@ -21,8 +21,8 @@ import pytest
 FAILED: Final = Path(".pytest_cache/v/cache/lastfailed")
 GROUP: Final = re.compile(r"@[^\]]*$")
 """What `--dist loadgroup` adds to a test's id."""
-MOST: Final = 3
-"""So many can be chance; beyond that something is broken."""
+MOST: Final = 5
+"""So many of ten thousand can be chance; beyond that something is broken."""
 
 
 def failed(file: Path = FAILED) -> list[str]:

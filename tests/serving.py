@@ -38,6 +38,8 @@ def _tagged(tag: str) -> dict[str, str]:
 SERVERS: Final[list[dict[str, Any]]] = [
     {"slug": "pages", "access": "public", "page_size": 2, **_tagged("paged")},
     {"slug": "private", "access": "header", "page_size": 2, **_tagged("private")},
+    {"slug": "ruled", "access": "header", **_tagged("ruled")},
+    {"slug": "guarded", "access": "header", "groups": "guards", **_tagged("shown")},
     {"slug": "closed", "access": ""},
     {"slug": "off", "access": "public", "enabled": False},
     {

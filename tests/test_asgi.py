@@ -141,17 +141,16 @@ async def test_the_endpoint_answers_with_and_without_a_slash(
     assert (await client.request("tools/list")).result["tools"]
 
 
-@pytest.mark.parametrize("slug", ["unheard-of", "off"])
 @pytest.mark.parametrize("end", ["", "/"])
 async def test_no_such_server_is_a_404_in_json_and_no_redirect(
-    application: WireCheck, slug: str, end: str
+    application: WireCheck, end: str
 ) -> None:
-    client = Client(application, STATELESS, path=f"/mcp/{slug}{end}")
+    client = Client(application, STATELESS, path=f"/mcp/unheard-of{end}")
     for visit in (client.visit("GET"), client.begin("tools/list")):
         found = await outcome(visit)
         assert found.status == 404
         assert found.headers["content-type"] == "application/json"
-        assert found.error["message"] == f"There is no MCP server {slug!r} here."
+        assert found.error["message"] == "There is no MCP server 'unheard-of' here."
 
 
 async def test_the_site_behind_is_unchanged(application: WireCheck) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 from channels.layers import channel_layers
+from django.conf import LazySettings
 from django.core import checks
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
@@ -21,11 +22,13 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.checks import (
     PER_RULE,
     TAG,
+    check_access,
     check_definitions,
     check_deployment,
     check_settings,
 )
 from mcp_app.models import Server, Tool
+from tests.drill.models import Ledger
 from tests.models.missing import ELSEWHERE, missing
 from tests.published import published
 
@@ -50,6 +53,30 @@ def ids(given: Any) -> list[str | None]:
             ["mcp_app.E003", "mcp_app.E003"],
         ),
         ({"AROUND": ["tests.drill.running.ROOT"]}, ["mcp_app.E003"]),
+        (
+            {
+                "AUTHENTICATION": {
+                    "class": "rest_framework.authentication.BasicAuthentication",
+                    "kept": {"path": "tests.auth.callables.by_name", "cache": "header"},
+                    "session": "mcp_app.auth.sessions.django_session",
+                }
+            },
+            [],
+        ),
+        (
+            {"AUTHENTICATION": {"a": {"path": "a.b", "cache": "body"}, "b": {}}},
+            ["mcp_app.E002"] * 2,
+        ),
+        ({"AUTHENTICATION": {"a": "decimal.Decimal"}}, ["mcp_app.E003"]),
+        (
+            {
+                "AUTHENTICATION": {
+                    "a": "rest_framework.authentication.SessionAuthentication",
+                    "b": {"path": "tests.auth.drf_classes.Session"},
+                }
+            },
+            ["mcp_app.E007"] * 2,
+        ),
         ({"STATE_KEYS": ["k" * 32, "k" * 31]}, ["mcp_app.E004"]),
         (
             {
@@ -105,6 +132,29 @@ def test_deployment(hosts: list[str], given: dict[str, Any], found: list[str]) -
     with override_settings(ALLOWED_HOSTS=hosts, MCP=given):
         told = [each for each in check_deployment(None) if each.level > checks.INFO]
     assert [each.id for each in told] == found
+
+
+def test_a_server_that_names_what_the_settings_lack() -> None:
+    # The test has no access to a database: a statement would raise.
+    assert check_access(None) == []
+    assert check_access(None, databases=["other"]) == []
+
+
+@pytest.mark.django_db
+def test_the_servers_that_are_closed() -> None:
+    assert check_access(None, databases=["default"]) == []
+    Server.objects.create(slug="open", access="public")
+    Server.objects.create(slug="shop", access="partners token keys")
+    [found] = check_access(None, databases=["default"])
+    assert (found.id, found.level) == ("mcp_app.W019", checks.WARNING)
+    assert found.msg == (
+        'The server “shop” is closed: MCP["AUTHENTICATION"] has no “partners”, “keys”.'
+    )
+    names = dict.fromkeys(("partners", "keys", "token"), "builtins.len")
+    with override_settings(MCP={"AUTHENTICATION": names}):
+        assert check_access(None, databases=["default"]) == []
+    with override_settings(MCP=[]):
+        assert check_access(None, databases=["default"]) == []
 
 
 WWW = {"PUBLIC_URL": "https://www.example.org/mcp"}
@@ -192,6 +242,25 @@ def test_permissions_that_code_asks_for(
     warnings = checks_of_app.check_permissions(None)
     assert [each.id for each in warnings] == found
     assert all("'guarded'" in each.msg and permission in each.msg for each in warnings)
+
+
+def test_rules_that_let_nobody_in(
+    monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+) -> None:
+    registry = Registry()
+    registry.rule("known")(lambda asked: True)
+    registry.tool("fine", rule="known")(lambda: "done")
+    monkeypatch.setattr(checks_of_app, "mcp", registry)
+    assert checks_of_app.check_rules(None) == []
+    registry.tool("guarded", rule="weekdays")(lambda: "done")
+    registry.resource(
+        "ledger://{key}", model=Ledger, object_permission="drill.view_ledger"
+    )(lambda key: key)
+    unknown, objects = checks_of_app.check_rules(None)
+    assert (unknown.id, objects.id) == ("mcp_app.W020", "mcp_app.W021")
+    assert "'guarded' asks for the rule 'weekdays'" in unknown.msg
+    settings.AUTHENTICATION_BACKENDS = ["tests.auth.backends.ByWorker"]
+    assert checks_of_app.check_rules(None) == [unknown]
 
 
 @pytest.fixture

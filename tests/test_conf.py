@@ -19,7 +19,10 @@ VALUES: dict[str, object] = {
     "PUBLIC_URL": "https://example.org/mcp",
     "HOSTS": ["example.org"],
     "ORIGINS": ["https://example.org"],
-    "AUTHENTICATION": {"token": "site.mcp.by_token"},
+    "AUTHENTICATION": {
+        "token": "site.mcp.by_token",
+        "key": {"path": "site.mcp.by_key", "cache": "header"},
+    },
     "AROUND": ["site.mcp.tenant"],
     "THREADS": 4,
     "LIMITS": "off",
@@ -30,6 +33,7 @@ VALUES: dict[str, object] = {
     "TRUSTED_PROXIES": ["10.0.0.0/8"],
     "DOORBELL": "bell",
     "AUTODISCOVER": "tools",
+    "ENDLESS_TOKENS": True,
 }
 
 
@@ -135,10 +139,8 @@ def test_unknown_keys(given: dict[str, object], sentences: list[str]) -> None:
     ("given", "place"),
     [
         ({"PUBLIC_URL": 7}, 'MCP["PUBLIC_URL"] is 7: '),
-        ({"HOSTS": "example.org"}, "MCP[\"HOSTS\"] is 'example.org': "),
         ({"AUTHENTICATION": ["a.b"]}, "MCP[\"AUTHENTICATION\"] is ['a.b']: "),
         ({"AUTHENTICATION": {"a": 7}}, "MCP[\"AUTHENTICATION\"] is {'a': 7}: "),
-        ({"AROUND": "a.b"}, "MCP[\"AROUND\"] is 'a.b': "),
         ({"THREADS": "8"}, "MCP[\"THREADS\"] is '8': "),
         ({"THREADS": True}, 'MCP["THREADS"] is True: '),
         ({"THREADS": 0}, 'MCP["THREADS"] is 0: it must be greater than 0.'),
@@ -183,11 +185,26 @@ def test_every_limit_may_be_great(name: str) -> None:
         assert conf.problems(conf.current()) == []
 
 
-def test_keys_are_not_shown() -> None:
-    with override_settings(MCP={"STATE_KEYS": "the secret"}):
-        (sentence,) = conf.problems(conf.current())
-    assert sentence.startswith('MCP["STATE_KEYS"] is not as it must be: ')
-    assert "the secret" not in sentence
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("HOSTS", "*.example.org", "'*.example.org': it must be a list."),
+        ("ORIGINS", "*", "'*': it must be a list."),
+        ("AROUND", "a.b", "'a.b': it must be a list."),
+        ("STATE_KEYS", "the secret", "not as it must be: it must be a list."),
+        ("TRUSTED_PROXIES", "1", "'1': it must be a list."),
+        ("ENDLESS_TOKENS", "no", "'no': it must be True or False."),
+    ],
+)
+def test_nothing_is_served_where_a_mistake_would_let_more_in(
+    key: str, value: str, said: str
+) -> None:
+    """Each character would be a host, and every text is true."""
+    with override_settings(MCP={key: value}):
+        with pytest.raises(ImproperlyConfigured):
+            conf.current()
+        (error,) = check_settings(None)
+    assert (error.id, error.msg) == ("mcp_app.E001", f'MCP["{key}"] is {said}')
 
 
 def test_every_limit_has_a_type_and_a_default() -> None:

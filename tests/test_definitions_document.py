@@ -6,7 +6,8 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from types import ModuleType
+from dataclasses import replace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from mcp_app.catalog.lint import RULES, Finding, Level
 from mcp_app.catalog.outputs import tool_returns
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.context import SyncContext
+from mcp_app.interface.principal import Principal
+from mcp_app.interface.rights import Asked, Demands
 from mcp_app.kinds import findings
 from mcp_app.protocol.revisions import LATEST, STATEFUL
 from mcp_app.protocol.schemas import _DIALECTS, check_schema
@@ -58,12 +61,40 @@ def test_the_example(declared: Registry) -> None:
     tool = declared.tools["find_orders"].definition
     properties: Any = tool.input_schema["properties"]
     assert properties.keys() == {"customer", "state"}
-    assert tool.permissions == ("shop.view_order",)
+    assert tool.demands.permissions == ("shop.view_order",)
     assert declared.bindings["shop://orders/{number}"].model is Order
     assert list(declared.templates) == ["shop://orders/{number}"]
     (argument,) = declared.prompts["complaint"].definition.arguments
     assert argument.name == "product"
     assert list(declared.completers) == [("complaint", "product")]
+
+
+def test_the_example_of_who_may_use_it(declared: Registry) -> None:
+    section = DOCUMENT.partition("## Who may use it")[2].partition("\n## ")[0]
+    example = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    assert example
+    exec(example[1], ModuleType("shop.refunds").__dict__)  # noqa: S102 - it is ours
+    assert declared.tools["refund"].definition.demands == Demands(
+        permissions=("shop.view_order",),
+        groups=(frozenset({"Support"}),),
+        rules=("shop.may_refund",),
+    )
+    (key,) = declared.templates["shop://refunds/{pk}"].definition.demands.rules
+    assert declared.rules[key].object
+    rule = declared.rules["shop.may_refund"]
+    assert rule.arguments
+    asked = Asked(principal=Principal.ANONYMOUS, server="default")
+    for is_staff, is_manager, amount, may in (
+        (False, True, None, False),
+        (True, False, None, True),
+        (True, False, 100, True),
+        (True, False, 101, False),
+        (True, True, 101, True),
+    ):
+        user = SimpleNamespace(is_staff=is_staff, has_perm=lambda _, m=is_manager: m)
+        arguments = None if amount is None else {"amount": amount}
+        assert rule.judge(replace(asked, user=user, arguments=arguments)) is may
+    assert rule.judge(asked) is False
 
 
 async def test_the_example_of_the_context(declared: Registry) -> None:

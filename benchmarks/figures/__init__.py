@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from benchmarks.figures import (
+    call_log,
     calls,
     definitions,
+    guarded,
     leaks,
     lists,
     log,
@@ -21,11 +23,13 @@ from benchmarks.measuring import Figure
 FIGURES: Mapping[str, Figure] = {
     "calls": calls.on_uvicorn,
     "audit": calls.audited,
+    "guarded": guarded.by_token,
     "daphne": calls.on_daphne,
     "wsgi": calls.by_wsgi,
     "catalog": calls.with_many_tools,
     "lists": lists.of_100_tools,
     "definitions": definitions.of_10_000,
+    "call-log": call_log.of_1_000_000,
     "streams": streams.standing_open,
     "statements": statements.by_rate,
     "log": log.of_calls,

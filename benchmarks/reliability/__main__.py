@@ -1,11 +1,12 @@
 """`python -m benchmarks.reliability`: try for long what is promised.
 
 Each test has its rounds on each kind of cluster: one kind after the other where times
-are measured, else side by side.  There are two parts: `changes`, and the `log` of
-requests.  Each part has a file that keeps its rounds, `results/reliability-log.jsonl`,
-and a table in docs/reliability.md, which is printed and written from that file.  What
-is run begins anew there, and with `--continue` goes on where it was cut; what is not
-run stays.  Exits with 1 where a promise or a figure was not kept.
+are measured, else side by side.  There are three parts: `changes`, the `log` of
+requests, and `security`.  Each part has a file that keeps its rounds, as
+`results/reliability-log.jsonl`, and a table in docs/reliability.md, which is printed
+and written from that file.  What is run begins anew there, and with `--continue` goes
+on where it was cut; what is not run stays.  Exits with 1 where a promise or a figure
+was not kept.
 
 With `--fault` every process is broken, and nothing is written: the table shows in how
 many rounds that was found.  With `--seed` what is drawn at random is drawn from there

@@ -43,20 +43,20 @@ def answers(site: Site, rounds: int) -> Generator[Round]:
 def _round(site: Site, number: int) -> Round:
     urls = site.cluster.urls
     here, there, elsewhere = (urls[(number + each) % len(urls)] for each in range(3))
-    session, wrong = _opened(here), 0
-    _sent(session, INITIALIZED)
+    session, wrong = opened(here), 0
+    sent(session, INITIALIZED)
     ask = partial(session.called, "drill_ask_twice", question=f"Which, {number}?")
-    call = _again(lambda: ask().until(lambda each: each.status))
+    call = again(lambda: ask().until(lambda each: each.status))
     for count in range(1, ASKED + 1):
         call.until(lambda each, count=count: len(each.messages) >= count)  # type: ignore[misc]
         question = call.messages[count - 1]["id"]
         if number % LANES == FOREIGN:
-            foreign = _sent(_opened(there), _reply(question, "foreign"))
+            foreign = sent(opened(there), _reply(question, "foreign"))
             wrong += foreign.status != 400
-        first = _sent(session.at(there), _reply(question, f"answer {count}"))
+        first = sent(session.at(there), _reply(question, f"answer {count}"))
         wrong += first.status != 202
         if number % LANES == TWICE:
-            second = _sent(session.at(elsewhere), _reply(question, "too late"))
+            second = sent(session.at(elsewhere), _reply(question, "too late"))
             wrong += second.status != 202
     call.wait()
     last = call.messages[-1] if call.messages else {}
@@ -66,7 +66,7 @@ def _round(site: Site, number: int) -> Round:
     return Round(test=TEST, asked=ASKED, wrong=wrong, unanswered=text is None)
 
 
-def _opened(url: str) -> Session:
+def opened(url: str) -> Session:
     """Open a session at a process, once it takes one."""
     until = time.monotonic() + PATIENCE_S
     while True:
@@ -78,16 +78,16 @@ def _opened(url: str) -> Session:
         time.sleep(AGAIN_S)
 
 
-def _sent(session: Session, body: bytes) -> Answer:
+def sent(session: Session, body: bytes) -> Answer:
     """Send an answer, until it is taken or refused for good.
 
     An answer that a process has not taken is one that nobody has given: its call would
     wait for as long as it may.
     """
-    return _again(lambda: session.send(body).whole())
+    return again(lambda: session.send(body).whole())
 
 
-def _again(send: Callable[[], Answer]) -> Answer:
+def again(send: Callable[[], Answer]) -> Answer:
     """Send something; again where a process says that it cannot take it for now.
 
     So it says where a check of the database took too long.

@@ -1,4 +1,4 @@
-"""The tests, in two parts that are run, kept and told of apart."""
+"""The tests, in three parts that are run, kept and told of apart."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from benchmarks.reliability.answers import answers
 from benchmarks.reliability.commands import COMMANDS, commands
 from benchmarks.reliability.crashes import TEST as CRASHED
 from benchmarks.reliability.crashes import crashes
+from benchmarks.reliability.crossing import TEST as CROSSED
+from benchmarks.reliability.crossing import crossing
 from benchmarks.reliability.doorbells import TEST as UNHEARD
 from benchmarks.reliability.doorbells import doorbells
 from benchmarks.reliability.model import ALONE, model, model_alone
@@ -27,9 +29,14 @@ from benchmarks.reliability.rates import TEST as RATES
 from benchmarks.reliability.rates import rates
 from benchmarks.reliability.resuming import CUT, cuts, resumes
 from benchmarks.reliability.resuming import TEST as RESUMED
+from benchmarks.reliability.revocations import TEST as REVOKED
+from benchmarks.reliability.revocations import revocations
 from benchmarks.reliability.rounds import Round
 from benchmarks.reliability.stale_reads import SLOWED, stale_reads
 from benchmarks.reliability.stale_reads import TEST as STALE
+from benchmarks.reliability.stops import TEST as STOPS
+from benchmarks.reliability.stops import UNHEARD as STOPS_UNHEARD
+from benchmarks.reliability.stops import stops, unheard
 from benchmarks.reliability.watchers import BURSTS, LATE, bursts, late_watchers
 
 Test = Callable[..., Iterator[Round]]
@@ -40,6 +47,9 @@ CHANGES: Final[dict[str, tuple[Test, float]]] = {
     SLOWED: (partial(stale_reads, slowed=True), 1 / 3),
     LATE: (late_watchers, 1),
     **{name: (partial(commands, name=name), 1 / 5) for name in COMMANDS},
+    # Each of the four, in its turn, 200 times.
+    STOPS: (stops, 4 / 5),
+    STOPS_UNHEARD: (unheard, 4 / 5),
     BURSTS: (bursts, 1 / 10),
     RATES: (rates, 1 / 100),
 }
@@ -55,14 +65,20 @@ LOG: Final[dict[str, tuple[Test, float]]] = {
     MODEL: (model, 3 / 10),
     ALONE: (model_alone, 2),
 }
-PARTS: Final = {"changes": CHANGES, "log": LOG}
-TESTS: Final = {**CHANGES, **LOG}
+SECURITY: Final[dict[str, tuple[Test, float]]] = {
+    # Of 2,000 calls each.
+    CROSSED: (crossing, 1 / 20),
+    REVOKED: (revocations, 1),
+}
+PARTS: Final = {"changes": CHANGES, "log": LOG, "security": SECURITY}
+TESTS: Final = {**CHANGES, **LOG, **SECURITY}
 """Each test, and its share of the rounds."""
 ONLY_ON: Final = {
     CRASHED: ("postgresql", "mariadb"),
     UNHEARD: ("postgresql-redis",),
+    STOPS_UNHEARD: ("postgresql-redis",),
     ALONE: ("sqlite",),
 }
 """Tests that are of some kinds of cluster."""
-TIMED: Final = (STALE, RATES)
+TIMED: Final = (STALE, RATES, REVOKED)
 """Tests that measure times: one kind is tried after the other."""

@@ -21,6 +21,8 @@ from benchmarks.reliability.rates import (
     WATCHED_LONGER,
 )
 from benchmarks.reliability.rates import TEST as RATED
+from benchmarks.reliability.revocations import BOUND_S
+from benchmarks.reliability.revocations import TEST as REVOKED
 from benchmarks.reliability.rounds import Round, Tried
 from benchmarks.reliability.stale_reads import TEST as STALE
 from tests.process.clusters import KINDS
@@ -31,8 +33,8 @@ LIMITS_S: Final = {"postgresql": 0.75, "postgresql-redis": 0.5, "mariadb": 0.75}
 """In which 99 of 100 announcements are to be there, with unslowed checks."""
 HEADINGS: Final = (
     *("test", "on", "rounds", "answers", "wrong", "untold", "unanswered"),
-    *("deadlocks", "kills", "resumes", "announced p50", "p99", "broken rounds"),
-    *("minutes", "kept"),
+    *("deadlocks", "kills", "resumes", "announced p50", "p99"),
+    *("streams ended p50", "the last", "broken rounds", "minutes", "kept"),
 )
 MODES: Final = (WATCHED, UNHEARD, PLAIN, COUNTER, WATCHED_LONGER, COUNTER_LONGER)
 RATES: Final = (
@@ -154,10 +156,14 @@ def _line(
     times = [
         f"{share(announced, part):.2f} s" if announced else "" for part in (0.5, 0.99)
     ]
+    ended = sorted(each.ended for each in rounds if each.ended is not None)
+    ends = [f"{share(ended, part):.3f} s" if ended else "" for part in (0.5, 1)]
     broken = sum(not each.kept for each in rounds)
     kept = not broken
     if test == STALE and kind in LIMITS_S and announced:
         kept = kept and share(announced, 0.99) <= LIMITS_S[kind]
+    if test == REVOKED and ended:
+        kept = kept and ended[-1] <= BOUND_S
     sums = [sum(getattr(each, name) for each in rounds) for name in SUMS]
     return (
         test,
@@ -165,6 +171,7 @@ def _line(
         str(len(rounds)),
         *map(str, sums),
         *times,
+        *ends,
         str(broken),
         "" if minutes is None else f"{minutes:.1f}",
         _yes(kept),

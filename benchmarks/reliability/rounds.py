@@ -21,6 +21,8 @@ class Round:
     """Old lists after an announcement, answers that a command had overtaken, messages
     that came twice, out of order or after a gap, calls that ran twice."""
     unanswered: int = 0
+    instead: str = ""
+    """What came, as a status and a body, where the first answer of them is missing."""
     untold: int = 0
     deadlocks: int = 0
     kills: int = 0
@@ -30,6 +32,8 @@ class Round:
     """How often a client came back for the rest."""
     announced: float | None = None
     """Seconds from the request that published to the announcement."""
+    ended: float | None = None
+    """Seconds from the answer to a command to the end of the last stream that ended."""
     rates: dict[str, float] | None = None
     """Transactions a second, by what each does besides saving its row."""
 

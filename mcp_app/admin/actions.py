@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
 from django.db.models import Case, QuerySet, When, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
@@ -17,7 +18,7 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.admin import comparison
+from mcp_app.admin import comparison, stopped
 from mcp_app.admin.comparison import Shown, served_label, shown
 from mcp_app.admin.exports import ExportAction
 from mcp_app.admin.frame import may, why_broken
@@ -65,6 +66,13 @@ class ListActions(ExportAction[Row]):
     """Publish, unpublish, stop, start and export what is chosen."""
 
     actions = ACTIONS
+
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        """Say of each row whether a stop holds it; asks nothing more for that."""
+        found = super().get_changelist_instance(request)
+        for row in found.result_list:
+            row.held = bool(stopped.of_row(stopped.stops_on(request), row))
+        return found
 
     @admin.action(
         description=gettext_lazy("Publish the chosen…"), permissions=["publish"]

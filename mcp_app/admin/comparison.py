@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,10 +14,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from mcp_app.admin.frame import lacking, may, page_url, why_broken
+from mcp_app.admin.hints import ASKED_AS
+from mcp_app.admin.who_seen import in_numbers, offered
 from mcp_app.admin.wording import EVERY, SERVER, Said
-from mcp_app.catalog.overlays import overlaid
-from mcp_app.catalog.registry import Registry, mcp
-from mcp_app.catalog.stored import load_servers, tags_of
+from mcp_app.catalog.findings import Finding
+from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.stored import load_servers
 from mcp_app.interface.rules import visible
 from mcp_app.models import (
     DefinitionRow,
@@ -28,7 +30,6 @@ from mcp_app.models import (
 )
 from mcp_app.protocol.jsonrpc import JsonObject, indented
 from mcp_app.publishing.differences import Difference, Piece, differences
-from mcp_app.publishing.overlays import declared_definition
 from mcp_app.publishing.publication import (
     Proposal,
     propose,
@@ -210,13 +211,25 @@ def _proposed(
 ) -> dict[str, Any]:
     return {
         "judged": proposal.judged,
+        "to_fix": [*_to_go_to(proposal.judged.to_fix)],
+        "advices": [*_to_go_to(proposal.judged.advices)],
         "breaks": proposal.breaks,
         "is_served_already": proposal.is_served_already,
-        "consequences": [*_told(row, proposal.content), *_costs(row, proposal)],
+        "consequences": [
+            *_told(row, proposal.content),
+            *in_numbers(row, proposal.content),
+            *_costs(row, proposal),
+        ],
         "may_publish": may(request, "publish"),
         "reason": "" if may(request, "publish") else lacking("publish"),
         "note": request.POST.get("note", ""),
     }
+
+
+def _to_go_to(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
+    """Yield each message with the form's field that it is about, "" for the whole."""
+    for each in findings:
+        yield each.message, ASKED_AS.get(each.field, each.field)
 
 
 def _told(row: PublishedRow, content: JsonObject | None = None) -> list[str]:
@@ -243,22 +256,12 @@ def _offering(row: PublishedRow, content: JsonObject | None) -> list[str]:
         return [row.slug] if row.enabled else []
     served = row.published.read() if row.published is not None else {}
     key = row.kind_of_row, str(row.pk)
-    tags = [_tags(row, each) for each in (served, content or served)]
+    tags = [offered(row, each)[0] for each in (served, content or served)]
     return [
         slug
         for slug, server in load_servers().items()
         if server.enabled and any(server.offers(each, key) for each in tags)
     ]
-
-
-def _tags(row: PublishedRow, content: JsonObject) -> frozenset[str]:
-    """Return the tags of a content; an overlay has the code's where it has none."""
-    definition = None
-    if isinstance(row, DefinitionRow) and row.from_code:
-        definition = declared_definition(row, mcp)
-    if definition is None:
-        return tags_of(content)
-    return overlaid(definition, content).tags
 
 
 def _costs(row: PublishedRow, proposal: Proposal[Any]) -> Sequence[str]:

@@ -33,18 +33,22 @@ from mcp_app.admin.lists import (
     tokens,
 )
 from mcp_app.admin.rights import GuardedAdmin
+from mcp_app.admin.who import WhoPages
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
+from mcp_app.models.demands import DEMANDS
 from mcp_app.publishing.overlays import declared_definition, reckon
 
 Row = TypeVar("Row", bound=DefinitionRow)
 
 
-class DefinitionAdmin(ListActions[Row], GuardedAdmin[Row], KindAdmin[Row]):
+class DefinitionAdmin(
+    ListActions[Row], WhoPages[Row], GuardedAdmin[Row], KindAdmin[Row]
+):
     """What the pages of all definitions share."""
 
-    GUARDED = {"permission": "grant"}
+    GUARDED = dict.fromkeys(DEMANDS, "grant")
     list_display = [named, state, problems, tokens]
     list_filter = [StateFilter, "kind", "source", ServerFilter]
     prepopulated_fields = {"name": ["title"]}

@@ -9,13 +9,14 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.wording import Said
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
+from mcp_app.models.demands import DEMANDS
 
 if TYPE_CHECKING:
     from django.contrib.admin.options import _FieldOpts
 
 Fieldset: TypeAlias = "tuple[Said | None, _FieldOpts]"
 
-WHO: Fieldset = (_("Who may use it"), {"fields": ["permission"]})
+WHO: Fieldset = (_("Who may use it"), {"fields": [*DEMANDS]})
 CHANGES: Fieldset = (
     _("What it changes"),
     {
@@ -218,7 +219,7 @@ def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:
     ]
     if is_tool:
         fieldsets.append((_("What it changes"), {"fields": Tool.HINTS}))
-    fields = ("permission", "timeout", "tags", "position")
+    fields = (*DEMANDS, "timeout", "tags", "position")
     fieldsets.append(
         (
             _("Who may use it, where and how"),

@@ -14,6 +14,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from mcp_app.admin import stopped
 from mcp_app.admin.wording import Said
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
@@ -47,6 +48,8 @@ RIGHTS: Final[Mapping[str, Said]] = {
     "grant": gettext_lazy("Can change who may use it"),
     "bundle": gettext_lazy("Can import and export bundles"),
     "delete_session": gettext_lazy("Can delete session"),
+    "manage_tokens": gettext_lazy("Can manage everyone's access tokens"),
+    "view_call": gettext_lazy("Can see calls"),
 }
 
 
@@ -97,15 +100,20 @@ def strip(request: HttpRequest, row: PublishedRow) -> Strip:
     """Return what the strip says of a row."""
     definition = row if isinstance(row, DefinitionRow) else None
     row.broken = why_broken(row)
+    held = stopped.of_row(stopped.stops_on(request), row)
+    state = State.STOPPED if held else row.state
+    start_url = page_url(row, "start")
+    if held and row.enabled:
+        start_url = stopped.start_url(stopped.target_of(row))
     return Strip(
-        state=row.state,
-        look=LOOKS[row.state],
-        sentence=_sentence(row),
+        state=state,
+        look=LOOKS[state],
+        sentence=stopped.sentence(held[0]) if held else _sentence(row),
         tokens=definition.tokens if definition else 0,
         to_fix=definition.to_fix if definition else 0,
         advices=definition.advices if definition else 0,
         stop_url=page_url(row, "stop"),
-        start_url=page_url(row, "start"),
+        start_url=start_url,
         stop_reason="" if may(request, "stop") else lacking("stop"),
     )
 
@@ -150,6 +158,7 @@ def tabs(row: PublishedRow, current: str) -> list[Tab]:
         "change": gettext_lazy("Edit"),
         "publish": gettext_lazy("Publish"),
         "history": gettext_lazy("History"),
+        "who": gettext_lazy("Who can see it"),
     }
     return [
         Tab(label, page_url(row, page), page == current)

@@ -37,6 +37,12 @@ PROTOCOL_NAMES: Final = {
 }
 
 
+ASKED_AS: Final = dict.fromkeys(
+    ("read_only", "destructive", "idempotent", "open_world"), "changes"
+)
+"""The columns that a form asks for as one: its field, by the column."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hints:
     """The four columns of a tool; None leaves the protocol's default."""

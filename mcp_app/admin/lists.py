@@ -102,12 +102,14 @@ def _tagged(tags: Iterable[str]) -> Q:
 
 @admin.display(description=gettext_lazy("state"))
 def state(row: PublishedRow) -> SafeString:
-    """Show the state as a mark with its word."""
+    """Show the state as a mark with its word; `held` says that a stop is on."""
+    held = getattr(row, "held", False)
+    now = State.STOPPED if held else row.state
     return format_html(
         '<span class="mcp-state {}" title="{}">{}</span>',
-        LOOKS[row.state],
-        visible(row.broken, None) or MEANS[row.state],
-        row.state.label,
+        LOOKS[now],
+        visible("" if held else row.broken, None) or MEANS[now],
+        now.label,
     )
 
 

@@ -68,7 +68,9 @@ class ParameterForm(RowForm):
     )
     unique = forms.BooleanField(label=_("Each entry only once"), required=False)
     example = forms.CharField(
-        label=_("Example"), required=False, help_text=_("Fills in the form of Try it.")
+        label=_("Example"),
+        required=False,
+        help_text=_("Clients are shown it in the schema."),
     )
 
     parameter: Parameter

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from mcp_app.interface.rules import visible
@@ -16,11 +17,15 @@ GREATEST: Final = 2**63 - 1
 """The greatest number that a column has."""
 
 
+def users(keys: Iterable[str]) -> QuerySet[Any]:
+    """Return the users that there are."""
+    model = get_user_model()
+    return model._default_manager.filter(pk__in=set(filter(_is_key, keys)))
+
+
 def user_names(keys: Iterable[str]) -> dict[str, str]:
     """Return the names of the users that there are; one query."""
-    model = get_user_model()
-    rows = model._default_manager.filter(pk__in=set(filter(_is_key, keys)))
-    return {str(user.pk): user.get_username() for user in rows}
+    return {str(user.pk): user.get_username() for user in users(keys)}
 
 
 def who(session: Session, names: dict[str, str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from django.contrib import messages
 from django.contrib.admin.options import IS_POPUP_VAR
@@ -16,20 +16,18 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
-from mcp_app.admin import comparison, deleted, timeline
+from mcp_app.admin import comparison, deleted, stopped, timeline
 from mcp_app.admin.deleted import told_if_deleted
 from mcp_app.admin.frame import frame, lacking, may, page_url, why_broken
 from mcp_app.admin.locking import LockingAdmin
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import text_problem
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow
+from mcp_app.models.demands import DEMANDS
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.publishing import publication
 from mcp_app.publishing.overlays import reckon
 from mcp_app.publishing.publication import PublicationRefused
-
-if TYPE_CHECKING:
-    pass
 
 Row = TypeVar("Row", bound=PublishedRow)
 
@@ -178,14 +176,14 @@ class PublishedAdmin(LockingAdmin[Row]):
     ) -> None:
         """Demand the rights for what an old version changes besides the texts."""
         served = {} if row.published is None else row.published.read()
-        if content.get("permission") != served.get("permission"):
+        if _demands(content) != _demands(served):
             self._demand(request, "grant")
         if not working_copy:
             return
         if not self.has_change_permission(request, row):
             raise PermissionDenied
         now = row.working_content()
-        if content.get("permission") != now.get("permission"):
+        if _demands(content) != _demands(now):
             self._demand(request, "grant")
         behind = [(each.get("kind"), _function(each)) for each in (content, now)]
         if behind[0] != behind[1]:
@@ -212,7 +210,7 @@ class PublishedAdmin(LockingAdmin[Row]):
             self.message_user(request, refused.message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
         done = _("Version %(number)d is published: every worker serves it.")
-        if not fresh.enabled:
+        if not fresh.enabled or stopped.holding(request, fresh):
             done = _(
                 "Version %(number)d is published. It is stopped, so clients do not see "
                 "it until somebody starts it again."
@@ -299,6 +297,9 @@ class PublishedAdmin(LockingAdmin[Row]):
         said = _("Started: every worker serves it.")
         if not row.served_hash():
             said = _("Started. It is not published, so clients do not see it yet.")
+        elif held := stopped.holding(request, row):
+            said = _("Its switch is on. It stays stopped: %(stops)s")
+            said %= {"stops": ", ".join(dict.fromkeys(each.what for each in held))}
         level = messages.SUCCESS
         if not on:
             said = _("Stopped: no worker serves it any more.")
@@ -310,9 +311,13 @@ class PublishedAdmin(LockingAdmin[Row]):
 
     # -- helpers --------------------------------------------------------------------
 
-    def _row(self, request: HttpRequest, object_id: str) -> Row:
-        """Return the row; 403 where the person may not see it, 404 where it is not."""
+    def _row(self, request: HttpRequest, object_id: str, *, whole: bool = False) -> Row:
+        """Return the row; 403 where the person may not see it, 404 where it is not.
+
+        `whole` is with what is published of it.
+        """
         rows = self.get_queryset(request).select_related("published")
+        rows = rows.defer(None) if whole else rows
         # Django's own pages take any text as a key, too.
         key = deleted.key_of(self.model, object_id)
         found = None if key is None else rows.filter(pk=key).first()
@@ -372,6 +377,10 @@ class PublishedAdmin(LockingAdmin[Row]):
         vars(request)["current_app"] = self.admin_site.name
         both = {**frame(self, request, row, page), "title": title, **context}
         return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
+
+
+def _demands(content: JsonObject) -> list[object]:
+    return [content.get(name) or "" for name in DEMANDS]
 
 
 def _function(content: JsonObject) -> object:

@@ -13,6 +13,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
+from mcp_app.admin.forms.demands import FIELDS
 from mcp_app.admin.frame import lacking, may
 from mcp_app.admin.published import PublishedAdmin
 from mcp_app.models import PublishedRow
@@ -24,6 +25,14 @@ class GuardedAdmin(PublishedAdmin[Row]):
     """`GUARDED` names the fields that need a right of their own."""
 
     GUARDED: Mapping[str, str] = {}
+
+    def formfield_for_dbfield(
+        self, db_field: Any, request: HttpRequest, **options: Any
+    ) -> Any:
+        field = FIELDS.get(db_field.name)
+        if field is not None:
+            return field()
+        return super().formfield_for_dbfield(db_field, request, **options)
 
     def guarded(self, request: HttpRequest, obj: Row | None) -> dict[str, str]:
         """Return the fields that the person may not change, with the missing right."""

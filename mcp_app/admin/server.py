@@ -19,17 +19,26 @@ from mcp_app.admin.forms import ServerForm
 from mcp_app.admin.frame import page_url
 from mcp_app.admin.lists import StateFilter, state
 from mcp_app.admin.rights import GuardedAdmin
+from mcp_app.admin.stops import StopPages
+from mcp_app.admin.who import WhoPages
 from mcp_app.catalog.stored import DEFINITION_ROWS
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import DefinitionRow, Server
+from mcp_app.models.demands import DEMANDS
 
 MOST_OFFERED = 1_000
 """Beyond so many rows a form does not list them to choose from."""
 
 
 @admin.register(Server)
-class ServerAdmin(ListActions[Server], ImportPages[Server], GuardedAdmin[Server]):
-    GUARDED = {"access": "grant"}
+class ServerAdmin(
+    ListActions[Server],
+    ImportPages[Server],
+    StopPages[Server],
+    WhoPages[Server],
+    GuardedAdmin[Server],
+):
+    GUARDED = dict.fromkeys(("access", *DEMANDS), "grant")
     form = ServerForm
     list_display = ["address", "title", state, "who_may_come_in", "offers"]
     list_filter = [StateFilter]
@@ -67,7 +76,13 @@ class ServerAdmin(ListActions[Server], ImportPages[Server], GuardedAdmin[Server]
         (
             gettext_lazy("Who may come in, and limits"),
             {
-                "fields": ["access", "page_size", "opened_version", "opened_fields"],
+                "fields": [
+                    "access",
+                    *DEMANDS,
+                    "page_size",
+                    "opened_version",
+                    "opened_fields",
+                ],
                 "description": gettext_lazy("Holds from the save on."),
             },
         ),
@@ -155,6 +170,7 @@ def copied(server: Server) -> Server:
     copy = Server(
         slug=_free_slug(server.slug),
         access=server.access,
+        **{name: getattr(server, name) for name in DEMANDS},
         page_size=server.page_size,
         enabled=False,
     )

@@ -39,6 +39,17 @@ EVERY: Words = {
             "shop.view_order. Empty: everyone who may use the server."
         ),
     ),
+    "groups": (
+        _("Groups"),
+        _(
+            "Only people in one of these groups, and superusers, see and use it. "
+            "Nothing chosen: people in any group, or none."
+        ),
+    ),
+    "rule": (
+        _("Rule in code"),
+        _("Developers write such rules. It decides in addition to what stands above."),
+    ),
     "timeout": (_("Time limit"), _("In seconds. Empty: the site's usual limit.")),
     "tags": (
         _("Tags"),
@@ -91,9 +102,8 @@ SERVER: Words = {
     "access": (
         _("Who may come in"),
         _(
-            "Names of MCP[“AUTHENTICATION”] in the settings, in the order in which "
-            "they are asked. Or the word public: anyone on the internet, without "
-            "signing in. Empty: nobody."
+            "Whoever one of them knows comes in. A developer adds others in the "
+            "settings, under MCP[“AUTHENTICATION”]."
         ),
     ),
     "selection": (_("What it offers"), ""),

@@ -19,6 +19,7 @@ from mcp_app.audit.records import (
     Gathered,
 )
 from mcp_app.audit.refusals import stored_apart
+from mcp_app.audit.storable import storable
 from mcp_app.audit.tallies import Subject, Tallies, begin_ms
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.call_statements import Own, Shared
@@ -169,7 +170,7 @@ def _own(record: CallRecord, clock_ms: int, digest: Callable[[bytes], str]) -> O
         len(arguments) or length,
         digest(arguments) if arguments else known,
         failure,
-        error and _storable(error)[:LONGEST_ERROR],
+        error and storable(error)[:LONGEST_ERROR],
     )
 
 
@@ -184,7 +185,7 @@ def _minutes(own: Sequence[Own]) -> Iterable[tuple[int, list[int]]]:
 def _bounded(circumstances: Circumstances) -> Shared:
     """Return what fits the columns; names that are too long stay different."""
     values: list[Any] = [
-        _storable(value)[:length] if isinstance(value, str) else value
+        storable(value)[:length] if isinstance(value, str) else value
         for value, length in zip(circumstances, _LENGTHS, strict=True)
     ]
     values[_NAME] = stored_name(circumstances[_NAME])
@@ -193,7 +194,7 @@ def _bounded(circumstances: Circumstances) -> Shared:
 
 def stored_name(identity: object) -> str:
     """Return what the audit calls a definition: URIs may be too long for it."""
-    name = _storable(str(identity))
+    name = storable(str(identity))
     if len(name) <= LONGEST_NAME:
         return name
     digest = sha256(name.encode()).hexdigest()[:DIGEST_OF_NAME]
@@ -204,10 +205,3 @@ def subject(shared: Sequence[str | int]) -> Subject:
     """Return what a call is counted as."""
     server, kind, name, _, outcome, *_ = shared
     return str(server), str(kind), str(name), str(outcome)
-
-
-def _storable(text: str) -> str:
-    """Return a text that every database takes: no NUL, no half of a surrogate pair."""
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.replace("\0", "").encode("utf-8", "replace").decode()

@@ -35,6 +35,9 @@ def connect() -> None:
         if relation is not None:
             m2m_changed.connect(_user_related, sender=relation.through)
     m2m_changed.connect(_all_changed, sender=Group.permissions.through)
+    # What is demanded names a group by its name, and a permission by its codename.
+    post_save.connect(_renamed, sender=Group)
+    post_save.connect(_renamed, sender=Permission)
     # Once the group is gone, nobody knows any more who was in it.
     pre_delete.connect(_all_changed, sender=Group)
     pre_delete.connect(_all_changed, sender=Permission)
@@ -90,6 +93,12 @@ def _all_changed(
     using: str, action: str = "post_add", pk_set: set[Any] | None = None, **_: object
 ) -> None:
     if _changes(action) and pk_set != set():
+        _record(ANY, using)
+
+
+def _renamed(using: str, created: bool, **_: object) -> None:
+    # A new one is nobody's yet.
+    if not created:
         _record(ANY, using)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
@@ -18,6 +18,9 @@ from mcp_app.auth.addresses import client_address, within
 from mcp_app.auth.permissions import HARD_AGE, KEPT, active_users
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import (
+    ACCESS_TOKEN,
+    DRF,
+    SESSION,
     AuthenticationFailed,
     AuthenticationRequest,
     Principal,
@@ -28,12 +31,13 @@ from mcp_app.models import AccessToken
 from mcp_app.models.fields import digest
 from mcp_app.models.tokens import BEGINNING, Network
 from mcp_app.pools.database import authenticators, reader, writer
+from mcp_app.protocol.headers import Headers
 
 SCHEME = "bearer"
-KIND = "access-token"
+KIND = ACCESS_TOKEN
 """The kind of principals whose `client` is the family of a token."""
-RECENTLY = timedelta(seconds=10)
-"""Whatever a revoked token has open is ended within that time."""
+_USERS = frozenset({DRF, SESSION})
+"""The kinds of principals who are users of the site, by what else lets them in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +56,21 @@ class Found:
 
     def refusal(self, request: AuthenticationRequest) -> str | None:
         """Return why it lets nobody in here and now."""
+        refusal = self.refusal_at(request.server)
+        if refusal is None and self.networks and not self._is_near(request):
+            return "This access token is not good from this address."
+        return refusal
+
+    def refusal_at(self, server: str) -> str | None:
+        """Return why it lets nobody in at a server now, from wherever that is."""
         if self.revoked:
             return "This access token was revoked."
         if self.ends is not None and self.ends <= timezone.now():
             return "This access token has expired."
         if not self.active:
             return "The user of this access token may not log in."
-        if self.servers is not None and request.server not in self.servers:
+        if self.servers is not None and server not in self.servers:
             return "This access token is not for this server."
-        if self.networks and not self._is_near(request):
-            return "This access token is not good from this address."
         return None
 
     def _is_near(self, request: AuthenticationRequest) -> bool:
@@ -75,23 +84,27 @@ class Tokens:
     """Tokens that were shown to this process; used on the loop only."""
 
     def __init__(self) -> None:
-        self.generation = 0
-        """It goes up where a token may have ended that was looked at before."""
         self._kept: dict[str, tuple[float, Found]] = {}
         self._used: set[int] = set()
         self._next_end: datetime | None = None
         self._unsure = False
         self._asked = time.monotonic()
-        self._ended: set[int] = set()
-        """Tokens that were revoked a moment ago, whose streams were ended."""
+        self._let_in: dict[str, set[int]] = {}
+        """Tokens that let somebody in here, by their families; none that was revoked
+        since, once what it had open was ended."""
+
+    def known(self, name: str) -> Found | None:
+        """Return what was read of a token lately, None where it is to be read."""
+        kept = self._kept.get(name)
+        if kept is not None and time.monotonic() - kept[0] < HARD_AGE:
+            return kept[1]
+        return None
 
     async def find(self, name: str) -> Found | None:
         """Return what a token is good for, by its digest; None where there is none."""
-        now = time.monotonic()
-        keep = self._kept
-        kept = keep.get(name)
-        if kept is not None and now - kept[0] < HARD_AGE:
-            return kept[1]
+        now, keep = time.monotonic(), self._kept
+        if (known := self.known(name)) is not None:
+            return known
         # The reader must be free for checks, whatever strangers try.
         found = await authenticators.run(_read, name)
         if found is not None:
@@ -103,13 +116,13 @@ class Tokens:
     def used(self, found: Found) -> None:
         """Note that somebody was let in by it."""
         self._used.add(found.pk)
+        self._let_in.setdefault(found.principal.client, set()).add(found.pk)
         self._ends(found.ends)
 
     def forget(self) -> None:
         """Read all tokens again at their next use."""
         # Another dict: what is being read at this moment must not be kept.
         self._kept = {}
-        self.generation += 1
         self.doubt()
 
     def doubt(self) -> None:
@@ -131,32 +144,41 @@ class Tokens:
         return self._next_end is not None and self._next_end <= timezone.now()
 
     async def gone(self, keys: Iterable[str]) -> set[str]:
-        """Return those keys of principals whose tokens let nobody in any more.
+        """Return those keys of principals who are let in no more.
 
-        A family is good as long as one of its tokens is.  Where one is revoked, whoever
-        is open ends once: which of them came with it is not known, and the others come
-        back.  Other principals need no token.
+        A family is good as long as one of its tokens is.  Where one is revoked that let
+        somebody in here, whoever is open ends once: which of them came with it is not
+        known, and the others come back.  Who came without a token, as a user of the
+        site, goes when that user may not log in any more.
         """
-        families = {
-            client: key
-            for key in keys
-            for kind, _, client in [parts_of_key(key)]
-            if kind == KIND
-        }
+        families: dict[str, str] = {}
+        people: dict[str, set[str]] = {}
+        for key in keys:
+            kind, user, client = parts_of_key(key)
+            if kind == KIND:
+                families[client] = key
+            elif kind in _USERS:
+                people.setdefault(user, set()).add(key)
+        # Whatever lets somebody in from now on may be newer than the rows.
+        let_in = {name: frozenset(self._let_in.get(name, ())) for name in families}
         self._next_end, self._unsure = None, False
         self._asked = time.monotonic()
         try:
             found = await reader.run(_families, list(families)) if families else {}
+            lost = await reader.run(_lost, frozenset(people)) if people else set()
         except BaseException:
             # Whoever asks has to ask again.
             self._unsure = True
             raise
         gone = {key for name, key in families.items() if not found[name].live}
+        gone = gone.union(*(people[user] for user in lost))
         for name, family in found.items():
-            if family.revoked - self._ended:
+            if ended := let_in[name] - family.standing:
                 gone.add(families[name])
+                self._let_in.get(name, set()).difference_update(ended)
             self._ends(family.ends)
-            self._ended |= family.revoked
+        if len(self._let_in) > KEPT:
+            self._let_in = {name: self._let_in.get(name, set()) for name in families}
         return gone
 
     async def write_uses(self) -> None:
@@ -172,13 +194,34 @@ tokens = Tokens()
 
 
 @sensitive_variables("token")
-async def access_token(request: AuthenticationRequest) -> Principal | None:
-    """Let in who shows an access token of this site; others pass by."""
-    scheme, _, token = (request.headers.get(b"authorization") or "").partition(" ")
+def _shown(headers: Headers) -> str | None:
+    """Return the digest of the access token that is shown, None without one."""
+    scheme, _, token = (headers.get(b"authorization") or "").partition(" ")
     token = token.strip()
     if scheme.lower() != SCHEME or not token.startswith(BEGINNING):
         return None
-    found = await tokens.find(digest(token))
+    return digest(token)
+
+
+def known(headers: Headers, server: str) -> Principal | None:
+    """Return whom a token lets in at once; None where `access_token` is to be asked.
+
+    So it is for a token that was read lately, and is bound to no networks.
+    """
+    name = _shown(headers)
+    found = None if name is None else tokens.known(name)
+    if found is None or found.networks or found.refusal_at(server):
+        return None
+    tokens.used(found)
+    return found.principal
+
+
+async def access_token(request: AuthenticationRequest) -> Principal | None:
+    """Let in who shows an access token of this site; others pass by."""
+    name = _shown(request.headers)
+    if name is None:
+        return None
+    found = await tokens.find(name)
     if found is None:
         raise AuthenticationFailed("There is no such access token.")
     if refusal := found.refusal(request):
@@ -195,15 +238,11 @@ class Family:
     """Whether one of them lets somebody in."""
     ends: datetime | None = None
     """When the last of them ends that does; None for never."""
-    revoked: set[int] = field(default_factory=set)
-    """Those that were revoked a moment ago."""
+    standing: set[int] = field(default_factory=set)
+    """Those that are there and were not revoked; their time may be over."""
 
-    def add(self, row: AccessToken, now: datetime) -> None:
-        """Take one that is not over, but may have been revoked."""
-        if row.revoked is not None:
-            if row.revoked > now - RECENTLY:
-                self.revoked.add(row.pk)
-            return
+    def add(self, row: AccessToken) -> None:
+        """Take one that lets somebody in."""
         endless = row.expires is None or (self.live and self.ends is None)
         self.ends = None if endless else max(filter(None, (self.ends, row.expires)))
         self.live = True
@@ -216,10 +255,16 @@ def _families(names: list[str]) -> dict[str, Family]:
     rows = list(AccessToken.objects.of_families(names))
     users = active_users({row.user_id for row in rows})
     for row in rows:
-        over = row.expires is not None and row.expires <= now
-        if not over and row.user_id in users:
-            found[row.family].add(row, now)
+        if row.revoked is None:
+            found[row.family].standing.add(row.pk)
+        if not row.has_ended(now) and row.user_id in users:
+            found[row.family].add(row)
     return found
+
+
+def _lost(users: frozenset[str]) -> set[str]:
+    """Return those of these users who may not log in any more; blocks."""
+    return set(users) - {str(each) for each in active_users(users)}
 
 
 def _read(name: str) -> Found | None:

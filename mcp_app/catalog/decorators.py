@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
 
 from mcp_app.catalog.errors import RegistrationError
@@ -26,6 +26,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
+from mcp_app.interface.rights import Demands, demanded
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.headers import mirrored_parameters
@@ -49,7 +50,11 @@ class RunOptions(TypedDict, total=False):
 
 
 class DefinitionOptions(RunOptions, total=False):
-    """What all decorators of definitions take; `timeout` is in seconds."""
+    """What all decorators of definitions take; `timeout` is in seconds.
+
+    Who uses it has the `permission`, is in one of the `groups`, and the `rule` lets
+    them: a function `(Asked) -> bool`, or the key of one.
+    """
 
     name: str | None
     title: str
@@ -57,6 +62,8 @@ class DefinitionOptions(RunOptions, total=False):
     icons: Sequence[Icon]
     meta: Mapping[str, object]
     permission: str
+    groups: Iterable[str]
+    rule: str | Callable[..., Any]
     timeout: float | None
     tags: Iterable[str]
     position: int
@@ -77,11 +84,12 @@ class ResourceOptions(DefinitionOptions, total=False):
     """`size` is in bytes; `ttl_ms` and `public` are hints for caches.
 
     `model` is the one whose instances the resource shows: clients that watch it are
-    told of each save and deletion.
+    told of each save and deletion.  `object_permission` is one that the user must
+    have for the instance that is read (`has_perm(permission, instance)`).
     """
 
     model: type[Any] | None
-
+    object_permission: str
     mime_type: str
     size: int | None
     annotations: Annotations | None
@@ -94,7 +102,8 @@ _HINTS = frozenset(ToolHints.__dataclass_fields__)
 _SCHEMAS = frozenset({"input_schema", "output_schema"})
 
 
-_MODEL = frozenset({"model"})
+_MODEL = frozenset({"model", "object_permission"})
+_DEMANDS = frozenset({"permission", "groups", "rule"})
 _READABLE = (ResourceDefinition, ResourceTemplateDefinition)
 
 
@@ -137,9 +146,15 @@ def declared_resource(
 
 
 def declared_template(
-    function: RegisteredFunction, uri_template: str, options: ResourceOptions
+    function: RegisteredFunction,
+    uri_template: str,
+    options: ResourceOptions,
+    instances: tuple[str, ...] = (),
 ) -> DeclaredTemplate:
-    """Make the template of a function: its variables are the parameters."""
+    """Make the template of a function: its variables are the parameters.
+
+    `instances` are the keys of rules about the instance that is read.
+    """
     check_options(function.qualified_name, ResourceOptions, options)
     try:
         template = UriTemplate.parse(uri_template)
@@ -151,9 +166,9 @@ def declared_template(
             f"{function.qualified_name}: the resources of the template {uri_template} "
             "have no common size."
         )
-    definition = ResourceTemplateDefinition(
-        uri_template=uri_template, **_members(function, told, _MODEL)
-    )
+    members = _members(function, told, _MODEL)
+    members["demands"] = members["demands"].and_also(Demands(rules=instances))
+    definition = ResourceTemplateDefinition(uri_template=uri_template, **members)
     _check_variables(function, uri_template, template.variables)
     example = template.expand(dict.fromkeys(template.variables, "0"))
     return _declared(definition, function, rules.uri_problem(example))
@@ -165,13 +180,14 @@ def _members(
     without: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
     members = {
-        name: value for name, value in told.items() if name not in _RUN | without
+        name: value
+        for name, value in told.items()
+        if name not in _RUN | _DEMANDS | without
     }
     described = members.get("description")
-    permission = members.pop("permission", "")
     return {
         **members,
-        "permissions": (permission,) if permission else (),
+        "demands": demanded(told),
         "name": members.get("name") or function.inspected.name,
         "description": function.description if described is None else described,
         "icons": tuple(members.get("icons", ())),
@@ -189,7 +205,9 @@ def _declared(
 
 
 def _problems(definition: Definition) -> Iterator[str]:
-    yield from filter(None, map(rules.permission_problem, definition.permissions))
+    yield from filter(
+        None, map(rules.permission_problem, definition.demands.permissions)
+    )
     yield from filter(None, map(rules.tag_problem, sorted(definition.tags)))
     yield from filter(None, map(meta_key_problem, definition.meta))
     if definition.timeout is not None and not 0 < definition.timeout < math.inf:

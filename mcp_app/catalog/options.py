@@ -56,5 +56,5 @@ def _suggestion(name: str, known: Mapping[str, Annotation]) -> str:
 _hints = cache(get_type_hints)
 _adapter = cache(TypeAdapter)
 
-_LISTS = frozenset({"icons", "tags"})
+_LISTS = frozenset({"groups", "icons", "tags"})
 _TRANSLATED = frozenset({"title", "description"})

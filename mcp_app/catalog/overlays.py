@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from mcp_app.catalog.stored import hints_of, tags_of
+from mcp_app.catalog.stored import demands_of, hints_of, tags_of
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.protocol.jsonrpc import JsonObject
 
@@ -17,16 +17,16 @@ _REPLACED = ("title", "description", "timeout", "position")
 def overlaid(definition: Defined, content: JsonObject) -> Defined:
     """Return a definition from code with the published content of its overlay.
 
-    What the content does not name is as in code; a permission is demanded in addition.
+    What the content does not name is as in code; what is demanded is so in addition.
     """
     changes: dict[str, Any] = {
         name: content[name] for name in _REPLACED if name in content
     }
     if "tags" in content:
         changes["tags"] = tags_of(content)
-    if "permission" in content:
-        both = (*definition.permissions, content["permission"])
-        changes["permissions"] = tuple(dict.fromkeys(both))
+    demands = definition.demands.and_also(demands_of(content))
+    if demands != definition.demands:
+        changes["demands"] = demands
     if isinstance(definition, ToolDefinition):
         changes["hints"] = hints_of(content, definition.hints)
     return replace(definition, **changes)

@@ -28,6 +28,8 @@ from mcp_app.catalog.registered import (
     DeclaredTool,
     RegisteredFunction,
 )
+from mcp_app.catalog.ruling import made_rule, object_rule, qualified_name
+from mcp_app.interface.rights import Judge, Rule
 
 if TYPE_CHECKING:
     from mcp_app.catalog.bindings import Binding
@@ -35,8 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["RegisteredFunction", "RegistrationError", "Registry", "mcp"]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
+Ruling = TypeVar("Ruling", bound=Judge)
 Key = TypeVar("Key")
-Entry = TypeVar("Entry", bound=RegisteredFunction | Declared[Any])
+Entry = TypeVar("Entry", bound=RegisteredFunction | Declared[Any] | Rule)
 
 
 class Registry:
@@ -54,6 +57,7 @@ class Registry:
         self.functions: dict[str, RegisteredFunction] = {}
         self.completers: dict[tuple[str, str], RegisteredFunction] = {}
         self.bindings: dict[str, Binding] = {}
+        self.rules: dict[str, Rule] = {}
 
     def clear(self) -> None:
         """Forget everything."""
@@ -75,6 +79,7 @@ class Registry:
             # An output schema of one's own describes an object.
             assumed = dict if options.get("output_schema") else MISSING
             registered = _registered(function, options, returns=assumed)
+            self._judged(options)
             tool = declared_tool(registered, options)
             _add(self.tools, tool.definition.name, tool, "tool")
             return function
@@ -93,6 +98,7 @@ class Registry:
         """Declare a prompt: `@mcp.prompt`, or with a name and options."""
 
         def declare(function: Decorated) -> Decorated:
+            self._judged(options)
             prompt = declared_prompt(_registered(function, options), options)
             _add(self.prompts, prompt.definition.name, prompt, "prompt")
             return function
@@ -108,8 +114,10 @@ class Registry:
         def declare(function: Decorated) -> Decorated:
             registered = _registered(function, options)
             binding = _binding(registered, uri, options.get("model"))
+            self._judged(options)
+            instances = self._judging_instances(registered, binding, options)
             if "{" in uri:
-                template = declared_template(registered, uri, options)
+                template = declared_template(registered, uri, options, instances)
                 _add(self.templates, uri, template, "resource template")
             else:
                 resource = declared_resource(registered, uri, options)
@@ -149,6 +157,53 @@ class Registry:
             return function
 
         return declare
+
+    def rule(
+        self, key: str, /, *, arguments: bool = False
+    ) -> Callable[[Ruling], Ruling]:
+        """Register a function that says who may: `(asked: Asked) -> bool`.
+
+        Definitions, servers and rows name it by its key.  With `arguments` it is asked
+        at each call, too, with the arguments.
+        """
+        _check_text(key, "rule", "key")
+
+        def declare(function: Ruling) -> Ruling:
+            self._add_rule(made_rule(function, key, arguments=arguments))
+            return function
+
+        return declare
+
+    def _judged(self, options: DefinitionOptions) -> None:
+        """Let an option name a rule by its key: a function may stand for itself."""
+        given = options.get("rule")
+        if given is None or isinstance(given, str):
+            return
+        known = (each.key for each in self.rules.values() if each.judge is given)
+        key = next(known, None)
+        if key is None and callable(given):
+            rule = made_rule(given)
+            key = rule.key
+            self._add_rule(rule)
+        if key is not None:
+            options["rule"] = key
+
+    def _judging_instances(
+        self,
+        function: RegisteredFunction,
+        binding: Binding | None,
+        options: ResourceOptions,
+    ) -> tuple[str, ...]:
+        """Return the key of the rule about the instance that is read, if there is."""
+        permission = options.get("object_permission")
+        if not permission:
+            return ()
+        rule = object_rule(function.qualified_name, binding, permission)
+        self._add_rule(rule)
+        return (rule.key,)
+
+    def _add_rule(self, rule: Rule) -> None:
+        _add(self.rules, rule.key, rule, "rule")
 
 
 mcp = Registry()
@@ -207,6 +262,8 @@ def _add(entries: dict[Key, Entry], key: Key, entry: Entry, what: str) -> None:
     entries[key] = entry
 
 
-def _declarer(entry: RegisteredFunction | Declared[Any]) -> str:
+def _declarer(entry: RegisteredFunction | Declared[Any] | Rule) -> str:
+    if isinstance(entry, Rule):
+        return qualified_name(entry.judge)
     function = entry.function if isinstance(entry, Declared) else entry
     return function.qualified_name

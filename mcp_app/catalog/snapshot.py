@@ -6,11 +6,13 @@ Validators and encodings are made at first use and kept with their entry.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import orjson
 
@@ -23,8 +25,10 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
+from mcp_app.interface.principal import Scope
 from mcp_app.interface.results import Completion, PromptOutput, ToolOutput
-from mcp_app.interface.server import ServerDefinition
+from mcp_app.interface.rights import NO_DEMANDS, Demands
+from mcp_app.interface.server import Key, ServerDefinition
 from mcp_app.protocol import jsonrpc, listing, results, schemas
 from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.jsonrpc import JsonObject
@@ -38,6 +42,8 @@ Place = tuple[int, str]
 LONGEST_PLACE = 128
 """Characters of a place's text: URIs are longer than a cursor may be."""
 DIGEST_OF_PLACE = 32
+MOST_SEEN = 32
+"""Of a list so many selections are kept, each with what was encoded of it."""
 
 
 def _short(text: str) -> str:
@@ -63,6 +69,8 @@ class Entry(Generic[Defined, Output]):
     _mirrored: tuple[MirroredParameter, ...] | None = None
     version: int = 0
     """The number of what staff published, 0 for what is as in code."""
+    key: Key | None = None
+    """The row's, None for what code declares and has none."""
 
     @property
     def place(self) -> Place:
@@ -165,6 +173,13 @@ class Page:
     result: bytes | None = None
 
 
+class Seen(NamedTuple):
+    """What of a list is seen follows from these, whoever it is that sees it."""
+
+    met: frozenset[Demands]
+    scope: Scope | None
+
+
 class Listing:
     """The entries of one list in their order, page by page."""
 
@@ -174,12 +189,35 @@ class Listing:
         self._entries = [places[place] for place in self._places]
         self._page_size = page_size
         self._pages: dict[tuple[str, int], Page] = {}
-        self._restricted = sum(map(_is_restricted, self._entries))
+        self._seen: dict[Seen, Listing] = {}
+        self._demands = Counter(map(_demands, self._entries))
 
     @property
     def restricted(self) -> bool:
         """Whether the list differs from user to user."""
-        return self._restricted > 0
+        return bool(self.demands)
+
+    @cached_property
+    def demands(self) -> frozenset[Demands]:
+        """Everything that is demanded of who sees all of it."""
+        return frozenset(self._demands) - {NO_DEMANDS}
+
+    def seen(self, by: Seen, visible: Callable[[Entry[Any, Any]], bool]) -> Listing:
+        """Return what some see of it: whoever has the same `by` sees the same.
+
+        What was asked for last is kept.
+        """
+        if not self.restricted and by.scope is None:
+            return self
+        by = Seen(by.met & self.demands, by.scope)
+        known = self._seen.pop(by, None)
+        if known is None:
+            known = Listing(filter(visible, self._entries), self._page_size)
+            if len(self._seen) >= MOST_SEEN:
+                del self._seen[next(iter(self._seen))]
+        # In the order of their last use.
+        self._seen[by] = known
+        return known
 
     def changed(
         self, gone: Iterable[Entry[Any, Any]], new: Iterable[Entry[Any, Any]]
@@ -190,16 +228,16 @@ class Listing:
         """
         made = Listing((), self._page_size)
         made._places, made._entries = self._places.copy(), self._entries.copy()
-        made._restricted = self._restricted
+        made._demands = self._demands.copy()
         for entry in gone:
             at = bisect_left(made._places, entry.place)
             del made._places[at], made._entries[at]
-            made._restricted -= _is_restricted(entry)
+            made._demands -= Counter([_demands(entry)])
         for entry in new:
             at = bisect_left(made._places, entry.place)
             made._places.insert(at, entry.place)
             made._entries.insert(at, entry)
-            made._restricted += _is_restricted(entry)
+            made._demands[_demands(entry)] += 1
         return made
 
     def __iter__(self) -> Iterator[Entry[Any, Any]]:
@@ -208,25 +246,13 @@ class Listing:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def page(
-        self,
-        revision: Revision,
-        after: Place | None,
-        visible: Callable[[Entry[Any, Any]], bool],
-        *,
-        alike: bool = True,
-    ) -> Page:
-        """Return the page that follows a place; None stands for the beginning.
-
-        Pages are kept where all see the same; who does not is not `alike`.
-        """
+    def page(self, revision: Revision, after: Place | None) -> Page:
+        """Return the page that follows a place; None stands for the beginning."""
         start = 0 if after is None else bisect_right(self._places, after)
-        if self.restricted or not alike:
-            return self._filtered(revision, start, visible)
         key = (revision.version, start)
         page = self._pages.get(key)
         if page is None:
-            page = self._made(revision, self._entries[start:])
+            page = self._made(revision, start)
             # Clients choose the place, so only the places of our own pages are kept.
             if start % self._page_size == 0:
                 self._pages[key] = page
@@ -237,31 +263,19 @@ class Listing:
         page = self._pages.get((revision.version, 0))
         return None if page is None else page.result
 
-    def _filtered(
-        self,
-        revision: Revision,
-        start: int,
-        visible: Callable[[Entry[Any, Any]], bool],
-    ) -> Page:
-        shown: list[Entry[Any, Any]] = []
-        for entry in self._entries[start:]:
-            if visible(entry):
-                shown.append(entry)
-                if len(shown) > self._page_size:
-                    break
-        return self._made(revision, shown)
-
-    def _made(self, revision: Revision, entries: Sequence[Entry[Any, Any]]) -> Page:
-        shown = entries[: self._page_size]
+    def _made(self, revision: Revision, start: int) -> Page:
+        end = start + self._page_size
+        shown = self._entries[start:end]
         texts = b",".join([entry.encoded(revision) for entry in shown])
-        more = len(entries) > len(shown)
+        more = end < len(self._entries)
         return Page(
             orjson.Fragment(b"[" + texts + b"]"), shown[-1].place if more else None
         )
 
 
-def _is_restricted(entry: Entry[Any, Any]) -> bool:
-    return bool(entry.definition.permissions)
+def _demands(entry: Entry[Any, Any]) -> Demands:
+    demands: Demands = entry.definition.demands
+    return demands
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +284,8 @@ class Matched:
 
     entry: Entry[Any, Any]
     variables: JsonObject
+    stopped: bool = False
+    """Whether people have switched it off."""
 
 
 Changes: TypeAlias = Mapping[str, Mapping[str, Entry[Any, Any] | None]]
@@ -284,6 +300,9 @@ class Catalog:
     resources: Mapping[str, ResourceEntry]
     templates: Mapping[str, TemplateEntry]
     prompts: Mapping[str, PromptEntry]
+    stopped: Mapping[str, Mapping[str, Entry[Any, Any]]]
+    """What would be offered if people had not switched it off, by list and identity:
+    asked only for what is not offered."""
 
     def __init__(
         self,
@@ -294,8 +313,10 @@ class Catalog:
         templates: Iterable[TemplateEntry] = (),
         prompts: Iterable[PromptEntry] = (),
         completers: Mapping[tuple[str, str], Runnable[Completion]] | None = None,
+        stopped: Changes | None = None,
     ) -> None:
         self.server = server
+        self.stopped = _with({}, stopped or {})
         self.public = server.public
         self.completers = completers or {}
         self.tools = {entry.identity: entry for entry in tools}
@@ -309,15 +330,36 @@ class Catalog:
         self._complete()
 
     def _complete(self) -> None:
-        self.restricted = any(each.restricted for each in self.listings.values())
+        listed = (each.demands for each in self.listings.values())
+        stopped = (_demands(each) for each in self._all_stopped())
+        self.demands = frozenset[Demands]().union(
+            *listed, filter(None, [self.server.demands, *stopped])
+        )
+        """Everything that is demanded of who uses the server and sees all of it."""
+        self.restricted = bool(self.demands)
         self.open = self.public and not self.restricted
         """Whether nobody need say who asks."""
         self._info: dict[str, orjson.Fragment] = {}
         self._ends: dict[str, bytes] = {}
 
-    def changed(self, changes: Changes) -> Catalog:
-        """Return the catalog with some entries replaced; the others are the same."""
+    @property
+    def personal_lists(self) -> Sequence[str]:
+        """The lists, as clients are told of them, that differ from user to user."""
+        restricted = [name for name in LISTS if self.listings[name].restricted]
+        named = ("resources" if name == "templates" else name for name in restricted)
+        return tuple(dict.fromkeys(named))
+
+    def _all_stopped(self) -> Iterator[Entry[Any, Any]]:
+        for entries in self.stopped.values():
+            yield from entries.values()
+
+    def changed(self, changes: Changes, stopped: Changes | None = None) -> Catalog:
+        """Return the catalog with some entries replaced; the others are the same.
+
+        `stopped` are those that are switched off from now on, and those that are not.
+        """
         made = copy(self)
+        made.stopped = _with(self.stopped, stopped or {})
         listings = dict(self.listings)
         for name, entries in changes.items():
             known = getattr(self, name)
@@ -329,22 +371,49 @@ class Catalog:
             if differing:
                 listings[name] = _relisted(listings[name], known, differing)
                 setattr(made, name, _replaced(known, differing))
-        if all(listings[name] is self.listings[name] for name in LISTS):
+        same = all(listings[name] is self.listings[name] for name in LISTS)
+        if same and made.stopped == self.stopped:
             return self
         made.listings = listings
         made._complete()
         return made
 
-    def match(self, uri: str) -> Matched | None:
-        """Return what a URI names: a resource, else the first template that fits."""
+    def matching(self, uri: str) -> Iterator[Matched]:
+        """Yield what a URI may name: a resource, then each template that fits.
+
+        What is switched off is among them: nothing else answers in its place.
+        """
         entry = self.resources.get(uri)
+        stopped = self.stopped.get("resources", {}).get(uri)
         if entry is not None:
-            return Matched(entry, {})
-        for template in self.listings["templates"]:
-            variables = template.pattern.match(uri)  # type: ignore[attr-defined]
+            yield Matched(entry, {})
+        elif stopped is not None:
+            yield Matched(stopped, {}, stopped=True)
+        for template in self._templates():
+            variables = template.pattern.match(uri)
             if variables is not None:
-                return Matched(template, variables)
-        return None
+                off = self.templates.get(template.identity) is not template
+                yield Matched(template, variables, stopped=off)
+
+    def _templates(self) -> Iterable[TemplateEntry]:
+        """Return all templates in their order, those that are switched off included."""
+        listed: Iterable[Entry[Any, Any]] = self.listings["templates"]
+        if stopped := self.stopped.get("templates"):
+            both = (*listed, *stopped.values())
+            listed = sorted(both, key=lambda each: each.place)
+        return cast("Iterable[TemplateEntry]", listed)
+
+    def switched_off(self, name: str, identity: str) -> Entry[Any, Any] | None:
+        """Return what people have switched off, by list and identity."""
+        return self.stopped.get(name, {}).get(identity)
+
+    def has_switched_off(self, entry: Entry[Any, Any]) -> bool:
+        """Whether a definition like this one is switched off."""
+        return any(
+            entry.identity in entries
+            and type(entries[entry.identity].definition) is type(entry.definition)
+            for entries in self.stopped.values()
+        )
 
     def result_end(self, revision: Revision) -> bytes:
         """Return the text that ends each object of results: "}", or more before it."""
@@ -364,6 +433,15 @@ class Catalog:
             info = orjson.Fragment(jsonrpc.write(shown))
             self._info[version] = info
         return info
+
+
+def _with(known: Mapping[str, Mapping[str, Entry[Any, Any]]], changes: Changes) -> Any:
+    """Return entries by list with others in their place; lists that are empty go."""
+    both = {
+        name: _replaced(known.get(name, {}), changes.get(name, {}))
+        for name in (*known, *changes)
+    }
+    return {name: entries for name, entries in both.items() if entries}
 
 
 def _relisted(

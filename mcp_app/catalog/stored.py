@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar, c
 from django.db import models
 
 from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.stops import Halt, Stops
 from mcp_app.interface.decorations import (
     annotations_from_json,
     arguments_from_json,
@@ -29,6 +30,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
+from mcp_app.interface.rights import Demands, demanded
 from mcp_app.interface.server import Key, Selection, ServerDefinition
 from mcp_app.models import (
     Blob,
@@ -37,11 +39,14 @@ from mcp_app.models import (
     Resource,
     ResourceTemplate,
     Server,
+    Stop,
     Tool,
 )
 from mcp_app.models.changes import ANY
 from mcp_app.models.definitions import Source
-from mcp_app.models.listings import words
+from mcp_app.models.demands import DEMANDS
+from mcp_app.models.listings import lines, words
+from mcp_app.models.stops import Running, Scope
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.jsonrpc import JsonObject
 
@@ -62,6 +67,8 @@ MODELS: Mapping[str, type[DefinitionRow]] = {
     str(model._meta.model_name): model for model in DEFINITION_ROWS
 }
 """The models of definitions by the kind that changes and versions name."""
+NO_GROUP = ""
+"""The name that no group has."""
 AT_ONCE = 500
 """Rows that one statement names by their keys."""
 
@@ -112,15 +119,42 @@ def load_servers() -> dict[str, ServerDefinition]:
     return {row.slug: _served(row) for row in rows}
 
 
-def served_versions(
-    kind: str, refs: Iterable[str] = (ANY,)
-) -> dict[Key, ServedVersion]:
-    """Return which versions are served of a kind's rows, `*` standing for all."""
-    rows = MODELS[kind]._default_manager.order_by()
-    # Overlays without a version matter, too: they may be stopped.
-    rows = rows.filter(
-        models.Q(source=Source.CODE) | models.Q(enabled=True, published__isnull=False)
+def load_stops() -> Stops:
+    """Return what is stopped now; one statement."""
+    scopes: dict[str, list[Halt]] = {}
+    rows: dict[Key, list[Halt]] = {}
+    names: dict[Key, list[Halt]] = {}
+    columns = ("scope", "kind", "ref", "served", "pk", "running")
+    for scope, kind, ref, served, pk, running in Stop.objects.on().values_list(
+        *columns
+    ):
+        halt = Halt(pk, running == Running.CANCEL)
+        if not kind:
+            scopes.setdefault(scope, []).append(halt)
+            continue
+        rows.setdefault((kind, ref), []).append(halt)
+        names.setdefault((kind, served), []).append(halt)
+    return Stops(
+        everything=tuple(scopes.get(Scope.EVERYTHING, ())),
+        changes=tuple(scopes.get(Scope.CHANGES, ())),
+        rows={key: tuple(each) for key, each in rows.items()},
+        names={name: tuple(each) for name, each in names.items()},
     )
+
+
+def served_versions(
+    kind: str, refs: Iterable[str] = (ANY,), *, stopped: bool = False
+) -> dict[Key, ServedVersion]:
+    """Return which versions are served of a kind's rows, `*` standing for all.
+
+    With `stopped`, also those that would be served if their rows were switched on.
+    """
+    rows = MODELS[kind]._default_manager.order_by()
+    published = models.Q(published__isnull=False)
+    if not stopped:
+        published &= models.Q(enabled=True)
+    # Overlays without a version matter, too: they may be stopped.
+    rows = rows.filter(models.Q(source=Source.CODE) | published)
     found: list[tuple[int, int | None, bool]] = []
     for some in _batches(None if ANY in refs else refs):
         named = rows if some is None else rows.filter(pk__in=some)
@@ -248,7 +282,7 @@ class _Described(TypedDict):
     title: str
     description: str
     icons: tuple[Icon, ...]
-    permissions: tuple[str, ...]
+    demands: Demands
     timeout: float | None
     tags: frozenset[str]
     position: int
@@ -266,14 +300,23 @@ def tags_of(content: JsonObject) -> frozenset[str]:
     return frozenset(words(content.get("tags", "")))
 
 
+def demands_of(content: Mapping[str, Any]) -> Demands:
+    """Return what the content of a row demands: its columns by their names."""
+    told = {name: content.get(name) or "" for name in DEMANDS}
+    groups = lines(told["groups"])
+    if told["groups"] and not groups:
+        # A demand that nobody can read is one that nobody meets.
+        groups = (NO_GROUP,)
+    return demanded({**told, "groups": groups})
+
+
 def _described(content: JsonObject) -> _Described:
-    permission = content.get("permission")
     return {
         "name": content.get("name", ""),
         "title": content.get("title", ""),
         "description": content.get("description", ""),
         "icons": icons_from_json(content.get("icons") or []),
-        "permissions": (permission,) if permission else (),
+        "demands": demands_of(content),
         "timeout": content.get("timeout"),
         "tags": tags_of(content),
         "position": content.get("position", 0),
@@ -388,11 +431,13 @@ def server_definition(
         website_url=content.get("website_url", ""),
         icons=_server_icons(row.slug, content),
         access=row.access_names,
+        demands=demands_of({name: getattr(row, name) for name in DEMANDS}),
         page_size=row.page_size,
         enabled=row.enabled,
         selection=cast("Selection", content.get("selection", "all")),
         tags=frozenset(words(content.get("tags", ""))),
         chosen=_chosen(content.get("chosen", {})),
+        key=(row.kind_of_row, str(row.pk)),
     )
 
 

@@ -1,5 +1,7 @@
 """What a site's LOGGING may name, so that access logs have no ids of sessions.
 
+Nor have they access tokens, which some clients put into addresses, in vain.
+
 Works before the app registry is ready, as logging is configured before it.
 """
 
@@ -10,11 +12,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-_SESSION_ID: Final = re.compile(r"((?:^|[?&])session_id=)[^&#\s\"']+")
+_SECRET: Final = re.compile(r"((?:^|[?&])(?:session_id|access_token)=)[^&#\s\"']+")
 
 
 class WithoutSessionIds(logging.Filter):
-    """Replaces the id in the addresses of HTTP+SSE; lets every record pass."""
+    """Replaces ids in the addresses of HTTP+SSE, and tokens; lets every record pass."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.msg, str):
@@ -33,4 +35,4 @@ def _changed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hidden(value: Any) -> Any:
-    return _SESSION_ID.sub(r"\1***", value) if isinstance(value, str) else value
+    return _SECRET.sub(r"\1***", value) if isinstance(value, str) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mcp_app.interface.rights import NO_DEMANDS, Demands
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.jsonrpc import JsonObject
 
@@ -42,9 +43,9 @@ class ToolHints:
 class Definition:
     """What all four kinds of definition have.
 
-    `permissions` are Django permissions ("shop.view_order"): without each of them the
-    definition is neither listed nor usable.  `timeout` is in seconds, None for the
-    site's default.  Lists are ordered by `position`, then by name.
+    Who does not meet the `demands` finds it neither listed nor usable.  `timeout` is in
+    seconds, None for the site's default.  Lists are ordered by `position`, then by
+    name.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Definition:
     description: str = ""
     icons: Sequence[Icon] = ()
     meta: Mapping[str, object] = field(default_factory=dict)
-    permissions: tuple[str, ...] = ()
+    demands: Demands = NO_DEMANDS
     timeout: float | None = None
     tags: frozenset[str] = frozenset()
     position: int = 0

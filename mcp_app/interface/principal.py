@@ -11,6 +11,14 @@ from mcp_app.protocol.headers import Headers
 
 _SEPARATOR = "\x1f"
 
+ACCESS_TOKEN = "access-token"  # noqa: S105 - the kind, no token
+DRF = "drf"
+SESSION = "session"
+STDIO = "stdio"
+ANONYMOUS = "anonymous"
+RESERVED_KINDS = frozenset({ACCESS_TOKEN, DRF, SESSION, STDIO, ANONYMOUS})
+"""Kinds of ours: whoever could claim one would have the sessions of another."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
@@ -34,9 +42,10 @@ class Principal:
     """The user and the client behind a request, or nobody.
 
     `user_id` is the primary key of the Django user as text, "" for none; `client`
-    is the token's family, "session", "stdio", or what a site's callable says.
-    `permissions` of None asks Django for the user's; a set stands for itself.
-    `scope` of None lets them all be used.
+    is the token's family, "session", the path of a class of Django REST framework,
+    "stdio", or what a site's callable says.  A callable cannot say one of
+    `RESERVED_KINDS`.  `permissions` of None asks Django for the user's; a set stands
+    for itself.  `scope` of None lets them all be used.
     """
 
     ANONYMOUS: ClassVar[Principal]
@@ -53,9 +62,24 @@ class Principal:
     anonymous: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.permissions is not None:
+            object.__setattr__(self, "permissions", frozenset(self.permissions))
+        object.__setattr__(self, "user_id", str(self.user_id or ""))
+        if _SEPARATOR in self.kind or _SEPARATOR in self.user_id:
+            # Two of them could have one key.
+            raise ValueError("A kind or a user id has the character U+001F.")
         key = _SEPARATOR.join((self.kind, self.user_id, self.client))
         object.__setattr__(self, "key", key)
-        object.__setattr__(self, "anonymous", self.kind == "anonymous")
+        object.__setattr__(self, "anonymous", self.kind == ANONYMOUS)
+
+    def __hash__(self) -> int:
+        # That of a text is kept; most of those that are equal have the same key.
+        return hash(self.key)
+
+    @property
+    def owner(self) -> str:
+        """The key of who owns what is open, "" where that is nobody in particular."""
+        return "" if self.anonymous else self.key
 
 
 def parts_of_key(key: str) -> tuple[str, str, str]:
@@ -68,7 +92,7 @@ def parts_of_key(key: str) -> tuple[str, str, str]:
     return kind, user, client
 
 
-Principal.ANONYMOUS = Principal(kind="anonymous", permissions=frozenset())
+Principal.ANONYMOUS = Principal(kind=ANONYMOUS, permissions=frozenset())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +100,7 @@ class AuthenticationRequest:
     """What an authentication callable of `MCP["AUTHENTICATION"]` gets to see.
 
     The callable returns a `Principal`, None for "not mine", or raises
-    `AuthenticationFailed`.
+    `AuthenticationFailed`, or `AuthenticationUnavailable` where it cannot know.
     """
 
     headers: Headers
@@ -86,8 +110,21 @@ class AuthenticationRequest:
     method: str = "POST"
     peer: str = ""
     """The address that has the connection, a proxy's where one stands in front."""
+    scheme: str = "http"
+    """That of the connection; a proxy in front may have had another."""
     extra: Mapping[str, object] = field(default_factory=dict)
 
 
 class AuthenticationFailed(Exception):
     """The credentials are there and wrong: the request ends with 401."""
+
+
+class AuthenticationUnavailable(Exception):
+    """What would know is away: 503 with Retry-After, because 401 would say "wrong".
+
+    `retry_after` is in seconds.
+    """
+
+    def __init__(self, message: str = "", *, retry_after: int = 5) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

@@ -181,6 +181,22 @@ def visible(text: str, most: int | None = MESSAGE) -> str:
     return shown if most is None or len(shown) <= most else f"{shown[:most]}…"
 
 
+def one_line(text: str, most: int) -> str:
+    """Return a text as one line without hidden characters, cut to `most` characters.
+
+    For what must be kept however it was written; `text_problem` refuses instead.
+    """
+    line = _cleaned(text)
+    return line if len(line) <= most else _cleaned(f"{line[: most - 1]}…")
+
+
+def _cleaned(text: str) -> str:
+    while _HIDDEN.search(text):
+        # What one of them stood beside may be hidden without it.
+        text = _HIDDEN.sub(lambda found: " " if found.group().isspace() else "", text)
+    return " ".join(text.split())
+
+
 def _too_long(what: str, text: str, most: int) -> str:
     shown, size = visible(text, 40), len(text)
     return f"“{shown}” has {size} characters; a {what} has at most {most}."

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from mcp_app.interface.rights import NO_DEMANDS, Demands
 from mcp_app.protocol.content import Icon
 from mcp_app.protocol.jsonrpc import JsonObject
 
@@ -23,6 +24,8 @@ SSE_PART, MESSAGES_PART = "sse", "messages"
 PARTS = frozenset({SSE_PART, MESSAGES_PART})
 RESERVED_SLUGS = frozenset({*PARTS, HEALTH_SLUG})
 PUBLIC = "public"
+BY_TOKEN = "token"  # noqa: S105 - a name
+"""Access tokens, by their name in the settings: what a new server starts with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +33,8 @@ class ServerDefinition:
     """A server as its row says it.
 
     `access` holds names of `MCP["AUTHENTICATION"]` in their order, or `public`
-    alone; nothing lets nobody in.  With the selection "tags" only definitions that
+    alone; nothing lets nobody in.  Who does not meet the `demands` may not use it at
+    all.  With the selection "tags" only definitions that
     share a tag with the server belong to it, with "chosen" only rows that it names.
     """
 
@@ -42,11 +46,14 @@ class ServerDefinition:
     website_url: str = ""
     icons: Sequence[Icon] = ()
     access: tuple[str, ...] = ()
+    demands: Demands = NO_DEMANDS
     page_size: int = 100
     enabled: bool = True
     selection: Selection = "all"
     tags: frozenset[str] = frozenset()
     chosen: frozenset[Key] = field(default=frozenset(), repr=False)
+    key: Key | None = field(default=None, compare=False, repr=False)
+    """That of its row."""
 
     @property
     def public(self) -> bool:

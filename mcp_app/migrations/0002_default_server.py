@@ -1,4 +1,4 @@
-"""The server `default`, which lets nobody in until someone says whom."""
+"""The server `default`, which lets nobody in; 0017 adds who shows an access token."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from mcp_app.models.once import Once
 from mcp_app.models.questions import Question
 from mcp_app.models.server import Server
 from mcp_app.models.sessions import Session, Subscription
+from mcp_app.models.stops import Stop
 from mcp_app.models.streams import Event, Stream
 from mcp_app.models.tokens import AccessToken
 from mcp_app.models.topics import Counter, Topic
@@ -45,6 +46,7 @@ __all__ = [
     "Server",
     "Session",
     "State",
+    "Stop",
     "Stream",
     "Subscription",
     "Tool",

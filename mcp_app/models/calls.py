@@ -13,6 +13,14 @@ from typing import Any, Final
 from django.db import connections, models
 from django.utils.translation import gettext_lazy as _
 
+from mcp_app.models.call_pages import (
+    LOOKED,
+    Key,
+    Looked,
+    Sought,
+    count_statement,
+    page_statement,
+)
 from mcp_app.models.call_statements import (
     Counted,
     Own,
@@ -43,6 +51,38 @@ class CallQuerySet(models.QuerySet["Call"]):
 
     def older_than(self, time_ms: Any) -> CallQuerySet:
         return self.filter(time_ms__lt=time_ms)
+
+    def page(
+        self,
+        sought: Sought,
+        most: int,
+        *,
+        older: Key | None = None,
+        newer: Key | None = None,
+    ) -> list[Call]:
+        """Return so many calls, the newest first.
+
+        They are older than the call with one key, or the next after that with another.
+        """
+        columns = [field.attname for field in self.model._meta.concrete_fields]
+        statement, values = page_statement(
+            self._table, columns, sought, most, older=older, newer=newer
+        )
+        found = list(self.raw(statement, values))
+        return found[::-1] if newer else found
+
+    def looked_for(self, sought: Sought, older: Key | None = None) -> Looked:
+        """Count calls, `COUNTED` at most, or as far as is looked for them."""
+        statement, values = count_statement(self._table, sought, older)
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(statement, values)
+            looked, oldest, found = cursor.fetchone()
+        cut = bool(sought.rest) and looked >= LOOKED
+        return Looked(int(found or 0), Key(oldest + 1, 0) if cut else None)
+
+    @property
+    def _table(self) -> str:
+        return connections[self.db].ops.quote_name(self.model._meta.db_table)
 
 
 class Call(models.Model):
@@ -106,11 +146,15 @@ class Call(models.Model):
 
     class Meta:
         app_label = "mcp_app"
-        default_permissions = ("view",)
+        # One right alone, which is more than to view a row: who did what, and when.
+        default_permissions = ()
+        permissions = [("view_call", "Can see calls")]
         verbose_name = _("call")
         verbose_name_plural = _("calls")
         indexes = [
             models.Index(fields=["name", "time_ms"], name="mcp_call_name"),
+            models.Index(fields=["outcome", "time_ms"], name="mcp_call_outcome"),
+            models.Index(fields=["user_name", "time_ms"], name="mcp_call_user"),
             models.Index(fields=["failure"], name="mcp_call_failure"),
         ]
 

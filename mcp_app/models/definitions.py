@@ -21,13 +21,13 @@ from mcp_app.interface.rules import (
     LONGEST_MEDIA_TYPE,
     media_type_problem,
     name_problem,
-    permission_problem,
     text_problem,
     uri_problem,
     visible,
 )
 from mcp_app.models.changes import watch
 from mcp_app.models.checking import CheckedRow
+from mcp_app.models.demands import DEMANDS, demand_problems
 from mcp_app.models.fields import DigestField, ExactCharField, JSONTextField, digest
 from mcp_app.models.listings import tag_problems
 from mcp_app.models.versions import (
@@ -89,7 +89,7 @@ class DefinitionRow(PublishedRow, CheckedRow):
     OVERLAY: ClassVar[tuple[str, ...]] = (
         "title",
         "description",
-        "permission",
+        *DEMANDS,
         "timeout",
         "tags",
         "position",
@@ -103,6 +103,8 @@ class DefinitionRow(PublishedRow, CheckedRow):
     config = JSONTextField(default="{}")
     icons = JSONTextField(shape="array", blank=True)
     permission = models.CharField(max_length=255, blank=True)
+    groups = models.TextField(blank=True)
+    rule = models.CharField(max_length=255, blank=True)
     timeout = models.FloatField(
         null=True, blank=True, validators=[MinValueValidator(0.001)]
     )
@@ -169,8 +171,7 @@ class DefinitionRow(PublishedRow, CheckedRow):
         yield from super().problems()
         yield from tag_problems(self.tags)
         yield from self.json_problems("icons", icons_from_json)
-        if problem := permission_problem(self.permission):
-            yield "permission", problem
+        yield from demand_problems(self)
 
 
 @publishable

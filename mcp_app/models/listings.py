@@ -15,6 +15,12 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in _SEPARATORS.split(text) if word))
 
 
+def lines(text: str) -> tuple[str, ...]:
+    """Return the lines that say something: names that may have spaces."""
+    stripped = (line.strip() for line in text.split("\n"))
+    return tuple(dict.fromkeys(line for line in stripped if line))
+
+
 def tag_problems(tags: str) -> Iterator[tuple[str, str]]:
     """Yield ("tags", sentence) for each word that cannot be a tag."""
     for tag in words(tags):

@@ -14,10 +14,11 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.decorations import icons_from_json
 from mcp_app.interface.rules import uri_problem, visible
-from mcp_app.interface.server import PUBLIC, RESERVED_SLUGS
+from mcp_app.interface.server import BY_TOKEN, PUBLIC, RESERVED_SLUGS
 from mcp_app.models.changes import watch
 from mcp_app.models.checking import CheckedRow
 from mcp_app.models.definitions import Prompt, Resource, ResourceTemplate, Tool
+from mcp_app.models.demands import DEMANDS, demand_problems
 from mcp_app.models.fields import ExactCharField, JSONTextField
 from mcp_app.models.listings import tag_problems, words
 from mcp_app.models.versions import PublishedRow, PublishedRows, publishable
@@ -44,7 +45,9 @@ class Server(PublishedRow, CheckedRow):
         TAGS = "tags", _("Everything with these tags")
         CHOSEN = "chosen", _("Only the ones chosen here")
 
-    SERVED = frozenset({"slug", "access", "page_size", "enabled", "published"})
+    SERVED = frozenset(
+        {"slug", "access", *DEMANDS, "page_size", "enabled", "published"}
+    )
     PRIVATE = frozenset({"broken"})
     CONTENT = (
         "title",
@@ -68,7 +71,10 @@ class Server(PublishedRow, CheckedRow):
     version = models.CharField(max_length=64, blank=True)
     website_url = models.CharField(max_length=500, blank=True)
     icons = JSONTextField(shape="array", blank=True)
-    access = models.CharField(max_length=500, blank=True)
+    access = models.CharField(max_length=500, blank=True, default=BY_TOKEN)
+    permission = models.CharField(max_length=255, blank=True)
+    groups = models.TextField(blank=True)
+    rule = models.CharField(max_length=255, blank=True)
     page_size = models.PositiveIntegerField(
         default=100, validators=[MinValueValidator(1), MaxValueValidator(1000)]
     )
@@ -123,6 +129,7 @@ class Server(PublishedRow, CheckedRow):
         yield from tag_problems(self.tags)
         yield from self.json_problems("icons", icons_from_json)
         yield from self._access_problems()
+        yield from demand_problems(self)
         yield from self._slug_problems()
         if self.selection == self.Selection.TAGS and not words(self.tags):
             yield "tags", "Name at least one tag, or offer everything."

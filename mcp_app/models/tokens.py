@@ -8,12 +8,14 @@ from datetime import datetime, timedelta
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final, TypeAlias
+from uuid import UUID
 
 from django.conf import settings
 from django.core.validators import MinLengthValidator
 from django.db import models, router, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.interface.rules import visible
 from mcp_app.models.changes import RecordedRows
@@ -31,6 +33,8 @@ SECRET_BYTES: Final = 32
 SHOWN: Final = len(BEGINNING) + 6
 """Characters of a token that may be seen."""
 
+MAPPED: Final = IPv6Network("::ffff:0:0/96")
+"""Where addresses of IPv4 stand among those of IPv6."""
 USED_EACH: Final = timedelta(minutes=1)
 """A use that follows another one so soon is not written."""
 AT_ONCE: Final = 500
@@ -39,6 +43,15 @@ PRIVATE: Final = frozenset({"name", "used"})
 """Columns that let nobody in and keep nobody out."""
 
 Network: TypeAlias = IPv4Network | IPv6Network
+
+
+class Secret(str):
+    """A text that lets somebody in, which no error page shows among its variables."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<a secret>"
 
 
 class AccessTokenRows(RecordedRows["AccessToken"]):
@@ -55,7 +68,8 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
             some = families[at : at + AT_ONCE]
             yield from self.filter(family__in=some).order_by("pk")
 
-    def make(self, **columns: Any) -> tuple[AccessToken, str]:
+    @sensitive_variables("token")
+    def make(self, **columns: Any) -> tuple[AccessToken, Secret]:
         """Store a new token; return its row, and the token, which nothing else knows.
 
         `servers` are the rows of those where it is good; without any it is everywhere.
@@ -63,7 +77,7 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         """
         servers = columns.pop("servers", ())
         columns.setdefault("everywhere", not servers)
-        token = f"{BEGINNING}{secrets.token_urlsafe(SECRET_BYTES)}"
+        token = Secret(f"{BEGINNING}{secrets.token_urlsafe(SECRET_BYTES)}")
         columns.setdefault("family", secrets.token_hex(16))
         row = AccessToken(digest=digest(token), prefix=token[:SHOWN], **columns)
         row.full_clean()
@@ -89,6 +103,8 @@ class AccessToken(CheckedRow):
     `everywhere` or at `servers`: where these are deleted, nowhere.  Its `networks`
     (addresses in CIDR form, with spaces between) are those from which it is good, and
     what has one of its `tags` is what it is good for; empty, they limit nothing.
+
+    `made_with` tells from which page it was made: sent twice, a page makes one token.
     """
 
     PRIVATE = PRIVATE
@@ -127,6 +143,7 @@ class AccessToken(CheckedRow):
     expires = models.DateTimeField(_("expires"), null=True, blank=True)
     revoked = models.DateTimeField(_("revoked"), null=True, blank=True, editable=False)
     used = models.DateTimeField(_("last used"), null=True, blank=True, editable=False)
+    made_with = models.UUIDField(unique=True, null=True, blank=True, editable=False)
 
     objects = AccessTokenRows.as_manager()
 
@@ -135,6 +152,9 @@ class AccessToken(CheckedRow):
         ordering = ["-created", "-pk"]
         verbose_name = _("access token")
         verbose_name_plural = _("access tokens")
+        # One's own need no right.
+        default_permissions = ()
+        permissions = [("manage_tokens", _("Can manage everyone's access tokens"))]
 
     def __str__(self) -> str:
         return f"{visible(self.name)} ({self.prefix}…)"
@@ -159,15 +179,27 @@ class AccessToken(CheckedRow):
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
         yield from tag_problems(self.tags)
+        for name in ("tags", "networks"):
+            given = getattr(self, name)
+            if given and not words(given):
+                said = f"“{visible(given)}” names nothing: leave it empty for no limit."
+                yield name, said
         for each in words(self.networks):
             try:
-                ip_network(each)
+                network = ip_network(each)
             except ValueError:
                 yield (
                     "networks",
                     f"“{visible(each)}” is no network: it is written as 192.0.2.0/24, "
                     "2001:db8::/32 or as one address, without bits beyond its prefix.",
                 )
+            else:
+                if network.version == MAPPED.version and network.subnet_of(MAPPED):
+                    yield (
+                        "networks",
+                        f"“{visible(each)}” is of IPv4, and no address is seen like "
+                        "this: write it as 192.0.2.0/24.",
+                    )
 
     def has_ended(self, now: datetime) -> bool:
         """Whether it was revoked, or its time is over."""
@@ -180,7 +212,10 @@ class AccessToken(CheckedRow):
             self.revoked = timezone.now()
             self.save(update_fields=["revoked"])
 
-    def replace(self, overlap: timedelta) -> tuple[AccessToken, str]:
+    @sensitive_variables("made")
+    def replace(
+        self, overlap: timedelta, *, made_with: UUID | None = None
+    ) -> tuple[AccessToken, Secret]:
         """Make the next token of the family; this one ends when `overlap` is over.
 
         The new one may what this one may, as long as this one would have: nothing more.
@@ -204,6 +239,7 @@ class AccessToken(CheckedRow):
                 expires=self.expires,
                 everywhere=self.everywhere,
                 servers=self.servers.all(),
+                made_with=made_with,
             )
             end = now + overlap
             if self.expires is None or end < self.expires:

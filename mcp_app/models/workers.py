@@ -39,6 +39,9 @@ class Report:
     """Messages of calls, such as progress, to clients that take JSON alone."""
     code: str = ""
     """The digest of what code declares."""
+    refused: tuple[tuple[int, str, str, int], ...] = ()
+    """Requests that never became a call: when an hour began, in milliseconds, the
+    reason, the client, and how many."""
 
     def as_text(self) -> str:
         """Return what the row keeps."""

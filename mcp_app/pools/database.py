@@ -460,7 +460,9 @@ call_writer = DatabaseThreads("mcp-calls", repeatable=True)
 """What is written behind holds nobody up."""
 authenticators = DatabaseThreads("mcp-authentication", 4, patience=30.0)
 """Authentication never waits for a thread of user code."""
-POOLS = (reader, writer, log_writer, call_writer, authenticators)
+judges = DatabaseThreads("mcp-rules", 2, patience=30.0)
+"""Rules of the site: one that hangs keeps nobody from authenticating."""
+POOLS = (reader, writer, log_writer, call_writer, authenticators, judges)
 """All there are, for whoever counts or closes connections."""
 
 

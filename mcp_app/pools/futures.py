@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
+
+_MORE: Final = (
+    # A future cannot carry it (PEP 479).
+    StopIteration,
+    # It would close whoever waits.
+    GeneratorExit,
+    # It would say that whoever waits was cancelled.
+    asyncio.CancelledError,
+    # They would end the loop, and with it the process.
+    SystemExit,
+    KeyboardInterrupt,
+)
+"""What is the fault of one function, and would be more to those who wait for it."""
 
 
 def settle(
@@ -23,10 +36,9 @@ def settle(
     raised: BaseException | None = None
     try:
         result = function()
-    except (StopIteration, GeneratorExit, asyncio.CancelledError) as error:
-        # A future cannot carry the first (PEP 479), the second would close whoever
-        # waits, and the third would say that whoever waits was cancelled.
+    except _MORE as error:
         raised = RuntimeError(f"The function raised {error!r}.")
+        raised.__cause__ = error
     except BaseException as error:
         raised = error
     try:

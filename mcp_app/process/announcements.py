@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import ChainMap, deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from django.db import Error as DatabaseError
 
 from mcp_app.catalog.bindings import Binding
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.streams.announcing import Announcement
-from mcp_app.streams.listeners import Listener, Listeners
+from mcp_app.streams.announcing import Announcement, Personal
+from mcp_app.streams.listeners import LISTS, Listener, Listeners
 from mcp_app.wakeup import changes
 from mcp_app.wakeup.folding import fold
 from mcp_app.wakeup.news import Changed, Missed, Name, News, NewsReader
@@ -23,8 +23,15 @@ from mcp_app.wakeup.workers import FRESHNESS, WorkerRow
 
 logger = logging.getLogger("mcp_app.process")
 
+_NO_TOPICS = (changes.MODEL, changes.RIGHTS)
+"""Kinds of changes of which each stream hears something else, or nothing."""
 FOLDS = 2
 """How often it is folded so that what is announced has a number."""
+Hears: TypeAlias = Callable[[Listener, str], Awaitable[bool]]
+"""Whether the client of a stream may read a resource."""
+LISTS_ALONE = frozenset(LISTS)
+PATIENCE_S = 2.0
+"""So long it is waited for rules that say who may hear of a resource."""
 RETRY = 1.0
 """In an outage so many seconds pass until a change of a call is written again."""
 
@@ -79,11 +86,15 @@ class Announcements:
         look: Callable[[], Awaitable[None]],
         row: WorkerRow,
         bindings: Mapping[str, Binding],
+        personal: Personal,
+        hears: Hears,
     ) -> None:
         self._listeners = listeners
         self._look = look
         self._row = row
         self._bindings = bindings
+        self._personal = personal
+        self._hears = hears
         self._reader = NewsReader()
         self._pending: deque[Batch] = deque()
         self._announcing: asyncio.Future[None] | None = None
@@ -101,7 +112,7 @@ class Announcements:
         self._reader.seen(news)
         for batch in self._pending:
             batch.learn(news)
-        if news.everything or news.topics() or news.refs(changes.MODEL):
+        if news.everything or news.topics() or any(map(news.refs, _NO_TOPICS)):
             due = asyncio.get_running_loop().time() + FRESHNESS
             numbers = {name: news.numbers.get(name) for name in news.rows}
             self._pending.append(Batch(news, before, due, numbers))
@@ -155,7 +166,7 @@ class Announcements:
 
     def _wanted(self, stream: Listener, changes: Iterable[Changed]) -> list[str]:
         numbers = {each.name: each.number for each in changes}
-        return Announcement(numbers, False, self._shows).wanted(stream)
+        return self._announcement(numbers, everything=False).wanted(stream)
 
     # -- announcing ---------------------------------------------------------------
 
@@ -178,18 +189,50 @@ class Announcements:
                 batch.over.set()
             # Alone, nobody can have been answered from anything older than the first.
             told = [each for each in batches if others or not each.news.first]
-            self.announce(self._of(told))
+            await self.announce(self._of(told))
+
+    async def heard(self, listener: Listener, wanted: Sequence[str]) -> list[str]:
+        """Return what of that a stream may hear of: a resource is read by its client.
+
+        Where that cannot be known now, what it watches is told: it was read before.
+        """
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return [
+                    each
+                    for each in wanted
+                    if each in LISTS or await self._hears(listener, each)
+                ]
+        except (DatabaseError, Unavailable, TimeoutError):
+            return list(wanted)
 
     def _of(self, batches: list[Batch]) -> Announcement:
         numbers = ChainMap(*(each.numbers for each in reversed(batches)))
         everything = any(each.news.everything for each in batches)
-        return Announcement(numbers, everything, self._shows)
+        return self._announcement(numbers, everything=everything)
 
-    def announce(self, announcement: Announcement) -> None:
+    def _announcement(
+        self, numbers: Mapping[Name, int | None], *, everything: bool
+    ) -> Announcement:
+        return Announcement(numbers, everything, self._shows, self._personal)
+
+    async def announce(self, announcement: Announcement) -> None:
         """Tell the streams that are open now, each change once."""
+        asked = []
         for listener in self._listeners if announcement else ():
-            if wanted := announcement.wanted(listener):
-                listener.tell(wanted, self.number)
+            wanted = announcement.wanted(listener)
+            if LISTS_ALONE.issuperset(wanted):
+                self._tell(listener, wanted)
+            else:
+                asked.append((listener, wanted))
+        # Who has to be asked whether it may hear of something holds up nobody else.
+        heard = await asyncio.gather(*(self.heard(*each) for each in asked))
+        for (listener, _), wanted in zip(asked, heard, strict=True):
+            self._tell(listener, wanted)
+
+    def _tell(self, listener: Listener, wanted: Sequence[str]) -> None:
+        if wanted:
+            listener.tell(wanted, self.number)
 
     async def _others_live(self) -> bool:
         try:

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
+from django.db import DataError
 from django.db import Error as DatabaseError
 
 from mcp_app.pools.database import writer
@@ -31,7 +32,7 @@ class Heartbeat:
         loop: asyncio.AbstractEventLoop,
         row: WorkerRow,
         gate: Gate,
-        spawn: Callable[[Awaitable[None]], None],
+        spawn: Callable[[Awaitable[None]], object],
         beaten: Callable[[], Awaitable[object]],
         report: Callable[[], Report] = Report,
     ) -> None:
@@ -46,6 +47,7 @@ class Heartbeat:
         self._last = NEVER
         self._steady_since = NEVER
         self._failed = False
+        self._silent = False
 
     @property
     def steady(self) -> bool:
@@ -55,6 +57,11 @@ class Heartbeat:
         """
         now = time.monotonic()
         return now - self._last <= LATE and now - self._steady_since >= STEADY
+
+    @property
+    def beats(self) -> bool:
+        """Whether it has begun."""
+        return self._timer is not None
 
     async def begun(self) -> None:
         """Return when the row is there: before the first check, and after a pause.
@@ -88,13 +95,28 @@ class Heartbeat:
 
     async def _renewed(self) -> None:
         began = time.monotonic()
-        self._row.report = self._report()
-        await writer.run(self._row.renew)
+        await self._said()
         if began - self._last > LATE:
             self._steady_since = began
         self._last = began
         self._failed = False
         self._gate.trust(began + TRUSTED)
+
+    async def _said(self) -> None:
+        """Renew the row; without a report, where the database does not take it.
+
+        Who says nothing of itself lives all the same.
+        """
+        try:
+            self._row.report = self._report()
+            await writer.run(self._row.renew)
+            self._silent = False
+        except (ValueError, TypeError, DataError):
+            if not self._silent:
+                logger.exception("What this process says of itself cannot be stored.")
+            self._silent = True
+            self._row.report = Report()
+            await writer.run(self._row.renew)
 
     def _later(self) -> None:
         self._timer = self._loop.call_later(HEARTBEAT, self._beat)

@@ -27,7 +27,7 @@ class Janitor:
         self,
         loop: asyncio.AbstractEventLoop,
         limits: Limits,
-        spawn: Callable[[Awaitable[None]], None],
+        spawn: Callable[[Awaitable[None]], object],
     ) -> None:
         self._loop = loop
         self._limits = limits

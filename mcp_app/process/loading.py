@@ -17,6 +17,7 @@ from mcp_app.catalog.registered import RegisteredFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import Catalog, Entry
+from mcp_app.catalog.stops import Halt, Stops, cancelling
 from mcp_app.catalog.stored import ServedVersion, StoredDefinition, StoredOverlay
 from mcp_app.interface.definitions import (
     Definition,
@@ -28,6 +29,7 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.results import Completion
 from mcp_app.interface.server import Key, ServerDefinition
 from mcp_app.kinds import KindError, kinds_of
+from mcp_app.wakeup import changes
 from mcp_app.wakeup.news import News
 
 logger = logging.getLogger("mcp_app.catalog")
@@ -35,6 +37,7 @@ logger = logging.getLogger("mcp_app.catalog")
 Make = Callable[[Any, Runnable[Any]], Entry[Any, Any]]
 Place: TypeAlias = tuple[str, str]
 """A list ("tools") and the identity of an entry there."""
+_Entries: TypeAlias = dict[str, dict[str, Entry[Any, Any] | None]]
 
 _LISTS: Mapping[type[Definition], tuple[str, Make]] = {
     ToolDefinition: ("tools", snapshot.tool_entry),
@@ -47,13 +50,23 @@ _LIST_OF_KIND = {kind: name for name, kind in stored.LISTS.items()}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Offer:
-    """An entry that servers may offer; None where it cannot be served or is stopped."""
+    """An entry that servers may offer; None where it cannot be served.
+
+    It is `off` where the switch of its row is.
+    """
 
     place: Place
     entry: Entry[Any, Any] | None
     key: Key | None = None
     version: ServedVersion = (None, True)
     overlay: bool = False
+    off: bool = False
+
+    def is_stopped(self, stops: Stops) -> bool:
+        """Whether people have switched it off, in whatever way."""
+        if self.off or self.entry is None:
+            return self.off
+        return bool(stops.of(self.entry.definition, self.key, _name(*self.place)))
 
     def on(self, server: ServerDefinition) -> Entry[Any, Any] | None:
         """Return the entry where the server offers it."""
@@ -81,27 +94,76 @@ class Catalogs:
         """What staff made, by its place."""
         self._overlays: Mapping[Place, _Offer] = {}
         self._servers: Mapping[str, ServerDefinition] = {}
+        self.stops = Stops()
         self.by_slug: Mapping[str, Catalog] = {}
         """The catalogs of the servers that are switched on."""
+        self.stopped: frozenset[str] = frozenset()
+        """The slugs of those that are switched off."""
 
     def load(self, news: News) -> None:
         """Bring everything up to date that the news name."""
         servers = self._servers
         if news.everything or news.refs("server"):
             servers = stored.load_servers()
+        stops = self.stops
+        if news.everything or news.refs(changes.STOP):
+            stops = stored.load_stops()
         # A server may have chosen a row of code that nobody was told of.
         everything = news.everything or bool(news.refs("server"))
         refs = {
-            kind: {"*"} if everything else news.refs(kind) for kind in stored.MODELS
+            kind: {"*"} if everything else news.refs(kind) | self._unknown(stops, kind)
+            for kind in stored.MODELS
         }
         # From here on nothing is read any more that could fail.
         touched = self._load_rows({kind: each for kind, each in refs.items() if each})
+        touched |= self._stopped_anew(stops)
+        self.stops = stops
+        self.stopped = frozenset(
+            slug
+            for slug, server in servers.items()
+            if not server.enabled or stops.of_server(server)
+        )
         self.by_slug = {
             slug: self._catalog(server, touched)
             for slug, server in servers.items()
-            if server.enabled
+            if slug not in self.stopped
         }
         self._servers = servers
+
+    def halts(
+        self, server: ServerDefinition, entry: Entry[Any, Any] | None
+    ) -> Iterator[Halt]:
+        """Yield the stops that cancel a call at a server, of this entry.
+
+        Both are as they were when the call began: since then they may have been
+        renamed or deleted, and what runs is still theirs.
+        """
+        yield from cancelling(self.stops.of_server(server))
+        if entry is not None and (self.stops.changes or self.stops.rows):
+            name, _ = _LISTS[type(entry.definition)]
+            named = _name(name, entry.identity)
+            yield from cancelling(self.stops.of(entry.definition, entry.key, named))
+
+    def _unknown(self, stops: Stops, kind: str) -> set[str]:
+        """Return which rows are stopped that were not loaded.
+
+        An overlay that changes nothing is made without telling anybody.
+        """
+        if stops is self.stops:
+            return set()
+        unknown = stops.rows.keys() - self._rows.keys()
+        return {ref for each, ref in unknown if each == kind}
+
+    def _stopped_anew(self, stops: Stops) -> set[Place]:
+        """Return the places where something is stopped, or is so no more."""
+        if stops == self.stops:
+            return set()
+        return {
+            offer.place
+            for offer in map(self._at, {**self._here, **self._declared})
+            if offer is not None
+            and offer.is_stopped(stops) is not offer.is_stopped(self.stops)
+        }
 
     def missing_overlays(self) -> list[Place]:
         """Return what code declares without a row for what staff may change."""
@@ -138,7 +200,7 @@ class Catalogs:
     ) -> Iterator[tuple[Key, ServedVersion | None]]:
         """Yield the rows that are served in another version now, or no more."""
         for kind, names in refs.items():
-            now = stored.served_versions(kind, names)
+            now = stored.served_versions(kind, names, stopped=True)
             known = _named(self._rows, kind, names)
             for key in (*known, *(key for key in now if key not in known)):
                 before = known[key].version if key in known else None
@@ -147,6 +209,7 @@ class Catalogs:
 
     def _offer(self, each: stored.Stored, version: ServedVersion | None) -> _Offer:
         version = version or (None, True)
+        off = not version[1]
         if isinstance(each, StoredOverlay):
             return self._overlay(each, version)
         run = self._runnable(each)
@@ -155,19 +218,20 @@ class Catalogs:
             identity = each.key[1]
             return _Offer((name, f"\n{identity}"), None, each.key, version)
         entry = make(each.definition, run)
-        entry.version = each.version
-        return _Offer((name, entry.identity), entry, each.key, version)
+        entry.version, entry.key = each.version, each.key
+        return _Offer((name, entry.identity), entry, each.key, version, off=off)
 
     def _overlay(self, each: StoredOverlay, version: ServedVersion) -> _Offer:
         place = (_LIST_OF_KIND[each.key[0]], each.identity)
         declared = self._declared.get(place)
         entry = None
-        if each.enabled and declared is not None and declared.entry is not None:
+        if declared is not None and declared.entry is not None:
             _, make = _LISTS[type(declared.entry.definition)]
             definition = overlaid(declared.entry.definition, each.content)
             entry = make(definition, declared.entry.runnable)
-            entry.version = each.version
-        return _Offer(place, entry, each.key, version, overlay=True)
+            entry.version, entry.key = each.version, each.key
+        off = not each.enabled
+        return _Offer(place, entry, each.key, version, overlay=True, off=off)
 
     def _runnable(self, each: StoredDefinition[Definition]) -> Runnable[Any] | None:
         """Return what runs behind a row; None where it cannot be served here."""
@@ -187,27 +251,46 @@ class Catalogs:
         known = self.by_slug.get(server.slug)
         if known is None or known.server != server:
             return self._new(server)
-        changes: dict[str, dict[str, Entry[Any, Any] | None]] = {}
-        for name, identity in touched:
-            offer = self._at((name, identity))
-            entry = None if offer is None else offer.on(server)
-            changes.setdefault(name, {})[identity] = entry
-        return known.changed(changes)
+        offered: _Entries = {}
+        stopped: _Entries = {}
+        for place in touched:
+            name, identity = place
+            entry, off = self._offered(place, server)
+            offered.setdefault(name, {})[identity] = None if off else entry
+            stopped.setdefault(name, {})[identity] = entry if off else None
+        return known.changed(offered, stopped)
 
     def _new(self, server: ServerDefinition) -> Catalog:
         lists: dict[str, list[Any]] = {name: [] for name in snapshot.LISTS}
+        stopped: _Entries = {name: {} for name in snapshot.LISTS}
         for place in {**self._here, **self._declared}:
-            offer = self._at(place)
-            entry = None if offer is None else offer.on(server)
-            if entry is not None:
-                lists[place[0]].append(entry)
-        return Catalog(server, completers=self._completers, **lists)
+            name, identity = place
+            entry, off = self._offered(place, server)
+            if entry is not None and off:
+                stopped[name][identity] = entry
+            elif entry is not None:
+                lists[name].append(entry)
+        return Catalog(server, completers=self._completers, stopped=stopped, **lists)
+
+    def _offered(
+        self, place: Place, server: ServerDefinition
+    ) -> tuple[Entry[Any, Any] | None, bool]:
+        """Return what a server has at a place, and whether that is switched off."""
+        offer = self._at(place)
+        if offer is None:
+            return None, False
+        return offer.on(server), offer.is_stopped(self.stops)
 
     def _at(self, place: Place) -> _Offer | None:
         """Return what has a name: a row never hides what code declares."""
         if place in self._declared:
             return self._overlays.get(place) or self._declared[place]
         return self._here.get(place)
+
+
+def _name(list_name: str, identity: str) -> Key:
+    """Return what stops call what is at a place: its kind, and its identity."""
+    return stored.LISTS[list_name], identity
 
 
 def _named(

@@ -38,7 +38,7 @@ class Openings:
         announcements: Announcements,
         sessions: SessionStore,
         row: WorkerRow,
-        spawn: Callable[[Awaitable[None]], None],
+        spawn: Callable[[Awaitable[None]], object],
     ) -> None:
         self._announcements = announcements
         self._sessions = sessions
@@ -72,7 +72,8 @@ class Openings:
             # This client can never say how far it has seen.
             since = max(since, announcements.number)
         number = await self._sessions.stream_opened(session, stream.public_id, since)
-        stream.opened(*announcements.caught_up(mark, missed, stream), number)
+        told, announced = announcements.caught_up(mark, missed, stream)
+        stream.opened(await announcements.heard(stream, told), announced, number)
 
     @asynccontextmanager
     async def watching(self, uris: Collection[str]) -> AsyncIterator[None]:

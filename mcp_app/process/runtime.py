@@ -10,21 +10,26 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from functools import cached_property
+from typing import TypeVar
 
 from django.conf import settings
 from django.db import Error as DatabaseError
 from django.utils.module_loading import import_string
 
 from mcp_app.audit.call_log import CallLog
-from mcp_app.auth.permissions import Permissions, UserRows
+from mcp_app.audit.turned_away import Reason, TurnedAway
+from mcp_app.auth.kept import answers
+from mcp_app.auth.permissions import KeptRights, UserRows
 from mcp_app.auth.tokens import tokens
 from mcp_app.catalog.fingerprint import fingerprint
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.snapshot import Catalog
+from mcp_app.catalog.stops import SERVER_OFF
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import Principal
+from mcp_app.interface.rights import Rights
 from mcp_app.pools import loop_thread
 from mcp_app.pools.database import (
     POOLS,
@@ -37,6 +42,7 @@ from mcp_app.pools.database import (
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process.announcements import Announcements
+from mcp_app.process.evictions import Evictions, back_s
 from mcp_app.process.freshness import TIMEOUT, Gate
 from mcp_app.process.health import FINE, STOPPING, Health
 from mcp_app.process.heartbeat import Heartbeat
@@ -47,11 +53,13 @@ from mcp_app.process.openings import Openings
 from mcp_app.process.running import RunningCalls
 from mcp_app.process.uploads import Uploads
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.errors import Refused, Unavailable
+from mcp_app.protocol.errors import Refused, SwitchedOff, Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
+from mcp_app.protocol.revisions import LATEST
 from mcp_app.publishing.overlays import make_overlays
 from mcp_app.server import identity
-from mcp_app.server.exchange import Adapters, End
+from mcp_app.server.exchange import Adapters, End, Exchange, NoWayBack
+from mcp_app.server.handlers import resources
 from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.server.request_state import StateSealer, derived_key
 from mcp_app.streams.claims import claim, end_own, open_streams, owners
@@ -78,6 +86,8 @@ from mcp_app.wakeup.workers import (
 
 logger = logging.getLogger("mcp_app.process")
 
+Made = TypeVar("Made")
+
 AGED = 0.5
 """Seconds between two looks for sessions that are too old."""
 LAST_WORDS = 1.0
@@ -94,10 +104,11 @@ class Process:
     stopping = False
     dropped = 0
     """Messages of calls that went nowhere: their clients take JSON alone."""
+    generation = 0
+    """It goes up where other things are served, or somebody may have other rights."""
     _away = False
     _answering: asyncio.TimerHandle | None = None
     _watching: asyncio.TimerHandle | None = None
-    _weeding: asyncio.Future[None] | None = None
 
     def __init__(self, registry: Registry = mcp) -> None:
         self.loop = asyncio.get_running_loop()
@@ -108,7 +119,7 @@ class Process:
         self.read_limits = ReadLimits(self.limits.depth, self.limits.nodes)
         self.listeners = Listeners()
         self.questions = OpenQuestions()
-        self.permissions = Permissions()
+        self.rights = KeptRights(registry.rules)
         self.sessions = SessionStore(
             self.limits, self._session_closed, self.settled, self.announced
         )
@@ -118,7 +129,12 @@ class Process:
         self._catalogs = Catalogs(registry)
         self._row = WorkerRow()
         self._announcements = Announcements(
-            self.listeners, self._looked, self._row, registry.bindings
+            self.listeners,
+            self._looked,
+            self._row,
+            registry.bindings,
+            self._personal,
+            self._hears,
         )
         self.log = RequestLog(self._row.id)
         self._others = Others(self._row.id)
@@ -138,6 +154,18 @@ class Process:
         self._beaten = self._aged = self.loop.time()
         self._janitor = Janitor(self.loop, self.limits, self.spawn)
         self._look_for_hanging()
+
+    @cached_property
+    def turned_away(self) -> TurnedAway:
+        """What never became a call."""
+        return TurnedAway()
+
+    @cached_property
+    def _evictions(self) -> Evictions:
+        """Who ends what may not go on."""
+        return Evictions(
+            self.listeners, self.running, self._catalogs, self.rights, self.spawn
+        )
 
     @cached_property
     def held(self) -> HeldSessions:
@@ -181,6 +209,7 @@ class Process:
             questions=self.questions,
             steps=StoredSteps(),
             users=UserRows(),
+            rights=self.rights,
             topics=self._announcements,
             post=mailbox.post,
             user_code=InvocationPlaces(mailbox, self.threads, around),
@@ -205,8 +234,53 @@ class Process:
         return found
 
     def served(self, slug: str) -> Catalog | None:
-        """Return a server's catalog, None where there is no such server."""
-        return self._catalogs.by_slug.get(slug)
+        """Return a server's catalog, None where there is no such server.
+
+        Raises 503 where people have switched it off.
+        """
+        found = self._catalogs.by_slug.get(slug)
+        if found is None:
+            self._refuse_switched_off(slug)
+        return found
+
+    def _refuse_switched_off(self, slug: str) -> None:
+        catalogs = self._catalogs
+        # Where everything is stopped, nothing is said of what there would be.
+        if slug in catalogs.stopped or catalogs.stops.everything:
+            raise SwitchedOff(SERVER_OFF, retry_after=back_s())
+
+    async def rights_in(self, catalog: Catalog, principal: Principal) -> Rights:
+        """Return which demands of a server and its offers a principal meets."""
+        slug = catalog.server.slug
+        return await self.rights.of(principal, slug, catalog.demands)
+
+    def _personal(self, slug: str) -> Iterable[str]:
+        """Return the lists of a server that differ from user to user."""
+        catalog = self._catalogs.by_slug.get(slug)
+        return () if catalog is None else catalog.personal_lists
+
+    async def _hears(self, listener: Listener, uri: str) -> bool:
+        """Whether a stream's client may read a resource, as things are now."""
+        catalog = self._catalogs.by_slug.get(listener.server)
+        if catalog is None or not catalog.restricted:
+            return True
+        principal = listener.principal
+        rights = await self.rights_in(catalog, principal)
+        if rights.gone or not rights.meet(catalog.server.demands):
+            return False
+        asked = Exchange(
+            adapters=self.adapters,
+            catalog=catalog,
+            revision=LATEST,
+            principal=principal,
+            rights=rights,
+            request_id=0,
+            method="resources/read",
+            params={},
+            meta={},
+            outgoing=NoWayBack(),
+        )
+        return await resources.visible(asked, uri) is not None
 
     def refuse_if_stopping(self) -> None:
         if self.stopping:
@@ -235,17 +309,23 @@ class Process:
     async def _load(self, news: News) -> None:
         """Bring the caches up to date."""
         if news.definitions_changed:
+            before = self._evictions.ways()
             await reader.run(self._catalogs.load, news)
+            self._evictions.where_others_come_in(before)
             if news.first and self._catalogs.missing_overlays():
                 self.spawn(writer.run(make_overlays, self.registry))
         if news.definitions_changed or news.rights_changed:
-            self.permissions.forget()
+            self.generation += 1
+            self.rights.forget()
             tokens.forget()
-            self._weed()
+            answers.forget()
+            self._evictions.look()
         closed = news.refs(changes.SESSION)
         if closed or news.everything:
             await self.sessions.reload(None if news.everything else closed)
         await self._load_of_calls(news)
+        if news.everything or news.refs(changes.STOP) or news.refs("server"):
+            self._evictions.where_stopped()
         for session in self.sessions.standing(
             None if news.everything else news.refs(changes.LOGGED)
         ):
@@ -321,6 +401,9 @@ class Process:
     def listen(self, listener: Listener) -> None:
         """Open a stream; raise 503 or 429 where there are as many as there may be."""
         self.refuse_if_stopping()
+        if listener.server in self._catalogs.stopped:
+            # It was, while this was on its way.
+            self._refuse_switched_off(listener.server)
         if self.limits.rates:
             self._check_streams(listener)
         self.listeners.add(listener)
@@ -350,25 +433,6 @@ class Process:
             self._beaten = self.loop.time()
             self._watching = self.loop.call_later(FRESHNESS / 2, self._tick)
 
-    def _weed(self) -> None:
-        """End what is open of those whom no token lets in any more."""
-        if tokens.ending and (self._weeding is None or self._weeding.done()):
-            self._weeding = asyncio.ensure_future(self._weeded())
-            self._announcements.keep(self._weeding)
-
-    async def _weeded(self) -> None:
-        owners = {each.owner for each in self.listeners}
-        owners |= {each.principal.key for each in self.running}
-        try:
-            gone = await tokens.gone(owners)
-        except (DatabaseError, Unavailable):
-            # The next round asks again.
-            return
-        for listener in [each for each in self.listeners if each.owner in gone]:
-            listener.end()
-        for call in [each for each in self.running if each.principal.key in gone]:
-            call.stop(End.STOPPED)
-
     def _tick(self) -> None:
         """Look for changes while somebody listens; beat less often."""
         if not self.listeners and not self.running:
@@ -376,7 +440,7 @@ class Process:
             return
         # First this: what fails below must not be the last look of this process.
         self._watching = self.loop.call_later(FRESHNESS / 2, self._tick)
-        self._weed()
+        self._evictions.look()
         if self.loop.time() - self._beaten >= self.limits.heartbeat:
             self._beaten = self.loop.time()
             self.running.beat()
@@ -394,10 +458,11 @@ class Process:
             # The streams stay open: the next look may succeed.
             return
 
-    def spawn(self, work: Awaitable[object]) -> None:
-        """Let something run beside the requests."""
+    def spawn(self, work: Awaitable[Made]) -> asyncio.Future[Made]:
+        """Let something run beside the requests; it is kept until it is done."""
         task = asyncio.ensure_future(work)
         self._announcements.keep(task)
+        return task
 
     async def announced(self) -> int:
         """Return the number up to which every change has been announced."""
@@ -457,7 +522,15 @@ class Process:
             lost=self.threads.lost,
             dropped=self.dropped,
             code=self._code,
+            refused=self.turned_away.said(),
         )
+
+    def refused(self, reason: Reason, client: str) -> None:
+        """Count a request that never became a call; `client` names what sent it."""
+        self.turned_away.note(reason, client)
+        if not self._heartbeat.beats and not self.stopping:
+            # Where all are refused before anything is looked up, nobody would know.
+            self.gate.refresh()
 
     # -- the end ----------------------------------------------------------------
 
@@ -473,7 +546,8 @@ class Process:
         for listener in self.listeners:
             listener.end(retry_ms=1_000 * _soon())
         deadline = self.loop.time() + patience
-        while self._at_work() and self.loop.time() < deadline:
+        known = self.gathering.next_whole
+        while self._at_work(known) and self.loop.time() < deadline:
             await asyncio.sleep(0.05)
         self.uploads.give_up()
         for exchange in self.running:
@@ -507,9 +581,14 @@ class Process:
             self.audit.hurry()
             await asyncio.sleep(0.02)
 
-    def _at_work(self) -> bool:
-        """Whether a call runs, or is waited for by a client that is connected here."""
-        return bool(self.running or self.log.busy or self.gathering.at_work)
+    def _at_work(self, known: int) -> bool:
+        """Whether a call runs, or is waited for by a client that is connected here.
+
+        It may run elsewhere, and have begun a moment ago: others close the session of
+        such a client as soon as this process is gone.
+        """
+        waited_for = self.gathering.at_work(known)
+        return bool(self.running or self.log.busy or waited_for)
 
     def _has_words(self) -> bool:
         """Whether anything is still to be sent, or logged."""

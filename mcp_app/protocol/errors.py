@@ -10,6 +10,7 @@
     │   └── ResourceNotFound         -32602 or -32002, as the revision says
     ├── InternalError                -32603
     │   └── Unavailable              -32603  an outage, a stop, or a limit
+    │       └── SwitchedOff          -32603  by the people who run the site
     ├── HeaderMismatch               -32020
     ├── MissingClientCapability      -32021
     ├── UnsupportedProtocolVersion   -32022
@@ -115,6 +116,10 @@ class Unavailable(InternalError):
         super().__init__(message)
         self.http_status = http_status
         self.headers = {"Retry-After": str(retry_after)}
+
+
+class SwitchedOff(Unavailable):
+    """A server, or all of them, that the people who run the site have stopped."""
 
 
 class HeaderMismatch(ProtocolError):

@@ -78,7 +78,7 @@ class Headers:
 
         A name may be a string in any case, or bytes in lower case.  One byte is one
         character; a header that stood several times has its values joined with
-        commas.
+        commas, and cookies with semicolons.
         """
         if isinstance(name, str):
             name = name.lower().encode("latin-1")
@@ -95,7 +95,9 @@ def _combined(
         raise _repeated(name)
     values: dict[bytes, bytes] = {}
     for name, value in pairs:
-        values[name] = values[name] + b", " + value if name in values else value
+        # What HTTP/2 takes apart is put together again (RFC 9113, section 8.2.3).
+        comma = b"; " if name == b"cookie" else b", "
+        values[name] = values[name] + comma + value if name in values else value
     return values, frozenset(name for name in repeated if name.startswith(b"mcp-"))
 
 

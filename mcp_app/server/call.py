@@ -7,10 +7,11 @@ import logging
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import Entry
+from mcp_app.catalog.stops import SWITCHED_OFF
 from mcp_app.interface.errors import CallCancelled, ClientCannot
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.protocol.errors import (
@@ -139,6 +140,32 @@ def unknown(
     hidden = exchange.entry is not None
     exchange.failed(Outcome.FORBIDDEN if hidden else Outcome.UNKNOWN, said)
     return error or InvalidParams(said)
+
+
+def forbidden(exchange: Exchange, entry: Entry[Any, Any]) -> str:
+    """Say that the caller may use something, but not with these arguments."""
+    said = f"You may not use {entry.identity} with these arguments."
+    exchange.failed(Outcome.FORBIDDEN, said)
+    return said
+
+
+def switched_off(exchange: Exchange, what: str) -> str:
+    """Say that people have stopped a "tool", a "resource" or a "prompt"."""
+    said = SWITCHED_OFF.format(what=what)
+    exchange.failed(Outcome.SWITCHED_OFF, said)
+    return said
+
+
+def refuse_switched_off(exchange: Exchange, what: str) -> NoReturn:
+    """Raise the error of what is no tool: nothing that the client sent is wrong."""
+    raise InternalError(switched_off(exchange, what))
+
+
+def check_switched_off(exchange: Exchange, name: str, identity: str, what: str) -> None:
+    """Raise where people have stopped what is not offered, and the caller sees."""
+    exchange.entry = entry = exchange.catalog.switched_off(name, identity)
+    if entry is not None and exchange.sees(entry.definition):
+        refuse_switched_off(exchange, what)
 
 
 def crashed(exchange: Exchange, entry: Entry[Any, Any]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -60,12 +61,12 @@ class ClientProgram:
         started = {"command": launch.command, "args": list(launch.arguments)}
         return {**self.stdio, **started}
 
-    def over_http(self, url: str, *, token: bool) -> JsonObject:
+    def over_http(self, url: str, *, token: str = "") -> JsonObject:
         """Return the entry of a server at an address, with a token where it needs one.
 
-        The token is for the reader to fill in.
+        `TOKEN` in its place is for the reader to fill in.
         """
-        header = f"Bearer {TOKEN}"
+        header = f"Bearer {token}"
         if self.bridge:
             command, *arguments = self.bridge
             headers = ["--header", f"Authorization: {header}"] if token else []
@@ -91,6 +92,13 @@ class ClientProgram:
             raise NotMerged(f"its member {self.root!r} is no object")
         servers = _members(text, text.index("{"))[self.root]
         return _with_member(text, servers.value, name, entry)
+
+
+def command_line(name: str, url: str, token: str) -> str:
+    """Return the line by which Claude Code is told of a server at an address."""
+    line = shlex.join(["claude", "mcp", "add", "--transport", "http", name, url])
+    # In these quotes it is one word on Windows, too; no token has others in it.
+    return f'{line} --header "Authorization: Bearer {token}"' if token else line
 
 
 def _written(document: JsonObject) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -13,6 +13,7 @@ from mcp_app.interface.context import LEVELS, Client
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.principal import Principal
+from mcp_app.interface.rights import Asked, Rights
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.protocol.negotiation import CLIENT_CAPABILITIES, CLIENT_INFO
@@ -20,7 +21,7 @@ from mcp_app.protocol.revisions import Revision
 
 if TYPE_CHECKING:
     from mcp_app.audit.call_log import CallLog
-    from mcp_app.auth.permissions import UserRows
+    from mcp_app.auth.permissions import KeptRights, UserRows
     from mcp_app.catalog.runnable import Runnable
     from mcp_app.catalog.snapshot import Catalog, Entry
     from mcp_app.conf import Limits
@@ -153,6 +154,7 @@ class Adapters:
     questions: OpenQuestions
     steps: StoredSteps
     users: UserRows
+    rights: KeptRights
     topics: Topics
     user_code: UserCode
     post: Callable[..., object]
@@ -178,7 +180,7 @@ class Exchange:
     catalog: Catalog
     revision: Revision
     principal: Principal
-    permissions: Container[str]
+    rights: Rights
     request_id: str | int
     method: str
     params: JsonObject
@@ -187,6 +189,8 @@ class Exchange:
     session: OpenSession | None = None
     headers: Headers | None = None
     path: str = ""
+    renew: Callable[[Exchange], Awaitable[None]] | None = None
+    """Brings it up to date where it has waited; raises what refuses it now."""
     streams: bool = True
     """Whether the way in can keep a stream open, for this request or another one."""
     end: End | None = field(init=False, default=None)
@@ -200,6 +204,8 @@ class Exchange:
     """The time of the user code that runs; None where none does."""
     untouched: bool = field(init=False, default=False)
     """No place was free for user code: nothing has run."""
+    queued: bool = field(init=False, default=False)
+    """The call waits for a thread."""
     core: CallCore | None = field(init=False, default=None)
     """What the call of user code needed so far."""
     entry: Entry[Any, Any] | None = field(init=False, default=None)
@@ -235,8 +241,22 @@ class Exchange:
         scope = self.principal.scope
         if scope is not None and not scope.includes(definition):
             return False
-        needed = definition.permissions
-        return not needed or all(each in self.permissions for each in needed)
+        return self.rights.meet(definition.demands)
+
+    async def allows(
+        self, definition: Definition, arguments: Mapping[str, object]
+    ) -> bool:
+        """Whether the principal may use what it sees with these arguments."""
+        rules = (*self.catalog.server.demands.rules, *definition.demands.rules)
+        if not rules:
+            return True
+        asked = Asked(
+            principal=self.principal,
+            server=self.catalog.server.slug,
+            name=definition.name,
+            arguments=arguments,
+        )
+        return await self.adapters.rights.allow(rules, asked)
 
     def failed(self, outcome: Outcome, said: str = "") -> None:
         """Note what became of the call; what is noted first counts."""

@@ -84,6 +84,7 @@ class InvocationPlaces:
         if runnable.style == "sync" or self._needs_thread(runnable):
             function = partial(self._in_thread, exchange, runnable, arguments, convert)
             name = str(exchange.params.get("name", exchange.method))
+            exchange.queued = True
             try:
                 return await self._threaded(function, name)
             except NoPlace:
@@ -163,6 +164,7 @@ class InvocationPlaces:
     ) -> Output:
         if exchange.end is not None:
             raise CallCancelled("The call ended before a thread was free.")
+        exchange.queued = False
         run = runnable.run
         if runnable.style == "async":
             run = _on_own_loop(exchange, run)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from mcp_app.protocol.envelope import notification_message, result_message
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.negotiation import SUBSCRIPTION_ID
 from mcp_app.server import parameters
-from mcp_app.server.handlers.resources import visible
+from mcp_app.server.handlers.resources import is_read
 
 if TYPE_CHECKING:
     from mcp_app.protocol.jsonrpc import JsonObject
@@ -33,7 +33,7 @@ class Interest:
     uris: frozenset[str]
 
 
-def accept(exchange: Exchange) -> tuple[Interest, JsonObject]:
+async def accept(exchange: Exchange) -> tuple[Interest, JsonObject]:
     """Return what the stream will hear of, and the filter as acknowledged.
 
     A resource that the caller cannot read is left out, as one that does not exist.
@@ -46,14 +46,14 @@ def accept(exchange: Exchange) -> tuple[Interest, JsonObject]:
             raise InvalidParams(f"params.notifications.{member} must be a boolean.")
         if value:
             honoured[member] = True
-    uris = _uris(exchange, wanted)
+    uris = [uri for uri in _uris(wanted) if await is_read(exchange, uri)]
     if "resourceSubscriptions" in wanted:
         honoured["resourceSubscriptions"] = uris
     lists = frozenset(LISTS[member] for member in honoured if member in LISTS)
     return Interest(lists, frozenset(uris)), honoured
 
 
-def _uris(exchange: Exchange, wanted: JsonObject) -> list[str]:
+def _uris(wanted: JsonObject) -> list[str]:
     given = wanted.get("resourceSubscriptions", [])
     if type(given) is not list or not all(type(each) is str for each in given):
         raise InvalidParams(
@@ -64,7 +64,7 @@ def _uris(exchange: Exchange, wanted: JsonObject) -> list[str]:
             f"params.notifications.resourceSubscriptions has {len(given)} URIs;"
             f" {MOST_RESOURCES} are allowed."
         )
-    return [uri for uri in dict.fromkeys(given) if visible(exchange, uri) is not None]
+    return list(dict.fromkeys(given))
 
 
 def acknowledged(exchange: Exchange, honoured: JsonObject) -> bytes:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TypeAlias
 
+from mcp_app.interface.principal import ACCESS_TOKEN, parts_of_key
 from mcp_app.models.changes import ANY
 from mcp_app.streams.listeners import LISTS, Listener
-from mcp_app.wakeup.changes import MODEL
+from mcp_app.wakeup.changes import MODEL, RIGHTS
 from mcp_app.wakeup.news import Name, topics_of
 
 Shows: TypeAlias = Callable[[frozenset[str], str], bool]
 """Whether a URI may show an instance of one of these models."""
+Personal: TypeAlias = Callable[[str], Iterable[str]]
+"""The lists of a server that differ from user to user."""
 
 
 class Announcement:
@@ -22,10 +26,18 @@ class Announcement:
     """
 
     def __init__(
-        self, names: Mapping[Name, int | None], everything: bool, shows: Shows
+        self,
+        names: Mapping[Name, int | None],
+        everything: bool,
+        shows: Shows,
+        personal: Personal,
     ) -> None:
         self._everything = everything
         self._shows = shows
+        self._personal = personal
+        self._rights = {
+            ref: number for (kind, ref), number in names.items() if kind == RIGHTS
+        }
         self._models = [
             (ref, number) for (kind, ref), number in names.items() if kind == MODEL
         ]
@@ -36,18 +48,33 @@ class Announcement:
         ]
 
     def __bool__(self) -> bool:
-        return bool(self._everything or self._topics or self._models)
+        return bool(self._everything or self._topics or self._models or self._rights)
 
     def wanted(self, listener: Listener) -> list[str]:
         """Return the lists and the URIs that a stream is to be told of."""
         if self._everything:
             return list(dict.fromkeys(listener.watching()))
-        return list(dict.fromkeys((*self._named(listener), *self._of_models(listener))))
+        told = self._named(listener), self._of_models(listener), self._of(listener)
+        return list(dict.fromkeys(chain(*told)))
 
     def _named(self, listener: Listener) -> Iterator[str]:
         for what, server, number in self._topics:
             here = server is None or server == listener.server
             if here and _is_new(number, listener):
+                yield from _wanted(listener, what)
+
+    def _of(self, listener: Listener) -> Iterator[str]:
+        """Yield the lists in which one sees something else with other rights."""
+        kind, user, _ = parts_of_key(listener.owner)
+        concerned = [
+            ref
+            for ref in (user, ANY)
+            if user and ref in self._rights and _is_new(self._rights[ref], listener)
+        ]
+        if concerned:
+            # What a token lets see is about its user's lists, too.
+            own = kind == ACCESS_TOKEN and user in concerned
+            for what in LISTS if own else self._personal(listener.server):
                 yield from _wanted(listener, what)
 
     def _of_models(self, listener: Listener) -> Iterable[str]:

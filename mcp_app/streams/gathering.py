@@ -157,9 +157,18 @@ class Gathering:
         return gathered is not None and gathered.busy
 
     @property
-    def at_work(self) -> bool:
-        """Whether any of the sessions was busy when it was looked at last."""
-        return any(each.busy for each in self._sessions.values())
+    def next_whole(self) -> int:
+        """What `looks` is after a look that begins from now on.
+
+        One that goes on at this moment may have missed what was said a moment ago.
+        """
+        return self.looks + 2
+
+    def at_work(self, known: int) -> bool:
+        """Whether any of the sessions is busy, as far as a look up to `known` tells."""
+        if not self._sessions:
+            return False
+        return self.looks < known or any(each.busy for each in self._sessions.values())
 
     async def _gather(self) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+from mcp_app.interface.principal import Principal
 from mcp_app.models.fields import digest
 
 LISTS = ("tools", "prompts", "resources")
@@ -19,12 +20,15 @@ class Listener(Protocol):
     """A stream that changes are written to; used on the loop only."""
 
     server: str
+    principal: Principal
     owner: str
     """Key of the principal, "" for an anonymous one."""
     session: str
     """Digest of the session, "" in the stateless era."""
     seen: int
     """Number up to which the stream has been told everything, as far as is known."""
+    lasts: bool
+    """Whether it is part of a connection that outlives a stop of its server."""
 
     def watched(self, what: str) -> str | None:
         """Return the list's name or the URI where the stream wants to hear of it.

@@ -8,16 +8,36 @@ from typing import TYPE_CHECKING, Final
 from django.db import IntegrityError
 
 from mcp_app.pools.database import unavailable
+from mcp_app.protocol.errors import ProtocolError
 from mcp_app.server import identity
 from mcp_app.transports.logged_replies import open_stream
 
 if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
     from mcp_app.server.exchange import Exchange
     from mcp_app.streams.request_log import OwnedStream, RequestLog
     from mcp_app.streams.sessions import OpenSession
 
 PATIENCE_S: Final = 10.0
 """In an outage of the database a request is refused after so long."""
+
+
+async def begun_and_served(
+    current: Process, exchange: Exchange, session: OpenSession
+) -> OwnedStream | None:
+    """The same, for a call that runs from now on; raise 503 where it was stopped.
+
+    It finds what is served when its row is there.
+    """
+    stream = await begun(current.log, exchange, session)
+    if stream is not None:
+        try:
+            if exchange.renew is not None:
+                await exchange.renew(exchange)
+        except ProtocolError:
+            stream.withdraw()
+            raise
+    return stream
 
 
 async def begun(

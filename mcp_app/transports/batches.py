@@ -85,7 +85,7 @@ class LoggedTogether(Together):
         self, reply: Answered, current: Process, count: int, refused: list[bytes]
     ) -> None:
         super().__init__(reply, count, refused)
-        self._log = current.log
+        self._current = current
         self._followers = current.followers
 
     async def _answered(self, exchange: Exchange) -> Answer:
@@ -97,7 +97,9 @@ class LoggedTogether(Together):
     async def _answered_once(self, exchange: Exchange, session: OpenSession) -> Answer:
         """Answer a request that has a row of its own, which keeps its answer."""
         try:
-            stream = await at_most_once.begun(self._log, exchange, session)
+            stream = await at_most_once.begun_and_served(
+                self._current, exchange, session
+            )
             if stream is None:
                 raise InvalidRequest(
                     f"The id {exchange.request_id!r} was used before in this session:"

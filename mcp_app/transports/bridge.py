@@ -277,7 +277,9 @@ def scope_of(request: HttpRequest) -> dict[str, Any]:
     return {
         "type": "http",
         "method": request.method or "",
+        "scheme": meta.get("wsgi.url_scheme", "http"),
         "path": request.path,
+        "query_string": meta.get("QUERY_STRING", "").encode("latin-1", "replace"),
         "headers": headers,
         "root_path": meta.get("SCRIPT_NAME", ""),
         "client": (meta.get("REMOTE_ADDR", ""), 0),

@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from mcp_app.auth.permissions import NOBODY, NOTHING
 from mcp_app.protocol import envelope, jsonrpc, negotiation
 from mcp_app.protocol.envelope import Notification, Reply, Request
 from mcp_app.protocol.errors import (
@@ -30,10 +29,9 @@ from mcp_app.transports.client_messages import cancelled_id
 from mcp_app.transports.standing import ListenStream, OpenStream
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
     from mcp_app.catalog.snapshot import Catalog
     from mcp_app.interface.principal import Principal
+    from mcp_app.interface.rights import Rights
     from mcp_app.process.running import Answer, Waiting
     from mcp_app.process.runtime import Process
     from mcp_app.protocol.jsonrpc import JsonObject
@@ -83,29 +81,32 @@ class Connection:
         self._request_id: str | int | None = None
         self._revision: Revision = LATEST_STATEFUL
 
-    @property
-    def owner(self) -> str:
-        """The key of who is connected, "" for nobody in particular."""
-        return "" if self.principal.anonymous else self.principal.key
+    async def served(self) -> tuple[Catalog, Rights]:
+        """Return what the caller is offered, and what it may; raise `NotServed`.
 
-    async def served(self) -> tuple[Catalog, Container[str]]:
-        """Return what the caller is offered, and what it may; raise `NotServed`."""
+        Raises 503 where people have switched the server off.
+        """
         catalog = self.current.served(self.slug)
         if catalog is None:
             raise NotServed(f"There is no MCP server {self.slug!r} here.")
-        if self.principal.anonymous:
-            if not catalog.public:
-                raise NotServed(
-                    f"The MCP server {self.slug!r} is not public: it needs a user"
-                    " (--user, or MCP_USER)."
-                )
-            return catalog, NOTHING
-        permissions = await self.current.permissions.of(self.principal)
-        if permissions is NOBODY:
+        if self.principal.anonymous and not catalog.public:
+            raise NotServed(
+                f"The MCP server {self.slug!r} is not public: it needs a user"
+                " (--user, or MCP_USER)."
+            )
+        rights = await self.current.rights_in(catalog, self.principal)
+        if rights.gone:
             raise NotServed(
                 f"The user {self.principal.user_name!r} is not active any more."
             )
-        return catalog, permissions
+        # While the rights were read, something may have been published or stopped.
+        catalog = self.current.served(self.slug) or catalog
+        if not rights.meet(catalog.server.demands):
+            raise NotServed(
+                f"The user {self.principal.user_name!r} has not the rights that the"
+                f" MCP server {self.slug!r} asks for."
+            )
+        return catalog, rights
 
     async def take(self, line: bytes | Broken, arrived: float) -> None:
         """Take a line that came then (monotonic); requests go on by themselves."""
@@ -171,7 +172,7 @@ class Connection:
             self._revision, meta = negotiation.check_in_body(request)
             exchange = await self._exchange(request, self._revision, meta, None)
             self._check(exchange)
-            self._stateless(exchange, request)
+            await self._stateless(exchange, request)
             return
         session = self.sessions.session
         if session is None and request.method not in BEFORE_SESSION:
@@ -191,13 +192,13 @@ class Connection:
         meta: JsonObject,
         session: OpenSession | None,
     ) -> Exchange:
-        catalog, permissions = await self.served()
+        catalog, rights = await self.served()
         return Exchange(
             adapters=self._adapters,
             catalog=catalog,
             revision=revision,
             principal=self.principal,
-            permissions=permissions,
+            rights=rights,
             request_id=request.id,
             method=request.method,
             params=request.params,
@@ -216,14 +217,14 @@ class Connection:
         if not self.principal.anonymous:
             self.current.admit(self.principal, 1)
 
-    def _stateless(self, exchange: Exchange, request: Request) -> None:
+    async def _stateless(self, exchange: Exchange, request: Request) -> None:
         ready = dispatch.ready(
             exchange.catalog, exchange.revision, request, exchange.principal
         )
         if ready is not None:
             self.write(ready)
         elif exchange.method == subscriptions.METHOD:
-            Listening(self, exchange).begin(*subscriptions.accept(exchange))
+            Listening(self, exchange).begin(*await subscriptions.accept(exchange))
         else:
             self._run(exchange)
 
@@ -465,6 +466,8 @@ class SharedChannel:
 class SessionChanges(OpenStream):
     """Tells a session of lists, and of what it watches."""
 
+    lasts = True
+
     __slots__ = ("_session",)
 
     def __init__(self, connection: Connection, session: OpenSession) -> None:
@@ -472,7 +475,7 @@ class SessionChanges(OpenStream):
             SharedChannel(connection.write),
             connection.current.listeners,
             server=session.server,
-            owner=connection.owner,
+            principal=connection.principal,
             session=session.digest,
         )
         self._session = session
@@ -515,7 +518,7 @@ class Listening:
             stream,
             connection.current.listeners,
             server=connection.slug,
-            owner=connection.owner,
+            principal=connection.principal,
             interest=interest,
             subscription=exchange.request_id,
             closing=subscriptions.closed(exchange),

@@ -11,16 +11,15 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Container, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, NoReturn
 
 from mcp_app.auth import principals
-from mcp_app.auth.permissions import NOTHING
-from mcp_app.auth.tokens import tokens
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import AuthenticationRequest, Principal
+from mcp_app.interface.rights import NOTHING, Rights
 from mcp_app.interface.server import HEALTH_SLUG
 from mcp_app.process.runtime import Process, process
 from mcp_app.process.uploads import Reader
@@ -33,6 +32,7 @@ from mcp_app.protocol.errors import (
     InvalidRequest,
     ProtocolError,
     Refused,
+    Unavailable,
 )
 from mcp_app.protocol.headers import (
     SESSION_HEADER,
@@ -48,7 +48,7 @@ from mcp_app.server.exchange import Exchange, NoWayBack
 from mcp_app.server.identity import runs_once
 from mcp_app.streams import event_ids
 from mcp_app.streams.sessions import OpenSession
-from mcp_app.transports import at_most_once, client_messages, health
+from mcp_app.transports import at_most_once, client_messages, health, refusals
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
 from mcp_app.transports.batches import LoggedTogether, array
 from mcp_app.transports.bodies import ClientGone, read_body, too_slow
@@ -58,13 +58,17 @@ from mcp_app.transports.logged_replies import LoggedReply, Requests
 from mcp_app.transports.replies import Reply, send_empty, send_json, with_retry
 from mcp_app.transports.resumed import Returning
 from mcp_app.transports.standing import ListenStream, StandingStream
+from mcp_app.transports.token_in_address import forget_token
 
 logger = logging.getLogger("mcp_app.transports")
 
+MAY_NOT = "You are known here, and have not the rights that this server asks for."
 SESSION_ID = re.compile(r"[!-~]{1,128}")
 ALLOW_WHOLE = "POST, DELETE, OPTIONS"
 """Without streams, which are what GET is for."""
 
+AT_ONCE_S = 0.005
+"""A request that took longer to come is served as things are when it is there."""
 ANYTHING = Accepts(json=True, events=True)
 WHOLE = Accepts(json=True, events=False)
 
@@ -102,15 +106,15 @@ class Visit:
 
     allowed = "POST, GET, DELETE, OPTIONS"
     _principal = Principal.ANONYMOUS
-    _permissions: Container[str] = NOTHING
+    _rights: Rights = NOTHING
     _revision: Revision | None = None
-    _generation: int | None = None
+    _generation = 0
     _request_id: str | int | None = None
     _identified = False
     started = False
     _task: Reader = None
+    _headers = Headers(())
 
-    _headers: Headers
     _process: Process
     _catalog: Catalog
 
@@ -144,6 +148,7 @@ class Visit:
             self._process = current = process()
             if not current.gate.fresh(self._arrived):
                 await current.gate.wait(self._arrived)
+            self._generation = current.generation
             self._catalog = catalog = current.catalog(self._slug)
             serve = self._serving()
             if catalog.open:
@@ -174,12 +179,18 @@ class Visit:
 
     async def _identify(self) -> None:
         """Learn who asks, and what they may where anything depends on it."""
-        if not self._catalog.public:
-            self._generation = tokens.generation
-            self._principal = await self._who()
+        catalog = self._catalog
+        if not catalog.public:
+            forget_token(self._scope, self._slug)
+            known = principals.known(catalog.server, self._headers)
+            self._principal = known or await self._who()
         self._identified = True
-        if self._catalog.restricted:
-            self._permissions = await self._process.permissions.of(self._principal)
+        if catalog.restricted:
+            rights = self._process.rights
+            asked = self._principal, self._slug, catalog.demands
+            self._rights = rights.known(*asked) or await rights.of(*asked)
+            if not self._rights.meet(catalog.server.demands):
+                raise Refused(403, MAY_NOT)
 
     async def _refuse_method(self) -> None:
         raise self._not_allowed()
@@ -196,6 +207,7 @@ class Visit:
         """Send an error that answers the whole request."""
         if self.started:
             return
+        self._note(error)
         revision = self._revision or await self._refusing_revision()
         request_id = error.request_id
         if request_id is None:
@@ -207,14 +219,22 @@ class Visit:
         ]
         await send_json(self.send, status, body, [*named, *self.cors])
 
+    def _note(self, error: ProtocolError) -> None:
+        """Count what was refused, for people who wonder why a client cannot come in."""
+        # Without a process it was turned away by its headers, or there can be none.
+        if hasattr(self, "_process") or isinstance(error, Refused):
+            reason = refusals.reason_of(error, at_server=self._identified)
+            process().refused(reason, refusals.client_of(self._scope["headers"]))
+
     async def _refusing_revision(self) -> Revision:
         """Return the revision of what is refused before its session was looked at.
 
         It decides how an error without an id is written.
         """
-        if not self._identified:
-            return LATEST_STATEFUL
         version = self._headers.get(negotiation.VERSION_HEADER)
+        if not self._identified:
+            # A stranger is told in the words that it used itself.
+            return STATEFUL.get(version or "", LATEST_STATEFUL)
         if version is not None and version not in STATEFUL:
             return LATEST
         with contextlib.suppress(ProtocolError):
@@ -236,6 +256,7 @@ class Visit:
             server=server.slug,
             method=self._method,
             peer=_peer(self._scope),
+            scheme=self._scope.get("scheme", "http"),
         )
         return await principals.principal(server, request)
 
@@ -246,10 +267,6 @@ class Visit:
     def dropped(self) -> None:
         """Count a message that goes nowhere: this client takes JSON alone."""
         self._process.dropped += 1
-
-    @property
-    def _owner(self) -> str:
-        return "" if self._principal.anonymous else self._principal.key
 
     # -- POST -------------------------------------------------------------------
 
@@ -262,9 +279,6 @@ class Visit:
         if not self._streams:
             self.accepts = _whole(self.accepts)
         value = await self._value()
-        if self._generation not in (None, tokens.generation):
-            # The body was on its way for so long that rights changed meanwhile.
-            await self._identify()
         # What names a session is most likely of that era, which has its own quick way.
         unusual = SESSION_HEADER in raw or self._headers.repeated
         recognised = None if unusual else negotiation.recognised(value, raw)
@@ -287,9 +301,44 @@ class Visit:
             raise
         finally:
             current.uploads.end(task)
-        if len(body) <= limits.parse_in_thread:
-            return jsonrpc.read(body, current.read_limits)
-        return await current.read_in_thread(body)
+        value = (
+            jsonrpc.read(body, current.read_limits)
+            if len(body) <= limits.parse_in_thread
+            else await current.read_in_thread(body)
+        )
+        if time.monotonic() - self._arrived > AT_ONCE_S:
+            await self._look_again()
+        else:
+            await self._keep_up()
+        return value
+
+    async def _look_again(self) -> None:
+        """The request was on its way for a while: what holds now is what counts.
+
+        Whoever has stopped something, or taken a right away, has been told so.
+        """
+        now = time.monotonic()
+        if not self._process.gate.fresh(now):
+            await self._process.gate.wait(now)
+        await self._keep_up()
+
+    async def _keep_up(self) -> None:
+        """Look once more who asks, and what is served, where anything changed."""
+        current = self._process
+        while self._generation != current.generation:
+            before, self._generation = self._principal, current.generation
+            self._catalog = current.catalog(self._slug)
+            if not self._catalog.open:
+                await self._identify()
+            if self._principal.key != before.key:
+                # What was begun is the other one's.
+                raise Unavailable("Whom this server lets in has changed: come again.")
+
+    async def _renew(self, exchange: Exchange) -> None:
+        """Let a request that has waited go on as one that comes now."""
+        await self._look_again()
+        exchange.catalog, exchange.rights = self._catalog, self._rights
+        exchange.principal = self._principal
 
     def _check_given_up(self, task: Reader) -> None:
         """Raise 408 where the body did not come, and 503 at a stop."""
@@ -349,7 +398,7 @@ class Visit:
             catalog=self._catalog,
             revision=revision,
             principal=self._principal,
-            permissions=self._permissions,
+            rights=self._rights,
             request_id=request.id,
             method=request.method,
             params=request.params,
@@ -359,6 +408,7 @@ class Visit:
             headers=self._headers,
             path=self._scope["path"],
             streams=self._streams,
+            renew=self._renew,
         )
 
     def _call(self, exchange: Exchange) -> Awaitable[None]:
@@ -380,7 +430,9 @@ class Visit:
         """Run a call that must not run twice, or answer as the first one is."""
         log, running = self._process.log, self._process.running
         with running.expected(exchange, session):
-            stream = await at_most_once.begun(log, exchange, session)
+            stream = await at_most_once.begun_and_served(
+                self._process, exchange, session
+            )
         if stream is None:
             await self.returning().repeat(exchange, session)
             return
@@ -396,7 +448,7 @@ class Visit:
 
     def returning(self) -> Returning:
         """Return who serves this client from the log."""
-        return Returning(self, self._process, self._owner)
+        return Returning(self, self._process, self._principal)
 
     def _reply(self, exchange: Exchange, requests: Requests) -> Reply:
         session = exchange.session
@@ -420,6 +472,7 @@ class Visit:
             await self._initialize(message)
             return
         session = await self._session()
+        await self._keep_up()
         if type(message) is Request:
             await self._call(self._session_exchange(session, message))
         else:
@@ -504,6 +557,7 @@ class Visit:
             current.refuse_if_stopping()
         for each in messages:
             await client_messages.take(current, session, each)
+        await self._keep_up()
         if requests:
             await self._call_all(session, requests)
         else:
@@ -561,7 +615,9 @@ class Visit:
             return
         seen = None if last is None else event_ids.seen(last, session.digest)
         stream = EventStream(self.send, self.cors)
-        standing = StandingStream(stream, current.listeners, session, owner=self._owner)
+        standing = StandingStream(
+            stream, current.listeners, session, principal=self._principal
+        )
         current.listen(standing)
         with standing:
             await current.openings.standing(standing, session, seen)
@@ -587,14 +643,14 @@ class Visit:
     async def _listen(self, exchange: Exchange) -> None:
         if not self.accepts.events:
             raise Refused(406, "Accept must allow text/event-stream.")
-        interest, honoured = subscriptions.accept(exchange)
+        interest, honoured = await subscriptions.accept(exchange)
         current = self._process
         stream = EventStream(self.send, self.cors)
         listening = ListenStream(
             stream,
             current.listeners,
             server=self._slug,
-            owner=self._owner,
+            principal=self._principal,
             interest=interest,
             subscription=exchange.request_id,
             closing=subscriptions.closed(exchange),

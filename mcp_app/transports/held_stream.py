@@ -15,6 +15,7 @@ from mcp_app.transports.connection import APART_S
 from mcp_app.transports.standing import StandingStream
 
 if TYPE_CHECKING:
+    from mcp_app.interface.principal import Principal
     from mcp_app.process.runtime import Process
     from mcp_app.streams.sessions import OpenSession
     from mcp_app.transports.event_stream import EventStream
@@ -92,9 +93,9 @@ class HeldStream(StandingStream):
         channel: OneChannel,
         current: Process,
         session: OpenSession,
-        owner: str,
+        principal: Principal,
     ) -> None:
-        super().__init__(channel, current.listeners, session, owner=owner)
+        super().__init__(channel, current.listeners, session, principal=principal)
         self._channel = channel
         self._current = current
         self._opening = self._parting = False
@@ -152,8 +153,7 @@ class HeldStream(StandingStream):
     async def _part(self, retry_ms: int) -> None:
         gathering, loop = self._current.gathering, self._current.loop
         deadline = loop.time() + self._current.limits.drain
-        # What was said a moment ago is known after a look that begins from now on.
-        known = gathering.looks + 2
+        known = gathering.next_whole
         while loop.time() < deadline and (
             gathering.looks < known or gathering.busy(self._session.pk)
         ):

@@ -84,7 +84,7 @@ class StreamVisit(Address):
         current = self._process
         session = current.held.new(self._principal, self._slug)
         events = EventStream(self.send, self.cors)
-        stream = HeldStream(OneChannel(events), current, session, self._owner)
+        stream = HeldStream(OneChannel(events), current, session, self._principal)
         try:
             current.listen(stream)
             with stream:
@@ -168,6 +168,7 @@ class MessagesVisit(Address):
         if not isinstance(message, Request):
             await client_messages.take(self._process, session, message)
             return
+        await self._keep_up()
         exchange = self._begun(session, message)
         self._admit(1)
         await self._run(session, exchange)
@@ -205,6 +206,7 @@ class MessagesVisit(Address):
             current.refuse_if_stopping()
         for each in messages:
             await client_messages.take(current, session, each)
+        await self._keep_up()
         self._admit(len(requests))
         for request in requests:
             await self._one_of_many(session, request)
@@ -242,7 +244,7 @@ class MessagesVisit(Address):
         """Run a call that must not run twice; the same one again runs already."""
         current = self._process
         with current.running.expected(exchange, session):
-            stream = await at_most_once.begun(current.log, exchange, session)
+            stream = await at_most_once.begun_and_served(current, exchange, session)
         if stream is None:
             await earlier_one(current, exchange, session)
             return

@@ -19,6 +19,7 @@ from mcp_app.transports.standing import OpenStream
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from mcp_app.interface.principal import Principal
     from mcp_app.process.runtime import Process
     from mcp_app.server.exchange import Exchange
     from mcp_app.streams.following import Earlier, Place
@@ -56,13 +57,13 @@ class ResumedStream(WatchesNothing, OpenStream):
         stream: EventStream,
         current: Process,
         session: OpenSession,
-        owner: str,
+        principal: Principal,
     ) -> None:
         super().__init__(
             stream,
             current.listeners,
             server=session.server,
-            owner=owner,
+            principal=principal,
             session=session.digest,
         )
         self._ids = session.revision.resumable
@@ -92,12 +93,15 @@ class WholeAnswer(WatchesNothing, LastMessage):
     """A reader that waits for the answer, as one of the listeners of the process."""
 
     seen = 0
+    # What it waits for ends by itself.
+    lasts = True
 
-    def __init__(self, session: OpenSession, owner: str) -> None:
+    def __init__(self, session: OpenSession, principal: Principal) -> None:
         super().__init__()
         self.server = session.server
         self.session = session.digest
-        self.owner = owner
+        self.principal = principal
+        self.owner = principal.owner
 
     async def wait(self, receive: Receive) -> bytes | None:
         """Return the answer; None where the stream ended without one.
@@ -156,10 +160,12 @@ async def earlier_one(
 class Returning:
     """Serves who comes back to a session's request."""
 
-    def __init__(self, connection: Connection, current: Process, owner: str) -> None:
+    def __init__(
+        self, connection: Connection, current: Process, principal: Principal
+    ) -> None:
         self._connection = connection
         self._current = current
-        self._owner = owner
+        self._principal = principal
 
     async def resume(
         self, session: OpenSession, place: Place, first: str | None = None
@@ -170,7 +176,7 @@ class Returning:
             return
         way, current = self._connection, self._current
         stream = EventStream(way.send, way.cors)
-        resumed = ResumedStream(stream, current, session, self._owner)
+        resumed = ResumedStream(stream, current, session, self._principal)
         current.listen(resumed)
         way.started = True
         with resumed, current.followers.following(place, resumed):
@@ -186,7 +192,7 @@ class Returning:
         moment more.
         """
         current = self._current
-        resumed = ResumedStream(stream, current, session, self._owner)
+        resumed = ResumedStream(stream, current, session, self._principal)
         current.listeners.add(resumed)
         current.watch()
         with resumed, current.followers.following(place, resumed):
@@ -200,7 +206,7 @@ class Returning:
 
         Raises `ClientGone`.
         """
-        current, answer = self._current, WholeAnswer(session, self._owner)
+        current, answer = self._current, WholeAnswer(session, self._principal)
         current.listeners.add(answer)
         current.watch()
         if current.stopping:
@@ -237,7 +243,7 @@ class Returning:
 
     async def _whole(self, session: OpenSession, place: Place) -> None:
         """Send the answer as JSON, once it is there."""
-        way, answer = self._connection, WholeAnswer(session, self._owner)
+        way, answer = self._connection, WholeAnswer(session, self._principal)
         self._current.listen(answer)
         body = await self._awaited(answer, place)
         if body is None:

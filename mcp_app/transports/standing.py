@@ -13,6 +13,7 @@ from mcp_app.streams.listeners import LISTS, Listeners, digest_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from mcp_app.interface.principal import Principal
     from mcp_app.server.subscriptions import Interest
     from mcp_app.streams.sessions import OpenSession
     from mcp_app.transports.asgi_types import Receive
@@ -47,6 +48,8 @@ class OpenStream:
     known to its process while it is entered (`with`).
     """
 
+    lasts = False
+
     __slots__ = (
         "_held",
         "_listeners",
@@ -54,6 +57,7 @@ class OpenStream:
         "_retry_ms",
         "_stream",
         "owner",
+        "principal",
         "seen",
         "server",
         "session",
@@ -65,7 +69,7 @@ class OpenStream:
         listeners: Listeners,
         *,
         server: str,
-        owner: str,
+        principal: Principal,
         session: str = "",
     ) -> None:
         self._stream = stream
@@ -74,7 +78,8 @@ class OpenStream:
         self._held: dict[str, None] = {}
         self._retry_ms: list[int | None] = []
         self.server = server
-        self.owner = owner
+        self.principal = principal
+        self.owner = principal.owner
         self.session = session
         self.seen = 0
 
@@ -168,13 +173,13 @@ class StandingStream(OpenStream):
         listeners: Listeners,
         session: OpenSession,
         *,
-        owner: str,
+        principal: Principal,
     ) -> None:
         super().__init__(
             stream,
             listeners,
             server=session.server,
-            owner=owner,
+            principal=principal,
             session=session.digest,
         )
         self._session = session
@@ -283,12 +288,12 @@ class ListenStream(OpenStream):
         listeners: Listeners,
         *,
         server: str,
-        owner: str,
+        principal: Principal,
         interest: Interest,
         subscription: str | int,
         closing: bytes,
     ) -> None:
-        super().__init__(stream, listeners, server=server, owner=owner)
+        super().__init__(stream, listeners, server=server, principal=principal)
         self._lists = interest.lists
         self._uris = {digest_of(uri): uri for uri in interest.uris}
         self._subscription = subscription

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from mcp_app.process.runtime import begun
+from mcp_app.protocol.errors import SwitchedOff
 from mcp_app.protocol.lines import Lines
 from mcp_app.transports.connection import Connection, NotServed
 from mcp_app.transports.pipes import Input, Output
@@ -58,6 +59,9 @@ async def serve(slug: str, principal: Principal, incoming: int, outgoing: int) -
 async def _check_served(connection: Connection) -> None:
     try:
         await connection.served()
+    except SwitchedOff:
+        # Each message is answered with that, until it is on again.
+        return
     except NotServed:
         # Others need not wait for this process.
         await connection.current.drain(0)

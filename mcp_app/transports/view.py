@@ -18,7 +18,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.log import log_response
 
-from mcp_app.interface.server import DEFAULT_SLUG, MESSAGES_PART
+from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.process.background import Unsuitable, background
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import error_message
@@ -26,6 +26,9 @@ from mcp_app.protocol.errors import InternalError, ProtocolError, Refused
 from mcp_app.transports.addresses import endpoint as served
 from mcp_app.transports.bridge import Call, Whole, body_of, pieces, scope_of
 
+SECRET_HEADERS = ("HTTP_AUTHORIZATION", "HTTP_MCP_SESSION_ID", "HTTP_MCP_PARAM_")
+SECRET_ADDRESSES = {"RAW_URI", "REQUEST_URI"}
+"""Where servers of WSGI keep the address as it came."""
 _COROUTINE: dict[str, Any] = vars(markcoroutinefunction(cast("Any", SimpleNamespace())))
 """How a coroutine function is told: the attribute's name depends on Python."""
 
@@ -49,7 +52,7 @@ class EndpointView:
     """
 
     csrf_exempt = True
-    """No cookie counts: a request names its session, or brings a token."""
+    """The way in that a cookie has makes this check itself (`auth.sessions`)."""
     login_required = False
     """Servers have access rules of their own."""
     endpoint = served
@@ -62,8 +65,6 @@ class EndpointView:
     def __call__(
         self, request: HttpRequest, slug: str = DEFAULT_SLUG, part: str = ""
     ) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        if part == MESSAGES_PART:
-            _forget_query(request)
         if events._get_running_loop() is not None:
             return self._streamed(request, slug, part)
         return self._whole(request, slug, part)
@@ -73,6 +74,7 @@ class EndpointView:
     ) -> HttpResponseBase:
         call = Call(pieces(request))
         scope = getattr(request, "scope", None) or scope_of(request)
+        _forget_secrets(request)
         work = self.endpoint(scope, call.receive, call.send, slug=slug, part=part)
         return await call.response(work)
 
@@ -80,6 +82,7 @@ class EndpointView:
         try:
             # The loop must not wait for a client that is slow.
             scope, whole = scope_of(request), Whole(body_of(request))
+            _forget_secrets(request)
             background.run(
                 partial(
                     self.endpoint,
@@ -121,11 +124,20 @@ for _name, _value in _COROUTINE.items():
     setattr(EndpointView, _name, _on_a_loop(_value))
 
 
-def _forget_query(request: HttpRequest) -> None:
-    """Leave no session's id to what Django logs, or mails, of a request that failed."""
-    request.META["QUERY_STRING"] = ""
-    # It is reckoned once, by whoever asks first.
-    vars(request).pop("GET", None)
+def _forget_secrets(request: HttpRequest) -> None:
+    """Leave no session's id, token or argument to what Django logs, shows or mails.
+
+    It shows all headers of a request that failed, but for those whose names it knows.
+    """
+    meta = request.META
+    meta["QUERY_STRING"] = ""
+    for name in [each for each in meta if each.startswith(SECRET_HEADERS)]:
+        del meta[name]
+    for name in SECRET_ADDRESSES & meta.keys():
+        meta[name] = meta[name].partition("?")[0]
+    for name in ("GET", "headers"):
+        # They are reckoned once, by whoever asks first.
+        vars(request).pop(name, None)
 
 
 def _refused(status: int, error: ProtocolError) -> HttpResponse:

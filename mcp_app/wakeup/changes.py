@@ -9,7 +9,7 @@ from __future__ import annotations
 from asgiref.sync import sync_to_async
 from django.db import router, transaction
 
-from mcp_app.models import Change, logged, questions, tokens
+from mcp_app.models import Change, logged, questions, stops, tokens
 from mcp_app.models import sessions as session_rows
 from mcp_app.models.fields import digest
 from mcp_app.models.transactions import in_atomic
@@ -25,6 +25,8 @@ STOPPED = "stopped"
 """The same, by the people who run the site: the client is told."""
 MODEL = "model"
 """Any instance of a model of the site; the ref is the model's label."""
+STOP = stops.STOP
+"""What people have switched off; the ref begins with the kind of it."""
 RIGHTS = tokens.RIGHTS
 """What a user may, or who has a token; the ref is the user's primary key."""
 LISTS = ("tools", "prompts", "resources")

@@ -25,11 +25,15 @@ LISTS_OF_ROWS = {
     "resourcetemplate": ("resources",),
     "prompt": ("prompts",),
     "server": changes.LISTS,
+    # What is stopped, where it is no row.
+    "changes": ("tools",),
+    "everything": changes.LISTS,
+    "*": changes.LISTS,
 }
-_TOLD = frozenset({changes.RESOURCE, changes.LIST, changes.MODEL})
+_TOLD = frozenset({changes.RESOURCE, changes.LIST, changes.MODEL, changes.RIGHTS})
 _ENDS = {changes.CANCELLED, changes.STOPPED}
 _OF_CALLS = _ENDS | {changes.QUESTION}
-_UNTOLD = _OF_CALLS | {changes.SESSION, changes.LOGGED, changes.RIGHTS}
+_UNTOLD = _OF_CALLS | {changes.SESSION, changes.LOGGED}
 NO_DEFINITION = _TOLD | _UNTOLD
 """Changes that name neither a definition nor a server."""
 
@@ -239,6 +243,8 @@ def topics_of(kind: str, ref: str) -> list[tuple[str, str | None]]:
     """
     if kind == changes.RESOURCE:
         return [(ref, None)]
+    if kind == changes.STOP:
+        kind = ref.partition(":")[0]
     if kind == changes.LIST:
         what, _, server = ref.partition(":")
         return [(what, None if server == changes.EVERYWHERE else server)]

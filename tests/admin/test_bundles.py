@@ -290,7 +290,7 @@ def test_the_page_takes_few_queries_however_large_the_file(
         Tool.objects.filter(name__startswith="tool_1").delete()
         Tool.objects.filter(name__startswith="code_2").update(title="Other")
         kept_files.forget(User.objects.get())
-        with django_assert_num_queries(11):
+        with django_assert_num_queries(12):
             look(admin_client, file)
 
 

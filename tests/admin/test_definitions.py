@@ -38,11 +38,11 @@ def test_lists_and_forms_need_few_queries(
     model: str,
     django_assert_max_num_queries: Queries,
 ) -> None:
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(7):
         response = admin_client.get(page(model))
     rows = response.context["cl"].result_list
     assert len(rows) == 30
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(8):
         response = admin_client.get(page(model, "change", rows[0].pk))
     assert response.status_code == 200
 

@@ -240,7 +240,7 @@ def test_few_queries_for_many_rows(
         user = User.objects.create(username=f"user_{number}")
         worker(f"w{number}", streams={"default": 3}, code="ab" * 32)
         call(session(number, str(user.pk)), number, owner=f"w{number}")
-    with django_assert_max_num_queries(15):
+    with django_assert_max_num_queries(16):
         text = shown(client)
     assert text.count("and 3 more") == 3
     assert "All sessions" in text

@@ -413,7 +413,7 @@ def test_the_product_rights_are_enough(staff: Callable[..., Client]) -> None:
         ("tool", "function", "behind"),
         ("tool", "config", "behind"),
         ("tool", "config-json", "behind"),
-        ("server", "access", "grant"),
+        ("server", "access-public", "grant"),
     ],
 )
 def test_a_field_without_its_right_is_refused_and_not_dropped(
@@ -597,3 +597,15 @@ def test_saving_leads_to_publishing(admin_client: Client) -> None:
     prompt = Prompt.objects.create(name="a")
     text = admin_client.get(page("prompt", "change", prompt.pk)).content.decode()
     assert 'name="_publish"' in text
+
+
+def test_what_is_to_be_fixed_leads_to_its_field(admin_client: Client) -> None:
+    """Also where a form asks for several columns at once."""
+    row = tool(read_only=None, description="")
+    text = admin_client.get(page("tool", "publish", row.pk)).content.decode()
+    edit = page("tool", "change", row.pk)
+    form = admin_client.get(edit).content.decode()
+    there = re.findall(rf'href="{edit}#(id_\w+)"', text)
+    assert {"id_changes", "id_description"} <= set(there)
+    for each in there:
+        assert f'id="{each}"' in form

@@ -1,25 +1,176 @@
 from __future__ import annotations
 
+import re
+from html import unescape
+from typing import Any, Final
+
 import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
 from django.test import Client, override_settings
 
 from mcp_app.models import Server, Tool
-from tests.admin.pages import errors, fill_in, form_of, page, saved, shown_values
+from tests.admin.pages import (
+    errors,
+    fill_in,
+    fill_in_again,
+    form_of,
+    page,
+    saved,
+    shown_values,
+)
 
 pytestmark = pytest.mark.django_db
 
 
-@override_settings(MCP={"AUTHENTICATION": {"token": "shop.auth.token"}})
-def test_a_server_is_made_and_opened(admin_client: Client) -> None:
-    typed = {"slug": "shop", "title": "Shop", "access": "token"}
-    assert saved(fill_in(admin_client, page("server", "add"), **typed))
-    server = Server.objects.get(slug="shop")
-    assert server.access_names == ("token",)
-    assert saved(
-        fill_in(admin_client, page("server", "change", server.pk), access="public")
+BY_KEY: Final = {"path": "shop.auth.PartnerKey", "cache": "header"}
+WAYS: Final = {
+    "token": "mcp_app.auth.tokens.access_token",
+    "session": "mcp_app.auth.sessions.django_session",
+    "partners": BY_KEY,
+}
+PUBLIC: Final = {"access-public": "on", "access-way-token": None}
+
+
+def boxes(response: Any) -> dict[str, str]:
+    """Return what is said beside each box of *Who may come in*."""
+    found = re.findall(
+        r'<label[^>]*><input type="checkbox" name="access-([^"]+)"[^>]*>(.*?)</label>',
+        unescape(response.content.decode()),
+        re.DOTALL,
     )
+    return {name: " ".join(re.sub("<[^>]+>", "", said).split()) for name, said in found}
+
+
+def test_a_server_is_made_for_who_has_a_token(admin_client: Client) -> None:
+    assert saved(fill_in(admin_client, page("server", "add"), slug="shop"))
+    assert Server.objects.get(slug="shop").access_names == ("token",)
+
+
+@override_settings(MCP={"AUTHENTICATION": WAYS})
+def test_there_is_a_box_for_each_way_in(admin_client: Client) -> None:
+    shown = admin_client.get(page("server", "add"))
+    assert boxes(shown) == {
+        "way-token": "Access token",
+        "way-session": "Signed-in users of this site",
+        "way-partners": "Other: shop.auth.PartnerKey partners",
+        "public": "Public: anyone on the internet, without signing in",
+    }
+    assert "Type the word public to confirm" in shown.content.decode()
+
+
+@override_settings(MCP={"AUTHENTICATION": WAYS})
+def test_what_was_ticked_before_is_asked_before(admin_client: Client) -> None:
+    server = Server.objects.create(slug="shop", access="partners token")
+    url = page("server", "change", server.pk)
+    for ticked, names in (
+        ({}, "partners token"),
+        ({"access-way-session": "on"}, "partners token session"),
+        ({"access-way-partners": None}, "token session"),
+    ):
+        assert saved(fill_in(admin_client, url, **ticked))
+        server.refresh_from_db()
+        assert server.access == names
+
+
+def test_a_server_becomes_public_with_a_word(admin_client: Client) -> None:
+    server = Server.objects.get()
+    url = page("server", "change", server.pk)
+    for typed in (None, "", "yes", "PUBLIC"):
+        sent = {**PUBLIC, "access-confirm": typed}
+        found = errors(fill_in(admin_client, url, **sent))
+        assert found == {"access": "Type the word public to confirm."}
+        server.refresh_from_db()
+        assert server.access == "token"
+    sent = {**PUBLIC, "access-confirm": " public "}
+    assert saved(fill_in(admin_client, url, **sent))
     server.refresh_from_db()
-    assert (server.access_names, server.lock_version) == (("public",), 1)
+    assert server.access_names == ("public",)
+    # Who edits it later is not asked again.
+    shown = admin_client.get(url)
+    assert "Type the word public" not in shown.content.decode()
+    assert saved(fill_in_again(admin_client, url, shown, title="Shop"))
+    server.refresh_from_db()
+    assert (server.title, server.access) == ("Shop", "public")
+
+
+def test_public_stands_alone(admin_client: Client) -> None:
+    server = Server.objects.get()
+    sent = {"access-public": "on", "access-confirm": "public"}
+    found = errors(fill_in(admin_client, page("server", "change", server.pk), **sent))
+    assert "stands alone" in found["access"]
+
+
+@pytest.mark.parametrize("slug", ["default", "new"])
+def test_somebody_must_be_able_to_come_in(admin_client: Client, slug: str) -> None:
+    server = Server.objects.filter(slug=slug).first()
+    url = page("server", "change", server.pk) if server else page("server", "add")
+    sent = {"slug": slug, "access-way-token": None}
+    found = errors(fill_in(admin_client, url, **sent))
+    assert found == {"access": "Nobody could come in. Tick at least one way."}
+
+
+def test_a_name_that_the_settings_lack_is_seen_and_said(admin_client: Client) -> None:
+    server = Server.objects.create(slug="shop", access="partners token")
+    url = page("server", "change", server.pk)
+    shown = admin_client.get(url)
+    assert boxes(shown)["way-partners"].startswith("partners The settings have no such")
+    found = errors(fill_in_again(admin_client, url, shown))
+    assert "no authentication method “partners”. There is: token." in found["access"]
+    unticked = {"access-way-partners": None}
+    assert saved(fill_in_again(admin_client, url, shown, **unticked))
+    server.refresh_from_db()
+    assert server.access == "token"
+
+
+@override_settings(MCP={"AUTHENTICATION": {"partners": BY_KEY}})
+def test_a_new_server_where_the_settings_have_no_tokens(admin_client: Client) -> None:
+    shown = admin_client.get(page("server", "add"))
+    assert set(boxes(shown)) == {"way-partners", "public"}
+    found = errors(fill_in_again(admin_client, page("server", "add"), shown, slug="a"))
+    assert found == {"access": "Nobody could come in. Tick at least one way."}
+    ticked = {"slug": "a", "access-way-partners": "on"}
+    assert saved(fill_in_again(admin_client, page("server", "add"), shown, **ticked))
+    assert Server.objects.get(slug="a").access == "partners"
+
+
+def test_a_way_that_nobody_offered(admin_client: Client) -> None:
+    sent = {"slug": "shop", "access-way-tokens": "on", "access-way-a b": "on"}
+    found = errors(fill_in(admin_client, page("server", "add"), **sent))
+    assert "no authentication method “tokens”. There is: token." in found["access"]
+
+
+def test_without_the_right_it_is_text(client: Client) -> None:
+    names = ("view_server", "change_server", "add_server")
+    staff = get_user_model().objects.create_user("ana", is_staff=True)
+    staff.user_permissions.set(Permission.objects.filter(codename__in=names))
+    client.force_login(staff)
+    server = Server.objects.create(slug="shop", access="gone token")
+    url = page("server", "change", server.pk)
+    shown = client.get(url)
+    assert boxes(shown) == {}
+    for sent in ({"access-public": "on"}, {"access-way-token": "on"}):
+        assert fill_in_again(client, url, shown, **sent).status_code == 403
+    assert saved(fill_in(client, page("server", "add"), slug="other"))
+    assert Server.objects.get(slug="other").access == "token"
+    server.refresh_from_db()
+    assert server.access == "gone token"
+
+
+def test_a_box_is_not_lost_where_two_people_edit(admin_client: Client) -> None:
+    server = Server.objects.get()
+    url = page("server", "change", server.pk)
+    with override_settings(MCP={"AUTHENTICATION": WAYS}):
+        sent = {**shown_values(admin_client.get(url)), "access-way-session": "on"}
+        server.title = "Theirs"
+        server.save()
+        again = admin_client.post(url, sent)
+        assert "token session" in again.content.decode()
+        mine = admin_client.post(url, {**sent, "_mine": "Keep"})
+        assert shown_values(mine)["access-way-session"] == "on"
+        assert saved(fill_in_again(admin_client, url, mine))
+    server.refresh_from_db()
+    assert (server.title, server.access) == ("Theirs", "token session")
 
 
 @pytest.mark.parametrize(
@@ -27,7 +178,6 @@ def test_a_server_is_made_and_opened(admin_client: Client) -> None:
     [
         ("slug", "sse", "“sse” cannot be used here"),
         ("slug", "default", "already exists"),
-        ("access", "tokens", "no authentication method “tokens”. There is: token."),
         ("tags", "a/b", "“a/b”"),
         ("page_size", "0", "1"),
         ("website_url", "ftp://x", "https://"),
@@ -56,7 +206,10 @@ def test_the_list(admin_client: Client) -> None:
     assert "default" in text
     assert "Everything published" in text
     assert "/mcp" in text
-    assert "nobody" in text
+    assert '<td class="field-who_may_come_in">token</td>' in text
+    Server.objects.update(access="")
+    text = admin_client.get(page("server")).content.decode()
+    assert '<td class="field-who_may_come_in">nobody</td>' in text
 
 
 def test_the_list_says_who_comes_in_and_what_is_there(admin_client: Client) -> None:

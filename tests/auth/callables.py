@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import functools
+import socket
+import ssl
 import threading
 from typing import Any, Final
 
+import httpx
 from django.contrib.auth import get_user_model
 from django.db import OperationalError
 
-from mcp_app import AuthenticationFailed, AuthenticationRequest, Principal
+from mcp_app import (
+    AuthenticationFailed,
+    AuthenticationRequest,
+    AuthenticationUnavailable,
+    Principal,
+)
 
 requests: Final[list[AuthenticationRequest]] = []
 threads: Final[list[str]] = []
@@ -81,3 +90,74 @@ def slowly(request: AuthenticationRequest) -> Principal | None:
     HOLD["entered"].set()
     HOLD["go"].wait(60)
     return Principal(kind="slow", permissions=frozenset())
+
+
+def claiming(request: AuthenticationRequest) -> Principal | None:
+    """Say a kind, a user and a client as the header has them."""
+    parts = (request.headers.get(b"x-claim") or "").split("/")
+    return Principal(kind=parts[0], user_id=parts[1], client=parts[2])
+
+
+answers: Final[list[str]] = []
+"""What was asked with `counting`, by its Authorization header."""
+PAUSE: tuple[asyncio.Event, asyncio.Event] | None = None
+"""Set when `counting` is asked, and what it waits for then."""
+
+
+async def counting(request: AuthenticationRequest) -> Principal | None:
+    """Note that it was asked, and let in whoever is not called nobody."""
+    name = request.headers.get("Authorization", "")
+    answers.append(name)
+    if PAUSE is not None:
+        entered, go = PAUSE
+        entered.set()
+        await go.wait()
+    if name == "nobody":
+        raise AuthenticationFailed
+    if not name:
+        return None
+    return Principal(kind="site", user_name=name, permissions=frozenset())
+
+
+PLACE: Final = {"port": 0}
+
+
+def elsewhere(request: AuthenticationRequest) -> Principal | None:
+    """Ask a server on this machine who it is."""
+    with socket.create_connection(("127.0.0.1", PLACE["port"]), timeout=5) as asked:
+        name = asked.recv(100).decode()
+    return Principal(kind="elsewhere", user_name=name, permissions=frozenset())
+
+
+async def async_elsewhere(request: AuthenticationRequest) -> Principal | None:
+    """The same with a client that has errors of its own."""
+    async with httpx.AsyncClient(timeout=5) as client:
+        answer = await client.get(f"http://127.0.0.1:{PLACE['port']}")
+    return Principal(kind="elsewhere", user_name=answer.text, permissions=frozenset())
+
+
+def said_away(request: AuthenticationRequest) -> Principal | None:
+    """Say that what knows is away."""
+    raise AuthenticationUnavailable("the secret of the site", retry_after=77)
+
+
+ERRORS: Final[dict[str, Exception]] = {
+    "timeout": TimeoutError(),
+    "dns": socket.gaierror(-2, "Name or service not known"),
+    "tls": ssl.SSLError("handshake"),
+    "route": OSError(errno.EHOSTUNREACH, "No route to host"),
+    "file": FileNotFoundError(errno.ENOENT, "a file"),
+    "rights": PermissionError(errno.EACCES, "a file"),
+    "value": ValueError("wrong"),
+}
+
+
+def raising(request: AuthenticationRequest) -> Principal | None:
+    """Raise what the header names."""
+    raise ERRORS[request.headers.get("x-raise", "")]
+
+
+async def hanging(request: AuthenticationRequest) -> Principal | None:
+    """Wait for what never comes."""
+    await asyncio.Event().wait()
+    return None

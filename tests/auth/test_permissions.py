@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
@@ -11,10 +12,12 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
+from django.db import OperationalError
 
-from mcp_app import Principal
+from mcp_app import Asked, Principal
 from mcp_app.auth import permissions
-from mcp_app.auth.permissions import Permissions, UserRows
+from mcp_app.auth.permissions import KeptRights, UserRows
+from mcp_app.interface.rights import Demands, Rule
 from mcp_app.models import Change, Server
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
@@ -23,7 +26,6 @@ from tests.asgi_client import Client
 from tests.behaviours import SECRET
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
-from tests.statements import counted, failing
 
 pytestmark = pytest.mark.usefixtures("served_rows")
 
@@ -32,6 +34,24 @@ PERMISSION: Final = "view_secret"
 
 def principal(user: Any, **more: Any) -> Principal:
     return Principal(kind="user", user_id=str(user.pk), **more)
+
+
+def needs(*permissions: str, **more: Any) -> Demands:
+    return Demands(permissions=permissions, **more)
+
+
+NEEDS_SECRET: Final = needs(SECRET)
+
+
+class Store(KeptRights):
+    """What is asked for here is one permission, most of the time."""
+
+    def __init__(self, rules: Mapping[str, Rule] = {}) -> None:
+        super().__init__(rules)
+
+    async def may(self, who: Principal, demands: Demands = NEEDS_SECRET) -> bool:
+        rights = await self.of(who, "default", frozenset({demands}))
+        return rights.meet(demands)
 
 
 def _users() -> dict[str, Any]:
@@ -81,19 +101,20 @@ async def users(served_rows: None) -> AsyncIterator[dict[str, Any]]:
     ],
 )
 async def test_rights_of_users(users: dict[str, Any], name: str, may: bool) -> None:
-    rights = await Permissions().of(principal(users[name]))
-    assert (SECRET in rights) is may
-    assert ("shop.something_else" in rights) is (name == "superuser")
+    who = principal(users[name])
+    assert await Store().may(who) is may
+    other = await Store().may(who, needs("shop.something_else"))
+    assert other is (name == "superuser")
 
 
 async def test_who_is_no_user_may_nothing() -> None:
-    store = Permissions()
+    store = Store()
     for nobody in (
         Principal.ANONYMOUS,
         Principal(kind="badge", user_name="7"),
         Principal(kind="user", user_id="0"),
     ):
-        assert SECRET not in await store.of(nobody)
+        assert not await store.may(nobody)
 
 
 async def test_permissions_of_a_principal_stand_for_themselves(
@@ -101,67 +122,72 @@ async def test_permissions_of_a_principal_stand_for_themselves(
 ) -> None:
     """A token of a superuser may be for one thing only."""
     narrowed = principal(users["superuser"], permissions=frozenset({"shop.buy"}))
-    assert await Permissions().of(narrowed) == {"shop.buy"}
+    assert await Store().may(narrowed, needs("shop.buy"))
+    assert not await Store().may(narrowed)
 
 
-async def test_rights_are_kept_for_a_while(users: dict[str, Any]) -> None:
-    store, who = Permissions(), principal(users["granted"])
-    async with counted() as told:
-        assert SECRET in await store.of(who)
-        read = len(told)
-        assert SECRET in await store.of(who)
-        assert (read > 0, len(told)) == (True, read)
+async def test_rights_are_kept_for_a_while(
+    users: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, who = Store(), principal(users["granted"])
+    assert await store.may(who)
+    monkeypatch.setattr(permissions, "rights_of", None)
+    assert await store.may(who)
 
 
 async def test_rights_are_read_again_after_their_hard_age(
     users: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A site changes rights behind our back."""
-    store, who = Permissions(), principal(users["granted"])
-    assert SECRET in await store.of(who)
+    store, who = Store(), principal(users["granted"])
+    assert await store.may(who)
     await writer.run(users["granted"].user_permissions.clear)
-    assert SECRET in await store.of(who)
+    assert await store.may(who)
     monkeypatch.setattr(permissions, "HARD_AGE", 0)
-    assert SECRET not in await store.of(who)
+    assert not await store.may(who)
 
 
 async def test_forgetting_reads_all_rights_again(users: dict[str, Any]) -> None:
-    store, who = Permissions(), principal(users["granted"])
-    assert SECRET in await store.of(who)
+    store, who = Store(), principal(users["granted"])
+    assert await store.may(who)
     await writer.run(users["granted"].user_permissions.clear)
     store.forget()
-    assert SECRET not in await store.of(who)
+    assert not await store.may(who)
 
 
 async def test_what_is_read_while_all_is_forgotten_is_not_kept(
     users: dict[str, Any],
 ) -> None:
-    store, who = Permissions(), principal(users["granted"])
-    reading = asyncio.ensure_future(store.of(who))
+    store, who = Store(), principal(users["granted"])
+    reading = asyncio.ensure_future(store.may(who))
     await asyncio.sleep(0)
     store.forget()
-    assert SECRET in await reading
+    assert await reading
     await writer.run(users["granted"].user_permissions.clear)
-    assert SECRET not in await store.of(who)
+    assert not await store.may(who)
 
 
 async def test_the_store_does_not_grow_without_end(
     users: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(permissions, "KEPT", 2)
-    store = Permissions()
+    store = Store()
     for name in ("plain", "granted", "member"):
-        await store.of(principal(users[name]))
+        await store.may(principal(users[name]))
     assert len(store._kept) == 1
 
 
 async def test_a_database_that_is_away_says_nothing_about_rights(
-    users: dict[str, Any],
+    users: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with failing():
+    def away(**_: str) -> None:
+        raise OperationalError("server closed the connection unexpectedly")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(permissions, "_active", away)
         with pytest.raises(Unavailable):
-            await Permissions().of(principal(users["superuser"]))
-    assert SECRET in await Permissions().of(principal(users["superuser"]))
+            await Store().may(principal(users["superuser"]))
+    assert await Store().may(principal(users["superuser"]))
 
 
 @pytest.mark.databases
@@ -174,6 +200,81 @@ async def test_users_are_fresh_rows(users: dict[str, Any]) -> None:
     assert await writer.run(rows.user, principal(users["inactive"])) is None
     assert await writer.run(rows.user, Principal(kind="badge")) is None
     assert await writer.run(rows.user, Principal(kind="user", user_id="0")) is None
+
+
+# -- groups and rules -----------------------------------------------------------
+
+
+@pytest.mark.databases
+@pytest.mark.parametrize(
+    ("name", "may"),
+    [("plain", False), ("member", True), ("superuser", True), ("inactive", False)],
+)
+async def test_groups(users: dict[str, Any], name: str, may: bool) -> None:
+    """One of each set is enough; superusers are in all."""
+    own = users["group"].name
+    who = principal(users[name])
+    assert await Store().may(who, Demands(groups=(frozenset({own, "x"}),))) is may
+    both = Demands(groups=(frozenset({own}), frozenset({"x"})))
+    assert await Store().may(who, both) is (name == "superuser")
+
+
+def short_name(asked: Asked) -> bool:
+    """Let in who has a short name, by whatever it came."""
+    name = asked.user.username if asked.user else asked.principal.user_name
+    return len(name) < 15 and asked.arguments is None and asked.server == "default"
+
+
+def outage(asked: Asked) -> bool:
+    raise OperationalError("server closed the connection unexpectedly")
+
+
+RULES: Final = {
+    "short": Rule("short", short_name),
+    "broken": Rule("broken", lambda asked: asked.nothing),  # type: ignore[attr-defined]
+    "outage": Rule("outage", outage),
+    "tells": Rule("tells", lambda asked: (False, "not today")),  # type: ignore[arg-type,return-value]
+    "leaves": Rule("leaves", lambda asked: sys.exit("no")),
+}
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "may"),
+    [
+        ("short", "ana", True),
+        ("short", "ana-of-the-north", False),
+        ("broken", "ana", False),
+        ("missing", "ana", False),
+        ("tells", "ana", False),
+        ("leaves", "ana", False),
+    ],
+)
+async def test_rules(rule: str, name: str, may: bool) -> None:
+    """One that fails, or that code lacks, lets nobody in."""
+    who = Principal(kind="badge", user_name=name)
+    assert await Store(RULES).may(who, Demands(rules=(rule,))) is may
+
+
+async def test_rules_bind_superusers_and_see_a_fresh_row(users: dict[str, Any]) -> None:
+    demands = Demands(rules=("short",))
+    assert await Store(RULES).may(principal(users["plain"]), demands)
+    assert not await Store(RULES).may(principal(users["superuser"]), demands)
+
+
+async def test_a_failing_rule_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    await Store(RULES).may(Principal(kind="badge"), Demands(rules=("broken",)))
+    assert [each.message for each in caplog.records] == ["A rule failed."]
+    assert caplog.records[0].__dict__["rule"] == "broken"
+
+
+async def test_an_outage_in_a_rule_is_none_of_the_callers() -> None:
+    with pytest.raises(Unavailable):
+        await Store(RULES).may(Principal(kind="badge"), Demands(rules=("outage",)))
+
+
+async def test_a_key_that_no_user_can_have(users: dict[str, Any]) -> None:
+    who = Principal(kind="badge", user_id="not a number", permissions=frozenset())
+    assert not await Store().may(who, Demands(groups=(frozenset({"x"}),)))
 
 
 # -- over the endpoint ---------------------------------------------------------

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import pytest
 
 from mcp_app import Principal
-from mcp_app.auth import principals
+from mcp_app.auth import outages, principals
 from mcp_app.interface.principal import AuthenticationFailed, AuthenticationRequest
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.protocol.errors import Refused, Unavailable
@@ -20,7 +21,8 @@ METHODS: Final = {
     name: f"tests.auth.callables.{name}"
     for name in (
         *("by_name", "by_badge", "by_lost_badge", "by_object", "outage"),
-        *("async_outage", "wrong", "broken", "slowly"),
+        *("async_outage", "wrong", "broken", "slowly", "claiming", "elsewhere"),
+        *("async_elsewhere", "said_away", "raising", "hanging"),
     )
 }
 
@@ -128,9 +130,7 @@ async def test_what_a_challenge_cannot_say_is_said_in_the_body(
         raise AuthenticationFailed(said)
 
     monkeypatch.setattr(callables, "by_name", refuse)
-    principals._imported.cache_clear()
     refused = await refusal(("by_name",))
-    principals._imported.cache_clear()
     assert refused.message == said
     assert challenge(refused) == 'Bearer realm="mcp", error="invalid_token"'
 
@@ -183,3 +183,94 @@ async def test_slow_authentication_keeps_nobody_else() -> None:
     assert found.kind == "badge"
     callables.HOLD["go"].set()
     assert {each.kind for each in await asyncio.gather(*slow)} == {"slow"}
+
+
+# -- kinds of ours ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        *("access-token/1/family", "session/1/session", "stdio/1/stdio"),
+        *("drf/1/site.Class", "anonymous//"),
+    ],
+)
+async def test_a_callable_cannot_claim_what_is_ours(claim: str) -> None:
+    with pytest.raises(ValueError, match="which is reserved"):
+        await asking(("claiming", "by_badge"), x_claim=claim, x_badge="7")
+
+
+async def test_a_callable_has_all_other_kinds() -> None:
+    found = await asking(("claiming",), x_claim="partner/1/a program")
+    assert found.key.split("\x1f") == ["partner", "1", "a program"]
+
+
+@pytest.mark.parametrize("parts", [("partner\x1f1", "2"), ("partner", "1\x1f2")])
+def test_no_two_principals_have_one_key(parts: tuple[str, str]) -> None:
+    with pytest.raises(ValueError, match="U\\+001F"):
+        Principal(kind=parts[0], user_id=parts[1])
+
+
+# -- T33: what verifies is away --------------------------------------------------------
+
+
+async def unavailable(method: str, **headers: str) -> Unavailable:
+    with pytest.raises(Unavailable) as raised:
+        await asking((method, "by_badge"), x_badge="7", **headers)
+    assert raised.value.http_status == 503
+    assert "WWW-Authenticate" not in raised.value.headers
+    assert "secret" not in raised.value.message
+    return raised.value
+
+
+@pytest.fixture
+async def verifier() -> AsyncIterator[asyncio.Server]:
+    """A server that says to all who connect that they are ana."""
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nana")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    callables.PLACE["port"] = server.sockets[0].getsockname()[1]
+    yield server
+    server.close()
+
+
+@pytest.mark.parametrize("method", ["elsewhere", "async_elsewhere"])
+async def test_t33_what_verifies_is_stopped(
+    verifier: asyncio.Server, method: str
+) -> None:
+    assert (await asking((method,))).kind == "elsewhere"
+    verifier.close()
+    await verifier.wait_closed()
+    refused = await unavailable(method)
+    assert int(refused.headers["Retry-After"]) > 0
+
+
+@pytest.mark.parametrize("error", ["timeout", "dns", "tls", "route"])
+async def test_t33_errors_of_sockets(error: str) -> None:
+    await unavailable("raising", x_raise=error)
+
+
+@pytest.mark.parametrize("error", ["file", "rights", "value"])
+async def test_a_fault_is_no_outage(error: str) -> None:
+    with pytest.raises(type(callables.ERRORS[error])):
+        await asking(("raising",), x_raise=error)
+
+
+async def test_t33_a_callable_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    outages._told_at = float("-inf")
+    with caplog.at_level(logging.WARNING, "mcp_app.auth"):
+        refused = await unavailable("said_away")
+        await unavailable("said_away")
+    assert refused.headers["Retry-After"] == "77"
+    # Once in a while, and what the site wrote into its error is the site's.
+    (record,) = caplog.records
+    assert "AuthenticationUnavailable" in record.message
+    assert "secret" not in record.message
+
+
+async def test_t33_a_callable_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(principals, "HANGS_S", 0.01)
+    await unavailable("hanging")

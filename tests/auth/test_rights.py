@@ -72,6 +72,13 @@ def test_a_proxy_of_the_user(site: Site) -> None:
     assert recorded() == [("rights", str(staff.pk))]
 
 
+def renamed(row: Any, **columns: str) -> None:
+    """What is demanded names a group, or a permission, as it is called."""
+    for name, value in columns.items():
+        setattr(row, name, value)
+    row.save()
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -79,6 +86,8 @@ def test_a_proxy_of_the_user(site: Site) -> None:
         lambda site: site.group.permissions.remove(site.permission),
         lambda site: site.permission.group_set.clear(),
         lambda site: site.group.user_set.clear(),
+        lambda site: renamed(site.group, name="others"),
+        lambda site: renamed(site.permission, codename="others"),
         lambda site: site.group.delete(),
         lambda site: site.permission.delete(),
     ],
@@ -95,6 +104,7 @@ def test_changes_of_many(site: Site, change: Callable[[Site], Any]) -> None:
         lambda site: site.user.groups.add(site.group),
         lambda site: site.user.groups.add(),
         lambda site: site.other.groups.set([]),
+        lambda site: Group.objects.create(name="new"),
     ],
 )
 def test_what_changes_no_right(site: Site, change: Callable[[Site], Any]) -> None:

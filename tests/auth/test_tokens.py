@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import pytest
@@ -349,13 +350,37 @@ async def test_what_is_open_goes_on_with_the_next_token(
     await stream.done()
 
 
+def _forget(row: AccessToken) -> None:
+    row.revoke()
+    row.delete()
+
+
+def _revoke_long_ago(row: AccessToken) -> None:
+    row.revoked = timezone.now() - timedelta(hours=1)
+    row.save(update_fields=["revoked"])
+
+
+@pytest.mark.parametrize("end", [_forget, _revoke_long_ago])
+async def test_what_is_open_ends_with_its_token_though_the_next_is_good(
+    application: WireCheck,
+    make: Make,
+    commit: Commit,
+    end: Callable[[AccessToken], None],
+) -> None:
+    """By no clock: this process may stand still, or that of another host go wrong."""
+    row, token = await make()
+    await writer.run(row.replace, timedelta(hours=1))
+    stream = await standing(bearing(application, token))
+    await commit(partial(end, row))
+    await stream.done()
+
+
 async def test_whoever_came_with_a_revoked_token_is_sent_away_once(
-    application: WireCheck, make: Make, commit: Commit, monkeypatch: pytest.MonkeyPatch
+    application: WireCheck, make: Make, commit: Commit
 ) -> None:
     """The next token is good, and who has it comes back."""
-    # A busy machine may be slow.
-    monkeypatch.setattr("mcp_app.auth.tokens.RECENTLY", timedelta(minutes=10))
-    row, _ = await make()
+    row, old = await make()
+    await (await standing(bearing(application, old))).leave()
     _, new = await writer.run(row.replace, timedelta(hours=1))
     client = bearing(application, new)
     stream = await standing(client)

@@ -167,9 +167,9 @@ def _is_own(right: str) -> bool:
     )
 
 
-def picture(page: Page, name: str) -> None:
+def picture(page: Page, name: str, folder: Path = PICTURES) -> None:
     """Take the page in light, dark and narrow, once it has no serious violation."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     size = page.viewport_size
     for look in ("light", "dark", "narrow"):
         page.emulate_media(color_scheme="dark" if look == "dark" else "light")
@@ -180,7 +180,7 @@ def picture(page: Page, name: str) -> None:
         page.evaluate(AXE)
         assert page.evaluate(SERIOUS) == [], (name, look)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        page.screenshot(path=PICTURES / f"{name}-{look}.png")
+        page.screenshot(path=folder / f"{name}-{look}.png")
     page.emulate_media(color_scheme="light")
     if size:
         page.set_viewport_size(size)

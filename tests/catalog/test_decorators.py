@@ -24,6 +24,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
+from mcp_app.interface.rights import Demands
 from mcp_app.protocol.content import Annotations, Icon
 
 ICON = Icon(src="https://example.com/icon.png")
@@ -107,7 +108,7 @@ def test_a_tool_with_all_options() -> None:
         description="Described.",
         icons=(ICON,),
         meta={"a": 1},
-        permissions=("shop.view_order",),
+        demands=Demands(permissions=("shop.view_order",)),
         timeout=2.5,
         tags=frozenset({"shop"}),
         position=3,

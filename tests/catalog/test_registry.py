@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import assert_type
 
 import pytest
 
-from mcp_app import mcp
+from mcp_app import Asked, mcp
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.results import ToolOutput
@@ -207,6 +210,7 @@ def test_a_module_may_be_loaded_again(module: ModuleType) -> None:
 def test_clear(module: ModuleType) -> None:
     registry = module.mcp
     registry.resource("ledger://all", model=Ledger)(lambda: [])
+    registry.rule("weekdays")(lambda asked: True)
     assert all(vars(registry).values())
     registry.clear()
     assert not any(vars(registry).values())
@@ -214,3 +218,79 @@ def test_clear(module: ModuleType) -> None:
 
 def test_one_registry_is_served() -> None:
     assert isinstance(mcp, Registry)
+
+
+async def _asks_later(asked: Asked) -> bool:
+    return True
+
+
+class _AsksLater:
+    async def __call__(self, asked: Asked) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("declare", "said"),
+    [
+        (
+            lambda: Registry().rule("a")(_asks_later),  # type: ignore[type-var]
+            "a rule is asked in a thread: write a def",
+        ),
+        *(
+            (
+                lambda rule=rule: Registry().tool(rule=rule)(lambda: "a"),
+                "a rule is asked in a thread: write a def",
+            )
+            for rule in (_AsksLater(), partial(_AsksLater()), partial(_asks_later))
+        ),
+        (
+            lambda: Registry().rule("a")(lambda: True),  # type: ignore[type-var]
+            "a rule takes one argument",
+        ),
+        (
+            lambda: Registry().rule(_asks_later),  # type: ignore[arg-type]
+            'it takes a key, as in @mcp.rule("…")',
+        ),
+        (
+            lambda: Registry().tool(rule=_asks_later)(lambda: "a"),
+            "a rule is asked in a thread: write a def",
+        ),
+        (
+            lambda: Registry().tool(groups="staff")(lambda: "a"),
+            "The option groups is 'staff': write a list.",
+        ),
+        (
+            lambda: Registry().resource("a://all", object_permission="a.b")(lambda: []),
+            "write a model, and a URI with variables",
+        ),
+        (
+            lambda: Registry().resource(
+                "a://{objects}", model=Ledger, object_permission="a.b"
+            )(lambda objects: objects),
+            "no instance can be found by 'objects'",
+        ),
+    ],
+)
+def test_rules_that_are_refused(declare: Callable[[], object], said: str) -> None:
+    with pytest.raises(RegistrationError, match=re.escape(said)):
+        declare()
+
+
+def test_a_function_is_one_rule_however_it_is_named() -> None:
+    registry = Registry()
+
+    def on_weekdays(asked: Asked) -> bool:
+        return True
+
+    registry.tool("a", rule=on_weekdays)(lambda: "a")
+    registry.tool("b", rule=on_weekdays)(lambda: "b")
+    named = {tool.definition.demands.rules for tool in registry.tools.values()}
+    assert named == {tuple(registry.rules)}
+    registry.rule("weekdays")(on_weekdays)
+    assert len(registry.rules) == 2
+
+    def another(asked: Asked) -> bool:
+        return False
+
+    with pytest.raises(RegistrationError, match="the rule 'weekdays' is already"):
+        registry.rule("weekdays")(another)

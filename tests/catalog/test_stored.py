@@ -9,8 +9,10 @@ import pytest
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.stored import (
     MODELS,
+    NO_GROUP,
     StoredDefinition,
     StoredOverlay,
+    demands_of,
     load,
     load_servers,
     served_versions,
@@ -25,6 +27,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
+from mcp_app.interface.rights import Demands
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import (
     Blob,
@@ -94,7 +97,7 @@ def test_every_column_arrives(registry: Registry) -> None:
     }
     expected: dict[str, Any] = {
         **shared,
-        "permissions": ("shop.view_order",),
+        "demands": Demands(permissions=("shop.view_order",)),
         "icons": (Icon(src="https://example.org/i.png"),),
         "tags": frozenset("ab"),
     }
@@ -353,3 +356,9 @@ def test_a_server_with_odd_icons_is_still_there(
     published(Server.objects.get())
     assert load_servers()["default"].icons == ()
     assert "'default' has no icons" in caplog.text
+
+
+@pytest.mark.parametrize("groups", [" ", "\n", "\u00a0\n\t"])
+def test_groups_that_name_nothing_let_nobody_in(groups: str) -> None:
+    assert demands_of({"groups": groups}).groups == (frozenset({NO_GROUP}),)
+    assert not demands_of({"groups": ""})

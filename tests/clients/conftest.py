@@ -12,6 +12,8 @@ from typing import Final
 import pytest
 
 from tests.clients.facts import PLAIN_TOOLS, STATEFUL, STATELESS
+from tests.clients.guarded import Guarded
+from tests.clients.guarded import guarded as guarding
 from tests.clients.person import Person
 from tests.drill.databases import PREPARE
 from tests.drill.piped import database, environment
@@ -39,6 +41,13 @@ def endpoints() -> Iterator[Callable[[str], str]]:
 def endpoint(request: pytest.FixtureRequest, endpoints: Callable[[str], str]) -> str:
     """Return the URL of the endpoint; a module may choose its `SERVER`."""
     return endpoints(getattr(request.module, "SERVER", "daphne"))
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """A server that asks for access tokens."""
+    with guarding(tmp_path_factory.mktemp("guarded")) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

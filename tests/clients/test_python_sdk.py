@@ -56,6 +56,9 @@ pytestmark = pytest.mark.filterwarnings(
 # "auto" asks server/discover first; a server that answers it is of the stateless era.
 MODES = {STATEFUL: "legacy", STATELESS: "auto"}
 
+WAITS_S = 120
+"""So long an answer may take."""
+
 INVALID_PARAMS = -32602
 METHOD_NOT_FOUND = -32601
 
@@ -88,6 +91,8 @@ def connect(endpoint: str, era: str, person: Person) -> Connect:
             list_roots_callback=person.list_roots,
             logging_callback=person.log,
             message_handler=person.hear,
+            # Where nothing is answered, it waits for ever.
+            read_timeout_seconds=WAITS_S,
         )
         async with client:
             assert client.protocol_version == era

@@ -21,10 +21,11 @@ PROGRAMS: Final = {
     "sdk_v2 stateless": ("sdk_v2.mjs", STATELESS),
 }
 
+PROGRESSED: Final = [[i, 20] for i in range(1, 21)]
+
 EXACT: Final[dict[str, object]] = {
     "content": facts.CONTENT,
     "structured": ["42", {"result": 42}],
-    "progress": {"said": "done 20", "progressed": [[i, 20] for i in range(1, 21)]},
     "reconnecting": facts.RECONNECTED,
     "elicitation": {
         "said": [
@@ -127,6 +128,10 @@ def steps(report: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(("step", "expected"), EXACT.items(), ids=EXACT.keys())
 def test_step(steps: dict[str, Any], step: str, expected: object) -> None:
     assert steps[step] == expected
+
+
+def test_progress(steps: dict[str, Any]) -> None:
+    assert steps["progress"] == {"said": "done 20", "progressed": PROGRESSED}
 
 
 def test_steps_of_the_era(steps: dict[str, Any], era: str) -> None:

@@ -25,11 +25,15 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
+
+from tests.secrecy import is_watching, look_at_rows
 
 POSTGRES: Final = os.environ.get("POSTGRES_TEST_URL", "postgres://postgres@127.0.0.1")
 MYSQL: Final = os.environ.get("MYSQL_TEST_URL", "mysql://root@127.0.0.1")
 PATIENCE_S: Final = 30
 ROOT: Final = Path(__file__).resolve().parents[2]
+TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
 PREPARE: Final = """
 import django
 django.setup()
@@ -53,8 +57,18 @@ def _on_postgresql_server(template: str) -> Iterator[str]:
     _on_postgresql(f"CREATE DATABASE {name} {template}")
     try:
         yield f"{POSTGRES}/{name}"
+        _look_at_postgresql(name)
     finally:
         _on_postgresql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _look_at_postgresql(name: str) -> None:
+    if not is_watching():
+        return
+    with psycopg.connect(f"{POSTGRES}/{name}", autocommit=True) as connection:
+        for (table,) in connection.execute(TABLES).fetchall():
+            every = SQL("SELECT * FROM {}").format(Identifier(table))
+            look_at_rows(table, connection.execute(every).fetchall())
 
 
 def _on_postgresql(statement: str) -> None:
@@ -76,9 +90,19 @@ def mysql_database() -> Iterator[str]:
         execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
     try:
         yield f"{MYSQL}/{name}"
+        _look_at_mysql(name)
     finally:
         with _mysql() as execute:
             execute(f"DROP DATABASE {name}")
+
+
+def _look_at_mysql(name: str) -> None:
+    if not is_watching():
+        return
+    with _mysql() as execute:
+        for (table,) in execute(f"SHOW TABLES FROM {name}"):
+            rows = execute(f"SELECT * FROM {name}.`{table}`")  # noqa: S608 - our own
+            look_at_rows(table, rows)
 
 
 @contextmanager

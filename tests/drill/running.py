@@ -27,6 +27,7 @@ from tests.drill.databases import prepared_file
 from tests.drill.ports import HOST, directory_of, free_port
 from tests.drill.prefork import Forked
 from tests.drill.telling import END, TELL
+from tests.secrecy import look_at_file
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 START_S: Final = 120
@@ -135,6 +136,7 @@ class DrillServer:
     def _clear_away(self) -> None:
         self._written = self.output
         self._path.unlink(missing_ok=True)
+        look_at_file(directory_of(self.port) / "db.sqlite3")
         # One that was killed could not do it.
         shutil.rmtree(directory_of(self.port), ignore_errors=True)
 

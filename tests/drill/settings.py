@@ -21,7 +21,7 @@ for name, value in DEFAULTS.items():
     os.environ.setdefault(name, value)
 
 from mcp_project.settings import *  # noqa: E402, F403
-from mcp_project.settings import INSTALLED_APPS, STORAGES  # noqa: E402
+from mcp_project.settings import INSTALLED_APPS, LOGGING, STORAGES  # noqa: E402
 
 # The drill stands in the place of the demo, whose tools would be listed, too. Daphne's
 # app is for `runserver` alone, and takes a third of the time until a server serves.
@@ -38,3 +38,11 @@ STORAGES = {
     **STORAGES,
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
+
+# Everything that anything says, but for statements, which have what rows have.
+if level := os.environ.get("LOG_ROOT"):
+    LOGGING["root"] = {"handlers": ["console"], "level": level}
+    LOGGING["loggers"] |= {  # type: ignore[operator]
+        "django": {"level": level},
+        "django.db.backends": {"level": "INFO"},
+    }

@@ -33,6 +33,8 @@ HOP: Final = frozenset({"connection", "keep-alive", "transfer-encoding"})
 START_S: Final = 60
 SILENT_S: Final = 120
 REFUSED: Final = 503
+IDLE_S: Final = 1.0
+"""Servers close what was idle for five seconds: just then nothing may be sent on it."""
 
 
 class _Proxy:
@@ -41,7 +43,10 @@ class _Proxy:
     def __init__(self, targets: list[str], seed: int) -> None:
         self._targets = targets
         self._random = random.Random(seed)  # noqa: S311 - no secret
-        self._client = httpx.AsyncClient(timeout=httpx.Timeout(SILENT_S))
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(SILENT_S),
+            limits=httpx.Limits(keepalive_expiry=IDLE_S),
+        )
 
     async def answer(self, request: Request) -> Response:
         # Blanks around a value mean nothing, and httpx sends none.

@@ -33,6 +33,7 @@ class Atoms(dict[str, Any]):
         ("%(q)s %(n)d", ({"q": "session_id=s3cret", "n": 1},), "session_id=*** 1"),
         (f"GET {ADDRESS} HTTP/1.1", (), f"GET {HIDDEN} HTTP/1.1"),
         ("%s", ("/other?my_session_id=a",), "/other?my_session_id=a"),
+        ("%s", ("/mcp?access_token=mcp_a&b=2",), "/mcp?access_token=***&b=2"),
     ],
 )
 def test_what_is_written(message: str, args: Any, written: str) -> None:

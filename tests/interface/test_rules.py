@@ -177,3 +177,22 @@ def test_what_cannot_be_suggested(suggestions: list[str], said: str) -> None:
     problem = rules.suggestions_problem(suggestions)
     assert problem is not None
     assert said in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", ""),
+        (" a\tb\r\nc ", "a b c"),
+        ("a\u2028b", "a b"),
+        ("a\0\ud800\u202eb", "ab"),
+        # What hid beside another hidden character hides beside ASCII, too.
+        ("a\u200b\u200d\u200bé", "aé"),
+        ("\U0001f469\u200d\U0001f4bb", "\U0001f469\u200d\U0001f4bb"),
+        ("x" * 10, "x" * 10),
+        ("x" * 11, "x" * 9 + "…"),
+    ],
+)
+def test_what_is_kept_as_one_line(text: str, line: str) -> None:
+    assert rules.one_line(text, 10) == line
+    assert rules.text_problem(line) is None

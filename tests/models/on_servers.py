@@ -39,7 +39,7 @@ def test_more_processes_than_there_are_connections(
     (message,) = told(["default"])
     assert message.id == "mcp_app.W016"
     assert message.msg.startswith(
-        "1000 processes of 17 connections each are 17000, and the database lets you"
+        "1000 processes of 19 connections each are 19000, and the database lets you"
     )
 
 
@@ -51,7 +51,7 @@ def test_processes_that_serve_are_counted(monkeypatch: pytest.MonkeyPatch) -> No
         (message,) = told(["default"])
     finally:
         Worker.objects.all().delete()
-    assert message.msg.startswith("20 processes of 17 connections each are 340, ")
+    assert message.msg.startswith("20 processes of 19 connections each are 380, ")
 
 
 @pytest.mark.parametrize("model", [Server, Worker])

@@ -15,9 +15,10 @@ TOKENS = override_settings(
 )
 
 
-def test_the_migrations_make_a_default_server_that_lets_nobody_in() -> None:
+def test_the_migrations_make_a_default_server_for_who_has_a_token() -> None:
     server = Server.objects.get()
-    assert (server.slug, server.access_names, server.enabled) == ("default", (), True)
+    assert (server.slug, server.access_names) == ("default", ("token",))
+    assert server.enabled
     assert (server.page_size, server.selection) == (100, "all")
 
 

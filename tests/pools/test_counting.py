@@ -9,7 +9,7 @@ from mcp_app.pools.counting import Connections, of_process, pooled
 
 @pytest.mark.parametrize(
     ("threads", "counted"),
-    [(8, Connections(usual=17, most=56)), (2, Connections(usual=11, most=32))],
+    [(8, Connections(usual=19, most=61)), (2, Connections(usual=13, most=37))],
 )
 def test_the_formula(threads: int, counted: Connections) -> None:
     assert of_process(threads) == counted

@@ -35,6 +35,9 @@ AUTHENTICATION: Final = {
 CHANGING: Final = "changing"
 """A server whose list has only what changes, and is short for that."""
 
+GUARDED: Final = "guarded"
+"""A server with everything, for who has an access token."""
+
 PREPARE: Final = f"""
 import json
 import django
@@ -59,6 +62,7 @@ published(
 published(Server(
     slug="{CHANGING}", access="public", selection="tags", tags="{CHANGING}"
 ))
+published(Server(slug="{GUARDED}", access="token"))
 published(Tool(
     name="secret", permission="mcp_app.view_tool", tags="private",
     config='{{"content": [{{"type": "text", "text": "psst"}}]}}',
@@ -209,11 +213,6 @@ def run_python(environment: Mapping[str, str], *arguments: str) -> str:
         check=True,
     )
     return done.stdout
-
-
-def run_command(environment: Mapping[str, str], *arguments: str) -> str:
-    """Run a command of the site, and return what it wrote."""
-    return run_python(environment, "-m", "django", *arguments)
 
 
 def described(url: str) -> dict[str, str]:

@@ -28,7 +28,7 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "daphne": ("daphne", "-b", HOST, "-p", "{port}", APPLICATION),
     "uvicorn": (
         *("uvicorn", "--host", HOST, "--port", "{port}", "--lifespan", "off"),
-        *("--workers", "2", APPLICATION),
+        *("--workers", "2", "--timeout-worker-healthcheck", "60", APPLICATION),
     ),
     "granian": (
         *("granian", "--host", HOST, "--port", "{port}", "--interface", "asginl"),

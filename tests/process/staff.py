@@ -72,6 +72,11 @@ class Staff(httpx.Client):
         done = self._sent(f"/admin/{model}/", **sent)
         assert done.status_code == HTTPStatus.FOUND, done.text
 
+    def press_on(self, page: str) -> None:
+        """Press the one button of a page."""
+        done = self._sent(page)
+        assert done.status_code == HTTPStatus.FOUND, done.text
+
     def cancel_calls(self) -> int:
         """Cancel all calls that have a row; return how many."""
         page = self.get("/admin/mcp_app/session/live/").text

@@ -7,6 +7,7 @@ import http.client
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from tests.drill.calling import CAPABILITIES, CLIENT, META, STATEFUL, STATELESS
+from tests.secrecy import look_at_answer
 from tests.wire.events import EventReader
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -46,6 +48,8 @@ class Answer(threading.Thread):
         self.error: Exception | None = None
         """Why the connection broke before the answer was complete."""
         self.ended = False
+        self.over = 0.0
+        """When it ended (monotonic)."""
         self._socket: socket.socket | None = None
         self.start()
 
@@ -56,7 +60,8 @@ class Answer(threading.Thread):
             self.error = error
         finally:
             self._connection.close()
-            self._note(lambda: setattr(self, "ended", True))
+            look_at_answer(self.status, self.headers, self.raw)
+            self._note(self._end)
 
     def _read(self) -> None:
         method, headers, body = self._request
@@ -75,6 +80,9 @@ class Answer(threading.Thread):
         due = 0 if method == "HEAD" else int(found.get("content-length", 0))
         if len(self.raw) < due:
             raise http.client.IncompleteRead(self.raw)
+
+    def _end(self) -> None:
+        self.ended, self.over = True, time.monotonic()
 
     def _take(self, piece: bytes) -> None:
         self.raw += piece
@@ -164,9 +172,13 @@ def called(url: str, tool: str, **arguments: Any) -> Answer:
     return stateless(url, "tools/call", name=tool, arguments=arguments)
 
 
-def listening(url: str, **notifications: Any) -> Answer:
+def listening(
+    url: str, headers: Mapping[str, str] | None = None, **notifications: Any
+) -> Answer:
     """Open a listen stream, and wait until it is acknowledged."""
-    answer = stateless(url, "subscriptions/listen", notifications=notifications)
+    answer = stateless(
+        url, "subscriptions/listen", headers, notifications=notifications
+    )
     return answer.until(lambda each: each.messages)
 
 
@@ -179,19 +191,24 @@ class SessionRefused(Exception):
 
 
 class Session:
-    """A session of the stateful era; raises `SessionRefused` where it is none."""
+    """A session of the stateful era; raises `SessionRefused` where it is none.
 
-    def __init__(self, url: str) -> None:
+    What is `shown` comes with each request, as a token does.
+    """
+
+    def __init__(self, url: str, shown: Mapping[str, str] | None = None) -> None:
         self._url = url
         params = {
             "protocolVersion": STATEFUL,
             "capabilities": CAPABILITIES,
             "clientInfo": CLIENT,
         }
-        opened = Answer(url, "POST", JSON, _body("initialize", params)).whole()
+        headers = {**JSON, **(shown or {})}
+        opened = Answer(url, "POST", headers, _body("initialize", params)).whole()
         if opened.status != 200:
             raise SessionRefused(opened)
         self.headers = {
+            **(shown or {}),
             "MCP-Protocol-Version": STATEFUL,
             "Mcp-Session-Id": opened.headers["mcp-session-id"],
         }

@@ -16,8 +16,9 @@ from mcp_app.models.fields import digest
 from mcp_app.pools.database import writer
 from mcp_app.process import announcements as module
 from mcp_app.process.announcements import Announcements
+from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.uri_templates import UriTemplate
-from mcp_app.streams.listeners import LISTS, Listeners
+from mcp_app.streams.listeners import LISTS, Listener, Listeners
 from mcp_app.wakeup.news import Changed, Missed, Name, News
 from mcp_app.wakeup.workers import WorkerRow
 from tests.streams.test_listeners import Stream
@@ -26,6 +27,16 @@ pytestmark = pytest.mark.usefixtures("served_rows")
 
 URI: Final = "shop://orders/1"
 REFS: Final = ["tools:default", "prompts:default"]
+
+
+def nobody(slug: str) -> tuple[str, ...]:
+    """Everybody sees the same."""
+    return ()
+
+
+async def anybody(listener: Listener, uri: str) -> bool:
+    """Everybody may read everything."""
+    return True
 
 
 class Looks:
@@ -58,7 +69,9 @@ async def looks() -> Looks:
 
 @pytest.fixture
 async def announcements(looks: Looks) -> AsyncIterator[Announcements]:
-    yield Announcements(Listeners(), looks.look, Others(live=False), {})
+    yield Announcements(
+        Listeners(), looks.look, Others(live=False), {}, nobody, anybody
+    )
     await writer.run(_erase)
 
 
@@ -136,7 +149,9 @@ async def test_streams_are_told_when_all_processes_know(
 ) -> None:
     lasts = 60.0 if at_once else 0.2
     monkeypatch.setattr(module, "FRESHNESS", lasts)
-    announcements = Announcements(Listeners(), looks.look, Others(live), {})
+    announcements = Announcements(
+        Listeners(), looks.look, Others(live), {}, nobody, anybody
+    )
     loop = asyncio.get_running_loop()
     began = loop.time()
     announcements.seen(news)
@@ -159,7 +174,12 @@ async def test_streams_that_watch_an_instance_of_a_model_are_told(
     template = UriTemplate.parse("shop://orders/{number}")
     binding = Binding("shop://orders/{number}", Order, template)  # type: ignore[arg-type]
     announcements = Announcements(
-        Listeners(), looks.look, Others(live=False), {binding.uri: binding}
+        Listeners(),
+        looks.look,
+        Others(live=False),
+        {binding.uri: binding},
+        nobody,
+        anybody,
     )
     listening = stream(announcements)
     for model in ("shop.customer", "shop.order"):
@@ -171,7 +191,7 @@ async def test_streams_that_watch_an_instance_of_a_model_are_told(
 async def test_what_changes_no_list_is_told_to_nobody(
     announcements: Announcements,
 ) -> None:
-    announcements.seen(News(rows=(("session", "1"), ("rights", "*"))))
+    announcements.seen(News(rows=(("session", "1"), ("question", "1"))))
     assert announcements._tasks == set()
 
 
@@ -214,7 +234,9 @@ async def test_news_are_announced_in_their_order_and_together(
     looks: Looks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "FRESHNESS", 0.02)
-    announcements = Announcements(Listeners(), looks.look, Others(live=True), {})
+    announcements = Announcements(
+        Listeners(), looks.look, Others(live=True), {}, nobody, anybody
+    )
     listening = stream(announcements)
     announcements.seen(changed(1, TOOLS))
     announcements.seen(changed(2, ("uri", digest(URI)), TOOLS))
@@ -254,7 +276,7 @@ class Process:
     def __init__(self, fails: bool = False) -> None:
         self._fails = fails
         self.announcements = Announcements(
-            Listeners(), self.look, Others(live=False), {}
+            Listeners(), self.look, Others(live=False), {}, nobody, anybody
         )
 
     async def look(self) -> None:
@@ -363,7 +385,9 @@ async def test_a_process_has_begun_when_it_has_announced_what_it_began_with(
     looks: Looks, monkeypatch: pytest.MonkeyPatch, live: bool
 ) -> None:
     monkeypatch.setattr(module, "FRESHNESS", 0.01)
-    announcements = Announcements(Listeners(), looks.look, Others(live), {})
+    announcements = Announcements(
+        Listeners(), looks.look, Others(live), {}, nobody, anybody
+    )
     announcements.seen(News(everything=True, first=True, number=9))
     assert announcements.number == 0
     announcements.seen(changed(10, TOOLS))
@@ -401,3 +425,22 @@ async def test_work_beside_the_requests_is_held_until_it_is_done(
         await asyncio.sleep(0)
     assert announcements._tasks == set()
     assert "Something beside the requests failed: no such thing" in caplog.text
+
+
+async def test_only_what_its_client_may_read_is_told(looks: Looks) -> None:
+    """Lists are told in any case, and in an outage everything is."""
+    away = False
+
+    async def hears(listener: Listener, uri: str) -> bool:
+        if away:
+            raise Unavailable("The database is away.")
+        return uri != URI
+
+    announcements = Announcements(
+        Listeners(), looks.look, Others(live=False), {}, nobody, hears
+    )
+    listening = stream(announcements)
+    both = (*LISTS, URI)
+    assert await announcements.heard(listening, both) == list(LISTS)
+    away = True
+    assert await announcements.heard(listening, both) == list(both)

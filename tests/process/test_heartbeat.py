@@ -18,7 +18,7 @@ from mcp_app.process.freshness import Gate
 from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.wakeup.news import News
-from mcp_app.wakeup.workers import TRUSTED, WorkerRow
+from mcp_app.wakeup.workers import TRUSTED, Report, WorkerRow
 
 pytestmark = pytest.mark.usefixtures("served_rows")
 
@@ -224,3 +224,24 @@ async def test_after_a_pause_it_says_so_before_it_checks(
     monkeypatch.setattr(heartbeat, "TRUSTED", -1.0)
     await beating.begun()
     assert await writer.run(is_there, row)
+
+
+async def test_a_report_that_cannot_be_stored_is_left_out(
+    row: Rows, gate: Trusting, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = [Report(code="a\0b")]
+    loop = asyncio.get_running_loop()
+    made = Heartbeat(loop, row, gate, lambda _: None, row.beaten, lambda: told[0])
+    try:
+        await made._renewed()
+        await made._renewed()
+        stored = await writer.run(Worker.objects.get, pk=row.id)
+        assert stored.report == Report().as_text()
+        assert len(gate.until) == 2
+        assert caplog.messages == ["What this process says of itself cannot be stored."]
+        told[0] = Report(code="c0de")
+        await made._renewed()
+        stored = await writer.run(Worker.objects.get, pk=row.id)
+        assert stored.said().code == "c0de"
+    finally:
+        await made.end()

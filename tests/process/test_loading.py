@@ -265,7 +265,9 @@ def test_a_server_of_chosen_definitions(loading: Loading) -> None:
     assert tools == {"stored_elsewhere"}
 
 
-@pytest.mark.parametrize("failing", ["load_servers", "served_versions", "load"])
+@pytest.mark.parametrize(
+    "failing", ["load_servers", "load_stops", "served_versions", "load"]
+)
 def test_loading_that_fails_changes_nothing(
     loading: Loading, failing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,7 +277,7 @@ def test_loading_that_fails_changes_nothing(
     row.save()
     published(row)
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OperationalError
 
     with monkeypatch.context() as patched:
@@ -307,7 +309,7 @@ def test_an_overlay_is_laid_over_the_code_where_it_is_published(
     after = loading.after(published(row))
     definition = after["default"].tools["declared_tool"].definition
     assert definition.title == "Better"
-    assert definition.permissions == ("mcp_app.view_tool",)
+    assert definition.demands.permissions == ("mcp_app.view_tool",)
     assert "declared_tool" not in after["shop"].tools
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -14,10 +16,11 @@ from mcp_app.wakeup.workers import FRESHNESS
 from tests.process.clusters import (
     LISTED,
     Cluster,
+    asked_for_secrets,
     listed,
     on_clusters,
-    run_command,
     run_python,
+    secrets,
 )
 from tests.process.staff import Staff
 from tests.process.streaming import Answer, Session, listening, stateless
@@ -101,23 +104,78 @@ def test_staff_cancel_a_call_wherever_it_runs(cluster: Cluster) -> None:
         session.close().whole()
 
 
-def test_a_revoked_token_lets_nobody_in_anywhere(cluster: Cluster) -> None:
-    """From the moment at which the command has returned."""
+REMOVE: Final = """
+import django
+django.setup()
+from django.contrib.auth.models import Group, User
+User.objects.get(username="{user}").groups.{act}(Group.objects.get(name="group0"))
+"""
 
-    def statuses(token: str) -> set[int]:
-        header = {"Authorization": f"Bearer {token}"}
-        asked = [
-            stateless(f"{url}/private", "tools/list", headers=header)
-            for url in cluster.urls
-        ]
-        return {answer.whole().status for answer in asked}
 
-    for number, _ in enumerate(rounds(cluster)):
-        new = ("mcp_token", "new", "user0", f"number {number}")
-        token = run_command(cluster.environment, *new).strip()
-        assert statuses(token) == {200}
-        run_command(cluster.environment, "mcp_token", "revoke", token[:10])
-        assert statuses(token) == {401}
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way in which a right is taken away, and given back."""
+
+    user: str
+    take: Callable[[Staff], object]
+    give: Callable[[Staff], object]
+    all: bool = False
+    """Whether it concerns everybody: who is in a group is not asked."""
+
+
+def ways(cluster: Cluster) -> list[Way]:
+    """Return what people do: on two pages of the admin, and in code of the site."""
+
+    def on_page(model: str, name: str, user: str, **without: str) -> Way:
+        key = str(cluster.keys[model][name])
+
+        def save(staff: Staff, *, may: bool) -> None:
+            form = staff.form(model, key)
+            if without and not may:
+                del form["is_active"]
+            staff.give(model, key, form, may=may or bool(without))
+
+        take, give = partial(save, may=False), partial(save, may=True)
+        return Way(user, take, give, all=model == "group")
+
+    def in_code(act: str) -> Callable[[Staff], object]:
+        code = REMOVE.format(user="member0", act=act)
+        return lambda _: run_python(cluster.environment, "-c", code)
+
+    return [
+        on_page("user", "user0", "user0"),
+        on_page("group", "group0", "member0"),
+        Way("member0", in_code("remove"), in_code("add")),
+        on_page("user", "user0", "user0", is_active="off"),
+    ]
+
+
+def test_a_right_that_was_taken_away_is_gone_everywhere(cluster: Cluster) -> None:
+    """Once the page has answered; whom it concerns is told, and nobody else."""
+    for here, way in zip(
+        [here for here, _ in rounds(cluster)] * 2, ways(cluster), strict=False
+    ):
+        concerned, stranger = (
+            listening(f"{here}/private", {"X-Name": user}, toolsListChanged=True)
+            for user in (way.user, "user1")
+        )
+        # What came before may be told to streams that are new.
+        before = settled(stranger)
+        with closing(Staff(here)) as staff:
+            for change, there in ((way.take, False), (way.give, True)):
+                told = len(concerned.messages)
+                change(staff)
+                asked = [asked_for_secrets(each, way.user) for each in cluster.urls]
+                seen = [each.whole() for each in asked]
+                if there:
+                    assert all("secret" in secrets(each) for each in seen)
+                else:
+                    assert not any(b"secret" in each.raw for each in seen)
+                concerned.until(lambda each, told=told: len(each.messages) > told)  # type: ignore[misc]
+        if not way.all:
+            assert settled(stranger) == before
+        concerned.leave()
+        stranger.leave()
 
 
 def test_a_stream_that_comes_back_elsewhere_is_told_what_it_missed_once(

@@ -135,7 +135,7 @@ async def test_ids(site: Site) -> None:
     stream = await site.standing(site.a)
     await writer.run(notify, "tools")
     await told(stream)
-    site.a._announcements.announce(announced_everything())
+    await site.a._announcements.announce(announced_everything())
     await told(stream, 3)
     again = await site.standing(site.a, stream.ids[0])
     await told(again)
@@ -151,7 +151,9 @@ async def test_ids(site: Site) -> None:
 
 
 def announced_everything() -> Any:
-    return Announcement({}, everything=True, shows=lambda *_: False)
+    return Announcement(
+        {}, everything=True, shows=lambda *_: False, personal=lambda _: ()
+    )
 
 
 async def test_a_stream_that_is_cut_between_two_announcements(site: Site) -> None:

@@ -14,6 +14,7 @@ from benchmarks.reliability.doorbells import doorbells
 from benchmarks.reliability.rounds import Round
 from benchmarks.reliability.site import Site
 from benchmarks.reliability.stale_reads import stale_reads
+from benchmarks.reliability.stops import stops, unheard
 from benchmarks.reliability.watchers import bursts, late_watchers
 from tests.drill import switches
 from tests.process.clusters import on_clusters
@@ -58,6 +59,16 @@ def test_nor_while_the_database_is_slow(served: Site) -> None:
 def test_a_command_holds_everywhere(served: Site, name: str) -> None:
     count = 20 if served.cluster.kind == "postgresql" else 5
     kept(commands(served, name, count), count)
+
+
+@on_clusters("sqlite", "postgresql-redis")
+def test_what_is_stopped_is_served_by_nobody(served: Site) -> None:
+    kept(stops(served, 20), 20)
+
+
+@on_clusters("postgresql-redis")
+def test_nor_where_redis_is_away(served: Site) -> None:
+    kept(unheard(served, 20), 20)
 
 
 @everywhere

@@ -20,6 +20,7 @@ from django.conf import settings as site
 from django.db import connections, transaction
 
 import mcp_app
+from mcp_app.catalog.stops import SWITCHED_OFF
 from mcp_app.models import Change, Session, Stream, Tool, Worker
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.pools.database import (
@@ -142,7 +143,7 @@ async def test_a_published_row_is_live_after_a_moment(
         (lambda: published(rows.get()), "two"),
         (lambda: rows.update(config=row(tool, "three").config), "two"),
         (lambda: Tool.objects.publish(rows), "three"),
-        (lambda: rows.update(enabled=False), None),
+        (lambda: rows.update(enabled=False), SWITCHED_OFF.format(what="tool")),
         (lambda: rows.update(enabled=True), "three"),
         (lambda: Tool.objects.unpublish(rows), None),
         (rows.delete, None),
@@ -388,9 +389,15 @@ async def test_each_change_of_many_is_told_once(
 ) -> None:
     client = await connect(STATELESS)
     listen = await listening(client, toolsListChanged=True, resourceSubscriptions=[URI])
-    for _ in range(5):
-        await writer.run(mcp_app.notify, "tools")
-        await writer.run(mcp_app.changed, URI)
+
+    def many() -> None:
+        with transaction.atomic():
+            for _ in range(5):
+                mcp_app.notify("tools")
+                mcp_app.changed(URI)
+
+    # Together: a look of its own in between would tell of some, and later of others.
+    await writer.run(many)
     await process.gate.look()
     assert {await told(listen), await told(listen)} == {TOOLS, UPDATED}
     await listen.quiet()

@@ -26,6 +26,7 @@ from tests.process.streaming import (
 LIMITS: Final = {"MCP_LIMITS": json.dumps({"drain": 5})}
 WORKERS: Final = 2
 STREAMS: Final = 4
+AT_ONCE: Final = 6
 PIECE: Final = 40
 
 
@@ -103,9 +104,11 @@ def serves(running: Program, session: Session) -> bool:
     """Make requests, each by a new connection; tell whether all were served.
 
     A process that drains says when to come back.  What waits to be accepted by one
-    that ends in this moment is reset.
+    that ends in this moment is reset.  Several at once, that no process takes them all:
+    each begins with its first request.
     """
-    begun = (stateless(running.url, "tools/list"), session.request("ping"))
+    begun = [stateless(running.url, "tools/list") for _ in range(AT_ONCE)]
+    begun.append(session.request("ping"))
     for answer in begun:
         answer.until(lambda each: each.ended)
         assert answer.status in (200, 503) or isinstance(answer.error, ConnectionError)

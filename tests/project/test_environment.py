@@ -22,6 +22,7 @@ from mcp_project.environment import READERS, mcp_settings
         ("AUDIT", "off", "off"),
         ("COERCE", "False", False),
         ("COERCE", "on", True),
+        ("ENDLESS_TOKENS", "yes", True),
         ("TRUSTED_PROXIES", "2", 2),
         ("TRUSTED_PROXIES", "10.0.0.0/8,::1", ["10.0.0.0/8", "::1"]),
         ("THREDS", "16", "16"),

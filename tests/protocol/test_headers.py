@@ -572,3 +572,10 @@ def test_an_argument_inside_something_else_is_absent() -> None:
     parameter = MirroredParameter(("a", "b"), "P", "string")
     for arguments in ({}, {"a": 1}, {"a": None}, {"a": [{"b": "x"}]}):
         check_mirrored((parameter,), headers(), arguments)
+
+
+def test_cookies_are_put_together_again() -> None:
+    """HTTP/2 may take them apart (RFC 9113, section 8.2.3)."""
+    headers = Headers([(b"cookie", b"a=1"), (b"x-a", b"1"), (b"cookie", b"b=2")])
+    assert headers.get("Cookie") == "a=1; b=2"
+    assert Headers([(b"x-a", b"1"), (b"x-a", b"2")]).get("X-A") == "1, 2"

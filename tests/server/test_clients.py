@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
 from mcp_app.protocol.jsonrpc import JsonObject
-from mcp_app.server.clients import CLIENTS, ClientProgram, Launch, NotMerged
+from mcp_app.server.clients import (
+    CLIENTS,
+    TOKEN,
+    ClientProgram,
+    Launch,
+    NotMerged,
+    command_line,
+)
 
 LAUNCH = Launch(command="/venv/python", arguments=["/site/manage.py", "mcp_stdio"])
 URL = "https://example.org/mcp"
@@ -59,8 +67,8 @@ def test_on_stdio(name: str, client: ClientProgram) -> None:
 
 
 def test_over_http(name: str, client: ClientProgram) -> None:
-    assert client.over_http(URL, token=True) == HTTP[name]
-    assert "YOUR-TOKEN" not in str(client.over_http(URL, token=False))
+    assert client.over_http(URL, token=TOKEN) == HTTP[name]
+    assert "YOUR-TOKEN" not in str(client.over_http(URL))
 
 
 def test_each_is_told_where(client: ClientProgram) -> None:
@@ -147,3 +155,12 @@ def test_a_file_that_is_empty(client: ClientProgram, empty: str) -> None:
 def test_what_is_not_understood_is_not_merged(text: str) -> None:
     with pytest.raises(NotMerged):
         CLIENTS["cursor"].merged(text, "site", {})
+
+
+def test_a_line_for_a_terminal() -> None:
+    line = command_line("my site", URL, "mcp_x")
+    assert shlex.split(line) == [
+        *("claude", "mcp", "add", "--transport", "http", "my site", URL),
+        *("--header", "Authorization: Bearer mcp_x"),
+    ]
+    assert "--header" not in command_line("site", URL, "")

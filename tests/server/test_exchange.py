@@ -15,6 +15,7 @@ from mcp_app.interface.definitions import (
     ToolHints,
 )
 from mcp_app.interface.principal import Principal, Scope
+from mcp_app.interface.rights import NO_DEMANDS, NOTHING, Demands, Rights
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.headers import Headers
@@ -28,6 +29,10 @@ META: Final[JsonObject] = {
 }
 
 
+def needs(*permissions: str) -> Demands:
+    return Demands(permissions=permissions)
+
+
 @pytest.fixture
 async def exchange(process: Process) -> Exchange:
     await process.gate.wait(asyncio.get_running_loop().time())
@@ -36,7 +41,7 @@ async def exchange(process: Process) -> Exchange:
         catalog=process.catalog("default"),
         revision=LATEST,
         principal=Principal.ANONYMOUS,
-        permissions=frozenset({"shop.view_order"}),
+        rights=Rights(frozenset({needs("shop.view_order")})),
         request_id=1,
         method="resources/subscribe",
         params={},
@@ -68,13 +73,13 @@ async def test_a_method_that_needs_a_session(exchange: Exchange) -> None:
 
 
 async def test_rights(exchange: Exchange) -> None:
-    def sees(*permissions: str) -> bool:
-        return exchange.sees(ToolDefinition(name="t", permissions=permissions))
+    def sees(demands: Demands = NO_DEMANDS) -> bool:
+        return exchange.sees(ToolDefinition(name="t", demands=demands))
 
     assert sees()
-    assert sees("shop.view_order")
-    assert not sees("shop.add_order")
-    assert not sees("shop.view_order", "shop.add_order")
+    assert sees(needs("shop.view_order"))
+    assert not sees(needs("shop.add_order"))
+    assert not sees(needs("shop.view_order", "shop.add_order"))
 
 
 READS = ToolHints(read_only=True)
@@ -99,8 +104,8 @@ async def test_what_a_credential_reaches(
 ) -> None:
     exchange.principal = replace(Principal.ANONYMOUS, scope=scope)
     assert exchange.sees(definition) is sees
-    exchange.permissions = frozenset()
-    needing = replace(definition, permissions=("shop.view_order",))
+    exchange.rights = NOTHING
+    needing = replace(definition, demands=needs("shop.view_order"))
     assert not exchange.sees(needing)
 
 

@@ -23,9 +23,11 @@ def handler() -> Iterator[ClientHandler]:
     for logger in loggers:
         logger.addHandler(made)
     shop = loggers[0]
-    before, shop.level = shop.level, logging.DEBUG
+    before = shop.level
+    # Loggers below it remember what they are to hear, until one is set.
+    shop.setLevel(logging.DEBUG)
     yield made
-    shop.level = before
+    shop.setLevel(before)
     for logger in loggers:
         logger.removeHandler(made)
 

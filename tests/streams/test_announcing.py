@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.models.fields import digest
 from mcp_app.streams.announcing import Announcement
 from mcp_app.streams.listeners import LISTS
@@ -22,13 +23,17 @@ def shows(models: frozenset[str], uri: str) -> bool:
     return "shop.order" in models and uri.startswith("shop://orders/")
 
 
+def personal(slug: str) -> tuple[str, ...]:
+    return ("tools",) if slug == "default" else ()
+
+
 def wanted(
     names: Mapping[Name, int | None], *, everything: bool = False, seen: int = 0
 ) -> list[str]:
     """Return what a stream is told that watches all lists and a resource."""
     stream = Stream("default", *LISTS, uri=URI)
     stream.seen = seen
-    return Announcement(names, everything, shows).wanted(stream)
+    return Announcement(names, everything, shows, personal).wanted(stream)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +70,9 @@ def test_what_a_stream_has_seen_is_not_told_again(name: Name) -> None:
 
 def test_a_stream_that_watches_little() -> None:
     both, tools = Stream("default", "tools", uri=URI), Stream("other", "tools")
-    told = Announcement({("uri", "*"): 1, ORDER: 1}, everything=False, shows=shows)
+    told = Announcement(
+        {("uri", "*"): 1, ORDER: 1}, everything=False, shows=shows, personal=personal
+    )
     assert [told.wanted(each) for each in (both, tools)] == [[URI], []]
 
 
@@ -76,9 +83,40 @@ def test_a_stream_that_watches_little() -> None:
         ({ORDER: None}, False, True),
         ({RESOURCE: 3}, False, True),
         ({("session", "1"): 3}, False, False),
+        ({("rights", "7"): 3}, False, True),
     ],
 )
 def test_whether_there_is_anything_to_tell(
     names: dict[Name, int | None], everything: bool, true: bool
 ) -> None:
-    assert bool(Announcement(names, everything, shows)) is true
+    assert bool(Announcement(names, everything, shows, personal)) is true
+
+
+ANA: Final = Principal(kind="session", user_id="7").key
+BY_TOKEN: Final = Principal(kind=ACCESS_TOKEN, user_id="7", client="f").key
+
+
+@pytest.mark.parametrize(
+    ("owner", "server", "ref", "told"),
+    [
+        (ANA, "default", "7", ["tools"]),
+        (ANA, "default", "*", ["tools"]),
+        (ANA, "default", "8", []),
+        (ANA, "staff", "7", []),
+        ("", "default", "*", []),
+        (Principal(kind="badge").key, "default", "*", []),
+        # What the token lets see may be other things now.
+        (BY_TOKEN, "staff", "7", [*LISTS]),
+        (BY_TOKEN, "staff", "*", []),
+        (BY_TOKEN, "default", "*", ["tools"]),
+    ],
+)
+def test_other_rights_are_told_to_those_concerned(
+    owner: str, server: str, ref: str, told: list[str]
+) -> None:
+    stream = Stream(server, *LISTS, uri=URI)
+    stream.owner = owner
+    rights = {("rights", ref): 5}
+    assert Announcement(rights, False, shows, personal).wanted(stream) == told
+    stream.seen = 5
+    assert Announcement(rights, False, shows, personal).wanted(stream) == []

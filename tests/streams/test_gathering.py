@@ -163,10 +163,27 @@ async def test_a_sink_that_is_full_is_told_nothing(
     await ends(await run(opened, row, b"1"))
     with gathered.of(row.pk, sink):
         await looks(gathered)
-        assert (sink.heard, gathered.at_work) == ([], True)
+        assert (sink.heard, gathered.at_work(0)) == ([], True)
         sink.full = False
         await looks(gathered)
-        assert (sink.heard, gathered.at_work) == (["1."], False)
+        assert (sink.heard, gathered.at_work(0)) == (["1."], False)
+
+
+async def test_what_began_a_moment_ago(gathered: Gathering, row: Session) -> None:
+    """Before the next whole look nobody knows that nothing runs."""
+    assert not gathered.at_work(gathered.next_whole)
+    with gathered.of(row.pk, Noting()):
+        await looks(gathered)
+        assert not gathered.at_work(gathered.looks)
+        key = await run(opened, row)
+        known = gathered.next_whole
+        assert gathered.at_work(known)
+        while gathered.looks < known:
+            await looks(gathered)
+        assert gathered.at_work(known)
+        await ends(key)
+        await looks(gathered, 2)
+        assert not gathered.at_work(known)
 
 
 async def test_more_than_one_portion(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from mcp_app.interface.principal import Principal
 from mcp_app.models.fields import digest
 from mcp_app.streams.listeners import Listeners
 
@@ -11,9 +12,12 @@ from mcp_app.streams.listeners import Listeners
 class Stream:
     """A listener that notes what it is told."""
 
+    principal = Principal.ANONYMOUS
     owner = ""
     session = ""
+    lasts = False
     seen = 0
+    lasts = False
 
     def __init__(self, server: str, *lists: str, uri: str = "") -> None:
         self.server = server

@@ -182,6 +182,12 @@ def test_a_request_without_a_host_has_the_name_of_its_server() -> None:
     ]
 
 
+@pytest.mark.parametrize("secure", [False, True])
+def test_the_scheme_of_the_connection(secure: bool) -> None:
+    request = RequestFactory().post("/mcp", secure=secure)
+    assert scope_of(request)["scheme"] == ("https" if secure else "http")
+
+
 def test_a_scope() -> None:
     request = RequestFactory().post(
         "/site/mcp",

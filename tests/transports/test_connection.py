@@ -651,11 +651,13 @@ async def test_a_server_that_is_not_public_needs_a_user(channel_of: Open) -> Non
     assert code(await channel.answer(2)) == -32602
 
 
-@pytest.mark.parametrize("slug", ["nowhere", "off"])
-async def test_a_server_that_is_not_there(channel_of: Open, slug: str) -> None:
+@pytest.mark.parametrize(("slug", "number"), [("nowhere", -32600), ("off", -32603)])
+async def test_a_server_that_is_not_there(
+    channel_of: Open, slug: str, number: int
+) -> None:
     channel = channel_of(slug)
     await channel.send(request("ping"))
-    assert code(await channel.next()) == -32600
+    assert code(await channel.next()) == number
 
 
 async def test_a_user_who_is_gone(channel_of: Open) -> None:

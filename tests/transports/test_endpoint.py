@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pytest
 
+from mcp_app.catalog.stops import SERVER_OFF
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL, SUPPORTED_VERSIONS
 from tests.asgi_client import CLIENT, PREFIX, Client, JsonObject, Outcome, outcome
@@ -427,10 +428,16 @@ async def test_delete(connect: Connect) -> None:
 # -- servers and principals -----------------------------------------------------
 
 
-@pytest.mark.parametrize("slug", ["missing", "off"])
-async def test_no_such_server(application: WireCheck, slug: str) -> None:
-    client = Client(application, path=f"/mcp/{slug}")
-    assert slug in refused(await client.request("tools/list"), 404)
+async def test_no_such_server(application: WireCheck) -> None:
+    client = Client(application, path="/mcp/missing")
+    assert "missing" in refused(await client.request("tools/list"), 404)
+
+
+async def test_a_server_whose_switch_is_off(application: WireCheck) -> None:
+    """It is there, and comes back: clients throw their tokens away on 404."""
+    found = await Client(application, path="/mcp/off").request("tools/list")
+    assert refused(found, 503, -32603) == SERVER_OFF
+    assert int(found.headers["retry-after"]) > 0
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/mcp/default", "/mcp/default/"])

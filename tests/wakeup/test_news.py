@@ -281,7 +281,7 @@ def test_what_no_stream_is_told_of_is_not_missed(
     monkeypatch.setattr(news, "MOST_ROWS", 2)
     number = missed_since(0).number
     for folded in (True, False):
-        for kind in ("session", "rights", "question", "cancelled"):
+        for kind in ("session", "question", "cancelled"):
             record(kind, "1")
         told = record("list", f"tools:{folded}")
         if folded:

@@ -20,6 +20,7 @@ from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow
 from mcp_app.models.definitions import Tool
+from mcp_app.models.demands import DEMANDS
 from mcp_app.publishing.overlays import declared_definition
 
 SHOWN: Final = 300
@@ -39,7 +40,9 @@ def from_code(definition: Definition) -> Mapping[str, str]:
     said = {
         "title": definition.title,
         "description": definition.description,
-        "permission": ", ".join(definition.permissions),
+        "permission": ", ".join(definition.demands.permissions),
+        "groups": "; ".join(map(_one_of, definition.demands.groups)),
+        "rule": ", ".join(definition.demands.rules),
         "timeout": "" if definition.timeout is None else f"{definition.timeout:g}",
         "tags": " ".join(sorted(definition.tags)),
         "position": str(definition.position),
@@ -51,6 +54,10 @@ def from_code(definition: Definition) -> Mapping[str, str]:
                 getattr(hints, name)
             ]
     return said
+
+
+def _one_of(groups: frozenset[str]) -> str:
+    return _(" or ").join(sorted(groups))
 
 
 class OverlayForm(WatchedForm[DefinitionRow]):
@@ -89,7 +96,7 @@ class OverlayForm(WatchedForm[DefinitionRow]):
             if shown
             else _("Nothing is said in the code.")
         )
-        if name == "permission":
+        if name in DEMANDS:
             return _("%(code)s What is written here is demanded in addition.") % {
                 "code": in_code
             }

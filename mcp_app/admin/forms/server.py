@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
+from mcp_app.admin.access import AccessField, Answer
 from mcp_app.admin.forms.definition import WIDGETS
 from mcp_app.admin.forms.fields import JsonField
 from mcp_app.admin.forms.watched import Difference, WatchedForm
 from mcp_app.admin.wording import SERVER
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.server import PUBLIC
 from mcp_app.models import Server
 
 
@@ -19,11 +24,31 @@ class ServerForm(WatchedForm[Server]):
     WORDS = SERVER
 
     icons = JsonField()
+    access = AccessField()
 
     class Meta:
         model = Server
         fields = ()
         widgets = WIDGETS
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # A new row has the model's default, as far as the settings have it.
+        known = mcp_settings.authentication
+        new = [name for name in self.instance.access_names if name in known]
+        self.initial.setdefault("access", " ".join(new))
+
+    def clean_access(self) -> str:
+        """Return the column's words; to become public takes a word as well."""
+        answer: Answer = self.cleaned_data["access"]
+        if not answer.names:
+            # The row has no word beside this one.
+            self.instance.access = ""
+            raise ValidationError(_("Nobody could come in. Tick at least one way."))
+        opens = PUBLIC in answer.names and PUBLIC not in self.instance.access_names
+        if opens and answer.confirmed != PUBLIC:
+            raise ValidationError(_("Type the word public to confirm."))
+        return " ".join(answer.names)
 
     def _chosen_anew(self) -> Iterator[str]:
         """Yield the choices that differ from what is saved now."""

@@ -18,6 +18,7 @@ from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.forms import opened
+from mcp_app.admin.forms.demands import GroupsField, RuleField
 from mcp_app.admin.forms.fields import JsonField
 from mcp_app.admin.json_texts import shown
 from mcp_app.admin.sheet_fields import SheetWidget
@@ -89,6 +90,9 @@ class WatchedForm(TypedForm[Row]):
         words = {**EVERY, **self.WORDS}
         for name in self.fields.keys() & words.keys():
             self.fields[name].label, self.fields[name].help_text = words[name]
+        for name, field in self.fields.items():
+            if isinstance(field, GroupsField | RuleField):
+                field.offer(str(getattr(self.instance, name)))
         self._saved = _columns(self.instance)
         self.initial["opened_version"] = self.instance.lock_version
 

@@ -8,21 +8,23 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.urls import NoReverseMatch, reverse
 
+from mcp_app.account.addresses import server_name, server_url
 from mcp_app.auth.permissions import named
-from mcp_app.conf import mcp_settings
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.models import Server
 from mcp_app.protocol.jsonrpc import JsonObject
-from mcp_app.server.clients import CLIENTS, ClientProgram, Launch, NotMerged
+from mcp_app.server.clients import CLIENTS, TOKEN, ClientProgram, Launch, NotMerged
 
-LOCAL: Final = "http://127.0.0.1:8000"
 TRANSPORTS: Final = ("stdio", "http")
+ABOUT_TOKEN: Final = (
+    f"{TOKEN} stands for an access token. `manage.py mcp_token new USER NAME` makes one"
+    " and prints it once; people make their own in the admin, or on the page of"
+    " mcp_app.account_urls where the site has it."
+)
 DJANGOS: Final = ("settings", "pythonpath")
 """Options of every command, which a server needs as well as this one."""
 
@@ -68,20 +70,25 @@ class Command(BaseCommand):
         if options["user"] and named(options["user"]) is None:
             raise CommandError(f"There is no active user {options['user']!r} here.")
         self._warn(server, options)
-        url = options["url"] or _url(server.slug)
+        url = options["url"] or server_url(server.slug)
+        token = "" if _is_public(server) else TOKEN
         entries: dict[str, JsonObject] = {
             "stdio": client.on_stdio(_launch(server.slug, options)),
-            "http": client.over_http(url, token=not _is_public(server)),
+            "http": client.over_http(url, token=token),
         }
-        name = options["name"] or _name(server.slug)
+        name = options["name"] or server_name(server.slug)
         if options["write"]:
             chosen = options["transport"] or TRANSPORTS[0]
             path = _write(client, name, entries[chosen])
             self.stdout.write(f"Wrote {name!r} into {path}.")
+            if token and chosen != "stdio":
+                self.stderr.write(ABOUT_TOKEN)
             return
         for transport in TRANSPORTS:
             if options["transport"] in (transport, None):
                 self._show(client, transport, client.document(name, entries[transport]))
+        if token and options["transport"] != "stdio":
+            self.stderr.write(ABOUT_TOKEN)
 
     def _warn(self, server: Server, options: Mapping[str, Any]) -> None:
         """Say that a client could not use what is printed for stdio."""
@@ -104,12 +111,6 @@ def _is_public(server: Server) -> bool:
     return server.access_names == (PUBLIC,)
 
 
-def _name(slug: str) -> str:
-    """Return a name by which people tell this site from others."""
-    site = str(settings.ROOT_URLCONF).partition(".")[0].replace("_", "-")
-    return site if slug == DEFAULT_SLUG else f"{site}-{slug}"
-
-
 def _launch(slug: str, options: Mapping[str, Any]) -> Launch:
     """Return how this very command line would serve on stdio."""
     program, named = _manage()
@@ -130,21 +131,6 @@ def _manage() -> tuple[list[str], dict[str, str]]:
         return [str(program)], {}
     module = os.environ.get("DJANGO_SETTINGS_MODULE", "")
     return ["-m", "django"], {"settings": module, "pythonpath": str(Path.cwd())}
-
-
-def _url(slug: str) -> str:
-    """Return the address of a server: the public one, or that of `make run`."""
-    base = (mcp_settings.public_url or LOCAL).rstrip("/")
-    if not urlsplit(base).path:
-        base += _path()
-    return base if slug == DEFAULT_SLUG else f"{base}/{slug}"
-
-
-def _path() -> str:
-    try:
-        return reverse("mcp_app:endpoint")
-    except NoReverseMatch:
-        return "/mcp"
 
 
 def _write(client: ClientProgram, name: str, entry: JsonObject) -> Path:

@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
+from mcp_app.interface.server import BY_TOKEN, DEFAULT_SLUG, PUBLIC
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Server
 from mcp_app.models.definitions import Source
 from mcp_app.protocol import jsonrpc
@@ -52,7 +52,7 @@ class Command(BaseCommand):
 
     def _open_default_server(self) -> bool:
         server, _ = Server.objects.get_or_create(slug=DEFAULT_SLUG)
-        if server.access:
+        if server.lock_version or server.access != BY_TOKEN:
             return False
         server.title = server.title or "Demo"
         server.instructions = server.instructions or (

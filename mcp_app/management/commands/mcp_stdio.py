@@ -11,7 +11,7 @@ from django.db import Error as DatabaseError
 from django.db import connections
 
 from mcp_app.auth.permissions import named
-from mcp_app.interface.principal import Principal
+from mcp_app.interface.principal import STDIO, Principal
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.transports import stdio
@@ -61,4 +61,4 @@ def _principal(name: str) -> Principal:
     user = named(name)
     if user is None:
         raise NotServed(f"There is no active user {name!r}.")
-    return Principal(kind="user", user_id=str(user.pk), user_name=name, client="stdio")
+    return Principal(kind=STDIO, user_id=str(user.pk), user_name=name, client=STDIO)

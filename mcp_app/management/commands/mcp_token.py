@@ -9,10 +9,13 @@ from typing import Any, Final
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import Error as DatabaseError
 from django.utils import timezone
 
 from mcp_app.auth.permissions import named
+from mcp_app.interface.rules import visible
 from mcp_app.models import AccessToken, Server
+from mcp_app.models.listings import words
 from mcp_app.models.tokens import SHOWN
 
 UNITS: Final[Mapping[str, str]] = {"m": "minutes", "h": "hours", "d": "days"}
@@ -51,10 +54,22 @@ class Command(BaseCommand):
             "replace": self._replace,
             "revoke": self._revoke,
         }
-        does[options["does"]](options)
+        try:
+            does[options["does"]](options)
+        except DatabaseError as error:
+            raise CommandError(
+                f"The database did not do it: {error} Nothing is claimed; look with"
+                " `mcp_token list --all`."
+            ) from None
+        except UnicodeEncodeError as error:
+            raise CommandError(f"{visible(error.object)!r} is no text.") from None
 
     def _make(self, options: Mapping[str, Any]) -> None:
         after: timedelta | None = options["expires_in"]
+        for name in ("tag", "network"):
+            for each in options[name]:
+                if not words(each):
+                    raise CommandError(f"--{name} {each!r} names none: leave it out.")
         try:
             row, token = AccessToken.objects.make(
                 user=_user(options["user"]),
@@ -84,7 +99,8 @@ class Command(BaseCommand):
 
     def _show(self, row: AccessToken, token: str) -> None:
         # What is said about it is no part of what may be piped into a file.
-        self.stderr.write(f"The token of {row.user} for {row.name}, shown only now:")
+        whose = _user_of(row)
+        self.stderr.write(f"The token of {whose} for {row.name}, shown only now:")
         self.stdout.write(token)
 
     def _revoke(self, options: Mapping[str, Any]) -> None:
@@ -92,7 +108,7 @@ class Command(BaseCommand):
         if row.revoked is not None:
             raise CommandError(f"{row.prefix}… was revoked at {_at(row.revoked)}.")
         row.revoke()
-        self.stdout.write(f"Revoked {row.prefix}… of {row.user}: {row.name}.")
+        self.stdout.write(f"Revoked {row.prefix}… of {_user_of(row)}: {row.name}.")
 
     def _list(self, options: Mapping[str, Any]) -> None:
         rows = AccessToken.objects.select_related("user").prefetch_related("servers")
@@ -210,13 +226,17 @@ def _columns(row: AccessToken, now: datetime) -> tuple[str, ...]:
     limits = [*where, *row.networks.split(), *(f"#{tag}" for tag in row.tags.split())]
     return (
         f"{row.prefix}…",
-        str(row.user),
+        _user_of(row),
         str(row.name),
         row.get_may_display(),
         " ".join(limits) or "everywhere",
         _at(row.used),
         f"revoked {_at(row.revoked)}" if row.revoked else _at(row.expires),
     )
+
+
+def _user_of(row: AccessToken) -> str:
+    return visible(str(row.user))
 
 
 def _at(moment: datetime | None) -> str:

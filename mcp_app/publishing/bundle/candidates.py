@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
 from mcp_app.models import DefinitionRow, PublishedRow, Server
+from mcp_app.models.demands import DEMANDS
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.publishing.bundle.choices import without_choice
 from mcp_app.publishing.bundle.format import Entry
@@ -40,13 +41,15 @@ def put(row: PublishedRow, entry: Entry) -> None:
         row.page_size = entry.page_size
         if row.access_names != entry.access:
             row.access = " ".join(entry.access)
+        for name in DEMANDS:
+            setattr(row, name, entry.demands.get(name, ""))
 
 
 def row_problems(row: PublishedRow) -> Iterator[str]:
     """Yield why a row cannot be saved; other rows are not looked at."""
     columns: Sequence[str] = row.content_columns()
     if isinstance(row, Server):
-        columns = [*columns, "slug", "access", "page_size"]
+        columns = [*columns, "slug", "access", *DEMANDS, "page_size"]
     elif isinstance(row, DefinitionRow) and row.from_code:
         columns = [*columns, "name", row.IDENTITY]
     others = {each.name for each in row._meta.fields} - set(columns)
@@ -67,9 +70,19 @@ def _in_column(column: str, problem: str) -> str:
 
 def limits(server: Server) -> JsonObject:
     """Return the columns of a server that hold without being published."""
-    return {"access": list(server.access_names), "page_size": server.page_size}
+    return {
+        "access": list(server.access_names),
+        **demands(server),
+        "page_size": server.page_size,
+    }
+
+
+def demands(server: Server) -> Mapping[str, str]:
+    """Return what a server demands of whoever uses it, without what is empty."""
+    named = {name: str(getattr(server, name)) for name in DEMANDS}
+    return {name: value for name, value in named.items() if value}
 
 
 def in_columns(content: JsonObject) -> JsonObject:
-    outside = {"chosen", "access", "page_size"}
+    outside = {"chosen", "access", *DEMANDS, "page_size"}
     return {name: value for name, value in content.items() if name not in outside}

@@ -78,8 +78,8 @@ class Published:
 class Entry:
     """One row in a file; `place` is where it stands, as `tools[3]`.
 
-    `working` is its working copy.  `name` is that of an overlay; `access` and
-    `page_size` are a server's.
+    `working` is its working copy.  `name` is that of an overlay; `access`,
+    `demands` (columns that are not empty) and `page_size` are a server's.
     """
 
     place: str
@@ -90,6 +90,7 @@ class Entry:
     source: str = Source.HERE
     name: str = ""
     access: tuple[str, ...] = ()
+    demands: Mapping[str, str] = field(default_factory=dict)
     page_size: int = 100
 
     @property

@@ -193,6 +193,7 @@ class _Reader:
             source=value.get("source", Source.HERE),
             name=str(value.get("name", key)),
             access=tuple(value.get("access", ())),
+            demands=value.get("demands", {}),
             page_size=value.get("page_size", 100),
         )
         self.problems.extend(_entry_problems(entry, value))

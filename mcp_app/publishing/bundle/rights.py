@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mcp_app.models import Server
+from mcp_app.models.demands import DEMANDS
 from mcp_app.protocol.jsonrpc import JsonObject
 from mcp_app.publishing.bundle.comparing import Compared, Comparison
 
 _BEHIND = ("kind", "config")
-_GRANT = ("permission", "access")
+_GRANT = (*DEMANDS, "access")
 
 
 def needed(comparison: Comparison, *, publish: bool) -> dict[str, list[Compared]]:
@@ -43,9 +44,12 @@ def _changes(
     """Yield what would be, each with what it may be without another right."""
     entry = compared.entry
     after = dict(entry.working)
+    befores = [compared.before]
     if entry.model is Server:
-        after["access"] = list(entry.access)
-    yield [compared.before], after
+        after.update(entry.demands, access=list(entry.access))
+        if compared.is_new:
+            befores.append({"access": list(Server().access_names)})
+    yield befores, after
     if publish and compared.publication is not None:
         served = compared.row.published
         before = {} if served is None else served.read()

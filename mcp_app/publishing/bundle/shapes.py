@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.models import PublishedRow, Server
 from mcp_app.models.definitions import Source
+from mcp_app.models.demands import DEMANDS
 from mcp_app.models.listings import words
 from mcp_app.publishing.bundle.format import LISTS, key_column
 
@@ -69,6 +70,14 @@ TIME = Shape(_is_time, gettext_lazy("This must be a time (ISO 8601)."))
 OBJECT = Shape(
     lambda value: isinstance(value, dict), gettext_lazy("This must be an object.")
 )
+DEMANDED = Shape(
+    lambda value: (
+        isinstance(value, dict)
+        and value.keys() <= set(DEMANDS)
+        and all(map(_is_text, value.values()))
+    ),
+    gettext_lazy("This must be an object with texts: permission, groups, rule."),
+)
 LIST = Shape(
     lambda value: isinstance(value, list), gettext_lazy("This must be a list.")
 )
@@ -90,7 +99,7 @@ def members_of(model: type[PublishedRow], value: object) -> tuple[Shapes, Shapes
     required = {key_column(model): KEY}
     if model is Server:
         access = {"access": NAMES, "page_size": COUNT}
-        return {**required, **access}, CONTENTS
+        return {**required, **access}, {"demands": DEMANDED, **CONTENTS}
     is_overlay = isinstance(value, dict) and value.get("source") == Source.CODE
     if is_overlay:
         required["name"] = KEY

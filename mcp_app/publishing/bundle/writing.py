@@ -13,6 +13,7 @@ from mcp_app.catalog.stored import digests_of
 from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow, Server
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.publishing.bundle.candidates import demands
 from mcp_app.publishing.bundle.choices import CHOSEN, NaturalKeys, naturally
 from mcp_app.publishing.bundle.format import (
     DEFINITIONS,
@@ -96,7 +97,9 @@ def _entry(row: PublishedRow, keys: NaturalKeys) -> JsonObject:
 
 def _about(row: PublishedRow) -> JsonObject:
     if isinstance(row, Server):
-        return {"access": list(row.access_names), "page_size": row.page_size}
+        about = {"access": list(row.access_names), "page_size": row.page_size}
+        named = demands(row)
+        return {**about, "demands": dict(named)} if named else about
     if isinstance(row, DefinitionRow) and row.from_code:
         named = {"name": row.name} if row.IDENTITY != "name" else {}
         return {**named, "source": str(row.source)}

@@ -48,6 +48,8 @@ def _referenced(exchange: Exchange, reference: JsonObject) -> Entry[Any, Any]:
     if kind == "ref/prompt":
         named = parameters.string(reference, "name", "params.ref")
         entry = exchange.catalog.prompts.get(named)
+        if entry is None:
+            calls.check_switched_off(exchange, "prompts", named, "prompt")
     elif kind == "ref/resource":
         named = parameters.string(reference, "uri", "params.ref")
         entry = _template(exchange, named)
@@ -65,10 +67,18 @@ def _referenced(exchange: Exchange, reference: JsonObject) -> Entry[Any, Any]:
 def _template(exchange: Exchange, uri: str) -> Entry[Any, Any] | None:
     """Return the template of that text, else the one that the URI comes from."""
     template = exchange.catalog.templates.get(uri)
-    if template is not None:
+    if template is not None and exchange.sees(template.definition):
         return template
-    matched = exchange.catalog.match(uri)
-    return matched.entry if matched is not None else None
+    calls.check_switched_off(exchange, "templates", uri, "resource")
+    fitting = list(exchange.catalog.matching(uri))
+    seen = (each for each in fitting if exchange.sees(each.entry.definition))
+    matched = next(seen, None)
+    if matched is None:
+        return fitting[0].entry if fitting else None
+    if matched.stopped:
+        exchange.entry = matched.entry
+        calls.refuse_switched_off(exchange, "resource")
+    return matched.entry
 
 
 async def _completed(

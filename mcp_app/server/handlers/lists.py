@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_app.catalog.snapshot import Entry, Page
+from mcp_app.catalog.snapshot import Entry, Page, Seen
 from mcp_app.protocol import cursors, jsonrpc, results
 from mcp_app.protocol.cursors import Cursor
 from mcp_app.protocol.errors import InvalidParams
@@ -42,7 +42,8 @@ async def prompts(exchange: Exchange) -> bytes:
 
 def list_hint(exchange: Exchange, *, restricted: bool) -> results.CacheHint:
     """Public only where everybody sees the same (server/utilities/caching)."""
-    public = exchange.catalog.server.public and not restricted
+    server = exchange.catalog.server
+    public = server.public and not (restricted or server.demands)
     return results.CacheHint(LIST_TTL_MS, public)
 
 
@@ -52,12 +53,9 @@ def _page(exchange: Exchange, listing: str, member: str) -> bytes:
     def visible(entry: Entry[Any, Any]) -> bool:
         return exchange.sees(entry.definition)
 
-    page = entries.page(
-        exchange.revision,
-        _place(exchange, listing),
-        visible,
-        alike=exchange.principal.scope is None,
-    )
+    by = Seen(exchange.rights.met, exchange.principal.scope)
+    seen = entries.seen(by, visible)
+    page = seen.page(exchange.revision, _place(exchange, listing))
     if page.result is None:
         page.result = jsonrpc.write(_result(exchange, listing, member, page))
     return page.result

@@ -22,6 +22,8 @@ async def get(exchange: Exchange) -> JsonObject:
     """Fill a prompt with its arguments."""
     name = parameters.string(exchange.params, "name")
     exchange.entry = entry = exchange.catalog.prompts.get(name)
+    if entry is None:
+        calls.check_switched_off(exchange, "prompts", name, "prompt")
     if entry is None or not exchange.sees(entry.definition):
         raise calls.unknown(exchange, f"Unknown prompt: {name:.200}")
     arguments = parameters.strings(exchange.params, "arguments")
@@ -36,6 +38,8 @@ async def get(exchange: Exchange) -> JsonObject:
     except InvalidParams as error:
         exchange.failed(Outcome.ARGUMENTS, error.message)
         raise
+    if not await exchange.allows(entry.definition, arguments):
+        raise InvalidParams(calls.forbidden(exchange, entry))
     with calls.failures_as_errors(exchange, entry):
         output = await calls.run(exchange, entry, entry.runnable, bound)
     result: JsonObject = {

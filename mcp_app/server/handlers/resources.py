@@ -25,31 +25,37 @@ MOST_WATCHED = 1_000
 """Resources that a session may watch: each is a row."""
 
 
-def visible(exchange: Exchange, uri: str) -> Matched | None:
+async def visible(exchange: Exchange, uri: str) -> Matched | None:
     """Return what a URI names for the caller, None where it names nothing.
 
     A text that is no URI is none, even where a template would fit: the answer
-    repeats it.
+    repeats it.  What people have switched off is found, too.
     """
-    found = _matched(exchange, uri)
-    return found if found is not None and _sees(exchange, found) else None
+    if rules.URI.fullmatch(uri):
+        for found in exchange.catalog.matching(uri):
+            exchange.entry = found.entry
+            definition = found.entry.definition
+            if exchange.sees(definition) and await exchange.allows(
+                definition, found.variables
+            ):
+                return found
+    return None
 
 
-def _matched(exchange: Exchange, uri: str) -> Matched | None:
-    return exchange.catalog.match(uri) if rules.URI.fullmatch(uri) else None
-
-
-def _sees(exchange: Exchange, found: Matched) -> bool:
-    return exchange.sees(found.entry.definition)
+async def is_read(exchange: Exchange, uri: str) -> bool:
+    """Whether there is something to read for the caller."""
+    found = await visible(exchange, uri)
+    return found is not None and not found.stopped
 
 
 async def read(exchange: Exchange) -> JsonObject:
     """Answer with the contents that a URI names."""
     uri = _uri(exchange)
-    matched = _matched(exchange, uri)
-    exchange.entry = None if matched is None else matched.entry
-    if matched is None or not _sees(exchange, matched):
+    matched = await visible(exchange, uri)
+    if matched is None:
         raise calls.unknown(exchange, NOT_FOUND, ResourceNotFound(uri))
+    if matched.stopped:
+        calls.refuse_switched_off(exchange, "resource")
     entry = matched.entry
     mime_type = entry.definition.mime_type
     convert = partial(resource_output, uri=uri, mime_type=mime_type)
@@ -74,12 +80,9 @@ def _hint(exchange: Exchange, matched: Matched) -> results.CacheHint:
     """A result that depends on answers is in no cache's key: it must not be kept."""
     if "inputResponses" in exchange.params or "requestState" in exchange.params:
         return results.CacheHint(0, public=False)
-    definition = matched.entry.definition
-    public = (
-        definition.public
-        and exchange.catalog.server.public
-        and not definition.permissions
-    )
+    definition, server = matched.entry.definition, exchange.catalog.server
+    open_to_all = not (definition.demands or server.demands)
+    public = definition.public and server.public and open_to_all
     return results.CacheHint(definition.ttl_ms, public)
 
 
@@ -95,8 +98,11 @@ def _uri(exchange: Exchange) -> str:
 async def subscribe(exchange: Exchange) -> JsonObject:
     """Remember that the session watches a URI."""
     uri = _uri(exchange)
-    if visible(exchange, uri) is None:
+    found = await visible(exchange, uri)
+    if found is None:
         raise ResourceNotFound(uri)
+    if found.stopped:
+        calls.refuse_switched_off(exchange, "resource")
     sessions = exchange.adapters.sessions
     if not await sessions.subscribe(exchange.own_session, uri, MOST_WATCHED):
         raise InvalidParams(

@@ -34,11 +34,16 @@ if TYPE_CHECKING:
 async def call(exchange: Exchange) -> bytes:
     """Run a tool; what the model can mend is a result with `isError`."""
     entry = _visible_entry(exchange)
+    if entry is None:
+        return _encoded(exchange, _error(calls.switched_off(exchange, "tool")))
     runnable = entry.runnable
     try:
-        bound = runnable.bind(_accepted(exchange, entry))
+        arguments = _accepted(exchange, entry)
+        bound = runnable.bind(arguments)
     except ArgumentsRefused as error:
         return _refused(exchange, entry, error.violations)
+    if not await exchange.allows(entry.definition, arguments):
+        return _encoded(exchange, _error(calls.forbidden(exchange, entry)))
     try:
         output = await calls.run(exchange, entry, runnable, bound)
     except (Exception, asyncio.CancelledError) as error:
@@ -60,12 +65,17 @@ def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
     return accepted
 
 
-def _visible_entry(exchange: Exchange) -> ToolEntry:
+def _visible_entry(exchange: Exchange) -> ToolEntry | None:
+    """Return the tool that is called, None where the caller would see it were it on."""
     name = parameters.string(exchange.params, "name")
     exchange.entry = entry = exchange.catalog.tools.get(name)
-    if entry is None or not exchange.sees(entry.definition):
-        raise calls.unknown(exchange, f"Unknown tool: {name:.200}")
-    return entry
+    if entry is not None and exchange.sees(entry.definition):
+        return entry
+    if entry is None:
+        exchange.entry = off = exchange.catalog.switched_off("tools", name)
+        if off is not None and exchange.sees(off.definition):
+            return None
+    raise calls.unknown(exchange, f"Unknown tool: {name:.200}")
 
 
 def accepted_arguments(

@@ -58,6 +58,7 @@ def test_it_prints_both_transports(client: str) -> None:
     assert "http://127.0.0.1:8000/mcp" in str(documents[1])
     assert "Bearer YOUR-TOKEN" in str(documents[1])
     assert said.count(CLIENTS[client].title) == 2
+    assert "`manage.py mcp_token new USER NAME` makes one" in said
 
 
 def test_the_server_and_the_user_are_named() -> None:
@@ -242,3 +243,9 @@ def test_a_user_who_cannot_be_served(active: bool) -> None:
 def test_a_server_that_is_not_there() -> None:
     with pytest.raises(CommandError, match="no MCP server 'nowhere'"):
         call_command("mcp_config", "cursor", "--server", "nowhere")
+
+
+def test_of_a_token_it_speaks_where_one_is_needed() -> None:
+    assert "access token" in printed("cursor", "--transport", "http")[1]
+    assert "access token" not in printed("cursor", "--transport", "stdio")[1]
+    assert "access token" not in printed("cursor", "--server", "open")[1]

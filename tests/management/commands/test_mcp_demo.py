@@ -62,11 +62,12 @@ def test_a_site_with_content_and_staff_stays_as_it_is() -> None:
     User.objects.create_user("ana", is_staff=True)
     Prompt.objects.create(name="mine")
     assert demo() == ""
-    assert Server.objects.get().access == ""
+    assert Server.objects.get().access == "token"
 
 
-def test_a_server_that_someone_set_up_keeps_its_rules() -> None:
-    Server.objects.update(access="token", title="Shop")
+@pytest.mark.parametrize("access", ["", "token"])
+def test_a_server_that_someone_set_up_keeps_its_rules(access: str) -> None:
+    Server.objects.update(access=access, title="Shop")
     assert "public" not in demo()
     server = Server.objects.get()
-    assert (server.access, server.title) == ("token", "Shop")
+    assert (server.access, server.title) == (access, "Shop")

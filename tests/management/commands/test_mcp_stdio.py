@@ -8,7 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from django.contrib.auth import get_user_model
 
+from mcp_app.interface.principal import RESERVED_KINDS
+from mcp_app.management.commands.mcp_stdio import _principal
 from tests.drill.piped import COMMAND, database, environment, piped
 from tests.drill.running import ROOT
 from tests.transports.test_connection import called
@@ -72,6 +75,13 @@ def test_who_is_not_served_is_told_in_one_line(private: Path) -> None:
     with closing(sqlite3.connect(private)) as connection:
         workers = connection.execute("SELECT count(*) FROM mcp_app_worker")
         assert workers.fetchone() == (0,), "Nobody waits for a process that is gone."
+
+
+@pytest.mark.django_db
+def test_the_principal() -> None:
+    user = get_user_model()._default_manager.create_user("eve")
+    assert _principal("eve").key.split("\x1f") == ["stdio", str(user.pk), "stdio"]
+    assert _principal("eve").kind in RESERVED_KINDS
 
 
 @pytest.mark.covers("S-STDIO-014")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 from django.utils import timezone
 
 from mcp_app.models import AccessToken, Server
@@ -71,6 +72,10 @@ def test_all_that_a_token_may_be_limited_to(user: Any) -> None:
         (("new", "ana", "x", "--server", "no"), "There is no MCP server 'no' here."),
         (("new", "ana", "x", "--network", "home"), "“home” is no network"),
         (("new", "ana", "x", "--tag", "a/b"), "“a/b” cannot be a tag"),
+        (("new", "ana", "x", "--network", ""), "--network '' names none"),
+        (("new", "ana", "x", "--tag", ","), "--tag ',' names none"),
+        (("new", "ana", "x", "--server", "\udcff"), "is no text"),
+        (("revoke", "mcp_\udcff12345"), "is no text"),
         (("new", "ana", "x", "--expires-in", "soon"), "'soon' is no time"),
         (("new", "ana", "x", "--expires-in", "9" * 30 + "d"), "is too long"),
         (("new", "ana", "x", "--expires-in", "99999d"), "is too long: at most"),
@@ -82,6 +87,23 @@ def test_all_that_a_token_may_be_limited_to(user: Any) -> None:
 def test_what_is_refused(user: Any, arguments: tuple[str, ...], said: str) -> None:
     assert said in refusal(*arguments)
     assert not AccessToken.objects.exists()
+
+
+def test_no_name_reaches_the_terminal_as_it_is(user: Any) -> None:
+    user.username = "eve\x1b[2J"
+    user.save()
+    AccessToken.objects.make(user=user, name="x")
+    assert "eve⟦U+001B⟧[2J" in run("list")
+
+
+def test_a_database_that_is_away(user: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    row, _ = AccessToken.objects.make(user=user, name="x")
+
+    def fails(_: object) -> None:
+        raise OperationalError("away")
+
+    monkeypatch.setattr(AccessToken, "revoke", fails)
+    assert "The database did not do it: away" in refusal("revoke", row.prefix)
 
 
 def test_the_user_must_be_active(user: Any) -> None:

@@ -83,6 +83,18 @@ def test_permissions_and_access() -> None:
     assert needed(file) == {"grant": ["default", "b", "c"]}
 
 
+@pytest.mark.parametrize(
+    ("access", "right"), [("", {}), ("token", {}), ("public", {"grant": ["default"]})]
+)
+def test_a_new_server_starts_with_tokens_or_closed(
+    access: str, right: dict[str, list[str]]
+) -> None:
+    Server.objects.update(access=access)
+    file = exported()
+    clear()
+    assert needed(file) == right
+
+
 def test_publishing() -> None:
     published(a_function())
     file = exported()

@@ -154,6 +154,16 @@ async def test_hidden_prompts_complete_nothing(connect: Connect) -> None:
     assert (await completed(many, ref, "word"))["values"] == ["gold"]
 
 
+async def test_hidden_templates_complete_as_unknown_ones(connect: Connect) -> None:
+    """Though another one, which is seen, fits the text of both."""
+    few = await connect("2025-11-25", path="/mcp/private", headers={"x-user": "a"})
+    answers = []
+    for uri in ("cellar://rack/{name}", "cellar://rock/{name}"):
+        ref = {"type": "ref/resource", "uri": uri}
+        answers.append((await completed(few, ref, "rest"))["values"])
+    assert answers == [["wine"], ["wine"]]
+
+
 @pytest.mark.covers("L-COMPL-010", "S-COMPL-011")
 async def test_a_completer_that_fails(connect: Connect) -> None:
     client = await connect("2025-11-25")

@@ -261,7 +261,7 @@ async def test_hidden_entries_are_not_listed(connect: Connect, version: str) -> 
     for method, hidden in (
         ("tools/list", {"secret", "secret_too"}),
         ("resources/list", {"vault_list"}),
-        ("resources/templates/list", {"vault_item"}),
+        ("resources/templates/list", {"rack", "vault_item"}),
         ("prompts/list", {"secret_prompt"}),
     ):
         seen_by_few, seen_by_many = (

@@ -1,0 +1,130 @@
+"""What a call costs of which everything is asked: token, rights, and a row."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+
+from benchmarks import servers
+from benchmarks.client import WrongAnswerError, send
+from benchmarks.measuring import (
+    AtLeast,
+    AtMost,
+    Effort,
+    Medians,
+    Result,
+    Subject,
+    interleaved,
+)
+from benchmarks.messages import Request, call, is_sum
+from benchmarks.postgres import Cluster, cluster
+from benchmarks.processes import ROOT, Process, ServerFailedError
+from benchmarks.rows import counted
+
+UNAUTHORIZED = 401
+WRITTEN_S = 30.0
+"""So long it may take until the last calls have their rows."""
+
+
+def by_token(effort: Effort) -> Iterator[Result]:
+    """Compare `drill_add` by token, permission, group and row with the bare call."""
+    with ExitStack() as stack:
+        given = stack.enter_context
+        database = given(cluster())
+        file = f"sqlite:///{given(tempfile.TemporaryDirectory())}/db.sqlite3"
+        bare = Subject.asked(
+            given(servers.drill(audit="off")), call("drill_add"), is_sum
+        )
+        written, embedded = (
+            _guarded(given(servers.drill(database=url)), url)
+            for url in (database.url, file)
+        )
+        found = interleaved(effort, [written, embedded, bare])
+        kept = _each_has_a_row(effort, database, written)
+    yield from _compared(*found)
+    yield from kept
+
+
+def _compared(written: Medians, embedded: Medians, bare: Medians) -> Iterator[Result]:
+    for name, own in {"PostgreSQL": written, "SQLite": embedded}.items():
+        yield Result(
+            figure=f"CPU: token, rights and audit / bare, {name}",
+            measured=own.cpu / bare.cpu,
+            bound=AtMost(1.5),
+            raw=f"{own} : {bare}",
+        )
+
+
+def _guarded(server: Process, url: str) -> Subject:
+    """Let nobody in without a token, and return the call of who has one."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmarks.guarding"],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ended.returncode:
+        raise ServerFailedError(ended.stderr)
+    token = json.loads(ended.stdout.splitlines()[-1])["token"]
+    request = call("drill_add")
+    if (reply := send(server.port, request)).status != UNAUTHORIZED:
+        raise WrongAnswerError(f"Without a token: HTTP {reply.status}.")
+    headers = {**request.headers, "Authorization": f"Bearer {token}"}
+    own: Request = replace(request, headers=headers)
+    return Subject.asked(server, own, is_sum)
+
+
+def _each_has_a_row(
+    effort: Effort, database: Cluster, subject: Subject
+) -> list[Result]:
+    """Call as fast as the server can, then look for a row of each call."""
+    rows, statements = _settled(database), database.statements()
+    sample = subject.sample(effort.counting)
+    asked = database.statements() - statements
+    missing = _missing(database, rows + sample.calls)
+    return [
+        Result(
+            figure="calls a second by token, with rights and audit",
+            measured=sample.calls_per_second,
+            bound=AtLeast(2_000),
+            unit="/s",
+            raw=f"{asked / effort.counting:.1f} statements/s",
+        ),
+        Result(
+            figure="calls of them without a row",
+            measured=missing,
+            bound=AtMost(0),
+            raw=f"of {sample.calls:,}",
+        ),
+    ]
+
+
+def _settled(database: Cluster) -> int:
+    """Return how many calls have a row, once no more come."""
+    before, now = -1, _calls(database)
+    while before != now:
+        # A process writes what it has once a second.
+        time.sleep(3)
+        before, now = now, _calls(database)
+    return now
+
+
+def _missing(database: Cluster, due: int) -> int:
+    """Return how many rows fewer there are than are due, once all are written."""
+    until = time.monotonic() + WRITTEN_S
+    while (there := _calls(database)) < due and time.monotonic() < until:
+        time.sleep(0.5)
+    return max(0, due - there)
+
+
+def _calls(database: Cluster) -> int:
+    return counted(database.url)["call"]

@@ -1,0 +1,45 @@
+"""Guards the drill's server: prints a token that may call `drill_add`, as JSON.
+
+`python -m benchmarks.guarding` where DATABASE_URL names a database that is served.
+From then on the endpoint wants a token, and the tool a permission and a group.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import django
+
+NAME = "benchmark"
+PERMISSION = "auth.view_group"
+
+
+def main() -> None:
+    """Save who may do what, and print the token."""
+    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.drill.settings"
+    django.setup()
+    from django.contrib.auth.models import Group, Permission, User  # noqa: PLC0415
+
+    from mcp_app.models import AccessToken, Server, Tool  # noqa: PLC0415
+
+    group = Group.objects.create(name=NAME)
+    group.permissions.set(Permission.objects.filter(codename="view_group"))
+    user = User.objects.create_user(NAME)
+    user.groups.add(group)
+    tool = Tool.objects.get(name="drill_add")
+    tool.permission, tool.groups = PERMISSION, NAME
+    tool.save()
+    Tool.objects.publish([tool])
+    server = Server.objects.get(slug="default")
+    server.access = "token"
+    server.save()
+    Server.objects.publish([server])
+    _row, token = AccessToken.objects.make(
+        user=user, name=NAME, may=AccessToken.May.CHANGE
+    )
+    print(json.dumps({"token": token}))
+
+
+if __name__ == "__main__":
+    main()

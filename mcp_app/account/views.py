@@ -1,0 +1,177 @@
+"""The users' own page of access tokens; nobody sees or touches another's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.db.models import Case, Q, QuerySet, Value, When
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.cache import patch_cache_control
+from django.utils.translation import gettext as _
+from django.views.decorators.clickjacking import xframe_options_deny
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.http import require_POST, require_safe
+
+from mcp_app.account import making, shown
+from mcp_app.account.forms import NameForm, NewTokenForm, ReplaceForm
+from mcp_app.account.making import AlreadyShown, HasEnded
+from mcp_app.models import AccessToken
+from mcp_app.models.tokens import Secret
+
+PAGE: Final = 50
+"""Tokens on one page."""
+
+View = Callable[..., HttpResponse]
+
+
+def own_page(view: View) -> View:
+    """Let active users in, and nothing be kept on the way or framed."""
+
+    @wraps(view)
+    def answered(request: HttpRequest, *given: Any, **named: Any) -> HttpResponse:
+        if not request.user.is_active:
+            # Some backends let others log in, too: no token would let them in.
+            raise PermissionDenied
+        response = view(request, *given, **named)
+        unseen(response)
+        return response
+
+    return login_required(csrf_protect(xframe_options_deny(answered)))
+
+
+def unseen(response: HttpResponse) -> None:
+    """Let nobody keep an answer, nor tell of its address."""
+    patch_cache_control(response, no_store=True, private=True)
+    response.setdefault("Referrer-Policy", "same-origin")
+
+
+def own(request: HttpRequest) -> QuerySet[AccessToken]:
+    """Return a person's tokens, those first that let them in."""
+    now = timezone.now()
+    ended = Q(revoked__isnull=False) | Q(expires__lte=now)
+    rows = AccessToken.objects.filter(user=request.user.pk).select_related("user")
+    return rows.order_by(
+        Case(When(ended, then=Value(1)), default=Value(0)), "-created", "-pk"
+    )
+
+
+@own_page
+@require_safe
+def tokens(request: HttpRequest) -> HttpResponse:
+    """List the tokens."""
+    rows = own(request).prefetch_related("servers")
+    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    lines = [_line(row) for row in page.object_list]
+    return _page(request, "tokens", page=page, lines=lines)
+
+
+@own_page
+@sensitive_variables()
+def add(request: HttpRequest) -> HttpResponse:
+    """Ask what a new token is for; make it, and show it once."""
+    sent = request.POST if request.method == "POST" else None
+    form = NewTokenForm(sent, user=request.user, servers=shown.open_servers())  # type: ignore[arg-type]
+    if not form.is_valid():
+        return _page(request, "add", form=form)
+    try:
+        row, token = making.make(request.user, form)  # type: ignore[arg-type]
+    except AlreadyShown as already:
+        return _already(request, already)
+    return _revealed(request, row, token)
+
+
+@own_page
+def token(request: HttpRequest, key: int) -> HttpResponse:
+    """Show everything but the token itself; give it another name."""
+    row = get_object_or_404(own(request), pk=key)
+    form = NameForm(request.POST if request.method == "POST" else None, instance=row)
+    if request.method == "POST" and form.is_valid():
+        making.rename(row.user, row)
+        messages.success(request, _("The name was changed."), fail_silently=True)
+        return redirect("mcp_account:token", key)
+    if form.errors:
+        # What was typed is in the form, and nowhere else.
+        row = get_object_or_404(own(request), pk=key)
+    return _page(request, "token", form=form, row=row, line=_line(row))
+
+
+@own_page
+@sensitive_variables()
+def replace(request: HttpRequest, key: int) -> HttpResponse:
+    """Ask when the old token ends; make the next one, and show it once."""
+    row = get_object_or_404(own(request), pk=key)
+    form = ReplaceForm(request.POST if request.method == "POST" else None)
+    if not form.is_valid():
+        return _page(request, "replace", form=form, row=row, line=_line(row))
+    try:
+        new, token = making.replace(row.user, row, form)
+    except AlreadyShown as already:
+        return _already(request, already)
+    except HasEnded as ended:
+        messages.error(request, str(ended), fail_silently=True)
+        return redirect("mcp_account:token", key)
+    return _revealed(request, new, token, old=row)
+
+
+@own_page
+@require_POST
+def delete(request: HttpRequest, key: int) -> HttpResponse:
+    """End a token; once this has answered it lets nobody in."""
+    row = get_object_or_404(own(request), pk=key)
+    making.end(row.user, row)
+    said = _("Deleted: “%(token)s” lets nobody in any more.") % {"token": row}
+    messages.success(request, said, fail_silently=True)
+    return redirect("mcp_account:tokens")
+
+
+@own_page
+@require_POST
+def forget(request: HttpRequest, key: int) -> HttpResponse:
+    """Take a token that has ended from the list."""
+    row = get_object_or_404(own(request), pk=key)
+    if row.has_ended(timezone.now()):
+        making.forget(row.user, row)
+        said = _("“%(token)s” is not in the list any more.") % {"token": row}
+        messages.success(request, said, fail_silently=True)
+    return redirect("mcp_account:tokens")
+
+
+def _line(row: AccessToken) -> dict[str, object]:
+    """Return what a page says of a token."""
+    return {
+        "row": row,
+        "name": str(row),
+        "state": shown.state_of(row),
+        "servers": shown.servers_of(row),
+        "ends": shown.ends_of(row),
+        "used": shown.last_use_of(row),
+        "created": shown.when(row.created),
+    }
+
+
+def _revealed(
+    request: HttpRequest,
+    row: AccessToken,
+    token: Secret,
+    old: AccessToken | None = None,
+) -> HttpResponse:
+    both = shown.revealed(request, row, token)
+    return _page(request, "shown", shown=both, row=row, old=old and _line(old))
+
+
+def _already(request: HttpRequest, already: AlreadyShown) -> HttpResponse:
+    said = str(already)
+    return _page(request, "already", said=said, row=already.row)
+
+
+def _page(request: HttpRequest, name: str, **context: object) -> HttpResponse:
+    return render(request, f"mcp_app/account/{name}.html", context)

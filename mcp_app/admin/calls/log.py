@@ -1,0 +1,331 @@
+"""The list of calls, one call, and the file of them: pages that change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseRedirect,
+    StreamingHttpResponse,
+)
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from mcp_app.admin.calls import doors, export
+from mcp_app.admin.calls.asked import (
+    ANY_FAILURE,
+    BETWEEN,
+    CHOICES,
+    ERROR_NUMBER,
+    KINDS,
+    Asked,
+    asked,
+    moment,
+)
+from mcp_app.admin.calls.figures import (
+    Figures,
+    Most,
+    figures,
+    grouped,
+    last_day,
+    most_failing,
+    names_with,
+    percents,
+    sentence,
+)
+from mcp_app.admin.calls.lines import Whole, in_words, line
+from mcp_app.admin.calls.meanings import meaning_of
+from mcp_app.admin.frame import lacking, may
+from mcp_app.admin.live import MEDIA
+from mcp_app.admin.locking import SettledAdmin
+from mcp_app.admin.wording import Said
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.rules import visible
+from mcp_app.models import Call
+from mcp_app.models.call_pages import COUNTED, Key, Looked, Sought
+
+RIGHT: Final = "view_call"
+PER_PAGE: Final = 100
+MOST_NAMES: Final = 50
+"""So many names a search goes on with."""
+DAY_S: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A filter that is no list to choose from, and the list without it."""
+
+    label: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The calls of a page, and where there are more."""
+
+    calls: Sequence[Call]
+    newer: Key | None
+    older: Key | None
+
+
+@admin.register(Call)
+class CallAdmin(SettledAdmin[Call]):
+    """Shows calls to who may see them; nobody adds, changes or deletes one here."""
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap, name = self.admin_site.admin_view, "mcp_app_call"
+        return [
+            path("refused/", wrap(self.refused_view), name=f"{name}_refused"),
+            path("export/", wrap(self.export_view), name=f"{name}_export"),
+            path("", wrap(self.changelist_view), name=f"{name}_changelist"),
+            path("<int:key>/", wrap(self.call_view), name=f"{name}_change"),
+        ]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: Call | None = None
+    ) -> bool:
+        return False
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Call | None = None
+    ) -> bool:
+        return False
+
+    # -- the list -------------------------------------------------------------------
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: Mapping[str, object] | None = None
+    ) -> HttpResponse:
+        """Show the calls that are asked for; an error number leads to its call."""
+        self._demand(request)
+        wanted = asked(request)
+        if found := _by_error_number(wanted.q):
+            return HttpResponseRedirect(_call_url(found))
+        for problem in wanted.problems:
+            self.message_user(request, problem, messages.WARNING)
+        context = {**_listed(wanted), **(extra_context or {})}
+        return self._page(request, "calls", _("Calls"), context)
+
+    def export_view(self, request: HttpRequest) -> StreamingHttpResponse:
+        """Answer with the calls that are asked for as a CSV file."""
+        self._demand(request)
+        return export.response(request, _sought(asked(request)))
+
+    def call_view(self, request: HttpRequest, key: int) -> HttpResponse:
+        """Show one call in full."""
+        self._demand(request)
+        call = Call.objects.filter(pk=key).first() if key < 2**63 else None
+        if call is None:
+            said = _("There is no such call. Calls are kept %(days)s, then they go.")
+            raise Http404(said % {"days": _days()})
+        context = {"whole": Whole(request, call), "kept": _days()}
+        return self._page(request, "call", _("One call"), context)
+
+    def refused_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the requests that never became a call."""
+        self._demand(request)
+        context = doors.turned_away()
+        return self._page(request, "refused", _("Refused at the door"), context)
+
+    def _demand(self, request: HttpRequest) -> None:
+        if not self.has_view_permission(request):
+            raise PermissionDenied(lacking(RIGHT))
+
+    def _page(
+        self,
+        request: HttpRequest,
+        template: str,
+        title: str,
+        context: Mapping[str, object],
+    ) -> HttpResponse:
+        both = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "media": MEDIA,
+            "title": title,
+            **context,
+        }
+        return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
+
+    # -- the home page ----------------------------------------------------------------
+
+    @staticmethod
+    def tile(request: HttpRequest) -> dict[str, object]:
+        """Return what the home page says of calls; nothing without the right."""
+        if not may(request, RIGHT):
+            return {}
+        calls, failed = last_day()
+        listed = reverse("admin:mcp_app_call_changelist")
+        return {
+            "calls": grouped(calls),
+            "failed": grouped(failed) if failed else "",
+            "percent": percents(100 * failed / calls) if calls else "",
+            "calls_url": listed,
+            "failed_url": f"{listed}?outcome={ANY_FAILURE}",
+        }
+
+
+def _call_url(call: Call) -> str:
+    return reverse("admin:mcp_app_call_change", args=[call.pk])
+
+
+def _by_error_number(text: str) -> Call | None:
+    """Return the call with an error number, however that is written."""
+    number = text.lower().replace("-", "").replace(" ", "")
+    if not ERROR_NUMBER.fullmatch(number):
+        return None
+    return Call.objects.filter(failure=number).order_by("-pk").first()
+
+
+def _sought(wanted: Asked) -> Sought:
+    names = names_with(wanted, wanted.q, MOST_NAMES) if wanted.q else ()
+    return wanted.sought(names)
+
+
+def _listed(wanted: Asked) -> dict[str, object]:
+    sought = _sought(wanted)
+    page = _page_of(wanted, sought)
+    found = figures(wanted) if wanted.counted else None
+    looked = _looked(wanted, sought, page, found)
+    most = None
+    if found and found.failed and looked is None and not wanted.name:
+        most = most_failing(wanted)
+    return {
+        "asked": wanted,
+        "lines": [line(call, wanted) for call in page.calls],
+        "newer_url": page.newer and wanted.query(newer=page.newer),
+        "older_url": page.older and wanted.query(older=page.older),
+        "figures": found,
+        "sentence": found and sentence(wanted, found, _named(most)),
+        "pace": _pace(found),
+        "count": _count(found, looked),
+        "looked": looked and looked.back_to and moment(looked.back_to.time_ms),
+        "further_url": looked and looked.back_to and wanted.query(older=looked.back_to),
+        "filters": _filters(wanted, found),
+        "between": wanted.when == BETWEEN,
+        "chips": _chips(wanted),
+        "export_url": reverse("admin:mcp_app_call_export") + wanted.query(),
+        "failed_url": wanted.query(outcome=ANY_FAILURE),
+        "week_url": wanted.query(when="week"),
+        "kept": _days(),
+        "unkept": mcp_settings.audit == "off",
+    }
+
+
+def _page_of(wanted: Asked, sought: Sought) -> Page:
+    """Return a page, one more row than it has says whether there are others."""
+    rows = Call.objects.page(
+        sought, PER_PAGE + 1, older=wanted.older, newer=wanted.newer
+    )
+    more = len(rows) > PER_PAGE
+    if wanted.newer:
+        calls, has_older, has_newer = rows[-PER_PAGE:], True, more
+    else:
+        calls, has_older, has_newer = rows[:PER_PAGE], more, wanted.older is not None
+    if not calls:
+        return Page((), None, None)
+    first, last = (Key(each.time_ms, each.pk) for each in (calls[0], calls[-1]))
+    return Page(calls, first if has_newer else None, last if has_older else None)
+
+
+def _looked(
+    wanted: Asked, sought: Sought, page: Page, found: Figures | None
+) -> Looked | None:
+    """Return how many there are where no counter says, and how far was looked."""
+    if wanted.newer or (found and (not sought.rest or page.older)):
+        return None
+    if found is None and wanted.older:
+        return None
+    return Call.objects.looked_for(sought, wanted.older)
+
+
+def _count(found: Figures | None, looked: Looked | None) -> str:
+    """Say how many calls are asked for."""
+    if found is not None:
+        count = found.matching
+    elif looked is not None:
+        count = looked.found
+    else:
+        return ""
+    if count >= COUNTED:
+        return _("more than %(count)s calls") % {"count": grouped(COUNTED - 1)}
+    said = ngettext("%(count)s call", "%(count)s calls", count)
+    return said % {"count": grouped(count)}
+
+
+def _named(most: Most | None) -> str:
+    """Name what failed most, how, and how often."""
+    if most is None:
+        return ""
+    said = _("%(name)s, %(outcome)s (%(count)s)")
+    return said % {
+        "name": visible(most.name) or KINDS.get(most.kind, most.kind),
+        "outcome": meaning_of(most.outcome).label,
+        "count": grouped(most.calls),
+    }
+
+
+def _pace(found: Figures | None) -> str:
+    """Say how long calls took."""
+    if found is None or found.half is None or found.most is None:
+        return ""
+    said = _("Half took up to %(half)s, 95 of 100 up to %(most)s.")
+    return said % {"half": in_words(found.half), "most": in_words(found.most)}
+
+
+def _filters(wanted: Asked, found: Figures | None) -> list[dict[str, Any]]:
+    """Return the lists to choose from, each with what is chosen."""
+    lists: list[tuple[str, Said, Sequence[tuple[str, Said]], str]] = [
+        (name, label, list(choices.items()), getattr(wanted, name))
+        for name, (label, choices) in CHOICES.items()
+    ]
+    servers = {*(found.servers if found else ()), wanted.server} - {""}
+    named: list[tuple[str, Said]] = [(slug, visible(slug)) for slug in sorted(servers)]
+    if named:
+        lists.append(("server", _("Server"), named, wanted.server))
+    return [
+        {
+            "name": name,
+            "label": label,
+            "any": name != "when",
+            "choices": [
+                {"value": value, "label": text, "chosen": value == chosen}
+                for value, text in choices
+            ],
+        }
+        for name, label, choices, chosen in lists
+    ]
+
+
+def _chips(wanted: Asked) -> list[Chip]:
+    said = {
+        "name": _("Name: %(value)s"),
+        "user": _("Person: %(value)s"),
+        "q": _("Search: %(value)s"),
+    }
+    return [
+        Chip(text % {"value": visible(value)}, wanted.query(**{name: ""}))
+        for name, text in said.items()
+        if (value := getattr(wanted, name))
+    ]
+
+
+def _days() -> str:
+    """Say how long calls are kept."""
+    days = int(mcp_settings.limits.calls_kept // DAY_S)
+    if days:
+        return ngettext("%(n)d day", "%(n)d days", days) % {"n": days}
+    hours = int(mcp_settings.limits.calls_kept // 3_600)
+    return ngettext("%(n)d hour", "%(n)d hours", hours) % {"n": hours}

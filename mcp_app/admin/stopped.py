@@ -1,0 +1,147 @@
+"""What is stopped now, in words, for every page of the app."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime, now
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from mcp_app.interface.rules import visible
+from mcp_app.models import PublishedRow, Stop
+from mcp_app.models.stops import WIDE, Scope
+
+RIGHT: Final = "stop"
+MOST_NAMED: Final = 10
+"""People or groups that a sentence names."""
+BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
+
+
+def stops_on(request: HttpRequest) -> list[Stop]:
+    """Return the stops that are on, asked once for a request."""
+    known: list[Stop] | None = getattr(request, "mcp_stops", None)
+    if known is None:
+        known = list(Stop.objects.on())
+        vars(request)["mcp_stops"] = known
+    return known
+
+
+def wide(stops: Iterable[Stop]) -> list[Stop]:
+    """Return those that stop more than one tool."""
+    return [each for each in stops if each.scope in WIDE]
+
+
+def of_row(stops: Iterable[Stop], row: PublishedRow) -> list[Stop]:
+    """Return the stops of just this server or definition."""
+    return [each for each in stops if each.holds(row)]
+
+
+def holding(request: HttpRequest, row: PublishedRow) -> list[Stop]:
+    """Return the stops that hold a row besides its own switch."""
+    on = stops_on(request)
+    # A server goes with everything; a tool's page has the strip for what is wider.
+    everything = [each for each in on if each.scope == Scope.EVERYTHING]
+    return [*of_row(on, row), *everything]
+
+
+def target_of(row: PublishedRow) -> str:
+    """Return what the pages call a row."""
+    return f"{row.kind_of_row}:{row.pk}"
+
+
+def target(stop: Stop) -> str:
+    """Return what the pages call what is stopped: a row or a scope."""
+    return f"{stop.kind}:{stop.ref}" if stop.kind else stop.scope
+
+
+def since(stop: Stop) -> SafeString:
+    """Return when it was stopped: today's times without the day."""
+    at = localtime(stop.at)
+    is_today = at.date() == localtime(now()).date()
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        at.isoformat(timespec="seconds"),
+        f"{date_format(at, 'DATETIME_FORMAT')} ({at.tzname()})",
+        date_format(at, "H:i:s" if is_today else "SHORT_DATETIME_FORMAT"),
+    )
+
+
+def sentence(stop: Stop) -> SafeString:
+    """Say what is stopped, since when, by whom, and why."""
+    said = {
+        Scope.EVERYTHING.value: _("Everything is stopped since {since}, by {who}."),
+        Scope.CHANGES.value: _(
+            "All tools that change things are stopped since {since}, by {who}."
+        ),
+        Scope.SERVER.value: _("The server {what} is stopped since {since}, by {who}."),
+    }.get(stop.scope, _("{what} is stopped since {since}, by {who}."))
+    who = visible(stop.by_name) or _("nobody known")
+    first = format_html(said, what=stop.what, since=since(stop), who=who)
+    if not stop.reason:
+        return first
+    why = _("Why: “{reason}”.")
+    return format_html("{} {}", first, format_html(why, reason=visible(stop.reason)))
+
+
+def result(stop: Stop) -> str:
+    """Say what became of it: what is true since the page that stopped it answered."""
+    if not stop.cancels:
+        calls = _("Calls that were running then may finish.")
+    elif stop.cancelled:
+        calls = ngettext(
+            "%(count)d running call was cancelled.",
+            "%(count)d running calls were cancelled.",
+            stop.cancelled,
+        ) % {"count": stop.cancelled}
+    else:
+        calls = ""
+    return f"{_('No worker serves it any more.')} {calls}".strip()
+
+
+def stops_url() -> str:
+    return reverse("admin:mcp_app_server_stops")
+
+
+def start_url(target: str) -> str:
+    """Return the page that asks before something is started again."""
+    return f"{reverse('admin:mcp_app_server_start_again')}?what={target}"
+
+
+def who_may(request: HttpRequest) -> str:
+    """Say who can stop, for somebody who cannot; names for who may see users."""
+    if request.user.has_perm(f"{_user_label()}.view_{_user_model_name()}"):
+        names = _people()
+    else:
+        groups = Group.objects.filter(
+            permissions__codename=RIGHT, permissions__content_type__app_label="mcp_app"
+        )
+        names = [str(each) for each in groups.distinct()[:MOST_NAMED]]
+    if not names:
+        return _("Someone with the right “Can stop and start” can stop this.")
+    said = _("Someone with the right “Can stop and start” can stop this: %(names)s.")
+    return said % {"names": visible(", ".join(names), None)}
+
+
+def _people() -> list[str]:
+    manager = get_user_model()._default_manager
+    if not hasattr(manager, "with_perm"):
+        return []
+    users = manager.with_perm(f"mcp_app.{RIGHT}", backend=BACKEND)[:MOST_NAMED]
+    return [each.get_username() for each in users]
+
+
+def _user_label() -> str:
+    return get_user_model()._meta.app_label
+
+
+def _user_model_name() -> str:
+    return str(get_user_model()._meta.model_name)

@@ -1,0 +1,96 @@
+"""Authentication classes of Django REST framework, which a site may have or not."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+
+from mcp_app.auth.site_requests import let_in, site_request
+from mcp_app.interface.principal import (
+    DRF,
+    AuthenticationFailed,
+    AuthenticationRequest,
+    AuthenticationUnavailable,
+    Principal,
+)
+from mcp_app.protocol.errors import Refused, Unavailable
+
+if TYPE_CHECKING:
+    from rest_framework.authentication import BaseAuthentication
+    from rest_framework.exceptions import APIException
+
+BAD: Final = 400
+UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403
+NOT_FOUND: Final = 404
+TOO_MANY: Final = 429
+UNAVAILABLE: Final = 503
+NOT_FOUND_SAID: Final = "Incorrect authentication credentials."
+"""What was looked up for whoever asks, such as a user, is not there."""
+WAIT_S: Final = 60
+"""Seconds to wait, where a limit does not say how long."""
+
+
+class Bridge:
+    """Asks an authentication class as a view of the framework would; blocks.
+
+    The client of its principals is the dotted path of the class.
+    """
+
+    def __init__(self, authentication: type[BaseAuthentication]) -> None:
+        self._authentication = authentication
+        self._client = f"{authentication.__module__}.{authentication.__qualname__}"
+
+    def __repr__(self) -> str:
+        return self._client
+
+    def __call__(self, request: AuthenticationRequest) -> Principal | None:
+        # The framework is there where a class of it is.
+        from rest_framework.exceptions import APIException  # noqa: PLC0415
+        from rest_framework.request import Request  # noqa: PLC0415
+
+        instance = self._authentication()
+        asked = Request(site_request(request), authenticators=[instance])
+        try:
+            found = instance.authenticate(asked)
+        except APIException as error:
+            _answer(error)
+        except PermissionDenied as error:
+            raise Refused(FORBIDDEN, str(error) or "Forbidden.") from None
+        except Http404:
+            raise AuthenticationFailed(NOT_FOUND_SAID) from None
+        if found is None:
+            return None
+        user, _ = found
+        return let_in(user, kind=DRF, client=self._client)
+
+
+def _answer(error: APIException) -> NoReturn:
+    """Raise what an error of the framework means here."""
+    if error.status_code == UNAUTHORIZED:
+        raise AuthenticationFailed(_said(error.detail)) from None
+    if error.status_code == FORBIDDEN:
+        raise Refused(FORBIDDEN, _said(error.detail)) from None
+    if error.status_code == BAD:
+        raise Refused(BAD, _said(error.detail)) from None
+    if error.status_code == NOT_FOUND:
+        raise AuthenticationFailed(NOT_FOUND_SAID) from None
+    if error.status_code == TOO_MANY:
+        wait = max(1, ceil(getattr(error, "wait", None) or WAIT_S))
+        said = _said(error.detail)
+        raise Unavailable(said, retry_after=wait, http_status=TOO_MANY) from None
+    if error.status_code == UNAVAILABLE:
+        raise AuthenticationUnavailable from error
+    raise error
+
+
+def _said(detail: Any) -> str:
+    """Return the sentence of an error; some have it among others."""
+    if isinstance(detail, dict):
+        return _said(detail.get("detail", ""))
+    if isinstance(detail, list):
+        return " ".join(map(_said, detail))
+    return str(detail)

@@ -1,0 +1,69 @@
+"""What people have switched off, as a process knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from mcp_app.interface.definitions import Definition
+from mcp_app.interface.server import Key, ServerDefinition
+
+SWITCHED_OFF: Final = (
+    "This {what} is switched off by the people who run this site. Do not retry; tell"
+    " the user."
+)
+"""What clients are told of a tool, a resource or a prompt."""
+SERVER_OFF: Final = (
+    "This server is switched off by the people who run this site. Tell the user."
+)
+"""What they are told of a server; `Retry-After` says when to look again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """One stop: its row's key, and whether it cancels the calls that run."""
+
+    pk: int
+    cancels: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stops:
+    """The stops that are on, by what they stop; a key names a row.
+
+    A stop holds a row by its key and, should that have been deleted and made again,
+    by what clients call it: `names` has the kind and the name, URI or slug.
+    """
+
+    everything: tuple[Halt, ...] = ()
+    changes: tuple[Halt, ...] = ()
+    """Of all tools that do not say that they only read."""
+    rows: Mapping[Key, tuple[Halt, ...]] = field(default_factory=dict)
+    names: Mapping[Key, tuple[Halt, ...]] = field(default_factory=dict)
+
+    def of_server(self, server: ServerDefinition) -> tuple[Halt, ...]:
+        """Return the stops that keep a server from serving anything."""
+        return (*self.everything, *self._own(server.key, ("server", server.slug)))
+
+    def of(
+        self, definition: Definition, key: Key | None, name: Key
+    ) -> tuple[Halt, ...]:
+        """Return the stops of a definition on all servers.
+
+        `key` is its row's, and `name` its kind and what clients call it.
+        """
+        changes = () if definition.only_reads else self.changes
+        return (*changes, *self._own(key, name))
+
+    def _own(self, key: Key | None, name: Key) -> Iterable[Halt]:
+        if not self.rows:
+            return ()
+        held = () if key is None else self.rows.get(key, ())
+        # Most stops hold the same thing in both ways.
+        return dict.fromkeys((*held, *self.names.get(name, ())))
+
+
+def cancelling(halts: tuple[Halt, ...]) -> Iterator[Halt]:
+    """Yield those that cancel what runs."""
+    return (each for each in halts if each.cancels)

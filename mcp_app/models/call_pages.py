@@ -1,0 +1,168 @@
+"""The statements that read calls: pages by the key of the last one, and counts.
+
+Each goes along one index and has a bound: none reads more rows where there are more.
+Django's own cannot be used, because SQLite takes no limit in the parts of a union.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, TypeAlias
+
+LOOKED: Final = 20_000
+"""So many rows are looked through, where no index has what is asked for."""
+COUNTED: Final = 10_001
+"""So many rows are counted at most."""
+
+Value: TypeAlias = str | int | tuple[str, ...]
+Condition: TypeAlias = tuple[str, str, Value]
+"""A column, an operator (= < <= >= IN) and what it is compared with."""
+Statement: TypeAlias = tuple[str, list[str | int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The place of a call in the order of all: times are in milliseconds."""
+
+    time_ms: int
+    pk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """Which calls are meant: those of a time that one of the `ways` leads to.
+
+    `ways` are columns and values that an index begins with; none means all.  Of what
+    they lead to, `rest` is looked for among the `LOOKED` that come first.
+    """
+
+    start_ms: int
+    end_ms: int | None = None
+    ways: Sequence[Condition] = ()
+    rest: Sequence[Condition] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """How many were found; `back_to` is how far was looked, None for everything.
+
+    Of the millisecond before that place some calls may have been looked at.
+    """
+
+    found: int
+    back_to: Key | None = None
+
+
+def page_statement(
+    table: str,
+    columns: Sequence[str],
+    sought: Sought,
+    most: int,
+    *,
+    older: Key | None = None,
+    newer: Key | None = None,
+) -> Statement:
+    """Return what reads so many calls: the newest first, after `newer` the oldest.
+
+    `older` and `newer` leave out what is not older, or newer, than that.
+    """
+    bound = LOOKED if sought.rest else most
+    names, order = ", ".join(columns), _order(newer)
+    rows, values = _looked_at(table, names, sought, bound, older=older, newer=newer)
+    where, more = _where(sought.rest)
+    statement = (
+        f"SELECT {names} FROM ({rows}) AS looked{where} ORDER BY {order} LIMIT {most}"  # noqa: S608 - our own names
+    )
+    return statement, [*values, *more]
+
+
+def count_statement(table: str, sought: Sought, older: Key | None = None) -> Statement:
+    """Return what says how many rows were looked at, since when, and how many fit."""
+    bound = LOOKED if sought.rest else COUNTED
+    needed = dict.fromkeys(("id", "time_ms", *(each[0] for each in sought.rest)))
+    rows, values = _looked_at(table, ", ".join(needed), sought, bound, older=older)
+    where, more = _where(sought.rest)
+    fits = where.removeprefix(" WHERE ") or "1 = 1"
+    statement = (
+        f"SELECT COUNT(*), MIN(time_ms), SUM(CASE WHEN {fits} THEN 1 ELSE 0 END) "  # noqa: S608 - our own names
+        f"FROM ({rows}) AS looked"
+    )
+    return statement, [*more, *values]
+
+
+def _looked_at(
+    table: str,
+    names: str,
+    sought: Sought,
+    bound: int,
+    *,
+    older: Key | None = None,
+    newer: Key | None = None,
+) -> Statement:
+    """Return what reads the rows that are looked at: the first of all ways."""
+    time, cursor = _times(sought, older, newer), _beyond(older, newer)
+    parts, values = [], []
+    for number, way in enumerate(sought.ways or [None]):
+        where, given = _where([*([way] if way else []), *time])
+        # What an earlier way leads to is not read again.
+        unlike, others = _without(sought.ways[:number])
+        after, keys = cursor
+        parts.append(
+            f"SELECT * FROM (SELECT {names} FROM {table}{where}{unlike}{after} "  # noqa: S608 - our own names
+            f"ORDER BY {_order(newer)} LIMIT {bound}) AS way{number}"
+        )
+        values.append([*given, *others, *keys])
+    every = " UNION ALL ".join(parts)
+    if len(parts) > 1:
+        every = (
+            f"SELECT * FROM ({every}) AS every ORDER BY {_order(newer)} LIMIT {bound}"  # noqa: S608 - our own names
+        )
+    return every, list(chain.from_iterable(values))
+
+
+def _without(ways: Iterable[Condition]) -> Statement:
+    """Return what leaves out the rows that one of these ways leads to; none is NULL."""
+    found = [_where([way]) for way in ways]
+    text = "".join(f" AND NOT ({where.removeprefix(' WHERE ')})" for where, _ in found)
+    return text, list(chain.from_iterable(values for _, values in found))
+
+
+def _order(newer: Key | None) -> str:
+    return "time_ms DESC, id DESC" if newer is None else "time_ms, id"
+
+
+def _times(sought: Sought, older: Key | None, newer: Key | None) -> list[Condition]:
+    """Return the time as conditions that an index can begin and end with."""
+    start, end = sought.start_ms, sought.end_ms
+    if newer is not None:
+        start = max(start, newer.time_ms)
+    found: list[Condition] = [("time_ms", ">=", start)]
+    if end is not None:
+        found.append(("time_ms", "<", end))
+    if older is not None:
+        found.append(("time_ms", "<=", older.time_ms))
+    return found
+
+
+def _beyond(older: Key | None, newer: Key | None) -> Statement:
+    """Return what leaves out the calls of the same millisecond that were shown."""
+    if older is not None:
+        return " AND (time_ms < %s OR id < %s)", [older.time_ms, older.pk]
+    if newer is not None:
+        return " AND (time_ms > %s OR id > %s)", [newer.time_ms, newer.pk]
+    return "", []
+
+
+def _where(conditions: Iterable[Condition]) -> Statement:
+    parts: list[str] = []
+    values: list[Any] = []
+    for column, operator, value in conditions:
+        if isinstance(value, tuple):
+            parts.append(f"{column} IN ({', '.join(['%s'] * len(value))})")
+            values += value
+        else:
+            parts.append(f"{column} {operator} %s")
+            values.append(value)
+    return (f" WHERE {' AND '.join(parts)}" if parts else ""), values

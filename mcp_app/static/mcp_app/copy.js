@@ -1,0 +1,21 @@
+/* Buttons that copy what stands beside them; without this script one marks it by hand. */
+"use strict";
+(() => {
+    const mark = (text) => getSelection().selectAllChildren(text);
+    async function copy(button) {
+        const text = document.getElementById(button.dataset.mcpCopy);
+        const status = document.getElementById(`${text.id}-copied`);
+        try {
+            await navigator.clipboard.writeText(text.textContent);
+            status.textContent = button.dataset.mcpCopied;
+        } catch {
+            // Not over plain HTTP, and not where it was forbidden: it is marked, for Ctrl+C.
+            mark(text);
+            status.textContent = button.dataset.mcpMarked;
+        }
+    }
+    document.querySelectorAll("[data-mcp-copy]").forEach((button) => {
+        button.hidden = false;
+        button.addEventListener("click", () => copy(button));
+    });
+})();

@@ -1,0 +1,325 @@
+"""The list of calls: what it shows, finds, counts and costs, and to whom."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from mcp_app.admin.calls import log
+from mcp_app.admin.calls.asked import CHOICES, moment
+from mcp_app.admin.frame import RIGHTS
+from mcp_app.models import Call, CallStatistic
+from tests.admin.calls.rows import DAY, HOUR, MINUTE, crash, write
+from tests.admin.pages import page
+
+pytestmark = pytest.mark.django_db
+
+Queries = Callable[[int], AbstractContextManager[Any]]
+Staff = Callable[..., Client]
+
+MARKUP = "<img src=x onerror=alert(1)>"
+HOSTILE = f"{MARKUP}\u202e"
+LIST = page("call")
+
+
+def shown(client: Client, **asked: Any) -> str:
+    answer = client.get(LIST, asked)
+    assert answer.status_code == 200
+    return " ".join(unescape(answer.content.decode()).split())
+
+
+def listed(client: Client, **asked: Any) -> list[str]:
+    """Return the names of the calls on a page."""
+    return re.findall(
+        r'data-label="What">.*?<code>(.*?)</code>', shown(client, **asked)
+    )
+
+
+# -- what is shown ------------------------------------------------------------------
+
+
+def test_where_nothing_is_the_page_says_so(admin_client: Client) -> None:
+    text = shown(admin_client)
+    assert "No calls in this time." in text
+    assert "Last 7 days" in text
+    assert "Calls are kept 30 days (a setting); totals stay." in text
+
+
+def test_a_call_is_a_line(admin_client: Client) -> None:
+    (call,) = write(crash(took_us=312_000))
+    text = shown(admin_client)
+    for said in (
+        f'href="{page("call", "change", call.pk)}"',
+        '<span class="mcp-state bad">Crashed</span>',
+        "<code>book_table</code>",
+        "Tool, version 3",
+        "maria",
+        "Claude Code 2.1",
+        "312 ms",
+        "41\xa0bytes".replace("\xa0", " "),
+        "<code>7f3a29cd</code>",
+    ):
+        assert said in text
+
+
+@pytest.mark.databases
+def test_the_newest_come_first_and_pages_follow_one_another(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "PER_PAGE", 3)
+    # Two began in the same millisecond, where pages meet.
+    times = [1, 2, 3, 3, 5, 6, 7]
+    calls = write(
+        *({"ago_ms": ago * 1_000, "name": f"n{n}"} for n, ago in enumerate(times))
+    )
+    names = [call.name for call in calls]
+    first = shown(admin_client)
+    assert listed(admin_client) == names[:3]
+    assert ">Newer<" not in first
+
+    def link(label: str, text: str) -> str:
+        found = re.search(rf'href="\?([^"]+)">{label}<', text)
+        assert found is not None
+        return found[1]
+
+    def follow(query: str) -> tuple[list[str], str]:
+        text = " ".join(
+            unescape(admin_client.get(f"{LIST}?{query}").content.decode()).split()
+        )
+        return re.findall(r'data-label="What">.*?<code>(.*?)</code>', text), text
+
+    second, text = follow(link("Older", first))
+    assert second == names[3:6]
+    back, _text = follow(link("Newer", text))
+    assert back == names[:3]
+    third, text = follow(link("Older", text))
+    assert third == names[6:]
+    assert ">Older<" not in text
+    back, _text = follow(link("Newer", text))
+    assert back == names[3:6]
+
+
+@pytest.mark.databases
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ({}, ["new", "slow", "failed", "prompt", "other", "nobody"]),
+        ({"outcome": "failed"}, ["failed"]),
+        ({"outcome": "crashed"}, ["failed"]),
+        ({"outcome": "answered", "name": "new"}, ["new"]),
+        ({"kind": "prompt"}, ["prompt"]),
+        ({"server": "support"}, ["other"]),
+        ({"slower": "1000"}, ["slow"]),
+        ({"slower": "5000"}, []),
+        ({"name": "slow"}, ["slow"]),
+        ({"name": "slo"}, []),
+        ({"user": "lena"}, ["nobody"]),
+        ({"user": "maria", "outcome": "failed"}, ["failed"]),
+        ({"q": "lena"}, ["nobody"]),
+        ({"q": "EW"}, ["new"]),
+        ({"q": "o", "outcome": "answered"}, ["slow", "prompt", "other", "nobody"]),
+        ({"when": "hour"}, ["new"]),
+        (
+            {"when": "week"},
+            ["new", "slow", "failed", "prompt", "other", "nobody", "old"],
+        ),
+    ],
+)
+def test_filters(admin_client: Client, asked: dict[str, str], names: list[str]) -> None:
+    write(
+        {"name": "new"},
+        {"name": "slow", "took_us": 1_000_001, "ago_ms": 2 * HOUR},
+        crash(name="failed", ago_ms=3 * HOUR),
+        {"name": "prompt", "kind": "prompt", "ago_ms": 4 * HOUR},
+        {"name": "other", "server": "support", "ago_ms": 5 * HOUR},
+        {"name": "nobody", "user_name": "lena", "ago_ms": 6 * HOUR},
+        {"name": "old", "ago_ms": 3 * DAY},
+    )
+    assert listed(admin_client, **asked) == names
+
+
+def test_from_to(admin_client: Client) -> None:
+    write({"name": "new"}, {"name": "old", "ago_ms": 3 * DAY})
+    old = Call.objects.get(name="old")
+    asked = {"when": "between", "from": f"{moment(old.time_ms):%Y-%m-%dT%H:%M}"}
+    assert listed(admin_client, **asked) == ["new", "old"]
+    asked["to"] = f"{moment(old.time_ms + MINUTE):%Y-%m-%dT%H:%M}"
+    assert listed(admin_client, **asked) == ["old"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"outcome": "wrong"}, "“wrong” is no choice for “Outcome”: it was left out."),
+        ({"when": HOSTILE}, "is no choice for “When”: it was left out."),
+        ({"when": "between", "from": "soon"}, "“soon” is no time"),
+        ({"when": "between", "from": "0001-01-01T00:00"}, "is no time"),
+        ({"when": "between", "from": "9999-12-31T23:59"}, "is no time"),
+        ({"when": "between", "to": "0001-01-01T00:00"}, "is no time"),
+        ({"when": "between", "to": "2026-13-01T00:00"}, "is no time"),
+        (
+            {"when": "between", "from": "2026-02-02T00:00", "to": "2026-01-01T00:00"},
+            "The end is not after the beginning",
+        ),
+        ({"older": "x"}, ""),
+        ({"older": "9" * 18 + "." + "9" * 18}, ""),
+        ({"q": "\0", "user": "\0", "name": "a" * 999}, ""),
+    ],
+)
+def test_what_cannot_be_asked_is_named(
+    admin_client: Client, asked: dict[str, str], said: str
+) -> None:
+    write({})
+    assert said in shown(admin_client, **asked)
+    assert MARKUP not in admin_client.get(LIST, asked).content.decode()
+
+
+def test_an_error_number_leads_to_its_call(admin_client: Client) -> None:
+    (call,) = write(crash(ago_ms=5 * DAY))
+    for number in ("7f3a29cd", " 7F3A-29CD "):
+        answer = admin_client.get(LIST, {"q": number})
+        assert answer.status_code == 302
+        assert answer["Location"] == page("call", "change", call.pk)
+    assert "No calls in this time." in shown(admin_client, q="00000000")
+
+
+def test_who_is_named_like_a_tool_has_each_call_once(admin_client: Client) -> None:
+    both = {"name": "kim_tool", "user_name": "kim_tool"}
+    write(both, both, {"name": "kim_tool"}, {"user_name": "kim_tool"}, {})
+    answer = admin_client.get(LIST, {"q": "kim_tool"})
+    pks = re.findall(r"/admin/mcp_app/call/(\d+)/", answer.content.decode())
+    assert len(set(pks)) == len(pks) == 4
+    assert "4 calls" in shown(admin_client, q="kim_tool")
+
+
+def test_chips_can_be_removed(admin_client: Client) -> None:
+    write({"name": "a b&c"})
+    answer = admin_client.get(LIST, {"name": "a b&c", "outcome": "answered"})
+    (chip,) = answer.context["chips"]
+    assert chip.label == "Name: a b&c"
+    assert chip.url == "?outcome=answered"
+    assert listed(admin_client, name="a b&c") == ["a b&c"]
+
+
+# -- the numbers ----------------------------------------------------------------------
+
+
+def test_the_sentence_and_the_pace(admin_client: Client) -> None:
+    write(
+        *({"took_us": 900, "ago_ms": HOUR} for _ in range(96)),
+        *({"took_us": 900, "name": "quick", "ago_ms": HOUR} for _ in range(2)),
+        crash(took_us=3_000_000),
+        crash(took_us=60_000_000, name="slow"),
+        crash(took_us=60_000_000, name="slow", ago_ms=3 * HOUR),
+        {"ago_ms": 3 * DAY},
+    )
+    text = shown(admin_client)
+    assert "3 of 101 failed (3.0 %). Most: slow, Crashed (2)." in text
+    assert "Half took up to 1 ms, 95 of 100 up to 1 ms." in text
+    assert "<caption>101 calls</caption>" in text
+    failed = shown(admin_client, outcome="failed")
+    assert "<caption>3 calls</caption>" in failed
+    assert "Half took up to 60.0 s" in failed
+    assert "2 of 2 failed" in shown(admin_client, name="slow")
+    assert "<caption>2 calls</caption>" in shown(admin_client, slower="5000")
+    assert "None of 2 failed." in shown(admin_client, name="quick")
+    # A person is in no counter.
+    person = shown(admin_client, user="maria")
+    assert "failed (" not in person
+    assert "<caption>101 calls</caption>" in person
+
+
+def test_the_chart_says_the_same_as_its_table(admin_client: Client) -> None:
+    write({}, crash(ago_ms=3 * HOUR), {"ago_ms": 23 * HOUR})
+    for when, most in (("hour", 13), ("day", 25), ("week", 32), ("month", 32)):
+        answer = admin_client.get(LIST, {"when": when})
+        bars = answer.context["figures"].bars
+        assert sum(bar.calls for bar in bars) == (1 if when == "hour" else 3)
+        assert len(bars) <= most + 1
+        assert all(0 <= bar.top <= bar.top + bar.height <= 96 for bar in bars)
+        assert bars[-1].x + bars[-1].width <= 640
+
+
+def test_calls_without_a_row_are_counted(admin_client: Client) -> None:
+    write({})
+    CallStatistic.objects.update(calls=5, dropped=4, to_20=5)
+    text = shown(admin_client)
+    assert "4 of them have no row" in text
+    assert "None of 5 failed." in text
+
+
+# -- rights, and what clients wrote ---------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["changelist", "refused", "export"])
+def test_without_the_right(staff: Staff, what: str) -> None:
+    write(crash())
+    client = staff("view_tool", "view_session")
+    answer = client.get(page("call", what))
+    assert answer.status_code == 403
+    home = client.get("/admin/mcp_app/").content.decode()
+    assert "/mcp_app/call/" not in home
+    assert "last 24 hours" not in home
+
+
+def test_one_call_without_the_right(staff: Staff) -> None:
+    (call,) = write({})
+    assert staff().get(page("call", "change", call.pk)).status_code == 403
+
+
+def test_nobody_changes_calls(admin_client: Client) -> None:
+    (call,) = write({})
+    for what in ("add/", f"{call.pk}/delete/", f"{call.pk}/change/"):
+        assert admin_client.get(f"{LIST}{what}").status_code == 404
+    admin_client.post(LIST, {"action": "delete_selected", "_selected_action": call.pk})
+    assert Call.objects.filter(pk=call.pk).exists()
+
+
+def test_the_home_page_leads_to_failures(
+    staff: Staff, django_assert_max_num_queries: Queries
+) -> None:
+    write({}, crash(), {"ago_ms": 3 * DAY}, {"outcome": "cancelled"})
+    client = staff("view_call", "view_tool", "view_session", "view_server")
+    with django_assert_max_num_queries(12):
+        text = " ".join(client.get("/admin/mcp_app/").content.decode().split())
+    assert f'<a href="{LIST}">Calls, last 24 hours</a>: 3' in text
+    assert f'<a href="{LIST}?outcome=failed">1 failed (33.3 %)</a>' in text
+
+
+def test_hostile_texts_are_no_markup(admin_client: Client) -> None:
+    columns = ("name", "server", "user_name", "client_name", "client_version", "error")
+    more = ("principal", "principal_client", "user_id")
+    hostile = dict.fromkeys((*columns, *more), HOSTILE)
+    short = {name: f"<b>{name[:4]}\u202e" for name in ("outcome", "kind", "failure")}
+    (call,) = write(
+        {**hostile, **short, "revision": "<b>\u202e", "session": "<b>\u202e"}
+    )
+    for url in (
+        f"{LIST}?q={MARKUP}%E2%80%AE&user=%3Cb%3E%E2%80%AE",
+        LIST,
+        f"{LIST}?server=%3Cb%3E%E2%80%AE",
+        page("call", "change", call.pk),
+    ):
+        text = admin_client.get(url).content.decode()
+        assert MARKUP not in text
+        assert "<b>" not in text
+        # What a field sends stays as it is.
+        read = re.sub(r'value="[^"]*"', "", text)
+        assert "\u202e" not in read
+        assert "⟦U+202E⟧" in text
+
+
+def test_the_right_has_the_name_that_the_pages_say() -> None:
+    assert Call._meta.permissions == [("view_call", str(RIGHTS["view_call"]))]
+
+
+def test_every_list_has_a_label(admin_client: Client) -> None:
+    text = shown(admin_client)
+    for name, (label, _choices) in CHOICES.items():
+        assert f'<label for="mcp-{name}">{label}</label>' in text

@@ -1,0 +1,416 @@
+"""The page that stops: what it says, who may press, and what comes back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+from django.urls import reverse
+
+from mcp_app.catalog.registry import mcp
+from mcp_app.models import Prompt, Resource, Server, Session, Stop, Tool
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.fields import digest
+from mcp_app.models.stops import By, Running, Scope
+from tests.admin.pages import page
+from tests.published import published
+
+pytestmark = pytest.mark.django_db
+
+Queries = Callable[[int], AbstractContextManager[Any]]
+Staff = Callable[..., Client]
+
+STOPS = "/admin/mcp_app/server/stop/"
+AGAIN = "/admin/mcp_app/server/stop/start/"
+LEE = By("lee", "8")
+MARKUP = "<img src=x onerror=alert(1)>\u202e"
+
+
+@pytest.fixture(autouse=True)
+def _rows() -> None:
+    Server.objects.all().delete()
+    published(Server(slug="default", title="Support desk"))
+    published(Server(slug="partners", title="Partners"))
+    for number in range(2):
+        published(Tool(name=f"add_{number}", title=f"Add {number}"))
+    published(Tool(name="look", read_only=True))
+
+
+def text_of(answer: Any) -> str:
+    return " ".join(unescape(re.sub("<[^>]+>", " ", answer.content.decode())).split())
+
+
+def shown(client: Client, url: str = STOPS) -> str:
+    answer = client.get(url)
+    assert answer.status_code == 200
+    return text_of(answer)
+
+
+def press(client: Client, target: str, **sent: str) -> str:
+    """Press a button of the page; return what the page says then."""
+    answer = client.post(STOPS, {"stop": target, **sent}, follow=True)
+    assert answer.redirect_chain == [(STOPS, 302)]
+    return text_of(answer)
+
+
+def test_what_it_says_where_nothing_is_stopped(admin_client: Client) -> None:
+    Session.objects.create(
+        digest=digest(b"1"),
+        principal_key="k",
+        server="default",
+        revision="2025-11-25",
+        created_ms=0,
+        seen_ms=NowMilliseconds(),
+    )
+    text = shown(admin_client)
+    for said in (
+        "Why (staff see it, clients do not)",
+        "No client can do anything. The site itself keeps running.",
+        "2 tools. Reading goes on.",
+        "Stop all changes",
+        "Server Support desk /mcp · 1 session in the last 15 minutes. Serving",
+        "Server Partners /mcp/partners · 0 sessions",
+        "Stop Partners",
+    ):
+        assert said in text
+    assert "Start again" not in text
+
+
+@pytest.mark.parametrize(
+    ("target", "scope", "said"),
+    [
+        ("everything", Scope.EVERYTHING, "Everything is stopped since"),
+        ("changes", Scope.CHANGES, "All tools that change things are stopped since"),
+        ("server", Scope.SERVER, "The server Partners is stopped since"),
+        ("tool", Scope.DEFINITION, "add_0 is stopped since"),
+    ],
+)
+def test_one_press_stops_and_two_start(
+    admin_client: Client, target: str, scope: str, said: str
+) -> None:
+    if target == "server":
+        target = f"server:{Server.objects.get(slug='partners').pk}"
+    elif target == "tool":
+        target = f"tool:{Tool.objects.get(name='add_0').pk}"
+    text = press(admin_client, target, reason="Wrong prices go out", running="finish")
+    assert said in text
+    assert "by admin. Why: “Wrong prices go out”. No worker serves it any more." in text
+    assert "Calls that were running then may finish." in text
+    stop = Stop.objects.get()
+    found = (stop.scope, stop.by_name, stop.running, stop.reason)
+    assert found == (scope, "admin", Running.FINISH, "Wrong prices go out")
+    entry = LogEntry.objects.get()
+    assert entry.change_message == (
+        f"Stopped {stop.what}; running calls: let finish. Wrong prices go out"
+    )
+    # It asks once.
+    again = admin_client.get(AGAIN, {"what": target})
+    assert again.status_code == 200
+    assert "Wrong prices go out" in text_of(again)
+    assert Stop.objects.on().exists()
+    done = admin_client.post(AGAIN, {"stop": [stop.pk]}, follow=True)
+    assert f"Started again: {stop.what}." in text_of(done)
+    assert not Stop.objects.on().exists()
+    told = LogEntry.objects.order_by("pk").last()
+    assert told is not None
+    assert told.change_message == f"Started again: {stop.what}."
+
+
+def test_how_many_calls_were_cancelled_is_said(admin_client: Client) -> None:
+    stop = Stop.objects.make(Scope.EVERYTHING, by=LEE)
+    assert "cancelled." not in shown(admin_client)
+    Stop.objects.count_cancelled(stop.pk, 3)
+    assert "3 running calls were cancelled." in shown(admin_client)
+
+
+def test_what_is_stopped_with_everything_is_said_to_be(admin_client: Client) -> None:
+    Stop.objects.make(Scope.EVERYTHING, by=LEE)
+    text = shown(admin_client)
+    assert text.count("Stopped with everything.") == 3
+    # It can be stopped by itself, too.
+    assert "Stop Partners" in text
+
+
+def test_what_comes_back_and_what_stays(admin_client: Client) -> None:
+    partners = Server.objects.get(slug="partners")
+    tool = Tool.objects.get(name="add_0")
+    Stop.objects.make(Scope.EVERYTHING, by=LEE, reason="Fire")
+    Stop.objects.make(Scope.SERVER, partners, by=LEE)
+    Stop.objects.make(Scope.DEFINITION, tool, by=LEE)
+    text = shown(admin_client, f"{AGAIN}?what=everything")
+    assert "by lee. Why: “Fire”." in text
+    assert "These servers come back: Support desk." in text
+    assert "These stay stopped: Partners, add_0." in text
+    text = shown(admin_client, f"{AGAIN}?what=server:{partners.pk}")
+    assert "No server comes back by this." in text
+    key = Stop.objects.get(scope=Scope.EVERYTHING).pk
+    done = admin_client.post(AGAIN, {"stop": [key]}, follow=True)
+    assert "Started again: Everything. These stay stopped: Partners, add_0." in text_of(
+        done
+    )
+    assert Stop.objects.on().count() == 2
+
+
+def test_two_people_start_at_once(admin_client: Client) -> None:
+    stop = Stop.objects.make(Scope.CHANGES, by=LEE)
+    assert "2 tools that change things come back." in shown(
+        admin_client, f"{AGAIN}?what=changes"
+    )
+    Stop.objects.end([stop.pk], by=LEE)
+    done = admin_client.post(AGAIN, {"stop": [stop.pk, "x", ""]}, follow=True)
+    assert "Somebody has started this before you." in text_of(done)
+    late = admin_client.get(AGAIN, {"what": "changes"}, follow=True)
+    assert "This is not stopped any more." in text_of(late)
+
+
+def test_find_a_tool_and_stop_it(admin_client: Client) -> None:
+    sent = {"q": "add", "reason": "So far", "running": "finish", "stop": ""}
+    answer = admin_client.post(STOPS, sent)
+    text, html = text_of(answer), answer.content.decode()
+    assert "Stop Add 0" in text
+    assert "Stop look" not in text
+    # What was typed is there.
+    assert 'value="So far"' in html
+    assert 'value="finish" checked' in html
+    press(admin_client, f"tool:{Tool.objects.get(name='add_0').pk}")
+    assert "Stop Add 0" not in shown(admin_client, f"{STOPS}?q=add")
+    assert "Nothing that is not stopped was found for “zzz”." in shown(
+        admin_client, f"{STOPS}?q=zzz"
+    )
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"stop": "tool:4711"},
+        {"stop": "user:1"},
+        {"stop": "tool:x"},
+        {"stop": "all"},
+        {"stop": "everything", "running": "wait"},
+        {"stop": "everything", "running": "\0"},
+        {"stop": "tool:\0"},
+    ],
+)
+def test_what_cannot_be_stopped_so(admin_client: Client, sent: dict[str, str]) -> None:
+    answer = admin_client.post(STOPS, sent)
+    assert answer.status_code == 200
+    assert "errorlist" not in answer.content.decode()
+    assert 'class="error"' in answer.content.decode()
+    assert not Stop.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("reason", "kept"),
+    [
+        ("x" * 501, "x" * 499 + "…"),
+        ("a\u202eb\u200bc", "abc"),
+        ("two\r\nlines\tand\0more", "two lines andmore"),
+    ],
+)
+def test_a_reason_that_cannot_be_kept_as_it_is(
+    admin_client: Client, reason: str, kept: str
+) -> None:
+    text = press(admin_client, "everything", reason=reason)
+    assert "Stopped: Everything. No worker serves it any more." in text
+    assert f"The reason was changed, and is kept as “{kept}”." in text
+    assert Stop.objects.get().reason == kept
+
+
+@pytest.mark.parametrize("sought", ["\0", "a\0b", "x" * 100_000, "%", "\u202e"])
+def test_what_nothing_is_called(admin_client: Client, sought: str) -> None:
+    for answer in (
+        admin_client.get(STOPS, {"q": sought}),
+        admin_client.post(STOPS, {"q": sought}),
+    ):
+        assert answer.status_code == 200
+        assert "Stop add_0" not in text_of(answer)
+
+
+def test_it_is_found_by_what_clients_call_it(admin_client: Client) -> None:
+    tool = published(Tool(name="refund"))
+    Tool.objects.filter(pk=tool.pk).update(name="pay", title="Pay")
+    hours = published(Resource(name="hours", uri="shop://open", config='{"text": "9"}'))
+    assert "Stop Pay" in shown(admin_client, f"{STOPS}?q=refund")
+    assert "Stop hours" in shown(admin_client, f"{STOPS}?q=shop://op")
+    press(admin_client, f"tool:{tool.pk}")
+    assert Stop.objects.get().what == "refund"
+    for row in (tool, hours):
+        row.delete()
+    Stop.objects.make(Scope.DEFINITION, published(Prompt(name="greet")), by=LEE)
+    # What was made again is stopped as it was.
+    published(Tool(name="refund", title="Again"))
+    assert "Stop Again" not in shown(admin_client, f"{STOPS}?q=refund")
+
+
+def test_code_under_the_name_of_a_draft_is_found(admin_client: Client) -> None:
+    @mcp.tool("from_code")
+    def from_code() -> str:
+        return ""
+
+    try:
+        row = Tool.objects.create(name="from_code")
+        Tool.objects.create(name="from_code_2")
+        text = shown(admin_client, f"{STOPS}?q=from")
+        assert "Stop from_code" in text
+        assert "from_code_2" not in text
+        press(admin_client, f"tool:{row.pk}")
+    finally:
+        del mcp.tools["from_code"]
+    assert Stop.objects.get().served == "from_code"
+
+
+def test_what_was_made_again_is_shown_and_started(admin_client: Client) -> None:
+    server = Server.objects.get(slug="partners")
+    tool = Tool.objects.get(name="add_0")
+    for scope, row in ((Scope.SERVER, server), (Scope.DEFINITION, tool)):
+        Stop.objects.make(scope, row, by=LEE)
+    server.delete()
+    tool.delete()
+    server = published(Server(slug="partners", title="Partners"))
+    tool = published(Tool(name="add_0"))
+    text = shown(admin_client, f"{AGAIN}?what=server:{server.pk}")
+    assert "These servers come back: Partners." in text
+    assert "The server Partners is stopped since" in shown(
+        admin_client, page("server", "change", server.pk)
+    )
+    text = shown(admin_client, page("tool", "change", tool.pk))
+    assert "add_0 is stopped since" in text
+    text = shown(admin_client, f"{AGAIN}?what=tool:{tool.pk}")
+    assert "add_0 comes back: clients see it and can use it." in text
+
+
+def test_a_switch_that_is_off_is_shown_as_that(admin_client: Client) -> None:
+    server = Server.objects.get(slug="partners")
+    Server.rows().filter(pk=server.pk).switch(False)
+    Tool.rows().filter(name="add_0").switch(False)
+    answer = admin_client.get(STOPS)
+    assert f"/admin/mcp_app/server/{server.pk}/start/" in answer.content.decode()
+    text = text_of(answer)
+    assert "1 tool is switched off by itself, in the list of tools." in text
+    assert "1 tool. Reading goes on." in text
+
+
+def test_without_the_right(staff: Staff) -> None:
+    client = staff("view_server", "change_server", "view_tool")
+    for answer in (
+        client.get(STOPS),
+        client.post(STOPS, {"stop": "everything"}),
+        client.get(AGAIN, {"what": "everything"}),
+        client.post(AGAIN, {"stop": ["1"]}),
+    ):
+        assert answer.status_code == 403
+    assert not Stop.objects.exists()
+    assert STOPS not in client.get(page("tool")).content.decode()
+    night = Group.objects.create(name="Night shift")
+    night.permissions.add(Permission.objects.get(codename="stop"))
+    text = shown(client, reverse("admin:app_list", args=["mcp_app"]))
+    said = "Someone with the right “Can stop and start” can stop this"
+    assert f"{said}: Night shift." in text
+    right = Permission.objects.get(codename="view_user")
+    User.objects.get(username="kim").user_permissions.add(right)
+    User.objects.create_user("lee").groups.add(night)
+    text = shown(client, reverse("admin:app_list", args=["mcp_app"]))
+    assert f"{said}: lee." in text
+
+
+def test_the_right_alone_is_enough(staff: Staff) -> None:
+    client = staff("stop")
+    assert "Everything is stopped" in press(client, "everything")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        page("tool"),
+        page("server"),
+        page("session"),
+        page("prompt", "add"),
+        page("server", "import"),
+        page("session", "live"),
+        "/admin/mcp_app/",
+    ],
+)
+def test_a_strip_on_every_page(admin_client: Client, url: str) -> None:
+    strip = "Everything is stopped since"
+    assert strip not in shown(admin_client, url)
+    # Whatever came into the row is text.
+    stop = Stop.objects.create(scope=Scope.EVERYTHING, by_name=MARKUP, reason=MARKUP)
+    answer = admin_client.get(url)
+    html = answer.content.decode()
+    assert strip in text_of(answer)
+    assert MARKUP not in html
+    assert "⟦U+202E⟧" in html
+    assert STOPS in html
+    Stop.objects.end([stop.pk], by=LEE)
+    Stop.objects.make(Scope.DEFINITION, Tool.objects.get(name="add_0"), by=LEE)
+    assert strip not in shown(admin_client, url)
+
+
+def test_the_pages_of_a_row_and_its_list(admin_client: Client) -> None:
+    row = Tool.objects.get(name="add_0")
+    for name in ("change", "publish", "history"):
+        assert "Everything is stopped" not in shown(
+            admin_client, page("tool", name, row.pk)
+        )
+    Stop.objects.make(Scope.DEFINITION, row, by=LEE, reason="Fire")
+    assert "Stopped one by one: add_0." in shown(admin_client, page("tool"))
+    assert "Stopped one by one" not in shown(admin_client, page("prompt"))
+    text = shown(admin_client, page("tool", "change", row.pk))
+    assert "add_0 is stopped since" in text
+    assert "Why: “Fire”." in text
+    Stop.objects.make(Scope.EVERYTHING, by=LEE)
+    for name in ("change", "publish", "history"):
+        assert "Everything is stopped" in shown(
+            admin_client, page("tool", name, row.pk)
+        )
+
+
+@pytest.mark.parametrize("kind", ["tool", "server"])
+def test_the_list_says_of_a_row_that_it_is_stopped(
+    admin_client: Client, kind: str
+) -> None:
+    row: Any = Server.objects.get(slug="partners")
+    if kind == "tool":
+        row = Tool.objects.get(name="add_0")
+    mark = '<span class="mcp-state stopped" title="Switched off by a person, at once.">'
+    assert mark not in admin_client.get(page(kind)).content.decode()
+    scope = Scope.DEFINITION if kind == "tool" else Scope.SERVER
+    Stop.objects.make(scope, row, by=LEE)
+    assert admin_client.get(page(kind)).content.decode().count(mark) == 1
+
+
+def test_a_switch_starts_nothing_that_a_stop_holds(admin_client: Client) -> None:
+    row = Tool.objects.get(name="add_0")
+    Tool.rows().filter(pk=row.pk).switch(False)
+    Stop.objects.make(Scope.DEFINITION, row, by=LEE)
+    done = admin_client.post(page("tool", "start", row.pk), follow=True)
+    text = text_of(done)
+    assert "every worker serves it" not in text
+    assert "It stays stopped" in text
+
+
+def test_few_queries(
+    staff: Staff,
+    admin_client: Client,
+    django_assert_max_num_queries: Queries,
+) -> None:
+    client = staff("stop", "view_server")
+    for number in range(30):
+        tool = published(Tool(name=f"more_{number}"))
+        server = published(Server(slug=f"s{number}"))
+        if number % 2:
+            Stop.objects.make(Scope.DEFINITION, tool, by=LEE)
+            Stop.objects.make(Scope.SERVER, server, by=LEE)
+    with django_assert_max_num_queries(8):
+        shown(client)
+    with django_assert_max_num_queries(8):
+        shown(client, f"{STOPS}?q=more")
+    with django_assert_max_num_queries(8):
+        shown(client, f"{AGAIN}?what=server:{Stop.objects.on().wide()[0].ref}")

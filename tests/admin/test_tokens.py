@@ -1,0 +1,385 @@
+"""Access tokens in the admin: one's own, everyone's with the right, and their ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import clear_url_caches
+from django.utils import timezone
+from pytest_django import Settings
+
+from mcp_app.models import AccessToken, Server
+from tests.account.conftest import Make, filled, made, shown
+from tests.admin.pages import page
+from tests.published import published
+
+pytestmark = pytest.mark.django_db
+
+LIST = page("accesstoken")
+ADD = page("accesstoken", "add")
+ALREADY = (
+    "This token was already shown. If it is lost, make another and delete this one."
+)
+Staff = Callable[..., Client]
+
+
+def text_of(response: Any) -> str:
+    return re.sub(r"<[^>]+>", "", response.content.decode())
+
+
+@pytest.fixture
+def token() -> Make:
+    def make(user: User, **columns: Any) -> AccessToken:
+        columns.setdefault("name", "a laptop")
+        return AccessToken.objects.make(user=user, **columns)[0]
+
+    return make
+
+
+@pytest.fixture
+def kim(staff: Staff) -> Client:
+    """Return the browser of somebody who may open the admin of the app."""
+    return staff("view_tool")
+
+
+@pytest.fixture
+def manager(staff: Staff) -> Client:
+    return staff("manage_tokens")
+
+
+def user(name: str) -> User:
+    return User.objects.get_or_create(username=name)[0]
+
+
+# -- who sees which ----------------------------------------------------------------
+
+
+def test_one_s_own_need_no_right(kim: Client, token: Make) -> None:
+    mine, hers = token(user("kim"), name="mine"), token(user("ana"), name="hers")
+    text = text_of(kim.get(LIST))
+    assert "mine" in text
+    assert "hers" not in text
+    assert kim.get(page("accesstoken", "change", mine.pk)).status_code == 200
+    assert kim.get(page("accesstoken", "change", hers.pk)).status_code == 302
+    for what in ("replace", "revoke", "forget"):
+        assert kim.post(page("accesstoken", what, hers.pk)).status_code == 404
+    sent = {"action": "end_chosen", "_selected_action": [hers.pk]}
+    kim.post(LIST, sent)
+    hers.refresh_from_db()
+    assert hers.revoked is None
+
+
+@pytest.mark.parametrize(
+    ("right", "named"), [("view_tool", False), ("view_server", True)]
+)
+def test_drafts_are_named_to_whoever_may_see_servers(
+    staff: Staff, right: str, named: bool
+) -> None:
+    Server.objects.create(slug="draft", title="The draft", access="token")
+    published(Server(slug="shop", title="The shop", access="token"))
+    text = text_of(staff(right).get(ADD))
+    assert "The shop" in text
+    assert ("The draft" in text) is named
+
+
+def test_staff_of_other_apps_find_nothing_here(staff: Staff, token: Make) -> None:
+    client = staff("view_group")
+    row = token(user("kim"))
+    assert client.get(LIST).status_code == 403
+    assert client.get(ADD).status_code == 403
+    assert client.post(page("accesstoken", "revoke", row.pk)).status_code == 403
+
+
+def test_everyone_s_are_seen_and_deleted_and_never_taken_over(
+    manager: Client, token: Make
+) -> None:
+    row = token(User.objects.create_superuser("root"), name="of root")
+    assert "of root" in text_of(manager.get(LIST))
+    change = page("accesstoken", "change", row.pk)
+    text = text_of(manager.get(change))
+    assert "Only its owner can replace a token." in text
+    assert "Replace…" not in text
+    replace = page("accesstoken", "replace", row.pk)
+    for response in (
+        manager.get(replace),
+        manager.post(replace, {"overlap": "0", "once": "0" * 32}),
+        manager.post(change, {"name": "mine"}),
+    ):
+        assert response.status_code == 403
+    assert AccessToken.objects.get().name == "of root"
+    manager.post(page("accesstoken", "revoke", row.pk))
+    row.refresh_from_db()
+    assert row.revoked is not None
+    # One's own, though.
+    assert manager.get(ADD).status_code == 200
+
+
+def test_whoever_deletes_a_user_deletes_the_tokens(staff: Staff, token: Make) -> None:
+    client = staff("delete_user", "view_user")
+    row = token(user("ana"))
+    url = f"/admin/auth/user/{row.user_id}/delete/"
+    assert "Are you sure" in client.get(url).content.decode()
+    assert client.post(url, {"post": "yes"}).status_code == 302
+    assert not AccessToken.objects.exists()
+
+
+def test_there_is_no_other_way_to_delete_one(admin_client: Client, token: Make) -> None:
+    row = token(user("admin"))
+    url = page("accesstoken", "delete", row.pk)
+    assert admin_client.post(url, {"post": "yes"}).status_code == 404
+    sent = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
+    admin_client.post(LIST, sent)
+    assert AccessToken.objects.exists()
+    change = admin_client.get(page("accesstoken", "change", row.pk)).content.decode()
+    assert url not in change
+
+
+# -- the list ----------------------------------------------------------------------
+
+
+def test_the_columns(admin_client: Client, token: Make) -> None:
+    shop = Server.objects.create(slug="shop", title="The shop")
+    at = timezone.now().replace(year=2021, month=3, day=4)
+    row = token(user("ana"), servers=[shop], may="change", used=at, expires=None)
+    html = admin_client.get(LIST).content.decode()
+    text = " ".join(re.sub(r"<[^>]+>", " ", html).split())
+    said = ("Name", "Starts with", "Whose", "Servers", "May", "Ends", "Last used")
+    assert f" {' '.join(said)} " in text
+    shown_row = "The shop Read and change never March 4, 2021"
+    assert f"a laptop {row.prefix}… ana {shown_row}" in text
+
+
+def test_a_token_whose_servers_are_gone_says_so(
+    admin_client: Client, token: Make
+) -> None:
+    shop = Server.objects.create(slug="shop")
+    token(user("ana"), servers=[shop])
+    shop.delete()
+    assert "none: they were deleted" in text_of(admin_client.get(LIST))
+
+
+def test_an_empty_list_says_what_a_token_is(kim: Client) -> None:
+    text = text_of(kim.get(LIST))
+    assert "No tokens. A token lets one program in as you. Make one" in text
+    assert "Colleagues make their own tokens at http://testserver/account" in text
+
+
+def test_a_site_without_the_users_page(kim: Client, settings: Settings) -> None:
+    settings.ROOT_URLCONF = "tests.drill.urls"
+    clear_url_caches()
+    assert "Colleagues make" not in text_of(kim.get(LIST))
+
+
+def names(client: Client, **query: str) -> set[str]:
+    text = client.get(LIST, query).content.decode()
+    return set(re.findall(r'field-name"><a [^>]*>([^<]+)</a>', text))
+
+
+def test_the_filters(admin_client: Client, token: Make) -> None:
+    now = timezone.now()
+    ana, gone = user("ana"), user("gone")
+    token(ana, name="good", expires=now + timedelta(days=30))
+    token(ana, name="soon", expires=now + timedelta(days=3), may="change")
+    token(ana, name="unused", created=now - timedelta(days=100))
+    token(ana, name="old", created=now - timedelta(days=100), used=now)
+    token(ana, name="revoked").revoke()
+    token(ana, name="expired", expires=now - timedelta(days=3))
+    token(gone, name="stopped")
+    gone.is_active = False
+    gone.save()
+    found = {
+        state: names(admin_client, state=state)
+        for state in ("good", "soon", "unused", "revoked", "expired", "stopped", "x")
+    }
+    everything = {each.name for each in AccessToken.objects.all()}
+    assert found == {
+        "good": {"good", "soon", "unused", "old"},
+        "soon": {"soon"},
+        "unused": {"unused"},
+        "revoked": {"revoked"},
+        "expired": {"expired"},
+        "stopped": {"stopped"},
+        "x": everything,
+    }
+    assert names(admin_client, may="change") == {"soon"}
+    assert names(admin_client, q="gone") == {"stopped"}
+    text = text_of(admin_client.get(LIST))
+    for said in ("Revoked: ", "Expired: ", "Stopped: its owner cannot log in."):
+        assert said in text
+
+
+@pytest.mark.parametrize("count", [1, 10_000])
+def test_the_list_asks_no_more_for_many_tokens(
+    manager: Client, count: int, django_assert_max_num_queries: Any
+) -> None:
+    ana = user("ana")
+    AccessToken.objects.bulk_create(
+        AccessToken(
+            user=ana,
+            name=f"token {number}",
+            prefix="mcp_abcdef",
+            digest=f"{number:064}",
+            family=f"{number:032}",
+            everywhere=False,
+        )
+        for number in range(count)
+    )
+    # Session, user, permissions (2); a count, the rows, their servers, what is stopped.
+    with django_assert_max_num_queries(8):
+        manager.get(LIST)
+    with django_assert_max_num_queries(10):
+        row = AccessToken.objects.first()
+        assert row is not None
+        manager.get(page("accesstoken", "change", row.pk))
+
+
+# -- making ------------------------------------------------------------------------
+
+
+def test_a_token_is_shown_once(kim: Client) -> None:
+    sent = filled(kim, ADD, networks="::1", tags="a b", may="change")
+    response = kim.post(ADD, sent)
+    token = shown(response)
+    row = AccessToken.objects.of(token).get()
+    assert (row.user.get_username(), row.may) == ("kim", "change")
+    assert (row.networks, row.tags) == ("::1", "a b")
+    assert "no-store" in response["Cache-Control"]
+    assert "Your token. It is shown only now." in text_of(response)
+    assert f"Authorization: Bearer {token}" in text_of(response)
+    change = page("accesstoken", "change", row.pk)
+    for url in (LIST, change, page("accesstoken", "history", row.pk)):
+        assert token not in kim.get(url).content.decode()
+    said = "The token itself is not stored and cannot be shown again."
+    assert said in text_of(kim.get(change))
+    entry = LogEntry.objects.get()
+    assert "Made the token “a laptop" in entry.change_message
+    again = kim.post(ADD, sent)
+    assert ALREADY in text_of(again)
+    assert token not in again.content.decode()
+    assert AccessToken.objects.count() == 1
+
+
+def test_what_is_wrong_is_told_at_its_field(kim: Client) -> None:
+    response = kim.post(ADD, filled(kim, ADD, networks="home", name=""))
+    assert "“home” is no network" in text_of(response)
+    assert "Please correct the errors below." in text_of(response)
+    assert not AccessToken.objects.exists()
+
+
+def test_only_superusers_choose_whose_it_is(
+    kim: Client, admin_user: User, token: Make
+) -> None:
+    user("robot")
+    assert "service_user" not in kim.get(ADD).content.decode()
+    mine = made(kim, ADD, service_user="robot")
+    assert AccessToken.objects.of(mine).get().user.get_username() == "kim"
+    kim.force_login(admin_user)
+    text = made(kim, ADD, service_user="robot")
+    assert AccessToken.objects.of(text).get().user.get_username() == "robot"
+    wrong = kim.post(ADD, filled(kim, ADD, service_user="nobody"))
+    assert "There is no active user “nobody” here." in text_of(wrong)
+
+
+# -- what is done to one -----------------------------------------------------------
+
+
+def test_another_name_changes_nothing_else(kim: Client, token: Make) -> None:
+    row = token(user("kim"))
+    before = AccessToken.objects.values().get()
+    sent = {"name": "old laptop", "may": "change", "revoked": "x", "expires": ""}
+    assert kim.post(page("accesstoken", "change", row.pk), sent).status_code == 302
+    assert AccessToken.objects.values().get() == {**before, "name": "old laptop"}
+    assert [each.change_message for each in LogEntry.objects.all()] == [
+        f"Named it “old laptop ({row.prefix}…)”."
+    ]
+
+
+def test_a_name_given_at_the_moment_of_revoking_undoes_nothing(
+    kim: Client, token: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = token(user("kim"))
+
+    def clean(form: Any) -> None:
+        # Somebody else is faster.
+        AccessToken.objects.get(pk=row.pk).revoke()
+
+    monkeypatch.setattr("django.forms.ModelForm.clean", clean)
+    kim.post(page("accesstoken", "change", row.pk), {"name": "other"})
+    row.refresh_from_db()
+    assert (row.name, row.revoked is not None) == ("other", True)
+
+
+def test_it_is_deleted_now_and_taken_off_later(kim: Client, token: Make) -> None:
+    row = token(user("kim"))
+    assert kim.get(page("accesstoken", "revoke", row.pk)).status_code == 405
+    forget = page("accesstoken", "forget", row.pk)
+    assert kim.get(forget).status_code == 405
+    assert "delete it first" in text_of(kim.post(forget, follow=True))
+    response = kim.post(page("accesstoken", "revoke", row.pk), follow=True)
+    assert "lets nobody in any more." in text_of(response)
+    assert "Revoked: " in text_of(response)
+    assert "Delete now" not in text_of(response)
+    row.refresh_from_db()
+    assert row.revoked is not None
+    kim.post(forget)
+    assert not AccessToken.objects.exists()
+    assert LogEntry.objects.count() == 2
+
+
+def test_several_are_deleted_together(kim: Client, token: Make) -> None:
+    rows = [token(user("kim"), name=str(number)) for number in range(3)]
+    rows[0].revoke()
+    sent = {"action": "end_chosen", "_selected_action": [row.pk for row in rows]}
+    response = kim.post(LIST, sent, follow=True)
+    assert "Deleted: 2 tokens let nobody in any more." in text_of(response)
+    assert not AccessToken.objects.filter(revoked=None).exists()
+    assert LogEntry.objects.filter(action_flag=CHANGE).count() == 2
+
+
+@pytest.mark.parametrize(("overlap", "hours"), [("0", 0), ("1", 1), ("24", 24)])
+def test_it_is_replaced(kim: Client, token: Make, overlap: str, hours: int) -> None:
+    old = token(user("kim"), may="change")
+    url = page("accesstoken", "replace", old.pk)
+    sent = filled(kim, url, overlap=overlap)
+    response = kim.post(url, sent)
+    new = AccessToken.objects.of(shown(response)).get()
+    assert (new.family, new.may) == (old.family, "change")
+    assert "no-store" in response["Cache-Control"]
+    old.refresh_from_db()
+    assert old.expires is not None
+    good = old.expires - timezone.now()
+    assert abs(good - timedelta(hours=hours)) < timedelta(minutes=10)
+    assert (old.revoked is not None) == (hours == 0)
+    assert ALREADY in text_of(kim.post(url, sent))
+    assert AccessToken.objects.count() == 2
+
+
+def test_in_24_hours_is_chosen_at_first(kim: Client, token: Make) -> None:
+    row = token(user("kim"))
+    text = kim.get(page("accesstoken", "replace", row.pk)).content.decode()
+    chosen = re.findall(r'<input[^>]*value="(\w+)"[^>]*checked', text)
+    assert chosen == ["24"]
+    assert "Made the token" not in text
+
+
+def test_what_has_ended_is_not_replaced(kim: Client, token: Make) -> None:
+    row = token(user("kim"))
+    url = page("accesstoken", "replace", row.pk)
+    sent = filled(kim, url, overlap="24")
+    row.revoke()
+    assert "This token has ended." in text_of(kim.post(url, sent, follow=True))
+    assert AccessToken.objects.count() == 1
+
+
+def test_the_right_has_its_name() -> None:
+    right = Permission.objects.get(codename="manage_tokens")
+    assert right.name == "Can manage everyone's access tokens"
+    own = Permission.objects.filter(content_type__model="accesstoken")
+    assert list(own) == [right]

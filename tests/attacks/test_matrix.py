@@ -1,0 +1,607 @@
+"""Nobody reaches what is another's: each thing that can be sent, by everybody.
+
+The table of `matrix.py` is held against the methods that the server knows, and each of
+its cells against the endpoint, with real tokens.  What is found wrong is told together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Final, TypeAlias, cast
+
+import pytest
+
+from mcp_app.conf import BY_TOKEN
+from mcp_app.interface.principal import Principal
+from mcp_app.pools.database import writer
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.revisions import REVISIONS, STATELESS
+from mcp_app.server.handlers import HANDLERS
+from mcp_app.server.subscriptions import METHOD as LISTEN
+from mcp_app.transports.client_messages import _NOTIFICATIONS
+from mcp_app.transports.connection import NotServed
+from tests.asgi_client import PREFIX, Client, outcome
+from tests.attacks.callers import (
+    Bytes,
+    Callers,
+    Victim,
+    callers,
+    of_era,
+    read,
+    sent,
+    victim,
+    whole,
+    without_streams,
+)
+from tests.attacks.matrix import (
+    ANONYMOUS,
+    ANSWER,
+    BATCH,
+    CALLERS,
+    CANCELS,
+    CANNOT,
+    CLOSED,
+    DELETE,
+    GET,
+    HTTP,
+    LACKING,
+    NO_SUCH_CALLER,
+    NOTIFICATIONS,
+    OTHER_USER,
+    OWN,
+    REFUSAL,
+    REQUESTS,
+    RESUME,
+    REVOKED,
+    ROWS,
+    SHUT_OUT,
+    SSE,
+    STDIO,
+    STRANGERS,
+    TRANSPORTS,
+    WSGI,
+    Named,
+    exists,
+    pairs,
+)
+from tests.behaviours import Stage
+from tests.old_client import OldClient
+from tests.serving import _nothing_untold
+from tests.transports.test_connection import META, Channel, called
+from tests.wire.middleware import WireCheck
+
+NEWEST: Final = "2026-07-28"
+ON_HTTP: Final = list(pairs(HTTP, WSGI, SSE))
+TALE: Final = {"roots": [{"uri": "file:///mine", "name": "mine"}]}
+Opened: TypeAlias = Callable[..., Any]
+
+
+@pytest.fixture
+def mcp() -> dict[str, Any]:
+    # The "header" of other tests is missing: a server that names it is closed.
+    return {"AUTHENTICATION": BY_TOKEN}
+
+
+@pytest.fixture
+async def who(process: Process) -> AsyncIterator[Callers]:
+    async with callers() as made:
+        # So that no stream of a test is told of these rows.
+        await _nothing_untold(process)
+        yield made
+
+
+@pytest.fixture
+def served(application: WireCheck) -> Callable[[str], WireCheck]:
+    """The site on a transport."""
+
+    def on(transport: str) -> WireCheck:
+        if transport == WSGI:
+            application._application = without_streams
+        return application
+
+    return on
+
+
+# -- the table ------------------------------------------------------------------------
+
+
+def test_every_method_has_a_row() -> None:
+    spoken = frozenset[str]().union(*(each.methods for each in REVISIONS.values()))
+    assert set(REQUESTS) == spoken == {*HANDLERS, LISTEN}
+    assert set(_NOTIFICATIONS) <= set(NOTIFICATIONS)
+
+
+def test_cells_that_cannot_be_name_cells() -> None:
+    for some in CANNOT.values():
+        for transport, version, row in some:
+            assert transport in TRANSPORTS
+            assert version in REVISIONS
+            assert row in ROWS
+    for transport, caller in NO_SUCH_CALLER:
+        assert transport in TRANSPORTS
+        assert caller in set(CALLERS) - {OWN}
+
+
+# -- with what is somebody else's -----------------------------------------------------
+
+
+class Attack:
+    """Somebody sends what names a victim's things, and what names nothing."""
+
+    def __init__(self, target: Victim, outside: WireCheck, who: Callers) -> None:
+        self._target = target
+        self._outside = outside
+        self._who = who
+
+    async def by(self, caller: str, row: str) -> Iterator[str]:
+        """Return a sentence for each thing that is wrong."""
+        target = self._target
+        own = {**target.headers, **self._who.headers(caller)}
+        path = target.path
+        if caller in (CLOSED, LACKING):
+            path = path.replace(self._who.path(OWN), self._who.path(caller))
+        found = await self._sent(row, path, own)
+        unknown, headers = target.unknown()
+        if caller in (CLOSED, LACKING):
+            unknown = unknown.replace(self._who.path(OWN), self._who.path(caller))
+        twin = await self._sent(row, unknown, {**headers, **self._who.headers(caller)})
+        return self._judged(caller, row, found, twin)
+
+    async def _sent(self, row: str, path: str, headers: dict[str, str]) -> Bytes:
+        target = self._target
+        what = whole(row, target.named, target.version)
+        era = of_era(target.version, row, what, target.client)
+        named = {**headers, **era["headers"]}
+        if target.transport == SSE and row == GET:
+            path = f"{path.partition('/messages')[0]}/sse"
+        visit = sent(self._outside, row, path, named, era["message"], target.event)
+        return await read(visit)
+
+    def _judged(
+        self, caller: str, row: str, found: Bytes, twin: Bytes
+    ) -> Iterator[str]:
+        target, (status, _, raw) = self._target, found
+        place = f"{target.transport} {target.version}, {row} by {caller}"
+        if caller in SHUT_OUT and status != 401:
+            yield f"{place}: {status} {raw!r}"
+        # Whoever opens something new is given an id of their own.
+        opens = target.transport == SSE and row == GET
+        stateful = not (REVISIONS[target.version].stateless or opens)
+        if found != twin and (stateful or caller in SHUT_OUT):
+            yield f"{place}: {found} is not {twin}"
+        there = exists(target.transport, target.version, row) and stateful
+        if there and caller in STRANGERS and row != "initialize" and status != 404:
+            yield f"{place}: {status} {raw!r}"
+        if any(each.encode() in raw for each in target.secrets):
+            yield f"{place}: it has what is the victim's: {raw!r}"
+        if not target.untouched():
+            yield f"{place}: something came to the victim"
+
+
+@pytest.mark.parametrize(("transport", "version"), ON_HTTP)
+async def test_nobody_else_reaches_a_session_a_stream_or_a_call(
+    served: Callable[[str], WireCheck],
+    outside: WireCheck,
+    who: Callers,
+    stage: Stage,
+    transport: str,
+    version: str,
+) -> None:
+    """T2: 404 (or 401) and the very bytes that an unknown session has."""
+    target = await victim(transport, version, served(transport), who, stage)
+    outside._application = served(transport)._application
+    attack = Attack(target, outside, who)
+    wrong = [
+        sentence
+        for row in ROWS
+        for caller in (*STRANGERS, *SHUT_OUT)
+        for sentence in await attack.by(caller, row)
+    ]
+    assert wrong == []
+    await goes_on(target, stage)
+
+
+async def goes_on(target: Victim, stage: Stage) -> None:
+    """What was open is what it was: a call that runs, and a question that waits."""
+    for each in target.open:
+        await each.quiet()
+    stage.released.set()
+    if target.old is not None:
+        await _goes_on_sse(target.old, target)
+        return
+    client = target.client
+    assert client is not None
+    if client.revision.sessions and target.transport == HTTP:
+        assert (await client.reply(target.named.question, TALE)).status == 202
+        asked = target.open[-1]
+        assert (await outcome(asked)).text == "file:///mine=mine"
+    running = next(each for each in target.open if _is_call(each))
+    assert (await outcome(running)).text == "waited"
+    assert stage.told == ["done"]
+    if target.transport == HTTP:
+        await target.open[0].quiet()
+        await target.open[0].leave()
+    if client.revision.sessions:
+        assert (await outcome(client.visit("DELETE"))).status == 204
+
+
+def _is_call(visit: Any) -> bool:
+    """Whether it is what waits, of all that is open: the first POST of a tool."""
+    headers = dict(visit.scope["headers"])
+    return bool(visit.scope["method"] == "POST") and (
+        headers.get(b"mcp-method") != LISTEN.encode()
+    )
+
+
+async def _goes_on_sse(old: OldClient, target: Victim) -> None:
+    assert (await old.reply(target.named.question, TALE)).status == 202
+    assert (await old.answered("of roots")).text == "file:///mine=mine"
+    assert (await old.answered("of waits")).text == "waited"
+    await old.leave()
+
+
+# -- one's own ------------------------------------------------------------------------
+
+
+ENDINGS: Final = ((CANCELS, BATCH, ANSWER, DELETE), (REFUSAL,))
+"""What ends a call, a question, or the session."""
+ENDS: Final = {row for rows in ENDINGS for row in rows}
+
+
+@pytest.mark.parametrize(("transport", "version"), ON_HTTP)
+async def test_what_is_ones_own_is_served(
+    served: Callable[[str], WireCheck],
+    who: Callers,
+    stage: Stage,
+    transport: str,
+    version: str,
+) -> None:
+    """A cell exists exactly where its own caller is not refused."""
+    served_rows = set()
+    for rows in ([each for each in ROWS if each not in ENDS], *ENDINGS):
+        stage.entered.clear()
+        stage.released.clear()
+        target = await victim(transport, version, served(transport), who, stage)
+        for row in rows:
+            if await serves(row, target, who, served(transport)):
+                served_rows.add(row)
+        stage.released.set()
+        await left(target)
+    assert served_rows == {row for row in ROWS if exists(transport, version, row)}
+
+
+async def serves(
+    row: str, target: Victim, who: Callers, application: WireCheck
+) -> bool:
+    """Whether the victim itself may send it."""
+    headers, path = {**target.headers, **who.headers(OWN)}, target.path
+    if row == "initialize" or (target.old is not None and row == GET):
+        headers.pop("mcp-session-id", None)
+        if target.old is not None:
+            # It has been initialized by this message, or its stream opened.
+            return True
+    what = whole(row, target.named, target.version)
+    era = of_era(target.version, row, what, target.client)
+    named = {**headers, **era["headers"]}
+    visit = sent(application, row, path, named, era["message"], target.event)
+    status, _, raw = await read(visit)
+    if target.old is not None and status == 202 and row in REQUESTS:
+        return "result" in (await target.old.answered(f"id of {row}")).answer
+    if status == 200 and raw.startswith(b"{"):
+        return "result" in json.loads(raw)
+    return status in (200, 202, 204)
+
+
+async def left(target: Victim) -> None:
+    """End what is open."""
+    if target.old is not None:
+        await target.old.leave()
+        return
+    for each in target.open:
+        if each.scope["method"] == "GET" or not _is_call(each):
+            await each.leave()
+    if target.client is not None and target.client.revision.sessions:
+        await outcome(target.client.visit("DELETE"))
+    for each in target.open:
+        if not each.ended:
+            await each.leave()
+
+
+async def test_the_stateless_era_has_no_stream_of_its_own_session(
+    served: Callable[[str], WireCheck], who: Callers, stage: Stage
+) -> None:
+    """All of HTTP+SSE and 2026-07-28 is refused."""
+    (version,) = STATELESS
+    target = await victim(SSE, "2024-11-05", served(SSE), who, stage)
+    client = Client(served(SSE), version)
+    for row in REQUESTS:
+        what = whole(row, target.named, version)
+        said = of_era(version, row, what, client)["message"]
+        found = await read(sent(served(SSE), row, target.path, who.headers(OWN), said))
+        assert found[0] == 400, (row, found)
+    assert target.untouched()
+    stage.released.set()
+    await left(target)
+
+
+# -- what names things from one's own session ----------------------------------------
+
+
+async def own_client(
+    application: WireCheck, who: Callers, version: str, caller: str
+) -> Client:
+    client = Client(
+        application, version, path=who.path(caller), headers=who.headers(caller)
+    )
+    return await client.open()
+
+
+STATEFUL: Final = [name for name, each in REVISIONS.items() if each.sessions]
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("caller", STRANGERS)
+async def test_what_others_name_of_mine_in_their_own_session(
+    application: WireCheck, who: Callers, stage: Stage, version: str, caller: str
+) -> None:
+    """T31: cancelling is ignored; T3: answers and ids of events are nobody's."""
+    target = await victim(HTTP, version, application, who, stage)
+    other = await own_client(application, who, version, caller)
+    requested = {"requestId": target.named.call}
+    assert (await other.notify("notifications/cancelled", requested)).status == 202
+    for answer in (TALE, {"error": {"code": 1, "message": "No."}}):
+        found = await other.reply(target.named.question, answer)
+        unknown = await other.reply("question-0123456789abcdef", answer)
+        assert found.status == unknown.status == 400
+        said = found.raw.replace(
+            str(target.named.question).encode(), b"question-0123456789abcdef"
+        )
+        assert said == unknown.raw
+    # The same ids are theirs to use.
+    again = other.begin("tools/call", {"name": "whoami"}, id=target.named.call)
+    assert (await outcome(again)).status == 200
+    assert target.untouched()
+    await goes_on(target, stage)
+
+
+@pytest.mark.parametrize(
+    "version", [name for name, each in REVISIONS.items() if each.resumable]
+)
+async def test_ids_of_my_events_are_nobody_elses(
+    application: WireCheck, who: Callers, stage: Stage, version: str
+) -> None:
+    """T3: 400, with one body for all, and not a byte of the stream."""
+    target = await victim(HTTP, version, application, who, stage)
+    ids = [*target.open[-1].ids, *target.open[0].ids]
+    assert ids
+    for caller in STRANGERS:
+        other = await own_client(application, who, version, caller)
+        found = {
+            (await outcome(other.visit("GET", headers={"last-event-id": each}))).raw
+            for each in (*ids, "nonsense", f"{'x' * 22}.1", f"{'x' * 22}.1.1")
+        }
+        assert len(found) == 1
+        assert b"-32600" in found.pop()
+    assert target.untouched()
+    await goes_on(target, stage)
+
+
+HIDDEN: Final[list[tuple[str, str, Any]]] = [
+    ("tools/call", "secret", {"name": "{}", "arguments": {}}),
+    ("prompts/get", "secret_prompt", {"name": "{}", "arguments": {"word": "a"}}),
+    ("resources/read", "vault://list", {"uri": "{}"}),
+    ("resources/read", "vault://item/gold", {"uri": "{}"}),
+    ("resources/subscribe", "vault://list", {"uri": "{}"}),
+    ("resources/subscribe", "vault://item/gold", {"uri": "{}"}),
+    ("resources/unsubscribe", "vault://list", {"uri": "{}"}),
+    (
+        "completion/complete",
+        "secret_prompt",
+        {
+            "ref": {"type": "ref/prompt", "name": "{}"},
+            "argument": {"name": "word", "value": ""},
+        },
+    ),
+    (
+        "completion/complete",
+        "vault://item/{name}",
+        {
+            "ref": {"type": "ref/resource", "uri": "{}"},
+            "argument": {"name": "name", "value": ""},
+        },
+    ),
+]
+"""What she may see and he may not, and where it is named."""
+
+
+def filled(params: Any, name: str) -> Any:
+    if isinstance(params, dict):
+        return {key: filled(value, name) for key, value in params.items()}
+    return name if params == "{}" else params
+
+
+def nobody_has(name: str) -> str:
+    """Return a name of the same length, which nothing has."""
+    return name.replace("secret", "sxcret").replace("vault", "vxult")
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_what_is_hidden_is_unknown(
+    application: WireCheck, who: Callers, version: str
+) -> None:
+    """The same bytes, but for the name; and she has it."""
+    ana = await own_client(application, who, version, OWN)
+    ben = await own_client(application, who, version, OTHER_USER)
+    for method, name, params in HIDDEN:
+        if method not in ben.revision.methods:
+            continue
+        hidden = await ben.request(method, filled(params, name), id=7)
+        unknown = await ben.request(method, filled(params, nobody_has(name)), id=7)
+        told = unknown.raw.replace(nobody_has(name).encode(), name.encode())
+        assert (hidden.status, hidden.headers) == (unknown.status, unknown.headers)
+        assert hidden.raw == told, (method, name)
+        hers = await ana.request(method, filled(params, name), id=7)
+        assert "result" in hers.answer, (method, name)
+        assert hers.raw != hidden.raw or method == "resources/unsubscribe"
+
+
+LISTS: Final = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_my_cursors_show_others_what_is_theirs(
+    application: WireCheck,
+    who: Callers,
+    process: Process,
+    version: str,
+) -> None:
+    """T11: a cursor is a place, no right; hidden things stay hidden."""
+    await writer.run(_small_pages)
+    await process.gate.look()
+    ana = await own_client(application, who, version, OWN)
+    ben = await own_client(application, who, version, OTHER_USER)
+    for method, member in LISTS.items():
+        theirs = {str(each) for each in await _all(ben, method, member)}
+        seen = 0
+        async for cursor in _cursors(ana, method):
+            found = (await ben.request(method, {"cursor": cursor})).result
+            assert {str(each) for each in found[member]} <= theirs
+            seen += 1
+        assert seen
+        hers = {str(each) for each in await _all(ana, method, member)}
+        assert theirs < hers
+
+
+def _small_pages() -> None:
+    from mcp_app.models import Server  # noqa: PLC0415 - beside what uses it
+    from tests.published import published  # noqa: PLC0415 - beside what uses it
+
+    row = Server.objects.get(slug="by-token")
+    row.page_size, row.selection, row.tags = 2, "tags", "private paged"
+    row.save()
+    published(row)
+
+
+async def _cursors(client: Client, method: str) -> AsyncIterator[str]:
+    params: dict[str, Any] = {}
+    while cursor := (await client.request(method, params)).result.get("nextCursor"):
+        yield cursor
+        params = {"cursor": cursor}
+
+
+async def _all(client: Client, method: str, member: str) -> list[Any]:
+    found = (await client.request(method)).result[member]
+    async for cursor in _cursors(client, method):
+        page = (await client.request(method, {"cursor": cursor})).result
+        found = [*found, *page[member]]
+    return cast("list[Any]", found)
+
+
+async def test_my_request_state_is_nobody_elses(
+    application: WireCheck, who: Callers
+) -> None:
+    """T10: one body for whatever is not valid here; and it stays valid for me."""
+    ana = await own_client(application, who, NEWEST, OWN)
+    call = {"name": "asks_in_private", "arguments": {}}
+    asked = (await ana.request("tools/call", call)).result
+    answer = {"action": "accept", "content": {"item": "tea"}}
+    brought = {
+        **call,
+        "inputResponses": dict.fromkeys(asked["inputRequests"], answer),
+    }
+    bodies = set()
+    for caller in STRANGERS:
+        other = await own_client(application, who, NEWEST, caller)
+        for state in (asked["requestState"], "nonsense", asked["requestState"][:-1]):
+            found = await other.request(
+                "tools/call", {**brought, "requestState": state}, id=1
+            )
+            assert found.error["code"] == -32602
+            bodies.add(found.raw)
+    assert len(bodies) == 1
+    mine = await ana.request(
+        "tools/call", {**brought, "requestState": asked["requestState"]}
+    )
+    assert mine.text == "1 tea"
+
+
+# -- stdio ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("version"), [version for _, version in pairs(STDIO)])
+async def test_pipes_serve_their_own(
+    process: Process, who: Callers, version: str
+) -> None:
+    principal = Principal(
+        kind="user", user_id="1", permissions=frozenset(), client="stdio"
+    )
+    wrong = []
+    for row in ROWS:
+        channel = Channel(process, "by-token", principal)
+        channel.version = version
+        there = row not in (GET, RESUME, DELETE) and await _answers(
+            channel, row, version
+        )
+        if there != exists(STDIO, version, row):
+            wrong.append(row)
+    for listener in process.listeners:
+        listener.end()
+    assert wrong == []
+
+
+async def _answers(channel: Channel, row: str, version: str) -> bool:
+    """Whether what a row sends is served to whoever has the pipes."""
+    stateless = version in STATELESS
+    opened = None if stateless else await channel.initialize(version)
+    if row == "initialize" and opened is not None:
+        return "result" in opened
+    if row in (ANSWER, REFUSAL):
+        return await _asks(channel, whole(row, Named(), version), stateless)
+    what = whole(row, Named(), version)
+    if row == BATCH:
+        await channel.send(*what, batch=True)
+        return isinstance(await channel.next(), list)
+    if row not in REQUESTS:
+        await channel.send(what)
+        # Whoever is not refused goes on.
+        row, what = "tools/list", whole("tools/list", Named(), version)
+    if stateless:
+        what["params"] = {**what["params"], "_meta": META}
+    await channel.send(what)
+    if row == LISTEN and stateless:
+        return bool(await channel.heard("notifications/subscriptions/acknowledged"))
+    return "result" in await channel.answer(what["id"])
+
+
+async def _asks(channel: Channel, reply: Any, stateless: bool) -> bool:
+    """Whether a question comes, and a call goes on with its answer."""
+    call = called("roots", "asks")
+    if stateless:
+        capabilities: dict[str, Any] = {f"{PREFIX}clientCapabilities": {"roots": {}}}
+        call["params"]["_meta"] = {**META, **capabilities}
+        await channel.send(call)
+        assert "inputRequests" in (await channel.answer("asks"))["result"]
+        return False
+    await channel.send(call)
+    question = await channel.heard("roots/list")
+    await channel.send({**reply, "id": question["id"]})
+    return "result" in await channel.answer("asks")
+
+
+async def test_pipes_are_nobody_elses(process: Process, who: Callers) -> None:
+    """What `NO_SUCH_CALLER` says of stdio."""
+    for caller in set(CALLERS) - {OWN}:
+        assert (STDIO, caller) in NO_SUCH_CALLER
+    channel = Channel(process, "by-token", Principal.ANONYMOUS)
+    with pytest.raises(NotServed):
+        await channel.connection.served()
+    assert {caller for transport, caller in NO_SUCH_CALLER} == {
+        *STRANGERS,
+        *(ANONYMOUS, REVOKED, CLOSED, LACKING),
+    }

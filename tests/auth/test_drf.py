@@ -1,0 +1,289 @@
+"""Authentication classes of Django REST framework as ways in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import pytest
+from django.contrib.auth import get_user_model
+
+from mcp_app.auth.drf import Bridge
+from mcp_app.interface.principal import DRF, AuthenticationRequest
+from mcp_app.models import Server
+from mcp_app.pools.database import authenticators, writer
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.headers import Headers
+from tests.asgi_client import Client, Outcome
+from tests.auth import drf_classes
+from tests.drill.running import ROOT
+from tests.published import published
+from tests.wire.middleware import WireCheck
+
+CLASSES: Final = "tests.auth.drf_classes"
+BASIC: Final = "rest_framework.authentication.BasicAuthentication"
+BY: Final = "/mcp/by-class"
+PASSWORD: Final = "correct horse battery staple"
+VERSIONS: Final = ("2025-11-25", "2026-07-28")
+
+
+@pytest.fixture
+def mcp() -> dict[str, Any]:
+    return {
+        "AUTHENTICATION": {
+            "named": f"{CLASSES}.NamedToken",
+            "bearer": {"path": f"{CLASSES}.BearerToken"},
+            "odd": f"{CLASSES}.Odd",
+            "basic": BASIC,
+            "token": "mcp_app.auth.tokens.access_token",
+        }
+    }
+
+
+@pytest.fixture
+async def server(served_rows: None) -> AsyncIterator[Server]:
+    row = Server(slug="by-class", access="odd named bearer basic", page_size=1000)
+    yield await writer.run(published, row)
+    await writer.run(row.delete)
+
+
+@pytest.fixture
+async def user(served_rows: None) -> AsyncIterator[Any]:
+    users: Any = get_user_model()._default_manager
+    made = await writer.run(lambda: users.create_user("ana", password=PASSWORD))
+    drf_classes.seen.clear()
+    yield made
+    await writer.run(made.delete)
+
+
+async def whoami(
+    application: WireCheck, version: str = VERSIONS[1], **headers: str
+) -> Any:
+    """Return what the tool says of who is asking."""
+    client = await Client(application, version, path=BY, headers=headers).open()
+    return (await client.call("drill_whoami")).result["structuredContent"]
+
+
+async def listed(application: WireCheck, **headers: str) -> Outcome:
+    named = {key.replace("_", "-"): value for key, value in headers.items()}
+    return await Client(application, path=BY, headers=named).request("tools/list")
+
+
+@pytest.mark.usefixtures("server", "user")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "Token ana",
+        "Bearer ana",
+        "Basic " + b64encode(f"ana:{PASSWORD}".encode()).decode(),
+    ],
+)
+async def test_the_user_of_a_class_comes_in(
+    application: WireCheck, version: str, authorization: str
+) -> None:
+    found = await whoami(application, version, authorization=authorization)
+    assert found["user"] == "ana"
+
+
+@pytest.mark.usefixtures("server")
+async def test_the_principal(process: Process, user: Any) -> None:
+    asked = AuthenticationRequest(
+        headers=Headers([(b"authorization", b"Token ana")]),
+        host="localhost",
+        path=BY,
+        server="by-class",
+    )
+    bridge = Bridge(drf_classes.NamedToken)
+    found = await authenticators.run(bridge, asked)
+    assert found is not None
+    assert found.key.split("\x1f") == [DRF, str(user.pk), f"{CLASSES}.NamedToken"]
+    # None asks Django for the user's rights.
+    assert found.permissions is None
+
+
+@pytest.mark.usefixtures("server", "user")
+async def test_the_class_sees_the_request(application: WireCheck) -> None:
+    client = Client(application, path=f"{BY}/?key=secret", headers={"x-a": "b"})
+    assert (await client.request("tools/list")).status == 401
+    (seen,) = drf_classes.seen
+    assert (seen.method, seen.path, seen.get_host()) == ("POST", f"{BY}/", "localhost")
+    assert seen.META["REMOTE_ADDR"] == "127.0.0.1"
+    assert seen.headers["X-A"] == "b"
+    # Credentials are in no address, and not in a message.
+    assert dict(seen.query_params) == {}
+    assert seen._request.read() == b""
+
+
+@pytest.mark.usefixtures("server", "user")
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        ({"authorization": "Token berta"}, "Incorrect authentication credentials."),
+        ({"authorization": "Token a b"}, "Invalid token header. Token string should"),
+        ({"x_wish": "failed"}, "It is over."),
+        ({"x_wish": "list"}, "One. Two."),
+        ({"x_wish": "nobody"}, "Authentication credentials were not provided."),
+    ],
+)
+async def test_what_a_class_refuses_is_wrong(
+    application: WireCheck, headers: dict[str, str], message: str
+) -> None:
+    found = await listed(application, **headers)
+    assert found.status == 401
+    assert found.error["message"].startswith(message)
+    assert 'error="invalid_token"' in found.headers["www-authenticate"]
+
+
+@pytest.mark.usefixtures("server")
+async def test_nothing_shown_is_no_error(application: WireCheck) -> None:
+    found = await listed(application)
+    assert found.status == 401
+    assert found.headers["www-authenticate"] == 'Bearer realm="mcp"'
+
+
+@pytest.mark.usefixtures("server", "user")
+@pytest.mark.parametrize(
+    ("wish", "status"),
+    [
+        ("denied", 403),
+        ("forbidden", 403),
+        ("missing", 401),
+        ("not_found", 401),
+        ("garbled", 400),
+        ("throttled", 429),
+        ("throttled_for_ever", 429),
+        ("away", 503),
+        ("refused", 503),
+    ],
+)
+async def test_what_else_a_class_says(
+    application: WireCheck, wish: str, status: int
+) -> None:
+    found = await listed(application, x_wish=wish)
+    assert found.status == status
+    assert ("retry-after" in found.headers) == (status in (429, 503))
+    assert b"secret" not in found.raw
+
+
+@pytest.mark.usefixtures("server", "user")
+async def test_a_limit_says_how_long(application: WireCheck) -> None:
+    found = await listed(application, x_wish="throttled")
+    assert found.headers["retry-after"] == "7"
+
+
+@pytest.mark.usefixtures("server", "user")
+@pytest.mark.parametrize(
+    "wish",
+    ["broken", "teapot", "anonymous", "other", "exit", "interrupt", "generator"],
+)
+async def test_what_is_no_user_lets_nobody_in(
+    application: WireCheck, wish: str
+) -> None:
+    found = await listed(application, x_wish=wish)
+    assert found.status == 500
+    assert b"secret" not in found.raw
+
+
+@pytest.mark.usefixtures("server")
+async def test_an_inactive_user_stays_outside(
+    application: WireCheck, user: Any
+) -> None:
+    user.is_active = False
+    await writer.run(user.save)
+    found = await listed(application, authorization="Token ana")
+    assert found.status == 401
+    assert found.error["message"] == "The user may not log in."
+
+
+def test_the_tokens_of_the_framework() -> None:
+    """With its table, in a site that has it."""
+    finished = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.split() == ["ana", "Invalid", "token.", "None"]
+
+
+PROGRAM: Final = """
+import django
+from django.conf import settings
+from django.core.management import call_command
+
+settings.configure(
+    SECRET_KEY="k" * 50,
+    INSTALLED_APPS=[
+        "django.contrib.auth", "django.contrib.contenttypes",
+        "rest_framework.authtoken", "mcp_app",
+    ],
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+    USE_TZ=True,
+)
+django.setup()
+for app in ("contenttypes", "auth", "authtoken"):
+    call_command("migrate", app, verbosity=0)
+
+from django.contrib.auth.models import User
+from rest_framework.authtoken.models import Token
+from mcp_app import AuthenticationFailed, AuthenticationRequest
+from mcp_app.auth.ways import verifier
+from mcp_app.protocol.headers import Headers
+
+token = Token.objects.create(user=User.objects.create(username="ana"))
+bridge, _ = verifier("rest_framework.authentication.TokenAuthentication")
+
+def asked(*headers):
+    return bridge(
+        AuthenticationRequest(headers=Headers(headers), host="a", path="/", server="s")
+    )
+
+print(asked((b"authorization", f"Token {token.key}".encode())).user_name)
+try:
+    asked((b"authorization", b"Token wrong"))
+except AuthenticationFailed as error:
+    print(error)
+print(asked())
+"""
+
+
+def test_a_site_without_the_framework() -> None:
+    """Nothing of it is imported where no way in is a class of it."""
+    program = """
+import sys
+sys.modules["rest_framework"] = None
+import django
+from django.conf import settings
+settings.configure(
+    SECRET_KEY="k" * 50,
+    INSTALLED_APPS=[
+        "django.contrib.auth", "django.contrib.contenttypes", "mcp_app",
+    ],
+)
+django.setup()
+from mcp_app.auth.ways import Unusable, verifier
+import mcp_app.auth.principals, mcp_app.transports.endpoint, mcp_app.checks
+verifier("mcp_app.auth.tokens.access_token")
+for path in ("mcp_app.models.Server", "rest_framework.authentication.Any"):
+    try:
+        verifier(path)
+    except Unusable as error:
+        print(error)
+"""
+    finished = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    first, second = finished.stdout.splitlines()
+    assert "is a class, and no authentication class" in first
+    assert "cannot be imported" in second

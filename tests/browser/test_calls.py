@@ -1,0 +1,94 @@
+"""The log of calls, as staff read it: a call that failed, found in a few clicks."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import PATIENCE_MS, log_in
+from tests.browser.test_publishing import picture
+from tests.newcomer.programs import Serving
+from tests.process.streaming import Answer, called
+
+# They share one demo.
+pytestmark = pytest.mark.xdist_group("browser")
+
+HOME = "/admin/mcp_app/"
+LIST = f"{HOME}call/"
+
+
+def until_written(page: Page, url: str, text: str) -> None:
+    """Open a page again and again until it says something: calls are written behind."""
+    page.goto(url)
+    said = page.locator("tbody").get_by_text(text)
+    for _ in range(PATIENCE_MS // 500):
+        if said.count():
+            return
+        page.wait_for_timeout(500)
+        page.goto(url)
+    raise AssertionError(page.content())
+
+
+def refused(served: Serving) -> None:
+    """Send what no call can be."""
+    answer = Answer(f"{served.url}/mcp", "POST", {"Content-Type": "text/plain"}, b"x")
+    assert answer.whole().status == 415
+
+
+def test_a_failed_call_is_found_in_three_clicks(staff: Page, served: Serving) -> None:
+    url = f"{served.url}/mcp"
+    for number in range(12):
+        called(url, "roll_dice", count=1 + number).whole()
+        called(url, "current_time").whole()
+    called(url, "roll_dice", count="many").whole()
+    called(url, "current_time", time_zone="Middle-earth/Shire").whole()
+    until_written(staff, LIST, "Said no")
+    staff.goto(HOME)
+    picture(staff, "calls-home")
+
+    staff.get_by_role("link", name=re.compile("[23] failed")).click()
+    row = staff.get_by_role("row").filter(has_text="Said no")
+    row.get_by_role("rowheader").get_by_role("link").click()
+    expect(staff.get_by_text("What it means")).to_be_visible()
+    expect(staff.locator(".mcp-code")).to_contain_text("Middle-earth/Shire")
+    picture(staff, "call")
+
+    breadcrumbs = staff.locator(".breadcrumbs")
+    breadcrumbs.get_by_role("link", name="Calls", exact=True).click()
+    expect(staff.locator(".mcp-box h2")).to_contain_text("failed (")
+    picture(staff, "calls")
+
+
+def test_the_list_is_filtered_without_scripts(
+    browser: Browser, served: Serving
+) -> None:
+    called(f"{served.url}/mcp", "roll_dice", count="many").whole()
+    context = browser.new_context(base_url=served.url, java_script_enabled=False)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    log_in(page, served)
+    until_written(page, LIST, "Wrong arguments")
+    page.get_by_label("Outcome").select_option("Wrong arguments")
+    page.get_by_role("button", name="Show").click()
+    expect(page).to_have_url(re.compile("outcome=arguments"))
+    states = page.locator("td[data-label='Outcome']").all_inner_texts()
+    assert set(states) == {"Wrong arguments"}
+    page.get_by_role("link", name="roll_dice", exact=True).first.click()
+    expect(page.locator(".mcp-chip")).to_have_text("Name: roll_dice")
+    page.get_by_role("link", name="Remove").click()
+    expect(page.locator(".mcp-chip")).to_have_count(0)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export as CSV").click()
+    text = download.value.path().read_text("utf-8")
+    assert text.splitlines()[1].split(",")[1] == "arguments"
+    context.close()
+
+
+def test_who_was_refused_at_the_door(staff: Page, served: Serving) -> None:
+    refused(served)
+    until_written(staff, f"{LIST}refused/", "Wrong content type")
+    row = staff.get_by_role("row").filter(has_text="Wrong content type")
+    expect(row).to_contain_text("Let the client send Content-Type: application/json.")
+    picture(staff, "refused")

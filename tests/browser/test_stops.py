@@ -1,0 +1,106 @@
+"""Everything is stopped and started again, as staff do it, while a client calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, ViewportSize, expect
+
+from tests.browser.conftest import PATIENCE_MS, log_in
+from tests.browser.test_publishing import picture
+from tests.newcomer.programs import Serving
+from tests.process.streaming import Answer, called, stateless
+
+# They share one demo.
+pytestmark = pytest.mark.xdist_group("browser")
+
+HOME = "/admin/mcp_app/"
+PHONE = ViewportSize(width=390, height=844)
+
+
+@pytest.fixture
+def phone(browser: Browser, served: Serving) -> Iterator[Page]:
+    """Log in with a telephone that runs no scripts."""
+    context = browser.new_context(
+        base_url=served.url, java_script_enabled=False, viewport=PHONE
+    )
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    log_in(page, served)
+    yield page
+    context.close()
+
+
+def rolled(served: Serving) -> Answer:
+    """Call a tool of the demo as a client does."""
+    return called(f"{served.url}/mcp", "roll_dice", count=1).whole()
+
+
+def listed(served: Serving) -> list[str]:
+    """Return the tools that a client sees."""
+    answer = stateless(f"{served.url}/mcp", "tools/list").whole()
+    return [each["name"] for each in answer.messages[0]["result"]["tools"]]
+
+
+def start_again(page: Page, what: str) -> None:
+    page.get_by_role("link", name=f"Start again: {what}").click()
+    page.get_by_role("button", name="Start again").click()
+    expect(page.locator(".messagelist .success")).to_contain_text("Started again")
+
+
+def test_everything_is_stopped_and_started_again(staff: Page, served: Serving) -> None:
+    assert rolled(served).status == 200
+    staff.goto(HOME)
+    staff.get_by_role("link", name="Stop…").click()
+    staff.get_by_label(re.compile("^Why")).fill("Wrong prices go out")
+    staff.get_by_role("button", name="Stop everything").click()
+    # The page has answered: from now on it is true.
+    expect(staff.locator(".messagelist .success")).to_contain_text("Stopped")
+    refused = rolled(served)
+    assert (refused.status, "retry-after" in refused.headers) == (503, True)
+    state = staff.get_by_role("row").filter(has_text="Everything")
+    expect(state.locator(".mcp-state").first).to_have_text("Stopped")
+    picture(staff, "stop")
+
+    staff.goto(f"{HOME}tool/")
+    strip = staff.locator(".mcp-note.bad")
+    expect(strip).to_contain_text("Everything is stopped since")
+    expect(strip).to_contain_text("by admin. Why: “Wrong prices go out”.")
+
+    strip.get_by_role("link", name="Look, and start again").click()
+    staff.get_by_role("link", name="Start again: Everything").click()
+    expect(staff.get_by_text("These servers come back:")).to_be_visible()
+    assert rolled(served).status == 503
+    picture(staff, "start-again")
+    staff.get_by_role("button", name="Start again").click()
+    expect(staff.locator(".messagelist .success")).to_contain_text("Started again")
+    assert rolled(served).status == 200
+    staff.goto(f"{HOME}tool/")
+    expect(strip).to_have_count(0)
+
+
+def test_one_tool_is_stopped_on_a_telephone(phone: Page, served: Serving) -> None:
+    """What was stopped by itself stays so when everything is started again."""
+    phone.goto(f"{HOME}server/stop/")
+    phone.get_by_label("One tool").fill("dice")
+    phone.get_by_role("button", name="Find").click()
+    button = phone.get_by_role("button", name=re.compile("^Stop roll_dice"))
+    box = button.bounding_box()
+    assert box is not None
+    assert box["height"] >= 44
+    button.click()
+    assert "roll_dice" not in listed(served)
+    result = rolled(served).messages[0]["result"]
+    assert result["isError"]
+    assert "switched off by the people who run this site" in str(result["content"])
+
+    phone.get_by_role("button", name="Stop everything").click()
+    assert rolled(served).status == 503
+    start_again(phone, "Everything")
+    expect(phone.locator(".messagelist .success")).to_contain_text("stay stopped")
+    assert rolled(served).messages[0]["result"]["isError"]
+    start_again(phone, "roll_dice")
+    assert "roll_dice" in listed(served)
+    assert "isError" not in rolled(served).messages[0]["result"]

@@ -1,0 +1,238 @@
+"""Access tokens as people make them: seen once, used, deleted; a page of their own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import PATIENCE_MS
+from tests.browser.test_publishing import PASSWORD, picture, press, said
+from tests.newcomer.demo import demo, demo_environment
+from tests.newcomer.programs import CHECKOUT, Serving, run
+
+# They share one demo.
+pytestmark = pytest.mark.xdist_group("browser")
+
+CLOSED: Final = "for-tokens"
+MAKE: Final = "Make a token and show it once"
+USER: Final = "maria-the-user"
+ALREADY: Final = "This token was already shown."
+
+
+MADE: Final = f"""
+from mcp_app.models import Server
+row = Server.objects.create(slug={CLOSED!r}, title="For tokens", access="token")
+row.rows().publish([row])
+"""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """Serve the demo, which has a server that lets in by tokens alone."""
+    database = tmp_path_factory.mktemp("tokens") / "demo.sqlite3"
+    with demo(database) as served:
+        manage = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MADE]
+        run(manage, CHECKOUT, demo_environment(database))
+        yield served
+
+
+@pytest.fixture
+def server(served: Serving) -> str:
+    """Return the address of the server."""
+    return f"{served.url}/mcp/{CLOSED}"
+
+
+def call(url: str, token: str) -> httpx.Response:
+    """Ask a server something with a token."""
+    sent = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {
+            "name": "current_time",
+            "arguments": {},
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        },
+    }
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "current_time",
+    }
+    return httpx.post(url, content=json.dumps(sent), headers=headers)
+
+
+def shown(page: Page) -> str:
+    expect(page.get_by_text("Your token. It is shown only now.")).to_be_visible()
+    return page.locator("#mcp-token").inner_text()
+
+
+def good(url: str, token: str) -> None:
+    answer = call(url, token)
+    assert answer.status_code == 200, answer.text
+    assert "error" not in answer.json(), answer.text
+
+
+def look(page: Page, name: str) -> None:
+    """Take a picture that is in no document."""
+    picture(page, name, CHECKOUT / "results" / "pictures")
+
+
+def fill_in(page: Page, name: str) -> None:
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("For tokens").check()
+
+
+def not_shown_again(page: Page, token: str) -> None:
+    """Load the page again that has shown the token, and look at what is kept."""
+    page.reload()
+    expect(page.get_by_text(ALREADY)).to_be_visible()
+    assert token not in page.content()
+    page.get_by_role("link", name="Look at it").click()
+    expect(page.get_by_text("cannot be shown again")).to_be_visible()
+    assert token not in page.content()
+
+
+def copied(page: Page) -> str:
+    """Press the button beside the token; return what can be pasted then."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    press(page, "Copy the token")
+    expect(page.locator("#mcp-token-copied")).to_have_text("Copied.")
+    return str(page.evaluate("navigator.clipboard.readText()"))
+
+
+def test_a_token_is_made_seen_once_used_and_deleted(staff: Page, server: str) -> None:
+    staff.goto("/admin/mcp_app/")
+    staff.get_by_role("link", name="Access tokens", exact=True).first.click()
+    staff.get_by_role("link", name="Add access token").first.click()
+    look(staff, "token-add")
+    fill_in(staff, "Claude Code on my laptop")
+    press(staff, MAKE)
+    token = shown(staff)
+    picture(staff, "token-shown")
+    line = staff.locator("#mcp-line").inner_text()
+    assert f'"Authorization: Bearer {token}"' in line
+    assert server in line
+    assert copied(staff) == token
+    good(server, token)
+    not_shown_again(staff, token)
+    look(staff, "token")
+
+    staff.get_by_role("link", name="Replace…").click()
+    look(staff, "token-replace")
+    press(staff, MAKE)
+    second = shown(staff)
+    good(server, second)
+    good(server, token)
+    staff.get_by_role("link", name="I have it").click()
+    look(staff, "tokens")
+    staff.get_by_role("link", name="Claude Code on my laptop").last.click()
+    press(staff, "Delete now")
+    said(staff, "lets nobody in any more.")
+    assert call(server, token).status_code == 401
+    good(server, second)
+    look(staff, "token-ended")
+
+
+def test_what_is_wrong_is_told_where_it_is(staff: Page) -> None:
+    staff.goto("/admin/mcp_app/accesstoken/add/")
+    fill_in(staff, "wrong")
+    staff.get_by_text("Where from, and for what").click()
+    staff.get_by_label("Allowed networks").fill("home")
+    press(staff, MAKE)
+    expect(staff.get_by_text("“home” is no network")).to_be_visible()
+    look(staff, "token-wrong")
+
+
+def test_without_scripts(browser: Browser, served: Serving, staff: Page) -> None:
+    context = browser.new_context(
+        base_url=served.url,
+        java_script_enabled=False,
+        storage_state=staff.context.storage_state(),
+    )
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto("/admin/mcp_app/accesstoken/add/")
+    page.get_by_label("Name").fill("no scripts")
+    press(page, MAKE)
+    token = shown(page)
+    expect(page.get_by_role("button", name="Copy the token")).to_have_count(0)
+    page.goto("/admin/mcp_app/accesstoken/")
+    page.get_by_role("link", name="no scripts").click()
+    press(page, "Delete now")
+    said(page, "lets nobody in any more.")
+    assert token not in page.content()
+    context.close()
+
+
+@pytest.fixture
+def maria(staff: Page, browser: Browser, served: Serving) -> Iterator[Page]:
+    """Return the browser of a user who is no member of the staff."""
+    staff.goto("/admin/auth/user/add/")
+    staff.get_by_label("Username").fill(USER)
+    for label in ("Password:", "Password confirmation:"):
+        staff.get_by_label(label, exact=True).fill(PASSWORD)
+    staff.get_by_role("button", name="Save", exact=True).click()
+    context = browser.new_context(base_url=served.url, color_scheme="light")
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    refused: list[str] = []
+    page.on("console", lambda each: refused.append(each.text))
+    # As a careful site would send it.
+    page.route("**/account/**", _strictly)
+    yield page
+    page.unroute_all(behavior="wait")
+    context.close()
+    assert [each for each in refused if "Content Security" in each] == []
+
+
+def _strictly(route: Any) -> None:
+    response = route.fetch(max_redirects=0)
+    policy = "default-src 'none'; img-src data:; script-src 'self'; style-src 'self'"
+    headers = {**response.headers, "content-security-policy": policy}
+    route.fulfill(response=response, headers=headers)
+
+
+def test_a_user_s_own_page(maria: Page, server: str) -> None:
+    maria.goto("/")
+    maria.get_by_role("link", name="Your access tokens").click()
+    look(maria, "account-login")
+    maria.get_by_label("Username").fill(USER)
+    maria.get_by_label("Password").fill(PASSWORD)
+    press(maria, "Log in")
+    look(maria, "account-none")
+    maria.get_by_role("link", name="Make one").click()
+    fill_in(maria, "Cursor at the office")
+    look(maria, "account-add")
+    press(maria, MAKE)
+    token = shown(maria)
+    look(maria, "account-shown")
+    good(server, token)
+    not_shown_again(maria, token)
+    look(maria, "account-token")
+
+    maria.get_by_role("link", name="Replace…").click()
+    look(maria, "account-replace")
+    maria.get_by_label("now", exact=True).check()
+    press(maria, MAKE)
+    second = shown(maria)
+    assert call(server, token).status_code == 401
+    good(server, second)
+    maria.get_by_role("link", name="I have it").click()
+    look(maria, "account-tokens")
+    press(maria, f"Delete now: Cursor at the office ({second[:10]}…)")
+    expect(maria.get_by_text("lets nobody in any more.")).to_be_visible()
+    assert call(server, second).status_code == 401

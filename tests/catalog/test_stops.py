@@ -1,0 +1,59 @@
+"""What is stopped, by what it is and by the key of its row."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_app.catalog.stops import Halt, Stops, cancelling
+from mcp_app.interface.definitions import (
+    PromptDefinition,
+    ToolDefinition,
+    ToolHints,
+)
+from mcp_app.interface.server import ServerDefinition
+
+ALL, CHANGES, ROW = Halt(1, True), Halt(2, False), Halt(3, True)
+OTHER = Halt(4, True)
+KEY = ("tool", "7")
+NAME = ("tool", "reads")
+READS = ToolDefinition(name="reads", hints=ToolHints(read_only=True))
+WRITES = ToolDefinition(name="writes", hints=ToolHints(read_only=False))
+UNSAID = ToolDefinition(name="unsaid")
+PROMPT = PromptDefinition(name="prompt")
+
+
+@pytest.mark.parametrize(
+    ("definition", "found"),
+    [(READS, ()), (WRITES, (CHANGES,)), (UNSAID, (CHANGES,)), (PROMPT, ())],
+)
+def test_what_changes_things(definition: ToolDefinition, found: object) -> None:
+    assert Stops(changes=(CHANGES,)).of(definition, None, NAME) == found
+
+
+def test_a_row_of_its_own() -> None:
+    stops = Stops(rows={KEY: (ROW,)}, names={NAME: (ROW, OTHER)})
+    other = ("tool", "other")
+    assert stops.of(READS, KEY, other) == (ROW,)
+    assert stops.of(READS, ("prompt", "7"), other) == ()
+    assert stops.of(READS, None, other) == ()
+    # What was deleted and made again, or has no row, is held by its name.
+    assert stops.of(READS, None, NAME) == (ROW, OTHER)
+    assert stops.of(READS, KEY, NAME) == (ROW, OTHER)
+    assert stops.of(READS, None, ("prompt", "reads")) == ()
+
+
+def test_a_server_goes_with_everything() -> None:
+    key = ("server", "7")
+    server = ServerDefinition(slug="shop", key=key)
+    stops = Stops(everything=(ALL,), rows={key: (ROW,)})
+    assert stops.of_server(server) == (ALL, ROW)
+    assert stops.of_server(ServerDefinition(slug="shop")) == (ALL,)
+    assert Stops(changes=(CHANGES,)).of_server(server) == ()
+    named = Stops(rows={key: (ROW,)}, names={("server", "shop"): (ROW,)})
+    assert named.of_server(server) == (ROW,)
+    assert named.of_server(ServerDefinition(slug="shop")) == (ROW,)
+    assert named.of_server(ServerDefinition(slug="other")) == ()
+
+
+def test_some_cancel_and_some_do_not() -> None:
+    assert list(cancelling((ALL, CHANGES, ROW))) == [ALL, ROW]

@@ -1,0 +1,166 @@
+"""Stops: independent rows, which say who, when and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+
+from mcp_app.models import Change, Prompt, Server, Stop, Tool
+from mcp_app.models.stops import STOP, By, Running, Scope
+from tests.published import published
+
+pytestmark = [pytest.mark.django_db, pytest.mark.databases]
+
+KIM = By("kim", "7")
+LEE = By("lee", "8")
+
+
+def said() -> list[tuple[str, str]]:
+    return list(Change.objects.order_by("pk").values_list("kind", "ref"))
+
+
+@pytest.fixture
+def tool() -> Tool:
+    made = Tool.objects.create(name="add_order")
+    Change.objects.all().delete()
+    return made
+
+
+def test_a_stop_is_a_change_of_its_transaction(tool: Tool) -> None:
+    made = Stop.objects.make(Scope.DEFINITION, tool, by=KIM, reason="Wrong prices.")
+    assert said() == [(STOP, f"tool:{tool.pk}")]
+    assert (made.kind, made.ref, made.what) == ("tool", str(tool.pk), "add_order")
+    assert (made.by_name, made.by_key, made.reason) == ("kim", "7", "Wrong prices.")
+    assert made.cancels
+
+
+@pytest.mark.parametrize("scope", [Scope.EVERYTHING, Scope.CHANGES])
+def test_what_names_no_row(scope: Scope) -> None:
+    made = Stop.objects.make(scope, by=KIM, running=Running.FINISH)
+    assert said()[-1] == (STOP, f"{scope.value}:")
+    assert not made.cancels
+    assert str(made) == str(scope.label)
+
+
+def test_two_people_stop_the_same_thing(tool: Tool) -> None:
+    first = Stop.objects.make(Scope.DEFINITION, tool, by=KIM)
+    second = Stop.objects.make(Scope.DEFINITION, tool, by=LEE)
+    assert list(Stop.objects.on()) == [first, second]
+    Change.objects.all().delete()
+    assert Stop.objects.end([first.pk], by=LEE) == [first]
+    assert list(Stop.objects.on()) == [second]
+    # The second of two who end it finds that it is done, and says nothing.
+    count = Change.objects.count()
+    assert Stop.objects.end([first.pk, 4711], by=KIM) == []
+    assert Change.objects.count() == count
+    first.refresh_from_db()
+    assert (first.ended_by_name, first.ended is not None) == ("lee", True)
+
+
+def test_a_stop_outlives_who_made_it_and_what_it_stops(tool: Tool) -> None:
+    user = User.objects.create(username="ana")
+    made = Stop.objects.make(Scope.DEFINITION, tool, by=By("ana", str(user.pk)))
+    user.delete()
+    tool.delete()
+    made.refresh_from_db()
+    assert (made.by_name, made.what) == ("ana", "add_order")
+
+
+def test_to_count_what_was_cancelled_tells_nobody(tool: Tool) -> None:
+    made = Stop.objects.make(Scope.EVERYTHING, by=KIM)
+    count = Change.objects.count()
+    for calls in (2, 3):
+        Stop.objects.count_cancelled(made.pk, calls)
+    made.refresh_from_db()
+    assert (made.cancelled, Change.objects.count()) == (5, count)
+
+
+@pytest.mark.parametrize(
+    ("columns", "rule"),
+    [
+        ({"running": "wait"}, "wait"),
+        ({"scope": "all"}, "all"),
+        ({"scope": Scope.SERVER}, "server"),
+        ({"scope": Scope.DEFINITION}, "definition"),
+    ],
+)
+def test_what_cannot_be_a_stop(columns: dict[str, Any], rule: str) -> None:
+    given = {"scope": Scope.EVERYTHING, "by": KIM, **columns}
+    with pytest.raises(ValidationError, match=rule):
+        Stop.objects.make(**given)
+    assert not Stop.objects.exists()
+    assert not Change.objects.filter(kind=STOP).exists()
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("a\u202eb", "ab"),
+        ("zero\u200bwidth", "zerowidth"),
+        (" two\r\nlines,\ta tab\u2028and\0 more ", "two lines, a tab and more"),
+        ("half \udcff", "half"),
+        ("x" * 600, "x" * 499 + "…"),
+    ],
+)
+def test_nothing_stays_on_because_of_how_a_reason_is_written(
+    written: str, kept: str
+) -> None:
+    made = Stop.objects.make(Scope.EVERYTHING, by=By(written), reason=written)
+    made.refresh_from_db()
+    assert (made.reason, made.by_name) == (kept, kept.replace("x" * 245, "", 1))
+    Stop.objects.end([made.pk], by=By(written))
+    made.refresh_from_db()
+    assert made.ended_by_name == made.by_name
+
+
+def test_a_stop_holds_its_row_and_what_is_called_so(tool: Tool) -> None:
+    published(tool)
+    tool.name = "renamed"
+    tool.save()
+    made = Stop.objects.make(Scope.DEFINITION, tool, by=KIM)
+    # It is what clients call it that counts, not its working copy.
+    assert (made.served, made.what, made.holds(tool)) == ("add_order",) * 2 + (True,)
+    draft = Tool.objects.create(name="add_order")
+    tool.delete()
+    again = published(Tool(name="add_order_2"))
+    assert not made.holds(again)
+    again.name = "add_order"
+    assert not made.holds(again)
+    published(again)
+    assert made.holds(again)
+    assert made.holds(draft)
+    prompt = Prompt.objects.create(name="add_order")
+    assert not made.holds(prompt)
+
+
+def test_a_server_is_held_by_its_address() -> None:
+    server = Server.objects.create(slug="shop", title="Shop")
+    made = Stop.objects.make(Scope.SERVER, server, by=KIM)
+    server.delete()
+    assert made.holds(Server.objects.create(slug="shop"))
+    assert not made.holds(Server.objects.create(slug="other", title="shop"))
+
+
+def test_a_row_of_another_scope(tool: Tool) -> None:
+    server = Server.objects.get(slug="default")
+    for scope, row in (
+        (Scope.SERVER, tool),
+        (Scope.DEFINITION, server),
+        (Scope.EVERYTHING, server),
+        (Scope.CHANGES, tool),
+    ):
+        with pytest.raises(ValidationError, match="cannot name"):
+            Stop.objects.make(scope, row, by=KIM)
+
+
+def test_which_are_wide(tool: Tool) -> None:
+    Stop.objects.make(Scope.DEFINITION, tool, by=KIM)
+    everything = Stop.objects.make(Scope.EVERYTHING, by=KIM)
+    server = Server.objects.get(slug="default")
+    one = Stop.objects.make(Scope.SERVER, server, by=KIM)
+    assert list(Stop.objects.on().wide()) == [everything, one]
+    assert list(Stop.objects.of(Scope.SERVER, server)) == [one]
+    assert one.what == str(server)

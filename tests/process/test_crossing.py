@@ -1,0 +1,47 @@
+"""T3: 200 sessions all say id 1, at several processes, and nothing crosses.
+
+It is the short form of `python -m benchmarks.reliability --part security`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
+
+from benchmarks.reliability.crossing import CALLS, Judged, _judged, crossing
+from benchmarks.reliability.site import Site
+from tests.process.clusters import on_clusters
+from tests.process.judging import kept
+from tests.process.streaming import Answer
+
+OWN, OTHER = f"payload-{'a' * 32}", f"payload-{'b' * 32}"
+
+
+@on_clusters("postgresql")
+def test_two_thousand_calls_get_what_is_theirs(served: Site) -> None:
+    assert CALLS == 2_000
+    kept(crossing(served, 1), 1)
+
+
+@dataclass
+class _Came:
+    raw: bytes
+    status: int = 200
+    error: Exception | None = None
+
+
+@pytest.mark.parametrize(
+    ("raw", "foreign", "instead"),
+    [
+        (OWN, False, ""),
+        (f"{OWN} {OTHER}", True, ""),
+        (OTHER, True, f"200  {OTHER}"),
+        ("too late", False, "200  too late"),
+        ("", False, "200  "),
+    ],
+)
+def test_a_foreign_payload_is_found(raw: str, foreign: bool, instead: str) -> None:
+    came = cast("Answer", _Came(raw.encode()))
+    assert _judged(came, OWN) == Judged(foreign, instead)

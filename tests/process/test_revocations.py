@@ -1,0 +1,49 @@
+"""A revoked token lets nobody in at any process, once that was answered.
+
+It is the short form of `python -m benchmarks.reliability --part security`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import replace
+from typing import Final
+
+from benchmarks.reliability.revocations import revocations
+from benchmarks.reliability.rounds import Round
+from benchmarks.reliability.site import Site
+from tests.drill import switches
+from tests.process.clusters import on_clusters
+from tests.process.judging import kept
+
+ENOUGH: Final = 200
+"""Rounds in which the fault must be found; the first in which it is ends its test."""
+IMPATIENT_S: Final = 3.0
+
+
+@on_clusters("postgresql-redis")
+def test_thirty_tokens_are_revoked(served: Site) -> None:
+    """By a command and on a page; their streams end, and others go on."""
+    found = kept(revocations(served, 30), 30)
+    assert all(each.ended is not None for each in found)
+
+
+@on_clusters("sqlite", "mariadb")
+def test_without_a_doorbell(served: Site) -> None:
+    kept(revocations(served, 4), 4)
+
+
+@on_clusters("postgresql")
+def test_a_page_that_answers_at_once_is_found(served: Site) -> None:
+    impatient = replace(served, patience=IMPATIENT_S)
+    with (
+        impatient.cluster.faulty(switches.ANSWERED_AT_ONCE),
+        closing(revocations(impatient, ENOUGH)) as rounds,
+    ):
+        assert broken(rounds).wrong
+
+
+def broken(rounds: Generator[Round]) -> Round:
+    """Return the first round in which the promise was not kept."""
+    return next(each for each in rounds if not each.kept)
