@@ -116,6 +116,9 @@ DEPLOYED := env DEBUG=off ALLOWED_HOSTS=mcp.example.com \
 SECRECY := results/secrecy
 WATCHED := env SECRECY=$(SECRECY)
 
+# tests/ordering.py says in which order, and why.
+ORDERED := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
 .PHONY: test
 test: $(VENV_STAMP) $(NODE_STAMP) ## Run the whole suite; REQUIRE_ALL=1 makes a skip a failure.
 	@mkdir -p results && rm -f $(SECONDS_FILE)
@@ -125,7 +128,7 @@ test: $(VENV_STAMP) $(NODE_STAMP) ## Run the whole suite; REQUIRE_ALL=1 makes a 
 	$(call part,import-linter,lint-imports)
 	$(call part,migrations,env DATABASE_URL=sqlite://:memory: DJANGO_SETTINGS_MODULE=tests.settings python manage.py makemigrations --check --dry-run)
 	$(call part,check --deploy,$(DEPLOYED) python manage.py check --deploy --fail-level WARNING)
-	$(call part,pytest,coverage erase && rm -rf $(SECRECY) && { $(WATCHED) coverage run -m pytest -n $(WORKERS) --dist loadgroup || $(WATCHED) python -m tests.once_more $$?; })
+	$(call part,pytest,coverage erase && rm -rf $(SECRECY) && { $(WATCHED) coverage run -m pytest $(ORDERED) || $(WATCHED) python -m tests.once_more $$?; })
 	$(call part,secrecy,$(WATCHED) python -m tests.secrecy)
 	$(call part,coverage,coverage combine --quiet && coverage report)
 	@printf '\nseconds per part\n'; cat $(SECONDS_FILE)

@@ -11,7 +11,7 @@ from tests.secrecy import look_at_rows_of_test
 
 pytest_plugins = (
     "tests.drill.databases",
-    "tests.grouping",
+    "tests.ordering",
     "tests.require_all",
     "tests.scripting",
     "tests.serving",

@@ -23,7 +23,7 @@ STOP_S: Final = 60
 LOOK_S: Final = 0.05
 PATIENCE_S: Final = 300
 
-KEPT: Final = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START", "LANG", "TMPDIR")
+KEPT: Final = ("LANG", "TMPDIR")
 
 
 class ProgramFailed(Exception):
