@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -10,16 +11,25 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.newcomer.demo import demo, password
-from tests.newcomer.programs import Serving
+from tests.newcomer.demo import demo, demo_environment, password
+from tests.newcomer.programs import CHECKOUT, Serving, run
 
-NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+NAMES: Final = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+)
+"""The one without a window needs two thirds of what the others do."""
+
 FLAGS: Final = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-gpu",
     "--disable-quic",
+    "--disable-software-rasterizer",
     "--disable-sync",
+    "--in-process-gpu",
     "--no-first-run",
     "--no-sandbox",
 ]
@@ -29,10 +39,26 @@ PATIENCE_MS: Final = 60_000
 expect.set_options(timeout=PATIENCE_MS)
 
 
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database file with the demo's tables, and nothing in them yet."""
+    database = tmp_path_factory.mktemp("migrated") / "demo.sqlite3"
+    migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+    run(migrate, CHECKOUT, demo_environment(database))
+    return database
+
+
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def database(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of it for the tests of a module."""
+    copied = shutil.copy(migrated, tmp_path_factory.mktemp("demo") / "demo.sqlite3")
+    return Path(copied)
+
+
+@pytest.fixture(scope="module")
+def served(database: Path) -> Iterator[Serving]:
     """Serve the demo for the tests of a module."""
-    with demo(tmp_path_factory.mktemp("demo") / "demo.sqlite3") as served:
+    with demo(database) as served:
         yield served
 
 
@@ -41,7 +67,7 @@ def browser() -> Iterator[Browser]:
     """Start Chromium; skip the tests where there is none."""
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
-        pytest.skip("Chromium is missing: apt-get install chromium.")
+        pytest.skip("Chromium is missing: apt-get install chromium-headless-shell.")
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(
             executable_path=program, args=FLAGS, headless=True

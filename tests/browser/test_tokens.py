@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -33,9 +34,8 @@ row.rows().publish([row])
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def served(database: Path) -> Iterator[Serving]:
     """Serve the demo, which has a server that lets in by tokens alone."""
-    database = tmp_path_factory.mktemp("tokens") / "demo.sqlite3"
     with demo(database) as served:
         manage = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MADE]
         run(manage, CHECKOUT, demo_environment(database))
