@@ -13,6 +13,7 @@ pytest_plugins = (
     "tests.drill.databases",
     "tests.ordering",
     "tests.require_all",
+    "tests.scheduling",
     "tests.scripting",
     "tests.serving",
     "tests.waiting",

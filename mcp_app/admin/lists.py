@@ -115,12 +115,14 @@ def state(row: PublishedRow) -> SafeString:
 
 @admin.display(description=gettext_lazy("problems"), ordering="-to_fix")
 def problems(row: DefinitionRow) -> str:
-    """Show how much there is to fix, and how many advices there are."""
+    """Show how much there is to fix, and how much advice there is."""
     said = []
     if row.to_fix:
         said.append(_("%(count)d to fix") % {"count": row.to_fix})
     if row.advices:
-        advices = ngettext("%(count)d advice", "%(count)d advices", row.advices)
+        advices = ngettext(
+            "%(count)d piece of advice", "%(count)d pieces of advice", row.advices
+        )
         said.append(advices % {"count": row.advices})
     return ", ".join(said) or NONE
 

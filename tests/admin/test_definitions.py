@@ -78,7 +78,7 @@ def test_the_list_shows_name_kind_state_and_problems(admin_client: Client) -> No
         "An &lt;i&gt;a&lt;/i&gt;",
         "<code>a</code> · Run a prepared function",
         "Not published",
-        "1 to fix, 2 advices",
+        "1 to fix, 2 pieces of advice",
         "≈ 148",
     ):
         assert shown in text
