@@ -4,9 +4,12 @@
 
 Under coverage a processor does half as much, whatever it runs.  So of the cases of a
 test function the first, the middle and the last are measured; they run first.  What
-drives other programs and what the rest of the cases is runs after those, as fast as it
-can, and begins with what takes minutes: begun last, it would leave all workers but one
-with nothing to do.
+drives other programs, and what the rest of the cases is, runs after those, as fast as
+it can, and begins with what takes minutes: begun last, it would leave all workers but
+one with nothing to do.
+
+Tests whose rows pytest-django takes back are measured, all of them, and stay where that
+has put them: those that empty the tables come after those that count on them.
 
 Tests of one `xdist_group` run on one worker. pytest-xdist 3.8 writes the group where
 pytest 9.2 does not look any more, and would scatter them: each worker would start what
@@ -47,6 +50,9 @@ DRIVING: Final = frozenset(
 )
 """Rooms whose tests have nothing of the app in their own process."""
 
+ROWS: Final = frozenset({"db", "transactional_db"})
+"""The fixtures by which pytest-django takes rows back, or its mark does."""
+
 _measured: pytest.StashKey[bool] = pytest.StashKey()
 
 
@@ -77,7 +83,7 @@ def _choose(items: list[Any]) -> None:
         function = _function(item)
         last = cases[function] - 1
         chosen = seen[function] in (0, last // 2, last)
-        item.stash[_measured] = chosen and not _drives(item)
+        item.stash[_measured] = _has_rows(item) or (chosen and not _drives(item))
         seen[function] += 1
 
 
@@ -88,6 +94,11 @@ def _written(item: pytest.Item) -> PurePath:
 
 def _function(item: pytest.Item) -> str:
     return f"{item.path}::{getattr(item, 'originalname', item.name)}"
+
+
+def _has_rows(item: pytest.Item) -> bool:
+    marked = item.get_closest_marker("django_db") is not None
+    return marked or not ROWS.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def _drives(item: pytest.Item) -> bool:

@@ -35,6 +35,28 @@ def test_grouped():
 """
 
 
+ROWS = """
+import coverage
+import pytest
+
+@pytest.fixture
+def db():
+    pass
+
+def said(number):
+    print(f"rows {number} {coverage.Coverage.current() is not None}")
+
+@pytest.mark.parametrize("number", range(5))
+def test_by_fixture(db, number):
+    said(number)
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("number", range(5))
+def test_by_mark(number):
+    said(number)
+"""
+
+
 def said(folder: Path, *options: str) -> list[str]:
     """Run a pytest that is measured, and return what its tests printed."""
     ended = subprocess.run(
@@ -45,6 +67,7 @@ def said(folder: Path, *options: str) -> list[str]:
         cwd=folder,
         env={
             **{k: v for k, v in os.environ.items() if not k.startswith("COVERAGE_")},
+            "PYTEST_ADDOPTS": "",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "PYTHONPATH": str(ROOT),
         },
@@ -89,6 +112,16 @@ def test_what_drives_programs_runs_between(tmp_path: Path) -> None:
     ]
 
 
+def test_tests_with_rows_are_measured_and_stay_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(ROWS)
+    (tmp_path / "test_b.py").write_text(CASES.format(cases=4))
+    assert said(tmp_path) == [
+        *(f"rows {number} True" for number in range(5)),
+        *(f"rows {number} True" for number in range(5)),
+        *("0 True", "1 True", "3 True", "alone True", "2 False"),
+    ]
+
+
 def test_nothing_is_measured_where_nobody_asks(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(CASES.format(cases=1))
     ended = subprocess.run(
@@ -96,6 +129,7 @@ def test_nothing_is_measured_where_nobody_asks(tmp_path: Path) -> None:
         cwd=tmp_path,
         env={
             **{k: v for k, v in os.environ.items() if not k.startswith("COVERAGE_")},
+            "PYTEST_ADDOPTS": "",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "PYTHONPATH": str(ROOT),
         },

@@ -493,6 +493,9 @@ async def test_a_change_that_cannot_be_written_waits_for_the_database(
     monkeypatch.setattr(announcements, "RETRY", 0.05)
     client = await connect(STATELESS)
     listen = await listening(client, resourceSubscriptions=[URI])
+    # However long it takes: calls are served without another check.
+    monkeypatch.setattr(freshness, "FRESHNESS", PATIENCE_S)
+    await process.gate.look()
     written = "A change waits to be written"
     with caplog.at_level(logging.WARNING, "mcp_app.process"), away():
         for count in (1, 2):
