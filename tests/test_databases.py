@@ -65,7 +65,7 @@ MORE: Final = {
 }
 HANGS_S: Final = 240
 """So long no single test takes: the stacks of what hangs are in its output."""
-PATIENCE_S: Final = 900
+PATIENCE_S: Final = 840
 
 
 @pytest.mark.parametrize("part", PARTS)
