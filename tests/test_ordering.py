@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.apart import pytest_apart
 
 CASES = """
 import coverage
@@ -57,24 +54,9 @@ def test_by_mark(number):
 """
 
 
-def said(folder: Path, *options: str) -> list[str]:
+def said(folder: Path) -> list[str]:
     """Run a pytest that is measured, and return what its tests printed."""
-    ended = subprocess.run(
-        [
-            *(sys.executable, "-m", "coverage", "run", "--data-file=measured"),
-            *("-m", "pytest", "--rootdir=.", "-p", "tests.ordering", "-qs", *options),
-        ],
-        cwd=folder,
-        env={
-            **{k: v for k, v in os.environ.items() if not k.startswith("COVERAGE_")},
-            "PYTEST_ADDOPTS": "",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "PYTHONPATH": str(ROOT),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = pytest_apart(folder, "-p", "tests.ordering", "-qs", measured=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     lines = (line.lstrip(".") for line in ended.stdout.splitlines())
     return [line for line in lines if line.endswith(("True", "False"))]
@@ -124,17 +106,5 @@ def test_tests_with_rows_are_measured_and_stay_where_they_are(tmp_path: Path) ->
 
 def test_nothing_is_measured_where_nobody_asks(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(CASES.format(cases=1))
-    ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "--rootdir=.", "-p", "tests.ordering", "-q"],
-        cwd=tmp_path,
-        env={
-            **{k: v for k, v in os.environ.items() if not k.startswith("COVERAGE_")},
-            "PYTEST_ADDOPTS": "",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "PYTHONPATH": str(ROOT),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = pytest_apart(tmp_path, "-p", "tests.ordering", "-q")
     assert ended.returncode == 0, ended.stdout

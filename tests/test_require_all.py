@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.apart import pytest_apart
 
 SKIPPING_TEST = """
 import pytest
@@ -35,19 +33,7 @@ def run_pytest(
     folder: Path, source: str, require_all: str
 ) -> subprocess.CompletedProcess[str]:
     (folder / "test_it.py").write_text(source)
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "--rootdir=.", "-p", "tests.require_all"],
-        cwd=folder,
-        env={
-            **os.environ,
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "PYTHONPATH": str(ROOT),
-            "REQUIRE_ALL": require_all,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return pytest_apart(folder, "-p", "tests.require_all", REQUIRE_ALL=require_all)
 
 
 @pytest.mark.parametrize(

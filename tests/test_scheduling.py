@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PATIENCE_S = 120
+from tests.apart import pytest_apart
+
 CASES = 20
 CRASHING = f"""
 import os
@@ -34,23 +31,10 @@ def test_only_the_test_that_ended_its_worker_has_failed(
 ) -> None:
     source = CRASHING.replace("CRASHED", repr(crashed)).replace("MARK", mark)
     (tmp_path / "test_it.py").write_text(source)
-    ended = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "--rootdir=.", "-p", "xdist"),
-            *("-p", "tests.ordering", "-p", "tests.scheduling", "-q"),
-            *("-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder"),
-        ],
-        cwd=tmp_path,
-        env={
-            **{k: v for k, v in os.environ.items() if not k.startswith("COVERAGE_")},
-            "PYTEST_ADDOPTS": "",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "PYTHONPATH": str(ROOT),
-        },
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
+    ended = pytest_apart(
+        tmp_path,
+        *("-p", "xdist", "-p", "tests.ordering", "-p", "tests.scheduling", "-q"),
+        *("-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder"),
     )
     assert ended.returncode == 1, ended.stdout + ended.stderr
     failed = re.findall(r"^FAILED .*\[(\d+)\]", ended.stdout, re.MULTILINE)

@@ -1,0 +1,39 @@
+"""Runs a pytest of its own in a folder, with the plugins of ours that a test names."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PATIENCE_S: Final = 120
+INHERITED: Final = ("COVERAGE_", "PYTEST_")
+"""What begins so is for the pytest that asks, not for the one that is asked."""
+
+
+def pytest_apart(
+    folder: Path, *options: str, measured: bool = False, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Return a pytest that has ended, with what it wrote.
+
+    `measured` runs it under coverage; raises `TimeoutExpired` where it hangs.
+    """
+    coverage = ("coverage", "run", "--data-file=measured", "-m") if measured else ()
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(INHERITED)}
+    return subprocess.run(
+        [sys.executable, "-m", *coverage, "pytest", "--rootdir=.", *options],
+        cwd=folder,
+        env={
+            **inherited,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTHONPATH": str(ROOT),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
