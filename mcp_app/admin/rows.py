@@ -63,8 +63,12 @@ class Rows(TypedFormSet):
     @property
     def wrong(self) -> list[RowForm]:
         """The rows that stay and have errors."""
-        gone = self.deleted_forms if self.is_bound else []
-        return [form for form in self.forms if form.errors and form not in gone]
+        # Where one row is wrong, Django names none of those that go.
+        return [
+            form
+            for form in self.forms
+            if form.errors and not form.cleaned_data.get(DELETION_FIELD_NAME)
+        ]
 
 
 def rows_of(form: type[RowForm], most: int = MOST_ROWS) -> type[Rows]:

@@ -111,10 +111,10 @@ def _offered(
 def _lets_in(server: ServerDefinition) -> Gate:
     known = mcp_settings.authentication
     unknown = [name for name in server.access if name not in known]
-    if server.public:
-        return Gate(label=_("The server lets in anyone, without asking who"))
     methods = {"methods": either(server.access)}
     label = _("The server lets in who shows who they are (%(methods)s)") % methods
+    if server.public:
+        unknown, label = [], _("The server lets in anyone, without asking who")
     fill_in = _("Fill in “Who may come in” on the page of the server.")
     if not server.access:
         closed = _("The server lets nobody in.")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from django.db import IntegrityError
 
 from mcp_app.pools.database import unavailable
-from mcp_app.protocol.errors import ProtocolError
 from mcp_app.server import identity
 from mcp_app.transports.logged_replies import open_stream
 
@@ -34,7 +33,7 @@ async def begun_and_served(
         try:
             if exchange.renew is not None:
                 await exchange.renew(exchange)
-        except ProtocolError:
+        except BaseException:
             stream.withdraw()
             raise
     return stream

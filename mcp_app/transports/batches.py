@@ -97,14 +97,7 @@ class LoggedTogether(Together):
     async def _answered_once(self, exchange: Exchange, session: OpenSession) -> Answer:
         """Answer a request that has a row of its own, which keeps its answer."""
         try:
-            stream = await at_most_once.begun_and_served(
-                self._current, exchange, session
-            )
-            if stream is None:
-                raise InvalidRequest(
-                    f"The id {exchange.request_id!r} was used before in this session:"
-                    " give each request an id of its own."
-                )
+            stream = await self._begun(exchange, session)
         except ProtocolError as error:
             return dispatch.refusal(exchange.revision, exchange.request_id, error)
         stream.lost = partial(_stop, exchange)
@@ -127,6 +120,24 @@ class LoggedTogether(Together):
         except Exception as error:
             return dispatch.refusal(exchange.revision, exchange.request_id, why(error))
         return answer
+
+    async def _begun(self, exchange: Exchange, session: OpenSession) -> OwnedStream:
+        """Return the stream of a request once its row is there; raise why it is not.
+
+        Of a batch all run from its arrival on: a stop ends what waits for its row, too.
+        """
+        try:
+            stream = await at_most_once.begun_and_served(
+                self._current, exchange, session
+            )
+        except asyncio.CancelledError:
+            raise dispatch.ended(exchange) from None
+        if stream is None:
+            raise InvalidRequest(
+                f"The id {exchange.request_id!r} was used before in this session:"
+                " give each request an id of its own."
+            )
+        return stream
 
     async def _answered_elsewhere(
         self, exchange: Exchange, stream: OwnedStream

@@ -9,7 +9,7 @@ from html import unescape
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
+from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -91,8 +91,10 @@ def test_staging_to_production(admin_client: Client, admin_user: User) -> None:
     assert row.published is not None
     assert row.published.author == admin_user
     entries = LogEntry.objects.filter(object_id=str(row.pk), user=admin_user)
+    logged = entries.get(content_type__model="tool")
+    assert logged.action_flag == ADDITION
     assert "Imported from staging.json. Published version 1, imported from" in (
-        entries.get(content_type__model="tool").change_message
+        logged.change_message
     )
     assert LogEntry.objects.count() == 8
     # What was kept between the two pages is gone.
@@ -117,9 +119,9 @@ def test_working_copies_alone(admin_client: Client) -> None:
     assert "1 was imported." in text_of(done)
     row = Tool.objects.get(name="Hours")
     assert (row.title, row.published) == ("Opening hours", None)
-    assert LogEntry.objects.get().change_message == (
-        "The working copy was imported from staging.json."
-    )
+    logged = LogEntry.objects.get()
+    assert logged.action_flag == CHANGE
+    assert logged.change_message == "The working copy was imported from staging.json."
 
 
 def test_what_is_only_to_be_published(admin_client: Client) -> None:

@@ -9,12 +9,10 @@ from mcp_app.admin.hints import Answer, Hints, HintsField, answer_of, hints_of
 THREE = (None, True, False)
 
 
-@pytest.mark.parametrize("values", list(product(THREE, repeat=4)))
-def test_an_answer_that_nobody_changed_changes_nothing(
-    values: tuple[bool | None, ...],
-) -> None:
-    hints = Hints(*values)
-    assert hints_of(answer_of(hints), hints) == hints
+def test_an_answer_that_nobody_changed_changes_nothing() -> None:
+    every = [Hints(*values) for values in product(THREE, repeat=4)]
+    changed = [each for each in every if hints_of(answer_of(each), each) != each]
+    assert changed == []
 
 
 @pytest.mark.parametrize(

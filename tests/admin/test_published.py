@@ -466,6 +466,11 @@ def test_what_code_declares_is_not_unpublished(admin_client: Client) -> None:
             {"kind": "text", "config": CONTENT},
             "behind",
         ),
+        (
+            {"kind": "function", "config": '{"function": "shop.find"}'},
+            {"kind": "function", "config": '{"function": "shop.sell"}'},
+            "behind",
+        ),
     ],
 )
 def test_rolling_back_needs_the_rights_for_what_it_changes(
@@ -475,8 +480,9 @@ def test_rolling_back_needs_the_rights_for_what_it_changes(
     new: dict[str, Any],
     right: str,
 ) -> None:
-    function = RegisteredFunction(lambda: "", key="shop.find", returns=str)
-    monkeypatch.setitem(mcp.functions, "shop.find", function)
+    for key in ("shop.find", "shop.sell"):
+        function = RegisteredFunction(lambda: "", key=key, returns=str)
+        monkeypatch.setitem(mcp.functions, key, function)
     row = published(tool(**old))
     published(edited(row, **new))
     client = staff("view_tool", "change_tool", "publish")
@@ -490,6 +496,21 @@ def test_rolling_back_needs_the_rights_for_what_it_changes(
     assert client.post(url, sent(row, working_copy="on")).status_code == 302
     row.refresh_from_db()
     assert row.published.number == 3
+
+
+def test_putting_back_what_demands_less_needs_the_right_to_grant(
+    staff: Callable[..., Client],
+) -> None:
+    """What clients see demands as much before and after: the working copy does not."""
+    row = published(tool(title="One"))
+    published(edited(row, title="Two"))
+    edited(row, permission="auth.view_user")
+    client = staff("view_tool", "change_tool", "publish")
+    url = page("tool", "rollback", row.pk, 1)
+    assert client.post(url, sent(row, working_copy="on")).status_code == 403
+    assert client.post(url, sent(row)).status_code == 302
+    row.refresh_from_db()
+    assert row.permission == "auth.view_user"
 
 
 def test_putting_the_working_copy_back_needs_the_right_to_change_it(

@@ -190,6 +190,11 @@ def test_each_of_several_servers_has_its_numbers(
         ({"access": ""}, "The server lets nobody in.", "Fill in “Who may come in”"),
         ({"access": "gone"}, "has no authentication method “gone”", ""),
         ({"enabled": False}, "The server is stopped.", "Start the server again."),
+        (
+            {"enabled": False, "access": "public"},
+            "The server is stopped.",
+            "Start the server again.",
+        ),
     ],
 )
 def test_a_server_that_lets_nobody_in(

@@ -11,6 +11,7 @@ from mcp_app.interface.context import LEVELS
 from mcp_app.protocol.revisions import REVISIONS
 from tests.asgi_client import PREFIX, Client, JsonObject, Outcome
 from tests.serving import Connect
+from tests.suite.marks import NEWEST_FIRST
 
 NEWEST: Final = "2026-07-28"
 STEPS: Final = [1, 2.5, 4]
@@ -63,7 +64,7 @@ async def test_progress(connect: Connect, version: str) -> None:
         assert found.text == "done"
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers("L-PROG-008", "L-PROG-009", "S-PROG-009", "S-PROG-010")
 async def test_nobody_is_told_who_did_not_ask(connect: Connect, version: str) -> None:
     client = await connect(version)
@@ -122,7 +123,7 @@ async def heard(client: Client, tool: str = "logs", level: Any = None) -> list[s
 
 
 @pytest.mark.parametrize("tool", ["logs", "logs_sync"])
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers("L-LOG-004", "L-LOG-005", "L-LOG-006", "S-LOG-004")
 async def test_levels(connect: Connect, version: str, tool: str) -> None:
     client = await connect(version)
@@ -138,7 +139,7 @@ async def test_levels(connect: Connect, version: str, tool: str) -> None:
         assert await heard(client, tool) == ["alert", "emergency"]
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers("L-LOG-008", "L-LOG-013", "L-META-022", "S-LOG-006", "S-LOG-010")
 async def test_what_a_message_says(connect: Connect, version: str) -> None:
     client = await connect(version)
@@ -185,7 +186,7 @@ async def test_a_level_that_user_code_made_up(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("tool", ["whoami", "whoami_sync"])
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_what_a_context_knows(connect: Connect, version: str, tool: str) -> None:
     client = await connect(version)
     for request_id in (7, "seven"):

@@ -700,6 +700,19 @@ async def test_too_much_progress_is_merged_and_the_last_is_told(
     assert len(logged) < 150
 
 
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"progress_burst": 1, "progress_rate": 2}}])
+async def test_a_log_message_that_was_too_many_is_not_told_later(play: Play) -> None:
+    async def script(ctx: Context) -> None:
+        ctx.log("info", "told")
+        ctx.log("info", "too many")
+        # Progress that was held back would be told in half a second.
+        await asyncio.sleep(0.6)
+
+    outcome = await play("async", script, meta=META)
+    logged = outcome.notifications("notifications/message")
+    assert [each["data"] for each in logged] == ["told"]
+
+
 @pytest.mark.parametrize("mcp", [{"LIMITS": "off"}])
 async def test_rates_can_be_switched_off(play: Play) -> None:
     async def script(ctx: Context) -> None:

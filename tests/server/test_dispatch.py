@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from itertools import product
 from typing import Any, Final
 
 import pytest
 
+from mcp_app.models import Server
+from mcp_app.pools.database import writer
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import (
     InvalidParams,
@@ -18,7 +21,12 @@ from mcp_app.protocol.errors import (
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.server import dispatch
 from mcp_app.server.handlers import HANDLERS
+from mcp_app.server.handlers.lists import LISTINGS
+from tests.asgi_client import Client
+from tests.published import published
 from tests.serving import Connect
+from tests.suite.marks import NEWEST_FIRST
+from tests.wire.middleware import WireCheck
 from tests.wire.validation import wire_validator
 
 IDS: Final[list[str | int]] = [
@@ -33,7 +41,7 @@ IDS: Final[list[str | int]] = [
 ]
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-BASE-007",
     "L-BASE-014",
@@ -53,6 +61,50 @@ async def test_answers_have_the_id_of_their_request(
             assert found.answer["id"] == request_id
 
 
+@pytest.fixture
+async def same_for_all(served_rows: None) -> AsyncIterator[str]:
+    """The path of a server whose lists demand nothing of whoever it lets in."""
+    row = Server(
+        slug="same", access="header", page_size=2, selection="tags", tags="paged"
+    )
+    await writer.run(published, row)
+    yield "/mcp/same"
+    await writer.run(row.delete)
+
+
+@pytest.mark.parametrize("method", LISTINGS)
+async def test_what_is_kept_for_all_is_not_for_a_limited_caller(
+    application: WireCheck, same_for_all: str, method: str
+) -> None:
+    """Whoever asked before: the first page is kept, encoded, and so are selections."""
+    member = "resourceTemplates" if "templates" in method else method.partition("/")[0]
+    reads = 0 if member == "tools" else 2
+    sizes: list[tuple[dict[str, str], int]] = [
+        ({}, 2),
+        ({"x-tags": "other"}, 0),
+        ({"x-tags": "other paged"}, 2),
+        ({"x-may": "read"}, reads),
+        ({"x-may": "read", "x-tags": "other"}, 0),
+    ]
+    for (before, _), (caller, size) in product(sizes, sizes):
+        results = [
+            (await client.request(method)).result
+            for client in (
+                Client(application, path=same_for_all, headers={"x-user": "ana", **who})
+                for who in (before, caller)
+            )
+        ]
+        assert len(results[1][member]) == size
+        assert ("nextCursor" in results[1]) is bool(size)
+        cursor = results[0].get("nextCursor")
+        if cursor is not None:
+            client = Client(
+                application, path=same_for_all, headers={"x-user": "ana", **caller}
+            )
+            found = await client.request(method, {"cursor": cursor})
+            assert len(found.result[member]) == size
+
+
 def broken(*_: object) -> Callable[..., Awaitable[None]]:
     async def handler(exchange: object) -> None:
         raise RuntimeError("the secret of the inside")
@@ -60,7 +112,7 @@ def broken(*_: object) -> Callable[..., Awaitable[None]]:
     return handler
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-ERR-001",
     "L-ERR-006",

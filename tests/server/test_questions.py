@@ -29,6 +29,7 @@ from mcp_app.server.questions import Prepared, prepare, require, sampled_block
 from tests.asgi_client import EVERYTHING, Client, JsonObject, Outcome
 from tests.behaviours import BYTES, Order
 from tests.serving import Connect
+from tests.suite.marks import NEWEST_FIRST
 
 NEWEST: Final = "2026-07-28"
 FORMS: Final = ("2025-06-18", "2025-11-25", NEWEST)
@@ -268,7 +269,7 @@ async def test_the_end_of_a_visit_is_told_to_who_was_asked(connect: Connect) -> 
 # -- sampling -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-BASE-065",
     "L-SAMPLE-004",
@@ -421,7 +422,7 @@ ROOTS: Final[JsonObject] = {
 }
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers("L-BASE-065", "L-ROOTS-002", "S-ROOTS-002")
 async def test_roots(connect: Connect, version: str) -> None:
     client = await connect(version)
@@ -433,7 +434,7 @@ async def test_roots(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.covers("L-ROOTS-008", "S-ROOTS-004", "S-ROOTS-009", "S-ROOTS-010")
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_roots_are_never_kept(connect: Connect, version: str) -> None:
     """Whoever needs them is shown those of the moment, and nobody those of others."""
     clients = [await connect(version) for _ in range(2)]
@@ -564,7 +565,7 @@ async def test_a_revision_without_urls(connect: Connect) -> None:
     assert "by URL" in failed(await client.call("visits"))
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_user_code_may_catch_it(connect: Connect, version: str) -> None:
     client = await connect(version, capabilities={})
     assert (await client.call("offers")).text == "cannot: {'elicitation': {}}"

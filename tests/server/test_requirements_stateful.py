@@ -37,6 +37,7 @@ from mcp_app.streams import sessions
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage, new_stage
 from tests.serving import Connect
+from tests.suite.marks import STATEFUL_NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2025-11-25"
@@ -378,7 +379,7 @@ async def test_the_message_of_an_error_is_one_line(
 
 @pytest.mark.parametrize("which", ["\u00e4", "a b", "<a>", "%", "a\n"])
 @pytest.mark.parametrize("method", ["resources/read", "resources/subscribe"])
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers("S-RES-033")
 async def test_what_is_no_uri_names_no_resource(
     connect: Connect, version: str, method: str, which: str

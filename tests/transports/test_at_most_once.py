@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sized
+from collections.abc import AsyncIterator, Awaitable, Callable, Sized
+from functools import partial
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pytest
 
-from mcp_app.models import Event, Session, Stream
+from mcp_app.models import Event, Session, Stop, Stream
+from mcp_app.models.stops import By, Scope
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.revisions import STATEFUL
+from mcp_app.server.dispatch import STOPPED
+from mcp_app.server.exchange import Exchange
 from mcp_app.streams import following
 from mcp_app.transports import at_most_once
+from mcp_app.transports.endpoint import Visit as Visited
+from mcp_app.wakeup import stops
 from tests.asgi_client import Client, HeaderChanges, Visit
 from tests.behaviours import Stage
 from tests.serving import Connect, all_logged, counted
 from tests.streams.writes import Writes
+from tests.suite.marks import STATEFUL_NEWEST_FIRST
 
 pytestmark = pytest.mark.databases
 
 NEWEST: Final = "2025-11-25"
+BY: Final = By("kim", "7")
 ANSWERS: Final = {
     "json": {"accept": "application/json"},
     "events": {"accept": "text/event-stream"},
     "both": {},
 }
+
+Start: TypeAlias = Callable[[], Awaitable[None]]
 
 
 def talking(
@@ -52,7 +61,7 @@ async def rows() -> list[Stream]:
     return await reader.run(list, Stream.objects.order_by("pk"))
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_the_row_is_there_before_it_runs(
     connect: Connect, process: Process, stage: Stage, version: str
 ) -> None:
@@ -70,7 +79,7 @@ async def test_the_row_is_there_before_it_runs(
     assert json.loads(payload.payload) == answer
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.parametrize("accept", ANSWERS)
 async def test_a_repeated_request_is_answered_from_the_row(
     connect: Connect, stage: Stage, version: str, accept: str
@@ -179,14 +188,15 @@ async def test_a_cancelled_request_has_no_answer_later(
     assert again.headers["content-type"] == "text/event-stream"
 
 
+@pytest.mark.parametrize("tool", ["peeks", "turns_on"])
 async def test_a_call_that_may_be_repeated_runs_again(
-    connect: Connect, stage: Stage
+    connect: Connect, stage: Stage, tool: str
 ) -> None:
     client = await connect(NEWEST, headers=ANSWERS["json"])
     stage.released.set()
     for _ in range(2):
         stage.entered.clear()
-        visit = client.begin("tools/call", {"name": "peeks"}, id=7)
+        visit = client.begin("tools/call", {"name": tool}, id=7)
         await visit.json()
         assert stage.entered.is_set()
     assert await rows() == []
@@ -277,6 +287,49 @@ async def test_a_row_that_another_process_took_back(
     assert (again.status, "retry-after" in again.headers) == (503, True)
     monkeypatch.undo()
     assert len(await talking(client).messages()) == 3
+
+
+@pytest.fixture
+async def start(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Start]:
+    """People stop everything as soon as a call has its row; it starts all again."""
+    renew = Visited._renew
+
+    async def stop(visited: Visited, exchange: Exchange) -> None:
+        monkeypatch.setattr(Visited, "_renew", renew)
+        await writer.run(partial(stops.stop, Scope.EVERYTHING, by=BY))
+        await process.gate.look()
+        await renew(visited, exchange)
+
+    async def started() -> None:
+        on = Stop.objects.on().values_list("pk", flat=True)
+        await writer.run(lambda: stops.start(list(on), by=BY))
+        await process.gate.look()
+
+    monkeypatch.setattr(Visited, "_renew", stop)
+    yield started
+    await started()
+    await writer.run(Stop.objects.all().delete)
+
+
+@pytest.mark.parametrize("accept", ANSWERS)
+async def test_what_was_refused_once_its_row_was_there_may_come_again(
+    connect: Connect,
+    process: Process,
+    stage: Stage,
+    start: Start,
+    accept: str,
+) -> None:
+    client = await connect(NEWEST, headers=ANSWERS[accept])
+    refused = await talking(client).begun()
+    assert (refused.status, "retry-after" in refused.headers) == (503, True)
+    await all_logged(process.log)
+    assert (await rows(), len(process.log)) == ([], 0)
+    await start()
+    stage.released.set()
+    answer = (await talking(client).messages())[-1]
+    assert answer["result"]["content"][0]["text"] == "talked"
 
 
 async def test_what_had_no_place_may_come_again(
@@ -466,6 +519,23 @@ async def test_one_of_a_batch_that_had_no_place_may_come_again(
     assert "threads" in answer["error"]["message"]
     await all_logged(process.log)
     assert await rows() == []
+
+
+async def test_one_of_a_batch_that_was_refused_once_its_row_was_there(
+    connect: Connect,
+    process: Process,
+    stage: Stage,
+    start: Start,
+) -> None:
+    client = await connect("2025-03-26", headers=ANSWERS["json"])
+    (answer,) = await batch(client, (1, "talks")).messages()
+    assert answer["error"]["message"] == STOPPED
+    await all_logged(process.log)
+    assert (await rows(), len(process.log)) == ([], 0)
+    await start()
+    stage.released.set()
+    (answer,) = await batch(client, (1, "talks")).messages()
+    assert answer["result"]["content"][0]["text"] == "talked"
 
 
 async def test_one_of_a_batch_loses_its_stream(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, Final
 
 import pytest
@@ -196,9 +197,9 @@ async def test_options_without_an_origin(application: WireCheck) -> None:
     assert "access-control-allow-headers" not in found.headers
 
 
-def headers(host: str, origin: str | None = None) -> Headers:
-    named = [(b"host", host.encode())]
-    return Headers(named + ([(b"origin", origin.encode())] if origin else []))
+def headers(host: str | None, origin: str | None = None) -> Headers:
+    named = {b"host": host, b"origin": origin}
+    return Headers([(name, each.encode()) for name, each in named.items() if each])
 
 
 def test_open_hosts_are_told_once(
@@ -211,6 +212,28 @@ def test_open_hosts_are_told_once(
             doors.check(headers(host))
     (record,) = caplog.records
     assert 'MCP["HOSTS"]' in record.getMessage()
+
+
+def decision(doors: Doors, host: str | None, origin: str | None) -> object:
+    """Return the CORS headers, or the status of the refusal."""
+    try:
+        return doors.check(headers(host, origin))
+    except Refused as refused:
+        return refused.http_status
+
+
+def test_what_is_kept_is_for_that_host_and_that_origin(settings: Settings) -> None:
+    """DNS rebinding: the browser's good origin comes with a foreign host."""
+    settings.ALLOWED_HOSTS = ["localhost", "127.0.0.1"]
+    hosts = [*settings.ALLOWED_HOSTS, "evil.example", None]
+    origins = ["http://localhost", "http://127.0.0.1", "http://evil.example", None]
+    pairs = list(product(hosts, origins))
+    good = [pair for pair in pairs if isinstance(decision(Doors(), *pair), list)]
+    assert len(good) == 4
+    for before, pair in product(good, pairs):
+        doors = Doors()
+        doors.check(headers(*before))
+        assert decision(doors, *pair) == decision(Doors(), *pair)
 
 
 def test_decisions_are_kept(settings: Settings) -> None:

@@ -20,6 +20,7 @@ from mcp_app.protocol.revisions import REVISIONS, STATEFUL, SUPPORTED_VERSIONS
 from tests.asgi_client import CLIENT, PREFIX, Client, JsonObject, Outcome, outcome
 from tests.behaviours import Stage
 from tests.serving import Connect, counted
+from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 TRACES: Final = (
@@ -67,7 +68,7 @@ HTTP_REFUSALS: Final[list[tuple[dict[str, Any], int]]] = [
 ]
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers("L-HTTP-010", "S-HTTP-009", "S-HTTP-077")
 async def test_http_refuses(connect: Connect, version: str) -> None:
     client = await connect(version)
@@ -516,7 +517,7 @@ WRONG_SESSIONS: Final[list[tuple[str | None, int]]] = [
 ]
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers("S-HTTP-060", "S-HTTP-062")
 async def test_wrong_session_ids(application: WireCheck, version: str) -> None:
     for session, status in WRONG_SESSIONS:
@@ -562,7 +563,7 @@ async def test_repeated_routing_headers(connect: Connect, name: str) -> None:
     assert (await client.sent(whole(client), headers)).text == "3"
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers("S-HTTP-014", "S-LIFE-001", "S-LIFE-045")
 async def test_requests_before_initialize(application: WireCheck, version: str) -> None:
     client = Client(application, version)
@@ -573,7 +574,7 @@ async def test_requests_before_initialize(application: WireCheck, version: str) 
     assert await counted() == NOTHING
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_a_second_initialize(connect: Connect, version: str) -> None:
     client = await connect(version)
     request = client.initialize()
@@ -653,7 +654,7 @@ async def test_session_ids(connect: Connect) -> None:
 UNSUPPORTED: Final = ["2027-01-01", "1.0", "nonsense", "2025-11-26"]
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers("L-DISC-001", "L-DISC-002")
 async def test_an_unsupported_version(connect: Connect, version: str) -> None:
     client = await connect(version)
@@ -985,7 +986,7 @@ async def test_a_stateless_response_is_unasked(
     assert "id" not in found.answer
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers("S-HTTP-014", "S-HTTP-015")
 async def test_a_response_that_nobody_asked_for(connect: Connect, version: str) -> None:
     client = await connect(version)
@@ -998,7 +999,7 @@ async def test_a_response_that_nobody_asked_for(connect: Connect, version: str) 
 # -- two requests with one id ---------------------------------------------------
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_the_id_of_a_running_request(
     connect: Connect, stage: Stage, version: str
 ) -> None:
@@ -1202,7 +1203,7 @@ async def test_a_batch_that_is_cancelled_whole(connect: Connect, stage: Stage) -
 # -- notifications --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers(
     "S-BASE-019",
     "S-BASE-020",
@@ -1389,7 +1390,7 @@ def opens_a_stream(message: JsonObject) -> bool:
 @pytest.mark.parametrize(
     "mcp", [{"LIMITS": {"question_deadline": 0.01, "tool_timeout": 0.05}}]
 )
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-BASE-003",
     "L-BASE-008",

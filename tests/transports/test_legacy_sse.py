@@ -31,6 +31,7 @@ from tests.old_client import OldClient
 from tests.serving import Connect, counted
 from tests.streams.logging_rows import further, opening
 from tests.streams.writes import Writes
+from tests.suite.marks import STATEFUL_NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 pytestmark = pytest.mark.databases
@@ -450,7 +451,7 @@ def call(tool: str, **arguments: Any) -> JsonObject:
 # -- what is said on the way ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_progress_and_log_messages_come_before_the_answer(
     opened: Opened, version: str
 ) -> None:

@@ -10,11 +10,12 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.process.runtime import Process, process
-from mcp_app.protocol.revisions import REVISIONS, STATEFUL
 from mcp_app.transports import replies
+from mcp_app.wakeup.workers import FRESHNESS
 from tests.asgi_client import Client, JsonObject, Visit, outcome
 from tests.behaviours import Stage
 from tests.serving import Connect
+from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"
@@ -53,7 +54,7 @@ async def told(stage: Stage, *words: str) -> None:
 # -- JSON that turns into a stream ----------------------------------------------
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-BASE-055",
     "L-BASE-056",
@@ -181,6 +182,22 @@ async def test_the_process_beats(connect: Connect, stage: Stage) -> None:
     await standing.leave()
 
 
+@pytest.mark.covers("S-PING-007")
+async def test_beats_are_tens_of_seconds_apart(
+    connect: Connect, process: Process
+) -> None:
+    client = await connect("2025-11-25")
+    standing = await client.standing()
+    before = standing.comments
+    process._beaten = process.loop.time() - 10
+    await asyncio.sleep(2 * FRESHNESS)
+    await standing.quiet()
+    assert standing.comments == before
+    process._beaten = process.loop.time() - 60
+    await standing.comment()
+    await standing.leave()
+
+
 async def test_a_promoted_error_comes_as_an_event(
     connect: Connect, stage: Stage, impatient: None
 ) -> None:
@@ -265,7 +282,7 @@ async def test_leaving_cancels_a_stateless_thread(
     assert visit.raw == b""
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.parametrize("promoted", [False, True])
 @pytest.mark.covers("S-HTTP-032")
 async def test_leaving_does_not_cancel_a_call_of_a_session(
@@ -344,7 +361,7 @@ async def test_a_server_that_stops_the_request(connect: Connect, stage: Stage) -
 # -- notifications/cancelled ----------------------------------------------------
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.parametrize("tool", ["waits", "talks", "stubborn", "stubborn_talker"])
 @pytest.mark.covers(
     "S-CANCEL-005",

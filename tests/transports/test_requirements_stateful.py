@@ -15,6 +15,7 @@ from mcp_app.transports.replies import Reply
 from tests.asgi_client import Client, JsonObject
 from tests.behaviours import Stage, new_stage
 from tests.serving import Connect
+from tests.suite.marks import STATEFUL_NEWEST_FIRST
 
 NEWEST: Final = "2025-11-25"
 CANCELLED: Final = "notifications/cancelled"
@@ -33,7 +34,7 @@ def waiting(client: Client, request_id: str | int) -> JsonObject:
 
 
 @pytest.mark.parametrize("named", [{}, [1], True, 1.0, None, "1", 2, ""])
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers("S-CANCEL-008", "S-CANCEL-012", "S-CANCEL-016")
 async def test_cancelling_nothing(
     connect: Connect, scene: Stage, version: str, named: object
@@ -117,7 +118,7 @@ async def reported(client: Client, token: object) -> list[JsonObject]:
 
 
 @pytest.mark.parametrize("token", ["1", 1, "", -5])
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers("S-PROG-002")
 async def test_progress_tokens_come_back(
     connect: Connect, version: str, token: object
@@ -128,7 +129,7 @@ async def test_progress_tokens_come_back(
 
 
 @pytest.mark.parametrize("token", [1.5, True, {}, [1]])
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers("S-PROG-002")
 async def test_other_progress_tokens_are_refused(
     connect: Connect, version: str, token: object

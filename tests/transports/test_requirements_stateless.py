@@ -6,10 +6,11 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.protocol.revisions import LATEST, REVISIONS, STATEFUL
+from mcp_app.protocol.revisions import LATEST, STATEFUL
 from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
 from tests.behaviours import Stage
 from tests.serving import Connect
+from tests.suite.marks import NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = LATEST.version
@@ -22,7 +23,7 @@ LOGGED: Final[JsonObject] = {"_meta": {f"{PREFIX}logLevel": "debug"}}
 
 @pytest.mark.covers("L-META-001", "S-BASE-036")
 @pytest.mark.parametrize("value", [None, 7, "x", [1], {"a": {}}])
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_reserved_keys_that_mean_nothing_yet(
     connect: Connect, version: str, value: object
 ) -> None:
@@ -43,7 +44,7 @@ async def test_headers_of_sessions_mean_nothing(connect: Connect) -> None:
 
 
 @pytest.mark.covers("L-HEAD-061")
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_large_headers_are_refused_before_the_body(
     outside: WireCheck, version: str
 ) -> None:
@@ -55,7 +56,7 @@ async def test_large_headers_are_refused_before_the_body(
 
 
 @pytest.mark.covers("L-TOOLS-013")
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_arguments_may_be_absent(connect: Connect, version: str) -> None:
     client = await connect(version)
     found = await client.request("tools/call", {"name": "test_simple_text"})
@@ -64,7 +65,7 @@ async def test_arguments_may_be_absent(connect: Connect, version: str) -> None:
 
 @pytest.mark.covers("L-HTTP-003", "L-HTTP-004", "S-HTTP-003", "S-HTTP-004")
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE", "OPTIONS", "PUT"])
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_no_method_takes_a_foreign_origin(
     connect: Connect, outside: WireCheck, version: str, method: str
 ) -> None:
@@ -121,7 +122,7 @@ def talking(client: Client, word: str) -> Visit:
 @pytest.mark.covers(
     "L-HTTP-017", "L-HTTP-021", "L-HTTP-036", "L-LOG-007", "S-HTTP-022", "S-LOG-017"
 )
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_a_stream_says_what_is_its_own(
     connect: Connect, stage: Stage, version: str
 ) -> None:
@@ -146,7 +147,7 @@ async def test_a_stream_says_what_is_its_own(
 
 
 @pytest.mark.covers("L-PROG-013", "L-HTTP-021", "S-HTTP-039")
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_progress_stays_with_its_request(connect: Connect, version: str) -> None:
     client = await connect(version)
     stream = await standing(client)

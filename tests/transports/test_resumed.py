@@ -21,6 +21,7 @@ from mcp_app.transports import resumed
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage
 from tests.serving import Connect
+from tests.suite.marks import STATEFUL_NEWEST_FIRST
 
 pytestmark = pytest.mark.databases
 
@@ -81,7 +82,7 @@ async def test_who_is_connected_gets_the_end_that_another_process_wrote(
         await again.messages()
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_json_is_what_the_other_process_answered(
     connect: Connect, process: Process, stage: Stage, version: str
 ) -> None:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 
 from mcp_app import changed, log, notify
 from mcp_app.interface.context import Level
 from mcp_app.models import Tool
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.streams import logged as logged_streams
 from mcp_app.wakeup import news
 from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
 from tests.published import published
 from tests.serving import Connect, counted
+from tests.suite.marks import STATEFUL_NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"
@@ -62,7 +63,7 @@ async def change(client: Client, *what: str) -> None:
 # -- GET ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers(
     "L-HTTP-039",
     "L-HTTP-042",
@@ -183,8 +184,7 @@ async def test_too_many_changes_are_told_as_everything(
     listen, _ = await listening(modern)
     await client.request("ping")
     monkeypatch.setattr(news, "MOST_ROWS", 2)
-    for what in ("prompts", "tools", "prompts"):
-        await writer.run(notify, what)
+    await writer.run(_notify_together, ("prompts", "tools", "prompts"))
     await process._looked()
     expected = {*map(list_changed, LISTS), UPDATED}
     for stream, count in ((newer, 4), (listen, 5)):
@@ -193,6 +193,13 @@ async def test_too_many_changes_are_told_as_everything(
     await older.quiet()
     for stream in (older, newer, listen):
         await stream.leave()
+
+
+def _notify_together(lists: Sequence[str]) -> None:
+    """Let a look of the process see all of them, or none."""
+    with transaction.atomic():
+        for what in lists:
+            notify(what)
 
 
 @pytest.mark.parametrize("ending", ["delete", "drain"])
@@ -243,7 +250,7 @@ async def heard(stream: Visit) -> JsonObject:
     return params
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_a_session_is_told_what_is_logged_outside_of_its_calls(
     connect: Connect, process: Process, version: str
 ) -> None:

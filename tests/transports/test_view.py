@@ -18,10 +18,10 @@ from pytest_django import Settings
 
 from mcp_app.process.background import background
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.revisions import REVISIONS
 from tests.old_client import OldClient
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
+from tests.suite.marks import NEWEST_FIRST
 from tests.wire.middleware import Application, WireCheck
 
 Site = dict[str, Any]
@@ -92,7 +92,7 @@ def application(
 
 
 @pytest.mark.parametrize("habit", HABITS)
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_calls_and_streams(connect: Connect, version: str, habit: str) -> None:
     client = await connect(version)
     assert (await client.call("drill_add", a=1, b=2)).text == "3"

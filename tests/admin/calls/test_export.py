@@ -54,6 +54,9 @@ def test_no_cell_is_a_formula(admin_client: Client, start: str) -> None:
         assert row[name].endswith('HYPERLINK("http://x","y")')
 
 
+SIGNS = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20\u2212")
+
+
 def test_a_formula_behind_hidden_characters() -> None:
     assert export.cell("\u202e=1+1") == "⟦U+202E⟧=1+1"
     assert export.cell("-5") == "'-5"
@@ -61,11 +64,9 @@ def test_a_formula_behind_hidden_characters() -> None:
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\u00a0", "\n", "\r\n ", "\u3000", "\x0b"])
-@pytest.mark.parametrize(
-    "sign", ["=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20\u2212"]
-)
-def test_a_formula_behind_blanks_and_in_any_width(blank: str, sign: str) -> None:
-    assert export.cell(f"{blank}{sign}1+1").startswith("'")
+def test_a_formula_behind_blanks_and_in_any_width(blank: str) -> None:
+    cells = [export.cell(f"{blank}{sign}1+1") for sign in SIGNS]
+    assert [each for each in cells if not each.startswith("'")] == []
 
 
 @pytest.mark.parametrize("text", ["", " ", " a=1", "a", "\n"])

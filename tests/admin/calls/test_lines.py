@@ -7,7 +7,7 @@ from html import unescape
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from mcp_app.admin.calls.lines import in_words
@@ -72,10 +72,19 @@ def test_a_call_that_failed_in_full(admin_client: Client) -> None:
 def test_links_follow_rights(staff: Staff) -> None:
     published(Tool.objects.create(name="book_table"))
     (call,) = write(crash(user_id=str(maria().pk)))
-    text = shown(staff("view_call"), call)
-    assert "/mcp_app/tool/" not in text
-    assert "/auth/user/" not in text
-    assert "Stop it" not in text
+    client = staff("view_call")
+    links = {
+        "view_tool": "/mcp_app/tool/",
+        "view_user": "/auth/user/",
+        "stop": "Stop it",
+    }
+    text = shown(client, call)
+    for each in links.values():
+        assert each not in text
+    user = User.objects.get(username="kim")
+    for right, each in links.items():
+        user.user_permissions.add(Permission.objects.get(codename=right))
+        assert each in shown(client, call)
 
 
 def test_such_calls_are_listed(admin_client: Client) -> None:

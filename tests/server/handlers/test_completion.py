@@ -11,11 +11,11 @@ import pytest
 from mcp_app.models import Prompt, ResourceTemplate
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.revisions import REVISIONS
 from tests.asgi_client import Client, JsonObject, Outcome
 from tests.behaviours import SECRET
 from tests.published import published
 from tests.serving import Connect
+from tests.suite.marks import NEWEST_FIRST
 
 PROMPT: Final = {"type": "ref/prompt", "name": "greets"}
 TEMPLATE: Final = {"type": "ref/resource", "uri": "memo://value/{which}"}
@@ -36,7 +36,7 @@ async def completed(client: Client, *given: Any, **more: Any) -> JsonObject:
     return completion
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-COMPL-002",
     "L-COMPL-003",
@@ -63,7 +63,7 @@ async def test_complete(connect: Connect, version: str) -> None:
     assert ("resultType" in result) == client.revision.stateless
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers("L-COMPL-004", "S-COMPL-004", "S-COMPL-006", "S-RES-017")
 async def test_a_hundred_values_are_sent(connect: Connect, version: str) -> None:
     client = await connect(version)
@@ -118,7 +118,7 @@ WRONG: Final[list[JsonObject]] = [
 ]
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-COMPL-002",
     "L-COMPL-008",
@@ -198,7 +198,7 @@ async def colours(process: Process) -> AsyncIterator[None]:
 
 
 @pytest.mark.usefixtures("colours")
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-COMPL-005",
     "L-COMPL-011",
@@ -244,7 +244,7 @@ async def test_what_staff_suggest_for_variables(connect: Connect) -> None:
 
 
 @pytest.mark.usefixtures("colours")
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_lists_have_no_suggestions(connect: Connect, version: str) -> None:
     client = await connect(version)
     result = (await client.request("prompts/list")).result

@@ -13,6 +13,7 @@ from mcp_app.pools.database import reader
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL, SUPPORTED_VERSIONS
 from tests.asgi_client import CLIENT, PREFIX, Client, JsonObject, outcome
 from tests.serving import Connect, counted
+from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"
@@ -165,7 +166,7 @@ WRONG: Final[list[dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers("S-LIFE-002")
 async def test_a_wrong_initialize_leaves_no_session(
     application: WireCheck, version: str
@@ -182,7 +183,7 @@ async def test_a_wrong_initialize_leaves_no_session(
     assert (await counted())["Session"] == 0
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers("S-LIFE-025")
 async def test_capabilities_that_nobody_knows(
     application: WireCheck, version: str
@@ -198,7 +199,7 @@ async def test_initialize_for_one_who_takes_json(application: WireCheck) -> None
     assert (await client.open()).session
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers("S-LIFE-007")
 async def test_initialized_is_remembered(application: WireCheck, version: str) -> None:
     client = Client(application, version)
@@ -217,7 +218,7 @@ async def test_initialized_is_remembered(application: WireCheck, version: str) -
 # -- ping and discover ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers("S-BASE-002", "S-PING-001", "S-PING-002")
 async def test_ping(connect: Connect, version: str) -> None:
     client = await connect(version)
@@ -271,7 +272,7 @@ async def heard(client: Client) -> list[str]:
     return [each["level"] for each in found.notifications("notifications/message")]
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers("S-LOG-002", "S-LOG-003", "S-LOG-004", "S-LOG-005")
 async def test_levels(connect: Connect, version: str) -> None:
     client, other = await connect(version), await connect(version)
@@ -364,7 +365,7 @@ async def test_every_method(connect: Connect, version: str) -> None:
             assert (await outcome(visit)).result is not None
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-BASE-061",
     "L-ERR-001",

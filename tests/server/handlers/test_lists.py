@@ -16,9 +16,11 @@ from mcp_app.protocol.cursors import Cursor
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.protocol.schemas import check_schema
 from tests.asgi_client import Client, JsonObject
-from tests.behaviours import SECRET
+from tests.behaviours import DRAFT_07, SECRET
 from tests.published import published
+from tests.server.handlers.test_tools import violations
 from tests.serving import Connect
+from tests.suite.marks import NEWEST_FIRST
 
 NEWEST: Final = "2026-07-28"
 LISTS: Final = {
@@ -49,7 +51,7 @@ async def listed(client: Client, method: str = "tools/list") -> dict[str, JsonOb
 # -- order and pages ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-PAGE-001",
     "L-PAGE-004",
@@ -135,7 +137,7 @@ async def first_cursor(client: Client, method: str = "tools/list") -> str:
     return cursor
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-ERR-005",
     "L-PAGE-005",
@@ -235,7 +237,7 @@ async def test_keys_are_rotated(connect: Connect, process: Process) -> None:
 # -- what is hidden -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-CACHE-009",
     "L-CACHE-017",
@@ -356,7 +358,6 @@ async def test_boolean_subschemas(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize("version", REVISIONS)
 @pytest.mark.covers(
-    "L-BASE-031",
     "L-HEAD-010",
     "L-TOOLS-019",
     "L-TOOLS-023",
@@ -371,6 +372,22 @@ async def test_schemas_arrive_as_they_are(connect: Connect, version: str) -> Non
         "Region"
     )
     assert ("outputSchema" in tools["drill_add"]) == client.revision.structured_content
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.covers("L-BASE-031")
+async def test_a_schema_of_another_dialect_is_listed_unchanged_and_holds(
+    connect: Connect, version: str
+) -> None:
+    client = await connect(version)
+    assert (await listed(client))["pairs"]["inputSchema"] == DRAFT_07
+    assert (await client.call("pairs", pair=[1, "a"])).text == "[1, 'a']"
+    # In 2020-12 `items` would be no list, and there would be no `additionalItems`.
+    for pair, broken in (
+        ([1, 2], ("$.pair[1]", "type")),
+        ([1, "a", "b"], ("$.pair", "additionalItems")),
+    ):
+        assert violations(await client.call("pairs", pair=pair)) == {broken}
 
 
 @pytest.mark.parametrize("version", REVISIONS)

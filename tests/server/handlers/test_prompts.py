@@ -10,6 +10,7 @@ from mcp_app.protocol.revisions import REVISIONS
 from tests.asgi_client import PREFIX, Client, Outcome
 from tests.behaviours import BLOCKS, SECRET
 from tests.serving import Connect
+from tests.suite.marks import NEWEST_FIRST
 
 NEWEST: Final = "2026-07-28"
 
@@ -24,7 +25,7 @@ def refused(found: Outcome, code: int = -32602) -> str:
     return message
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers("L-PROMPT-009", "S-PROMPT-007")
 async def test_get(connect: Connect, version: str) -> None:
     client = await connect(version)
@@ -37,7 +38,7 @@ async def test_get(connect: Connect, version: str) -> None:
     assert (f"{PREFIX}serverInfo" in meta) == client.revision.stateless
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers("L-PROMPT-008", "S-PROMPT-008")
 async def test_arguments_are_texts(connect: Connect, version: str) -> None:
     """They are read by the types of the function."""
@@ -80,7 +81,7 @@ WRONG: Final[list[tuple[Any, dict[str, Any], str]]] = [
 ]
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-ERR-005",
     "L-PROMPT-008",
@@ -98,7 +99,7 @@ async def test_wrong_arguments(connect: Connect, version: str) -> None:
         assert member in refused(await get(client, name, **params))
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-ERR-005",
     "L-PROMPT-018",
@@ -137,7 +138,7 @@ async def test_failures(connect: Connect, version: str) -> None:
     assert "failed" in refused(await get(client, "prompt_surrogate"), -32603)
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_a_prompt_that_asks(connect: Connect, version: str) -> None:
     """A client that cannot be asked gets the error of its revision."""
     client = await connect(version, capabilities={})

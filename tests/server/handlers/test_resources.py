@@ -8,10 +8,11 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.protocol.revisions import REVISIONS, STATEFUL
+from mcp_app.protocol.revisions import REVISIONS
 from tests.asgi_client import Client, Outcome
 from tests.behaviours import BYTES, SECRET
 from tests.serving import Connect, counted
+from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 
 NEWEST: Final = "2026-07-28"
 
@@ -31,7 +32,7 @@ def missing(client: Client, found: Outcome, uri: str) -> None:
     }
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-RES-009",
     "L-RES-013",
@@ -84,7 +85,7 @@ MISSING: Final = [
 ]
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-ERR-005",
     "L-ERR-012",
@@ -109,7 +110,7 @@ def encoded(text: str) -> str:
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers("L-RES-030", "S-RES-033")
 async def test_wrong_params(connect: Connect, version: str) -> None:
     client = await connect(version)
@@ -121,7 +122,7 @@ async def test_wrong_params(connect: Connect, version: str) -> None:
     assert (await client.request("resources/read")).error["code"] == -32602
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-CACHE-017",
     "L-CACHE-018",
@@ -207,7 +208,7 @@ async def test_what_brought_answers_is_not_kept(
 # -- subscriptions of a session -------------------------------------------------
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.covers("S-RES-019", "S-RES-020")
 async def test_subscribe(connect: Connect, version: str) -> None:
     client = await connect(version)

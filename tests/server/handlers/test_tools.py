@@ -12,11 +12,12 @@ import pytest
 from django.core.signals import got_request_exception
 
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.revisions import REVISIONS, STATEFUL
+from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.server.handlers.tools import read_strings
 from tests.asgi_client import PREFIX, Client, JsonObject, Outcome
 from tests.behaviours import BLOCKS, BYTES, SECRET, VALUES, Stage
 from tests.serving import Connect, counted
+from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 
 NEWEST: Final = "2026-07-28"
 ERAS: Final = ("2025-11-25", NEWEST)
@@ -65,7 +66,7 @@ async def test_a_call(connect: Connect, version: str) -> None:
     assert found.result == expected
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-ERR-005",
     "L-TOOLS-043",
@@ -100,7 +101,7 @@ WRONG_PARAMS: Final[list[tuple[Any, str]]] = [
 ]
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-ERR-001",
     "L-TOOLS-010",
@@ -193,7 +194,7 @@ async def test_wrong_arguments(connect: Connect, version: str) -> None:
             assert any(each[0] == path for each in named), (tool, path, rule, named)
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_arguments_arrive(connect: Connect, version: str) -> None:
     client = await connect(version)
     arguments = {
@@ -365,7 +366,7 @@ async def test_structured_content(connect: Connect, version: str) -> None:
     assert told == (weather if client.revision.structured_content else None)
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers("S-BASE-017")
 async def test_meta_of_a_result(connect: Connect, version: str) -> None:
     client = await connect(version)
@@ -393,7 +394,7 @@ async def test_odd_values(connect: Connect, version: str, tool: str) -> None:
 
 
 @pytest.mark.parametrize("tool", ["returns", "returns_sync"])
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_what_is_not_json(connect: Connect, version: str, tool: str) -> None:
     client = await connect(version)
     told = failed(await client.call(tool, which="nan"))
@@ -422,7 +423,7 @@ async def test_an_error_promises_nothing(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_result": 1000}}])
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_the_largest_result(connect: Connect, version: str) -> None:
     client = await connect(version)
     assert len((await client.call("large", size=200)).text) == 200
@@ -434,7 +435,7 @@ async def test_the_largest_result(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("tool", ["fails", "fails_sync"])
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-TOOLS-046",
     "L-TOOLS-047",
@@ -482,7 +483,7 @@ async def test_a_tool_that_fails(
     assert len(signals) == len(KINDS)
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers("L-META-014", "L-META-015")
 async def test_what_the_client_cannot(connect: Connect, version: str) -> None:
     client = await connect(version)
@@ -501,7 +502,7 @@ async def test_a_tool_that_prints(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("tool", ["hangs", "hangs_sync"])
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers("L-CANCEL-007")
 async def test_a_tool_that_hangs(
     connect: Connect, stage: Stage, version: str, tool: str
@@ -529,7 +530,7 @@ async def test_a_tool_that_answers_when_its_time_is_over(
     assert stage.told == ["survived"]
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_a_tool_leaves_nothing_behind(
     connect: Connect, process: Process, version: str
 ) -> None:

@@ -1,0 +1,90 @@
+"""JSON in a form is kept byte for byte, and panels send nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
+
+STORED = '{"b":1,"a":18446744073709551616}'
+
+
+def field(stored: str = "", *, is_schema: bool = False) -> JsonField:
+    made = JsonField(is_schema=is_schema)
+    made.stored = stored
+    return made
+
+
+def from_browser(stored: str) -> str:
+    shown: str = JsonField().prepare_value(stored)
+    return f"{shown}\n".replace("\n", "\r\n")
+
+
+@pytest.mark.parametrize("stored", [STORED, "", '{\n "b": 1\n}', "[]", "no JSON"])
+def test_what_nobody_changed_is_kept_as_it_is(stored: str) -> None:
+    made, sent = field(stored), from_browser(stored)
+    assert not made.has_changed(stored, sent)
+    assert made.clean(sent) == stored
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("", ""),
+        (" \r\n ", ""),
+        (' {"a": 1}\r\n', '{"a": 1}'),
+        ('{\r\n"a": 1}', '{\n"a": 1}'),
+    ],
+)
+def test_what_is_new_is_kept_as_it_was_typed(sent: str, kept: str) -> None:
+    made = field(STORED)
+    assert made.has_changed(STORED, sent)
+    assert made.clean(sent) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "is_schema", "taken"),
+    [
+        ("{", False, False),
+        ('{"a": 1, "a": 2}', False, False),
+        ("[1]", False, True),
+        ("[1]", True, False),
+        ('{"type": "object"}', True, True),
+        ('{"type": "text"}', True, False),
+        ('{"type": "text"}', False, True),
+    ],
+)
+def test_what_is_no_json_or_no_schema(text: str, is_schema: bool, taken: bool) -> None:
+    made = field(is_schema=is_schema)
+    if taken:
+        assert made.clean(text) == text
+        return
+    with pytest.raises(ValidationError):
+        made.clean(text)
+
+
+def test_the_part_that_is_compared_is_the_same_for_lines_of_a_browser() -> None:
+    made = field()
+    assert made.parts("{\r\n}\r\n") == made.parts("{\n}")
+    assert made.parts("{ }") != made.parts("{}")
+
+
+def test_a_panel_sends_nothing_and_shows_what_it_is_given() -> None:
+    panel = PanelField("shop/panel.html")
+    panel.shows(text="Hello")
+    widget: Any = panel.widget
+    context = widget.get_context("preview", None, None)
+    assert (context["text"], widget.template_name) == ("Hello", "shop/panel.html")
+    assert not panel.has_changed("a", "b")
+    assert panel.parts("a") == {}
+    assert widget.id_for_label("id_preview") == ""
+
+
+def test_names_that_may_stand_in_a_text() -> None:
+    area = PlaceholderTextarea()
+    area.names, area.source = iter(("city", "day")), "input_schema"
+    context = area.get_context("text", "", None)
+    assert (context["names"], context["source"]) == (["city", "day"], "input_schema")

@@ -1,0 +1,85 @@
+"""What staff may change of what code declares, beside what the code says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_app.admin.forms.overlay import from_code, put_back
+from mcp_app.interface.definitions import (
+    Definition,
+    PromptDefinition,
+    ToolDefinition,
+    ToolHints,
+)
+from mcp_app.interface.rights import Demands
+from mcp_app.models import Prompt, Tool
+from mcp_app.models.definitions import Source
+
+HINTS = ("read_only", "destructive", "idempotent", "open_world")
+BARE = {
+    "title": "",
+    "description": "",
+    "permission": "",
+    "groups": "",
+    "rule": "",
+    "timeout": "",
+    "tags": "",
+    "position": "0",
+}
+
+
+def test_of_what_says_nothing_there_is_nothing_to_show() -> None:
+    assert from_code(PromptDefinition(name="p")) == BARE
+    assert from_code(ToolDefinition(name="t")) == {**BARE, **dict.fromkeys(HINTS, "")}
+
+
+@pytest.mark.parametrize(
+    ("definition", "column", "text"),
+    [
+        (PromptDefinition(name="p", timeout=5.0), "timeout", "5"),
+        (PromptDefinition(name="p", timeout=0.25), "timeout", "0.25"),
+        (PromptDefinition(name="p", position=-3), "position", "-3"),
+        (PromptDefinition(name="p", tags=frozenset({"b", "a"})), "tags", "a b"),
+        (
+            PromptDefinition(name="p", demands=Demands(permissions=("a.b", "a.c"))),
+            "permission",
+            "a.b, a.c",
+        ),
+        (
+            # One of the first, and one of the second.
+            PromptDefinition(
+                name="p",
+                demands=Demands(groups=(frozenset({"B", "A"}), frozenset({"C"}))),
+            ),
+            "groups",
+            "A or B; C",
+        ),
+        (ToolDefinition(name="t", hints=ToolHints(read_only=True)), "read_only", "yes"),
+        (ToolDefinition(name="t", hints=ToolHints(read_only=False)), "read_only", "no"),
+    ],
+)
+def test_what_the_code_says(definition: Definition, column: str, text: str) -> None:
+    assert from_code(definition)[column] == text
+
+
+@pytest.mark.parametrize("model", [Tool, Prompt])
+def test_each_column_of_an_overlay_can_be_said(model: Any) -> None:
+    definition = {Tool: ToolDefinition, Prompt: PromptDefinition}[model](name="x")
+    row = model(name="x", source=Source.CODE, kind="function")
+    assert from_code(definition).keys() == {*row.content_columns()}
+
+
+def test_only_named_columns_are_put_back() -> None:
+    row = Tool(
+        name="x", title="New", timeout=3.0, position=7, tags="a", destructive=False
+    )
+    put_back(row, ["title", "timeout", "position", "destructive"])
+    assert (row.title, row.timeout, row.position, row.destructive) == (
+        "",
+        None,
+        0,
+        None,
+    )
+    assert (row.tags, row.name) == ("a", "x")
