@@ -277,4 +277,6 @@ def test_what_was_done_is_logged(hers: Client, ana: User) -> None:
 def test_a_name_is_no_markup(hers: Client, ana: User, token: Make) -> None:
     row = token(ana, name="<b>x</b>")
     for page in (account("tokens"), account("token", row.pk)):
-        assert b"<b>x</b>" not in hers.get(page).content
+        text = hers.get(page).content
+        assert b"&lt;b&gt;x&lt;/b&gt;" in text
+        assert b"<b>x</b>" not in text

@@ -14,7 +14,6 @@ from mcp_app.pools import database
 from mcp_app.process import uploads
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.server.handlers import resources
 from mcp_app.transports import event_stream
 from mcp_app.transports.doors import Doors
@@ -22,6 +21,7 @@ from mcp_app.transports.endpoint import doors
 from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
 from tests.behaviours import Stage
 from tests.serving import Connect
+from tests.suite.marks import NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"
@@ -167,7 +167,7 @@ async def test_a_stateless_message_in_a_batch(connect: Connect) -> None:
 LONG: Final = "x" * 1_025
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.parametrize("named", ["id", "token"])
 async def test_ids_of_megabytes_are_not_kept(
     connect: Connect, process: Process, version: str, named: str

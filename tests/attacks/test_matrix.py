@@ -68,6 +68,7 @@ from tests.attacks.matrix import (
 from tests.behaviours import Stage
 from tests.old_client import OldClient
 from tests.serving import _nothing_untold
+from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.transports.test_connection import META, Channel, called
 from tests.wire.middleware import WireCheck
 
@@ -340,7 +341,7 @@ async def own_client(
 STATEFUL: Final = [name for name, each in REVISIONS.items() if each.sessions]
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.parametrize("caller", STRANGERS)
 async def test_what_others_name_of_mine_in_their_own_session(
     application: WireCheck, who: Callers, stage: Stage, version: str, caller: str
@@ -426,7 +427,7 @@ def nobody_has(name: str) -> str:
     return name.replace("secret", "sxcret").replace("vault", "vxult")
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_what_is_hidden_is_unknown(
     application: WireCheck, who: Callers, version: str
 ) -> None:
@@ -454,7 +455,7 @@ LISTS: Final = {
 }
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_my_cursors_show_others_what_is_theirs(
     application: WireCheck,
     who: Callers,

@@ -16,6 +16,7 @@ from tests.asgi_client import Client, outcome
 from tests.attacks.callers import Callers, callers
 from tests.attacks.matrix import OWN
 from tests.serving import counted
+from tests.suite.marks import NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 
@@ -68,7 +69,7 @@ async def test_a_token_in_the_address_lets_nobody_in(
     assert (await counted())["Session"] == 0
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_a_token_elsewhere_than_in_its_header(
     application: WireCheck, who: Callers, version: str
 ) -> None:

@@ -8,10 +8,10 @@ from typing import Final
 
 import pytest
 
-from mcp_app.protocol.revisions import REVISIONS
 from tests.asgi_client import PREFIX, outcome
 from tests.behaviours import Stage
 from tests.serving import Connect, counted
+from tests.suite.marks import NEWEST_FIRST
 
 SIMPLE: Final = (
     "text/plain",
@@ -27,7 +27,7 @@ SIMPLE: Final = (
 COOKIE: Final = "sessionid=0123456789abcdef; csrftoken=abc"
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_a_form_runs_nothing(
     connect: Connect, stage: Stage, version: str
 ) -> None:

@@ -13,11 +13,11 @@ from mcp_app.auth.tokens import tokens
 from mcp_app.conf import BY_TOKEN
 from mcp_app.pools.database import reader
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.revisions import STATEFUL
 from tests.asgi_client import Client, outcome
 from tests.attacks.callers import Callers, callers
 from tests.attacks.matrix import ANONYMOUS, OTHER_USER, OWN, REVOKED
 from tests.serving import counted
+from tests.suite.marks import STATEFUL_NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 BODIES: Final = (
@@ -92,7 +92,7 @@ async def test_refusals_leave_nothing(
     assert len(gc.get_objects()) - objects < 300
 
 
-@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_sessions_that_were_closed_leave_nothing(
     application: WireCheck, who: Callers, version: str
 ) -> None:

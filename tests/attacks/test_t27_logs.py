@@ -12,9 +12,9 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.interface.json_logs import LARGEST, JsonFormatter
-from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.transports import token_in_address
 from tests.asgi_client import PREFIX, Client, outcome
+from tests.suite.marks import NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 NASTY: Final = "x\n2026-01-01 ERROR root login \x1b[2J \u2028 \u202e" + "y" * 4_000
@@ -55,7 +55,7 @@ def lines(log: StringIO) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_names_that_clients_give(
     application: WireCheck, log: StringIO, version: str
 ) -> None:

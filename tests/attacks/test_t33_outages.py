@@ -13,11 +13,11 @@ from mcp_app.auth import tokens as tokens_of
 from mcp_app.auth.tokens import tokens
 from mcp_app.conf import BY_TOKEN
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.revisions import REVISIONS
 from tests.asgi_client import Client, outcome
 from tests.attacks.callers import Callers, callers
 from tests.attacks.matrix import OTHER_USER, OWN, REVOKED
 from tests.serving import counted
+from tests.suite.marks import NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 
@@ -34,7 +34,7 @@ async def who(process: Process) -> AsyncIterator[Callers]:
 
 
 @pytest.mark.parametrize("broken", [OperationalError, InterfaceError])
-@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_an_outage_denies_nobody(
     application: WireCheck,
     outside: WireCheck,

@@ -10,19 +10,23 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from threading import Event
 from typing import Any, Final
 
 import pytest
 
+from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
 from tests.audit.relays import relay
 from tests.drill.databases import PREPARED
 from tests.drill.running import ROOT, THERE, DrillServer, started
-from tests.process.clusters import python_environment, run_python
+from tests.process.clusters import python_environment
+from tests.process.rows import one_number, rows
 from tests.process.streaming import Answer, stateless
+from tests.suite.marks import long_cases
 
-WRITERS: Final = 4
+WRITERS: Final = 3
 PATIENCE_S: Final = 120
 LOOK_S: Final = 0.05
 CUTS: Final = 8
@@ -39,7 +43,7 @@ from tests.audit.records import batch, record
 
 def batches(seed):
     chance = random.Random(seed)
-    for number in range(1, 26):
+    for number in range(1, 11):
         records = [
             record(chance.random(), name=f"tool{chance.randrange(20)}")
             for _ in range(40)
@@ -50,38 +54,65 @@ def batches(seed):
 with ThreadPoolExecutor(3) as pool:
     list(pool.map(batches, range(3)))
 """
-READ: Final = """
-import json
-import django
-django.setup()
-from mcp_app.models import Call
-from tests.audit.reading import totals
-print(json.dumps({
-    "rows": Call.objects.count(),
-    "calls": sum(totals().values()),
-    "dropped": sum(totals("dropped").values()),
-    "names": {name: calls for (_, _, name, _), calls in totals().items()},
-}))
-"""
+KEPT: Final = "SELECT count(*) FROM mcp_app_call"
+COUNTED: Final = (
+    "SELECT seconds, name, sum(calls), sum(dropped) FROM mcp_app_callstatistic"
+    " GROUP BY seconds, name"
+)
+BUCKETS: Final = " + ".join(f"to_{bound}" for bound in BOUNDS_MS)
+WRONG: Final = (
+    "SELECT count(*) FROM mcp_app_callstatistic"  # noqa: S608 - our own names
+    f" WHERE calls <> longer + {BUCKETS} OR start_ms % (seconds * 1000) <> 0"
+)
 
 
-@pytest.fixture(params=PREPARED)
+def on_database(vendor: str, other: str) -> pytest.MarkDecorator:
+    """Run a test with one kind of database, and with the other in `make test-all`."""
+    return pytest.mark.parametrize(
+        "environment", [vendor, *long_cases(other)], indirect=True
+    )
+
+
+@pytest.fixture
 def environment(request: pytest.FixtureRequest) -> Iterator[Mapping[str, str]]:
     """What programs of a site with a database of its own are given."""
     with PREPARED[request.param]() as url:
         yield {"DATABASE_URL": url, **THERE}
 
 
-def figures(environment: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run_python(environment, "-c", READ))
-    return found
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How many calls have a row, and how many were counted: all, and by name."""
+
+    rows: int
+    calls: int
+    dropped: int
+    names: Mapping[str, int]
 
 
-def until_kept(environment: Mapping[str, str], calls: int) -> dict[str, Any]:
+def figures(environment: Mapping[str, str]) -> Figures:
+    """Read what is kept of calls; hours and minutes must say the same."""
+    url = environment["DATABASE_URL"]
+    assert one_number(url, WRONG) == 0
+    spans: dict[int, dict[str, tuple[int, int]]] = {HOUR_S: {}, MINUTE_S: {}}
+    for seconds, name, calls, dropped in rows(url, COUNTED):
+        spans[seconds][name] = int(calls), int(dropped)
+    assert spans[HOUR_S] == spans[MINUTE_S]
+    by_name = spans[HOUR_S]
+    return Figures(
+        one_number(url, KEPT),
+        sum(calls for calls, _ in by_name.values()),
+        sum(dropped for _, dropped in by_name.values()),
+        {name: calls for name, (calls, _) in by_name.items()},
+    )
+
+
+def until_kept(environment: Mapping[str, str], calls: int) -> Figures:
     """Wait until so many calls are counted."""
     end = time.monotonic() + PATIENCE_S
-    while (found := figures(environment))["calls"] < calls:
+    while (found := figures(environment)).calls < calls:
         assert time.monotonic() < end, found
+        time.sleep(LOOK_S)
     return found
 
 
@@ -108,6 +139,7 @@ def call(server: DrillServer) -> int:
     return begun(server).whole().status
 
 
+@on_database("mysql", "postgresql")
 def test_counters_are_exact_however_many_write_them(
     environment: Mapping[str, str],
 ) -> None:
@@ -124,17 +156,18 @@ def test_counters_are_exact_however_many_write_them(
     errors = [each.communicate()[1] for each in writers]
     assert [each.returncode for each in writers] == [0] * WRITERS, errors
     found = figures(environment)
-    assert (found["rows"], found["calls"]) == (12_000, 12_000)
+    assert (found.rows, found.calls) == (3_600, 3_600)
     expected: dict[str, int] = {}
     for seed in range(3):
         chance = random.Random(seed)  # noqa: S311 - no secret
-        for _ in range(25 * 40):
+        for _ in range(10 * 40):
             chance.random()
             name = f"tool{chance.randrange(20)}"
             expected[name] = expected.get(name, 0) + WRITERS
-    assert found["names"] == expected
+    assert found.names == expected
 
 
+@on_database("postgresql", "mysql")
 def test_a_process_that_is_killed_loses_what_nobody_has_seen(
     environment: Mapping[str, str],
 ) -> None:
@@ -142,19 +175,20 @@ def test_a_process_that_is_killed_loses_what_nobody_has_seen(
     with serving(environment) as server:
         for _ in range(20):
             assert call(server) == 200
-        assert until_kept(environment, 20)["rows"] == 20
+        assert until_kept(environment, 20).rows == 20
         for _ in range(10):
             call(server)
         server.kill()
     after = figures(environment)
-    assert after["rows"] == after["calls"]
-    assert 20 <= after["calls"] <= 30
+    assert after.rows == after.calls
+    assert 20 <= after.calls <= 30
     with serving(environment) as server:
         assert call(server) == 200
-        found = until_kept(environment, after["calls"] + 1)
-    assert found["rows"] == found["calls"] == after["calls"] + 1
+        found = until_kept(environment, after.calls + 1)
+    assert found.rows == found.calls == after.calls + 1
 
 
+@on_database("mysql", "postgresql")
 def test_a_process_that_stops_writes_its_calls_first(
     environment: Mapping[str, str],
 ) -> None:
@@ -163,9 +197,10 @@ def test_a_process_that_stops_writes_its_calls_first(
             assert call(server) == 200
         assert server.stop() == 0
     found = figures(environment)
-    assert (found["rows"], found["calls"]) == (10, 10)
+    assert (found.rows, found.calls) == (10, 10)
 
 
+@on_database("postgresql", "mysql")
 def test_cut_connections_neither_lose_nor_double_a_call(
     environment: Mapping[str, str],
 ) -> None:
@@ -199,9 +234,10 @@ def test_cut_connections_neither_lose_nor_double_a_call(
         assert way.breaks == 0
         assert server.stop() == 0, server.output
     found = figures(environment)
-    assert found["calls"] == found["rows"] == total
+    assert found.calls == found.rows == total
 
 
+@on_database("mysql", "postgresql")
 def test_calls_of_an_outage_are_counted_when_it_is_over(
     environment: Mapping[str, str],
 ) -> None:
@@ -222,6 +258,6 @@ def test_calls_of_an_outage_are_counted_when_it_is_over(
         assert served > 4 + 4
         found = until_kept(environment, 1 + served)
         assert server.stop() == 0, server.output
-    assert found["calls"] == 1 + served
-    assert found["dropped"] > 0
-    assert found["rows"] + found["dropped"] == found["calls"]
+    assert found.calls == 1 + served
+    assert found.dropped > 0
+    assert found.rows + found.dropped == found.calls

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from itertools import product
 from typing import Any, Final
 
 import pytest
 from django.contrib.auth import get_user_model
 
 from mcp_app.auth import kept
-from mcp_app.auth.kept import answers
+from mcp_app.auth.kept import Answers, answers
 from mcp_app.auth.permissions import HARD_AGE
+from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.models import Server
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
+from mcp_app.protocol.headers import Headers
 from tests.asgi_client import Client
 from tests.auth import callables
 from tests.published import published
@@ -75,6 +78,32 @@ async def test_another_header_and_another_server_are_asked_about(
         await status(application, "/mcp/kept", shown)
     await status(application, "/mcp/other", "ana")
     assert callables.answers == ["ana", "Ana", "ana"]
+
+
+async def test_an_answer_is_kept_for_one_way_in_one_server_and_one_host() -> None:
+    keeps = Answers()
+    for asked, (name, server, host, shown) in product(
+        (True, False), product(("a", "b"), repeat=4)
+    ):
+        who = Principal(kind="badge", user_name=f"{name} {server} {host} {shown}")
+        request = AuthenticationRequest(
+            headers=Headers([(b"authorization", shown.encode())]),
+            host=host,
+            path="/mcp",
+            server=server,
+            method="POST",
+        )
+        times: list[Principal] = []
+
+        async def ask(
+            who: Principal = who, times: list[Principal] = times
+        ) -> Principal:
+            times.append(who)
+            return who
+
+        assert await keeps.of(name, request, ask) == who
+        assert times == [who] * asked
+    assert len(keeps) == 16
 
 
 @pytest.mark.parametrize("shown", [None, "nobody"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping
+from itertools import product
 from typing import Any, Final
 from uuid import uuid4
 
@@ -133,6 +134,24 @@ async def test_rights_are_kept_for_a_while(
     assert await store.may(who)
     monkeypatch.setattr(permissions, "rights_of", None)
     assert await store.may(who)
+
+
+async def test_rights_are_kept_for_one_caller_on_one_server_and_for_what_was_asked(
+    users: dict[str, Any],
+) -> None:
+    rules = {"here": Rule("here", lambda asked: asked.server == "default")}
+    plain = users["plain"]
+    callers = [principal(plain), principal(users["granted"])]
+    callers += [principal(plain, permissions=frozenset({SECRET}))]
+    secret, here = NEEDS_SECRET, needs(rules=("here",))
+    demands = [frozenset(each) for each in ({secret}, {here}, {secret, here})]
+    asked = list(product(callers, ["default", "other"], demands))
+    alone = [await KeptRights(rules).of(*each) for each in asked]
+    assert len({each.met for each in alone}) == 4
+    for order in (range(len(asked)), reversed(range(len(asked)))):
+        store = KeptRights(rules)
+        for at in order:
+            assert await store.of(*asked[at]) == alone[at]
 
 
 async def test_rights_are_read_again_after_their_hard_age(

@@ -32,7 +32,6 @@ def test_what_is_well_made_is_left_alone(definition: Definition) -> None:
     assert findings(definition) == []
 
 
-@pytest.mark.parametrize(("definition", "rules"), FOUND)
 @pytest.mark.covers(
     "L-RES-022",
     "L-RES-023",
@@ -47,8 +46,17 @@ def test_what_is_well_made_is_left_alone(definition: Definition) -> None:
     "S-TOOLS-018",
     "S-TOOLS-054",
 )
-def test_rules(definition: Definition, rules: list[str]) -> None:
-    assert sorted(each.rule for each in findings(definition)) == sorted(rules)
+def test_rules() -> None:
+    told = [
+        (definition, rules, found)
+        for definition, rules in FOUND
+        if (found := rules_of(definition)) != sorted(rules)
+    ]
+    assert told == []
+
+
+def rules_of(definition: Definition) -> list[str]:
+    return sorted(each.rule for each in findings(definition))
 
 
 def test_every_rule_has_a_case() -> None:

@@ -19,12 +19,19 @@ NAME = ("tool", "reads")
 READS = ToolDefinition(name="reads", hints=ToolHints(read_only=True))
 WRITES = ToolDefinition(name="writes", hints=ToolHints(read_only=False))
 UNSAID = ToolDefinition(name="unsaid")
+AGAIN = ToolDefinition(name="again", hints=ToolHints(idempotent=True))
 PROMPT = PromptDefinition(name="prompt")
 
 
 @pytest.mark.parametrize(
     ("definition", "found"),
-    [(READS, ()), (WRITES, (CHANGES,)), (UNSAID, (CHANGES,)), (PROMPT, ())],
+    [
+        (READS, ()),
+        (WRITES, (CHANGES,)),
+        (UNSAID, (CHANGES,)),
+        (AGAIN, (CHANGES,)),
+        (PROMPT, ()),
+    ],
 )
 def test_what_changes_things(definition: ToolDefinition, found: object) -> None:
     assert Stops(changes=(CHANGES,)).of(definition, None, NAME) == found

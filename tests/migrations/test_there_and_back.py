@@ -7,7 +7,10 @@ import subprocess
 import sys
 from typing import Final
 
+import pytest
+
 from tests.drill.running import ROOT
+from tests.suite.marks import long_cases
 
 PROGRAM: Final = """
 import django
@@ -20,6 +23,9 @@ main()
 """
 
 
+@pytest.mark.parametrize(
+    "database_url", ["sqlite", *long_cases("postgresql", "mysql")], indirect=True
+)
 def test_each_migration_backward_and_forward(database_url: str) -> None:
     finished = subprocess.run(
         [sys.executable, "-c", PROGRAM],

@@ -23,7 +23,7 @@ from mcp_app.protocol.headers import (
     mirrored_parameters,
 )
 from mcp_app.protocol.jsonrpc import JsonObject
-from tests.coverage_table import ROOT
+from tests.apart import ROOT
 
 
 def headers(*pairs: tuple[str, str]) -> Headers:

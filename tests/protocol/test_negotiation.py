@@ -324,11 +324,9 @@ def test_usual_requests_are_recognised(
     assert recognised(body, headers) == (request, *slowly)
 
 
-@pytest.mark.parametrize(("body", "headers"), UNUSUAL)
-def test_the_others_go_the_long_way(
-    body: dict[str, Any], headers: dict[bytes, bytes]
-) -> None:
-    assert recognised(body, headers) is None
+def test_the_others_go_the_long_way() -> None:
+    quick = [each for each in UNUSUAL if recognised(*each) is not None]
+    assert quick == []
 
 
 @pytest.mark.parametrize("value", [None, 1, "x", [], [PLAIN], {}])

@@ -12,11 +12,12 @@ from threading import Barrier
 from typing import Final
 
 import pytest
-from django.db import connections, transaction
+from django.db import OperationalError, connection, connections, transaction
 
-from mcp_app.models import Tool
-from mcp_app.publishing import bundle
-from mcp_app.publishing.publication import OutOfDate
+from mcp_app.models import DefinitionVersion, Tool
+from mcp_app.publishing import bundle, publication
+from mcp_app.publishing.publication import OutOfDate, unpublish
+from tests.published import published
 from tests.publishing.bundle.content import REGISTRY
 from tests.publishing.test_publication import publish, tool
 
@@ -50,6 +51,51 @@ def held(row: Tool) -> Tool:
     than an index: then the second would wait for the first before it holds anything.
     """
     return Tool.objects.select_for_update().get(pk=row.pk)
+
+
+def roll_back(row: Tool) -> object:
+    version = DefinitionVersion.objects.of(row).get(number=1)
+    return publication.roll_back(row, version, REGISTRY, author=None, number=1)
+
+
+def is_locked(row: Tool) -> bool:
+    """Whether another connection would have to wait for the row."""
+    try:
+        with transaction.atomic():
+            Tool.objects.select_for_update(nowait=True).get(pk=row.pk)
+    except OperationalError:
+        return True
+    finally:
+        connections.close_all()
+    return False
+
+
+@pytest.mark.parametrize(
+    "act", [partial(publish, number=1), roll_back, partial(unpublish, number=1)]
+)
+def test_a_row_is_locked_before_anything_is_decided(
+    act: Callable[[Tool], object],
+) -> None:
+    """Not only when it is written.
+
+    Two versions cannot have one number, but nothing else keeps somebody from taking a
+    version off the lists that was published a moment ago.
+    """
+    row = published(tool())
+    row.title = "Hours"
+    row.save()
+    locked: list[bool] = []
+
+    def look(execute: Callable[..., object], sql: str, *more: object) -> object:
+        result = execute(sql, *more)
+        if Tool._meta.db_table in sql and not locked:
+            with ThreadPoolExecutor(1) as pool:
+                locked.append(pool.submit(is_locked, row).result(PATIENCE_S))
+        return result
+
+    with connection.execute_wrapper(look):
+        act(row)
+    assert locked == [True]
 
 
 def test_of_two_who_wait_for_each_other_one_is_told() -> None:

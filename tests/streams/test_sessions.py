@@ -97,6 +97,11 @@ async def test_a_session_is_found_by_its_owner_only(store: Store) -> None:
     }
     assert said == {"Session not found: initialize a new one."}
     assert await store.find(session_id, ANNA, "default") is session
+    for who in (ANNA, BERT, Principal.ANONYMOUS):
+        for server in ("default", "another"):
+            # Where nothing is asked, nobody else is let in either.
+            known = store.known(session_id, who, server)
+            assert known is (session if (who, server) == (ANNA, "default") else None)
 
 
 async def test_the_id_is_not_stored(store: Store) -> None:

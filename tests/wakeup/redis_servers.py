@@ -30,8 +30,10 @@ class RedisServer:
     def start(self) -> None:
         """Return when it answers."""
         options = ["--port", str(self.port), "--bind", HOST, "--save", ""]
+        # It would write its title over its environment, which says whose it is.
+        untitled = ["--set-proc-title", "no"]
         self._process = subprocess.Popen(
-            [self._program, *options],
+            [self._program, *options, *untitled],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -19,6 +19,11 @@ from tests.transports.test_stdio import HELLO, READY
 
 NOT_SERVED = 2
 SHUT_DOWN = -32603
+USER = (
+    "INSERT INTO auth_user (username, is_active, is_superuser, is_staff, password,"
+    " first_name, last_name, email, date_joined)"
+    " VALUES ('{}', {}, 1, 1, '', '', '', '', CURRENT_TIMESTAMP)"
+)
 ACCEPTED = {"action": "accept", "content": {"answer": "this one"}}
 
 
@@ -27,19 +32,8 @@ def private(tmp_path: Path) -> Path:
     """Return a database in which the server is not public, and users are."""
     file = database(tmp_path)
     _execute(file, "UPDATE mcp_app_server SET access = ''")
-    for name in ("eve", "gone"):
-        subprocess.run(
-            [*COMMAND[:-1], "createsuperuser", "--noinput", "--username", name],
-            cwd=ROOT,
-            env=environment(
-                file,
-                DJANGO_SUPERUSER_PASSWORD="a password of no worth",
-                DJANGO_SUPERUSER_EMAIL="eve@example.org",
-            ),
-            capture_output=True,
-            check=True,
-        )
-    _execute(file, "UPDATE auth_user SET is_active = 0 WHERE username = 'gone'")
+    for name, active in (("eve", 1), ("gone", 0)):
+        _execute(file, USER.format(name, active))
     return file
 
 

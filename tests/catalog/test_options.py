@@ -1,0 +1,85 @@
+"""Options of decorators: which names and values are taken, and what is said if not."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+import pytest
+from django.utils.translation import gettext_lazy
+
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.options import check_options
+
+
+class Options(TypedDict, total=False):
+    title: str
+    description: str
+    instructions: str
+    tags: list[str]
+    groups: tuple[str, ...]
+    timeout: float | None
+    read_only: bool
+
+
+def problem(**told: Any) -> str:
+    """Return what is said of options, "" if they are taken."""
+    try:
+        check_options("shop.find", Options, told)
+    except RegistrationError as error:
+        return str(error).removeprefix("shop.find: ")
+    return ""
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {"title": "Find", "tags": ["a", "b"], "groups": ("Support",)},
+        {"timeout": None},
+        {"timeout": 2.5},
+        {"timeout": 3},
+        {"title": gettext_lazy("Find"), "description": gettext_lazy("Finds.")},
+    ],
+)
+def test_taken(told: dict[str, Any]) -> None:
+    assert problem(**told) == ""
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"tags": "shop"}, "The option tags is 'shop': write a list."),
+        ({"groups": "Support"}, "The option groups is 'Support': write a list."),
+        ({"tags": ["a", 1]}, "The option tags is ['a', 1]: "),
+        # Nothing is turned into another type.
+        ({"read_only": 1}, "The option read_only is 1: "),
+        ({"timeout": "3"}, "The option timeout is '3': "),
+        # Only what is shown to people may be translated.
+        ({"instructions": gettext_lazy("x")}, "The option instructions is "),
+    ],
+)
+def test_another_type(told: dict[str, Any], said: str) -> None:
+    assert problem(**told).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("readonly", "There is no option 'readonly'. Did you mean 'read_only'?"),
+        ("titel", "There is no option 'titel'. Did you mean 'title'?"),
+        ("zzz", "There is no option 'zzz'."),
+    ],
+)
+def test_an_unknown_option(name: str, said: str) -> None:
+    assert problem(**{name: True}) == said
+
+
+def test_all_problems_are_named_together() -> None:
+    said = problem(zzz=1, tags="shop", title="Find")
+    assert said == "There is no option 'zzz'. The option tags is 'shop': write a list."
+
+
+def test_a_union_and_a_long_value_take_one_short_sentence() -> None:
+    said = problem(timeout="9" * 500)
+    assert said.count("The option timeout") == 1
+    assert len(said) < 200

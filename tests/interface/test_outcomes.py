@@ -1,0 +1,24 @@
+"""Outcomes are stored: a value that was given out keeps its meaning for ever."""
+
+from __future__ import annotations
+
+from mcp_app.interface.outcomes import Outcome
+from mcp_app.models import Call, CallStatistic
+
+STORED = (
+    "answered asked arguments invalid unknown forbidden switched_off incapable"
+    " tool_error crashed timed_out too_large shape cancelled client_gone shut_down"
+    " unavailable failed"
+)
+
+
+def test_values_as_rows_have_them() -> None:
+    assert [each.value for each in Outcome] == STORED.split()
+    for each in Outcome:
+        assert each.value == each.name.lower()
+
+
+def test_columns_have_room_for_them() -> None:
+    longest = max(map(len, Outcome))
+    for model in (Call, CallStatistic):
+        assert longest <= (model._meta.get_field("outcome").max_length or 0)

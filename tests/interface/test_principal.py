@@ -1,0 +1,133 @@
+"""Who asks: keys that no two share, and what a credential reaches."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from mcp_app.interface.definitions import (
+    Definition,
+    PromptDefinition,
+    ToolDefinition,
+    ToolHints,
+)
+from mcp_app.interface.principal import (
+    ANONYMOUS,
+    RESERVED_KINDS,
+    AuthenticationUnavailable,
+    Principal,
+    Scope,
+    parts_of_key,
+)
+
+SEPARATOR = "\x1f"
+READS = ToolHints(read_only=True)
+
+
+def tool(*tags: str, hints: ToolHints = READS) -> ToolDefinition:
+    return ToolDefinition(name="t", tags=frozenset(tags), hints=hints)
+
+
+@pytest.mark.parametrize(
+    ("scope", "definition", "there"),
+    [
+        (Scope(), tool(hints=ToolHints()), True),
+        (Scope(read_only=True), tool(), True),
+        (Scope(read_only=True), tool(hints=ToolHints(read_only=False)), False),
+        # What says nothing may change things.
+        (Scope(read_only=True), tool(hints=ToolHints()), False),
+        (Scope(read_only=True), PromptDefinition(name="p"), True),
+        (Scope(tags=frozenset({"a", "b"})), tool("b", "c"), True),
+        (Scope(tags=frozenset({"a"})), tool("b"), False),
+        (Scope(tags=frozenset({"a"})), tool(), False),
+        (Scope(tags=frozenset({"a"})), PromptDefinition(name="p"), False),
+        # Both have to hold.
+        (
+            Scope(read_only=True, tags=frozenset({"a"})),
+            tool("a", hints=ToolHints()),
+            False,
+        ),
+        (Scope(read_only=True, tags=frozenset({"a"})), tool("b"), False),
+        (Scope(read_only=True, tags=frozenset({"a"})), tool("a"), True),
+    ],
+)
+def test_what_a_scope_includes(
+    scope: Scope, definition: Definition, there: bool
+) -> None:
+    assert scope.includes(definition) is there
+
+
+def test_nobody_has_the_key_of_another() -> None:
+    parts: list[dict[str, Any]] = [
+        {"kind": "a"},
+        {"kind": "b"},
+        {"kind": "a", "user_id": "1"},
+        {"kind": "a", "user_id": "11"},
+        {"kind": "a1"},
+        {"kind": "a", "client": "1"},
+        {"kind": "a", "user_id": "1", "client": "1"},
+    ]
+    keys = [Principal(**each).key for each in parts]
+    assert all(one != other for one, other in combinations(keys, 2))
+
+
+@pytest.mark.parametrize(
+    "named", [{"kind": f"a{SEPARATOR}1"}, {"kind": "a", "user_id": f"1{SEPARATOR}"}]
+)
+def test_a_separator_could_make_two_keys_one(named: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"U\+001F"):
+        Principal(**named)
+
+
+@pytest.mark.parametrize(
+    ("key", "parts"),
+    [
+        (Principal(kind="a", user_id="7", client="c").key, ("a", "7", "c")),
+        (Principal(kind="a").key, ("a", "", "")),
+        # Of a client every character counts.
+        (
+            Principal(kind="a", client=f"x{SEPARATOR}y").key,
+            ("a", "", f"x{SEPARATOR}y"),
+        ),
+        ("", ("", "", "")),
+        ("stdio", ("stdio", "", "")),
+    ],
+)
+def test_a_key_is_read_again(key: str, parts: tuple[str, str, str]) -> None:
+    assert parts_of_key(key) == parts
+
+
+def test_a_primary_key_is_text_and_none_is_none() -> None:
+    number: Any = 7
+    nothing: Any = None
+    assert Principal(kind="a", user_id=number).user_id == "7"
+    assert Principal(kind="a", user_id=nothing).user_id == ""
+
+
+def test_nobody_in_particular_owns_nothing() -> None:
+    nobody = Principal.ANONYMOUS
+    assert (nobody.anonymous, nobody.owner) == (True, "")
+    assert nobody.permissions == frozenset()
+    assert nobody.kind == ANONYMOUS
+    somebody = Principal(kind="user", user_id="7")
+    assert not somebody.anonymous
+    assert somebody.owner == somebody.key
+    assert ANONYMOUS in RESERVED_KINDS
+
+
+def test_rights_make_a_difference_and_the_key_does_not_show_it() -> None:
+    listed: Any = ["a", "b"]
+    one = Principal(kind="user", user_id="7", permissions=listed)
+    other = Principal(kind="user", user_id="7", permissions=frozenset({"a"}))
+    assert one.permissions == frozenset({"a", "b"})
+    assert hash(one) == hash(other)
+    assert one != other
+    limited = Principal(kind="user", user_id="7", scope=Scope(read_only=True))
+    assert limited != Principal(kind="user", user_id="7")
+
+
+def test_what_is_away_says_when_to_come_back() -> None:
+    assert AuthenticationUnavailable().retry_after == 5
+    assert AuthenticationUnavailable("LDAP is away", retry_after=30).retry_after == 30

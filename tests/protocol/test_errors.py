@@ -1,0 +1,76 @@
+"""Errors of the protocol: each has the code and the status that it is to have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_app.protocol import errors
+from mcp_app.protocol.errors import ProtocolError
+
+TEXT = "Something is wrong."
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "status", "data"),
+    [
+        (errors.ParseError(TEXT), -32700, 400, None),
+        (errors.InvalidRequest(TEXT), -32600, 400, None),
+        (errors.Refused(403, TEXT), -32600, 403, None),
+        (errors.MethodNotFound(TEXT), -32601, 200, None),
+        (errors.InvalidParams(TEXT), -32602, 200, None),
+        (errors.IncompleteMeta(TEXT), -32602, 400, None),
+        (errors.ResourceNotFound("shop://7"), -32602, 200, {"uri": "shop://7"}),
+        (errors.InternalError(TEXT), -32603, 200, None),
+        (errors.Unavailable(TEXT), -32603, 503, None),
+        (errors.Unavailable(TEXT, http_status=429), -32603, 429, None),
+        (errors.SwitchedOff(TEXT), -32603, 503, None),
+        (errors.HeaderMismatch(TEXT), -32020, 400, None),
+        (
+            errors.MissingClientCapability(TEXT, {"roots": {}}),
+            -32021,
+            400,
+            {"requiredCapabilities": {"roots": {}}},
+        ),
+        (
+            errors.UnsupportedProtocolVersion("2020-01-01", ("b", "a")),
+            -32022,
+            400,
+            {"supported": ["b", "a"], "requested": "2020-01-01"},
+        ),
+        (
+            errors.UrlElicitationRequired(TEXT, ({"url": "https://shop"},)),
+            -32042,
+            200,
+            {"elicitations": [{"url": "https://shop"}]},
+        ),
+    ],
+)
+def test_on_the_wire(
+    error: ProtocolError, code: int, status: int, data: dict[str, Any] | None
+) -> None:
+    assert (error.code, error.http_status, error.data) == (code, status, data)
+    assert error.request_id is None
+    assert str(error) == error.message
+
+
+def every(kind: type[ProtocolError]) -> set[type[ProtocolError]]:
+    below = kind.__subclasses__()
+    return {kind, *below}.union(*map(every, below))
+
+
+def test_every_error_keeps_the_code_of_its_family() -> None:
+    """Who catches a family answers with its code."""
+    for family in every(ProtocolError) - {ProtocolError}:
+        for error in every(family):
+            assert error.code == family.code
+
+
+def test_headers_go_with_a_refusal_and_with_none_else() -> None:
+    challenge = {"WWW-Authenticate": "Bearer"}
+    assert errors.Refused(401, TEXT, challenge).headers == challenge
+    assert errors.Refused(403, TEXT).headers == {}
+    assert errors.Unavailable(TEXT).headers == {"Retry-After": "2"}
+    assert errors.SwitchedOff(TEXT, retry_after=30).headers == {"Retry-After": "30"}
+    assert errors.InvalidParams(TEXT).headers == {}

@@ -1,0 +1,125 @@
+"""Rows as a file would have them: what is set, and why they could not be saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_app.models import Prompt, Resource, Server, Tool
+from mcp_app.publishing.bundle.candidates import (
+    as_published,
+    demands,
+    in_columns,
+    limits,
+    new_row,
+    put,
+    row_problems,
+)
+from mcp_app.publishing.bundle.format import Entry
+
+
+def entry(model: Any = Tool, key: str = "a", **more: Any) -> Entry:
+    given = {"working": {}, **more}
+    return Entry(place="here", model=model, key=key, **given)
+
+
+def server(**more: Any) -> Entry:
+    return entry(Server, "shop", **more)
+
+
+def test_a_new_server_is_stopped() -> None:
+    row: Any = new_row(server(access=("token",)))
+    assert (row.slug, row.enabled, row.pk) == ("shop", False, None)
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "name", "uri"),
+    [("code", "function", "Returns", "shop://r"), ("here", "text", "", "")],
+)
+def test_only_what_code_declares_is_found_by_its_name(
+    source: str, kind: str, name: str, uri: str
+) -> None:
+    row: Any = new_row(entry(Resource, "shop://r", source=source, name="Returns"))
+    assert (row.source, row.kind, row.name, row.uri) == (source, kind, name, uri)
+
+
+def test_a_file_stands_in_place_of_the_working_copy() -> None:
+    row = Tool(name="a", title="Old", description="Old")
+    put(row, entry(working={"name": "b", "title": "New"}))
+    assert (row.name, row.title, row.description) == ("b", "New", "")
+
+
+def test_what_holds_without_being_published_is_a_servers() -> None:
+    row = Server(slug="shop", access="token,public", permission="shop.old", rule="r")
+    before = row.access
+    put(
+        row,
+        server(
+            working={"title": "Shop", "chosen": {"tools": ["a"]}},
+            access=("token", "public"),
+            demands={"groups": "Support"},
+            page_size=7,
+        ),
+    )
+    assert (row.title, row.page_size) == ("Shop", 7)
+    assert demands(row) == {"groups": "Support"}
+    # The same ways, however they are written, are no change.
+    assert row.access == before
+    put(row, server(access=("public", "token"), page_size=7))
+    assert row.access == "public token"
+    assert limits(row) == {"access": ["public", "token"], "page_size": 7}
+
+
+def test_what_is_shown_as_a_limit_is_no_content() -> None:
+    row = Server(slug="shop", access="token", permission="shop.view", page_size=9)
+    both = {"title": "Shop", "chosen": {}, **limits(row)}
+    assert limits(row)["permission"] == "shop.view"
+    assert in_columns(both) == {"title": "Shop"}
+
+
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        ({"name": "a", "description": "x"}, []),
+        ({"name": "a b"}, ["name"]),
+        ({"name": ""}, ["name", "name"]),
+        ({"name": "a" * 129}, ["name", "name"]),
+        ({"name": "a", "timeout": 0.0}, ["timeout"]),
+        ({"name": "a", "input_schema": {"type": "array"}}, ["input_schema"]),
+        ({"name": "a", "tags": "a b!"}, ["tags"]),
+    ],
+)
+def test_why_a_tool_cannot_be_saved(
+    content: dict[str, Any], columns: list[str]
+) -> None:
+    row = as_published(entry(), content)
+    assert [each.partition(": ")[0] for each in row_problems(row)] == columns
+
+
+def test_a_prompt_has_problems_of_its_own() -> None:
+    row = as_published(entry(Prompt), {"name": "a", "arguments": [{"name": "1"}]})
+    assert [each.partition(": ")[0] for each in row_problems(row)] == ["arguments"]
+
+
+@pytest.mark.parametrize(
+    ("more", "columns"),
+    [
+        ({"access": ("token",)}, []),
+        # It lets nobody in.
+        ({"access": ()}, []),
+        ({"access": ("no-such",)}, ["access"]),
+        ({"access": ("token",), "page_size": 10**6}, ["page_size"]),
+        ({"access": ("token",), "demands": {"permission": "x"}}, ["permission"]),
+    ],
+)
+def test_why_a_server_cannot_be_saved(more: dict[str, Any], columns: list[str]) -> None:
+    made = server(**more)
+    row = new_row(made)
+    put(row, made)
+    assert {each.partition(": ")[0] for each in row_problems(row)} == set(columns)
+
+
+def test_what_code_declares_needs_a_name() -> None:
+    row = new_row(entry(key="a b", source="code", name="a b"))
+    assert any(each.startswith("name: ") for each in row_problems(row))

@@ -1,0 +1,136 @@
+"""What is here of that which a bundle names, in few statements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from mcp_app.models import Prompt, Resource, Server, Tool
+from mcp_app.models.definitions import Source
+from mcp_app.publishing.bundle import here
+from mcp_app.publishing.bundle.format import Bundle, Entry, Published
+from mcp_app.publishing.bundle.here import Here
+from tests.published import published
+from tests.publishing.bundle.content import overlay, tool
+
+pytestmark = pytest.mark.django_db
+
+
+def entry(key: str, model: Any = Tool, **more: Any) -> Entry:
+    return Entry(place="here", model=model, key=key, **{"working": {}, **more})
+
+
+def served_as(key: str, identity: str) -> Entry:
+    version = Published(number=1, hash="", content={"name": identity})
+    return entry(key, published=version)
+
+
+def looked(*entries: Entry) -> Here:
+    return Here(Bundle(entries))
+
+
+def test_rows_are_found_by_their_kind_and_key() -> None:
+    row = tool("find")
+    Prompt.objects.create(name="find")
+    found = looked(entry("find"), entry("gone"))
+    assert found.rows == {("tool", "find"): row}
+    assert found.row(entry("find")) == row
+    assert found.row(entry("gone")) is None
+    assert found.row(entry("find", Prompt)) is None
+    assert found.primary_keys() == {("tool", "find"): row.pk}
+
+
+def test_keys_are_compared_exactly() -> None:
+    tool("Find")
+    assert looked(entry("find")).rows == {}
+
+
+def test_a_long_key_is_found_by_its_digest() -> None:
+    uri = f"shop://{'x' * 2_000}"
+    row = Resource.objects.create(name="r", uri=uri, mime_type="text/plain")
+    assert looked(entry(uri, Resource)).rows == {("resource", uri): row}
+
+
+def test_what_stands_in_the_way_is_found_by_what_clients_see() -> None:
+    row = published(tool("find"))
+    row.name = "search"
+    row.save()
+    found = looked(served_as("other", "find"))
+    assert found.published_as("tool", "find") == row
+    assert found.published_as("prompt", "find") is None
+    assert found.published_as("tool", "search") is None
+    assert found.rows == {}
+
+
+def test_what_servers_choose_has_its_natural_keys() -> None:
+    chosen, other = tool("find"), tool("other")
+    server = Server.objects.get()
+    server.selection = Server.Selection.CHOSEN
+    server.save()
+    server.tools.add(chosen, other)
+    prompt = Prompt.objects.create(name="find")
+    server.prompts.add(prompt)
+    found = looked(entry(server.slug, Server))
+    # Both are written in the order of their names.
+    assert found.choice(server)["tools"] == ["find", "other"]
+    assert found.choice(server)["prompts"] == ["find"]
+    assert found.keys["tool"] == {chosen.pk: "find", other.pk: "other"}
+    # The file names none of them.
+    assert found.rows == {("server", server.slug): server}
+
+
+def test_what_a_version_chose_and_is_gone_has_no_key() -> None:
+    gone = tool("find")
+    pk = gone.pk
+    server = Server.objects.get()
+    server.selection = Server.Selection.CHOSEN
+    server.access = "token"
+    server.save()
+    server.tools.add(gone)
+    published(server)
+    assert looked(entry(server.slug, Server)).keys["tool"] == {pk: "find"}
+    gone.delete()
+    assert pk not in looked(entry(server.slug, Server)).keys["tool"]
+
+
+def test_a_server_that_offers_all_chooses_nothing() -> None:
+    server = Server.objects.get()
+    server.tools.add(tool("find"))
+    assert not any(looked(entry(server.slug, Server)).choice(server).values())
+
+
+def test_what_the_bundle_does_not_name_is_counted() -> None:
+    tool("find")
+    tool("other")
+    # An overlay that says nothing is no row to people.
+    overlay("silent")
+    overlay("loud", title="Louder")
+    bundle = Bundle((entry("find"), entry("new"), entry("silent", source=Source.CODE)))
+    # The other tool, the loud overlay, and the default server.
+    assert Here(bundle).only_here(bundle) == 3
+
+
+@pytest.mark.parametrize("many", [1, 5])
+def test_many_rows_take_several_statements_and_each_comes_once(
+    monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr(here, "AT_ONCE", many)
+    rows = {("tool", name): published(tool(name)) for name in "abcdefghi"}
+    entries = [served_as(name, name) for name in "abcdefghi"]
+    found = looked(*entries)
+    assert found.rows == rows
+    assert all(found.published_as("tool", name) for name in "abcdefghi")
+
+
+def test_the_number_of_statements_does_not_grow_with_the_rows() -> None:
+    entries = [entry(name) for name in "abcdefghi"]
+    with CaptureQueriesContext(connection) as few:
+        looked(*entries)
+    for each in entries:
+        tool(each.key)
+    with CaptureQueriesContext(connection) as many:
+        assert len(looked(*entries).rows) == 9
+    assert len(many) == len(few)
