@@ -31,8 +31,8 @@ TEST: Final = "200 sessions, one id"
 SESSIONS: Final = 200
 IN_SESSIONS: Final = 5
 STATELESS: Final = 5
-CALLS: Final = SESSIONS * (IN_SESSIONS + STATELESS)
-"""Of a round: one of each session asks, and waits until all sessions have asked."""
+CALLS: Final = IN_SESSIONS + STATELESS
+"""Of a session: with one of them it asks, and waits until all sessions have asked."""
 LISTENS: Final = 20
 """One session of so many has a standing stream."""
 PAYLOAD: Final = re.compile(rb"payload-[0-9a-f]{32}")
@@ -57,16 +57,16 @@ class Found:
     instead: Sequence[str]
 
 
-def crossing(site: Site, rounds: int) -> Generator[Round]:
-    """Yield rounds of 2,000 calls."""
+def crossing(site: Site, rounds: int, sessions: int = SESSIONS) -> Generator[Round]:
+    """Yield rounds of 2,000 calls, or of ten for each of fewer sessions."""
     for _ in range(rounds):
-        asked = threading.Barrier(SESSIONS)
-        with ThreadPoolExecutor(SESSIONS) as pool:
-            found = list(pool.map(partial(_session, site, asked), range(SESSIONS)))
+        asked = threading.Barrier(sessions)
+        with ThreadPoolExecutor(sessions) as pool:
+            found = list(pool.map(partial(_session, site, asked), range(sessions)))
         instead = [each for own in found for each in own.instead]
         yield Round(
             test=TEST,
-            asked=CALLS,
+            asked=sessions * CALLS,
             wrong=sum(each.wrong for each in found),
             unanswered=len(instead),
             instead="".join(instead[:1]),

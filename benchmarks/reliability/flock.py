@@ -10,11 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import partial
 from typing import Final, Self, TypeVar
 
-from tests.drill.prefork import Prefork
-from tests.drill.running import DrillServer, environment_of, launched, started
+from tests.drill.running import DrillServer, started
 
 Done = TypeVar("Done")
 
@@ -26,22 +24,11 @@ PAUSE_S: Final = 1.0
 class Flock:
     """Server processes of one site, by its environment; besides those of a cluster.
 
-    Clients say with `busy` what they have running where.  With `prefork` they are
-    forked by one that has loaded everything: many can be killed, and have no status.
+    Clients say with `busy` what they have running where.
     """
 
-    def __init__(
-        self,
-        environment: Mapping[str, str],
-        count: int = COUNT,
-        *,
-        prefork: bool = False,
-    ) -> None:
-        given = environment_of("uvicorn", {**environment, "WIRE": ""})
-        self._prefork = Prefork(given) if prefork else None
-        self._launch = (
-            self._prefork.launched if self._prefork else partial(launched, given)
-        )
+    def __init__(self, environment: Mapping[str, str], count: int = COUNT) -> None:
+        self._environment = {**environment, "WIRE": ""}
         self._lock = threading.Lock()
         self._busy: Counter[str] = Counter()
         self.left = False
@@ -51,7 +38,7 @@ class Flock:
         self.urls = [each.url for each in self._servers]
 
     def _start(self, port: int | None) -> DrillServer:
-        return started(port=port, launch=self._launch)
+        return started("uvicorn", self._environment, port=port)
 
     def __enter__(self) -> Self:
         return self
@@ -59,8 +46,6 @@ class Flock:
     def __exit__(self, *_: object) -> None:
         for each in self._servers:
             each.kill()
-        if self._prefork:
-            self._prefork.close()
 
     def has_time(self, end: float) -> bool:
         """Whether a client that waits until `end`, a monotonic time, goes on."""

@@ -93,7 +93,7 @@ def model(
 ) -> Generator[Round]:
     """Yield an example of four processes for each seed, from the first one on."""
     with (
-        Flock(site.cluster.environment, prefork=True) as flock,
+        Flock(site.cluster.environment) as flock,
         _world(site, TEST, flock) as world,
     ):
         for each in range(seed, seed + rounds):

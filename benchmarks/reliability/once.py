@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Final
 from uuid import uuid4
 
-from benchmarks.reliability.flock import Flock, Killer, under_kill
+from benchmarks.reliability.flock import COUNT, Flock, Killer, under_kill
 from benchmarks.reliability.resuming import Told, again, request
 from benchmarks.reliability.rounds import Round
 from benchmarks.reliability.site import Site
@@ -115,7 +115,7 @@ def killed(site: Site, rounds: int, seed: int = 2) -> Generator[Round]:
         return insisted(flock, sessions[number % clients], f"{seed} {number}")
 
     with (
-        Flock(site.cluster.environment, prefork=True) as flock,
+        Flock(site.cluster.environment) as flock,
         Killer(flock, seed) as killer,
     ):
         for asked, wrong, answered in under_kill(
@@ -181,12 +181,15 @@ def _until_over(session: Session, url: str, body: bytes) -> Told:
 # -- one after the other ------------------------------------------------------------
 
 
-def restarts(site: Site, rounds: int) -> Generator[Round]:
+def restarts(site: Site, rounds: int, processes: int = COUNT) -> Generator[Round]:
     """Yield restarts of one process after the other, while clients call.
 
     What is refused with 503, or not taken at all, is called at another process.
     """
-    with Flock(site.cluster.environment) as flock, ThreadPoolExecutor(1) as pool:
+    with (
+        Flock(site.cluster.environment, processes) as flock,
+        ThreadPoolExecutor(1) as pool,
+    ):
         sessions = [Session(site.cluster.urls[0]) for _ in range(CLIENTS // 2)]
         for number in range(rounds):
             stopped = pool.submit(flock.stop, number % len(flock.urls))

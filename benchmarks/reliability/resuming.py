@@ -162,7 +162,7 @@ def resumes(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
         return followed(flock, sessions[number % clients], f"{seed} {number}")
 
     with (
-        Flock(site.cluster.environment, prefork=True) as flock,
+        Flock(site.cluster.environment) as flock,
         Killer(flock, seed) as killer,
     ):
         for each in under_kill(

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.reliability.rounds import Round
 from benchmarks.reliability.site import FRESHNESS, Site
 from tests.process.clusters import GUARDED
-from tests.process.operating import SHOWN, Operator
+from tests.process.operating import SHOWN
 from tests.process.staff import Staff
 from tests.process.streaming import Answer, Session, listening, stateless
 
@@ -59,26 +59,25 @@ def revocations(site: Site, rounds: int) -> Generator[Round]:
     In turn by `mcp_token`, and on the page of a process.
     """
     urls = [f"{url}/{GUARDED}" for url in site.cluster.urls]
-    with ExitStack() as stack:
-        operator = stack.enter_context(closing(Operator(site.cluster.environment)))
-        other = Bearer(urls, operator.token(USER, "another one"))
-        going_on = other.listens()
-        for number in range(rounds):
-            own = Bearer(urls, operator.token(USER, f"round {number}"))
-            here = site.cluster.urls[number // 2 % len(urls)]
-            with closing(site.staff.at(here)) as staff:
-                revoke = _on_page(staff, own.token) if number % 2 else operator.revokes
-                found = _round(own, revoke, number, site.patience)
-            held = [*found.held, *(not each.ended for each in going_on)]
-            yield Round(
-                test=TEST,
-                asked=len(held),
-                wrong=held.count(False),
-                untold=found.open,
-                ended=found.seconds,
-            )
-        for each in going_on:
-            each.leave()
+    operator = site.operator
+    other = Bearer(urls, operator.token(USER, "another one"))
+    going_on = other.listens()
+    for number in range(rounds):
+        own = Bearer(urls, operator.token(USER, f"round {number}"))
+        here = site.cluster.urls[number // 2 % len(urls)]
+        with closing(site.staff.at(here)) as staff:
+            revoke = _on_page(staff, own.token) if number % 2 else operator.revokes
+            found = _round(own, revoke, number, site.patience)
+        held = [*found.held, *(not each.ended for each in going_on)]
+        yield Round(
+            test=TEST,
+            asked=len(held),
+            wrong=held.count(False),
+            untold=found.open,
+            ended=found.seconds,
+        )
+    for each in going_on:
+        each.leave()
 
 
 def _on_page(staff: Staff, token: str) -> Revoke:

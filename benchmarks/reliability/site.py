@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from tests.drill.running import ROOT
 from tests.process.clusters import CHANGING, Cluster, python_environment
+from tests.process.operating import Operator
 from tests.process.staff import Staff
 
 FRESHNESS: Final = 0.25
@@ -23,33 +25,42 @@ PATIENCE_S: Final = 60.0
 
 
 class Writer:
-    """A program of the site that saves ledger lines in transactions."""
+    """A program of the site that saves ledger lines in transactions.
+
+    It is started for the first of them.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._process = subprocess.Popen(
+        self._environment = python_environment(environment)
+        self._lock = threading.Lock()
+        self._open: dict[str, Future[int]] = {}
+        self._reader = threading.Thread(target=self._read, daemon=True)
+
+    @cached_property
+    def _process(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [sys.executable, "-m", "tests.drill.writing"],
             cwd=ROOT,
-            env=python_environment(environment),
+            env=self._environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._lock = threading.Lock()
-        self._open: dict[str, Future[int]] = {}
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
 
     def write(self, key: str, worker: str, seconds: float) -> Future[int]:
         """Save a line in a transaction that stays open for a while.
 
         When it is committed, the result is how many deadlocks there were before.
         """
-        assert self._process.stdin is not None
         committed = Future[int]()
         with self._lock:
+            process = self._process
+            if not self._reader.ident:
+                self._reader.start()
+            assert process.stdin is not None
             self._open[key] = committed
-            self._process.stdin.write(f"{json.dumps([key, worker, seconds])}\n")
-            self._process.stdin.flush()
+            process.stdin.write(f"{json.dumps([key, worker, seconds])}\n")
+            process.stdin.flush()
         return committed
 
     def _read(self) -> None:
@@ -64,6 +75,8 @@ class Writer:
 
     def close(self) -> None:
         """End when everything is committed."""
+        if not self._reader.ident:
+            return
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._reader.join()
@@ -77,6 +90,7 @@ class Site:
     cluster: Cluster
     staff: Staff
     writer: Writer
+    operator: Operator
     patience: float = PATIENCE_S
 
     def key(self, model: str, name: str) -> str:
@@ -91,10 +105,10 @@ class Site:
 
 @contextmanager
 def site(cluster: Cluster, patience: float = PATIENCE_S) -> Iterator[Site]:
-    """Let staff log in and the writer start, until the block ends."""
-    writer = Writer(cluster.environment)
-    try:
-        with closing(Staff(cluster.urls[0])) as staff:
-            yield Site(cluster, staff, writer, patience)
-    finally:
-        writer.close()
+    """Let staff log in, until the block ends."""
+    with (
+        closing(Writer(cluster.environment)) as writer,
+        closing(Operator(cluster.environment)) as operator,
+        closing(Staff(cluster.urls[0])) as staff,
+    ):
+        yield Site(cluster, staff, writer, operator, patience)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
 from itertools import cycle
 from typing import Any, Final, Self
@@ -51,11 +51,10 @@ def stops(site: Site, rounds: int, test: str = TEST) -> Generator[Round]:
     """Yield rounds: in each something is stopped, and started again."""
     cluster = site.cluster
     with ExitStack() as stack:
-        operator = stack.enter_context(closing(Operator(cluster.environment)))
         for url in cluster.urls:
             stack.enter_context(Knocker(url))
         for _, (what, served) in zip(range(rounds), cycle(WHAT), strict=False):
-            held = [*_tried(operator, cluster, what, served)]
+            held = [*_tried(site.operator, cluster, what, served)]
             yield Round(test=test, asked=len(held), wrong=held.count(False))
 
 

@@ -28,6 +28,9 @@ from benchmarks.load import Answer
 from benchmarks.messages import Request, call, has_tools, initialize, is_sum, stateless
 from benchmarks.processes import Process
 
+# They share a server.
+pytestmark = pytest.mark.xdist_group("checks of the benchmarks")
+
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601

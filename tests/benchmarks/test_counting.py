@@ -88,6 +88,7 @@ def test_what_is_wrong(wrong: list[bytes]) -> None:
         count.feed(b"".join(wrong))
 
 
+@pytest.mark.long
 def test_a_server_is_counted() -> None:
     seen: list[tuple[str, int]] = []
     with servers.drill() as server:

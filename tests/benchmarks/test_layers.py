@@ -6,6 +6,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.long
+
 NO_DATABASE = {
     name: value for name, value in os.environ.items() if name != "DATABASE_URL"
 }

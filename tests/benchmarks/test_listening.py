@@ -13,6 +13,8 @@ from benchmarks.listening import Audience, standing
 from benchmarks.messages import call, stateless
 from benchmarks.processes import Process
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Process]:

@@ -10,7 +10,10 @@ from benchmarks.client import WrongAnswerError
 from benchmarks.load import Answer
 from benchmarks.messages import call, has_tools, is_sum, is_text
 
-pytestmark = pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed"),
+]
 
 SUM = {"content": [{"type": "text", "text": "5"}], "structuredContent": {"result": 5}}
 SUM_BODY = b'{"jsonrpc":"2.0","id":100000000,"result":{"structuredContent":5}}'

@@ -19,6 +19,8 @@ from benchmarks.messages import call, is_sum
 from benchmarks.processes import Process
 from benchmarks.refused import of_session, oversized, refuse
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Process]:

@@ -1,16 +1,26 @@
-"""The demo in Chromium, as staff see it; the rows are of this run alone."""
+"""The demo in Chromium, as staff see it; one of each for all tests of the room.
+
+Tests make rows of their own names, and leave on what was on.
+"""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Final
+from contextlib import contextmanager
+from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    Page,
+    StorageState,
+    expect,
+    sync_playwright,
+)
 
+from tests.clients.node import MODULES
 from tests.newcomer.demo import demo, demo_environment, password
 from tests.newcomer.programs import CHECKOUT, Serving, run
 
@@ -34,37 +44,37 @@ FLAGS: Final = [
     "--no-sandbox",
 ]
 PATIENCE_MS: Final = 60_000
+AXE: Final = MODULES / "axe-core" / "axe.min.js"
+
+CLOSED: Final = "for-tokens"
+"""A server that lets in by tokens alone."""
+
+MADE: Final = f"""
+from mcp_app.models import Server
+row = Server.objects.create(slug={CLOSED!r}, title="For tokens", access="token")
+row.rows().publish([row])
+"""
 
 # It has its own, of five seconds; a page of ours is drawn again each five.
 expect.set_options(timeout=PATIENCE_MS)
 
 
-@pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database file with the demo's tables, and nothing in them yet."""
-    database = tmp_path_factory.mktemp("migrated") / "demo.sqlite3"
-    migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
-    run(migrate, CHECKOUT, demo_environment(database))
-    return database
-
-
-@pytest.fixture(scope="module")
-def database(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of it for the tests of a module."""
-    copied = shutil.copy(migrated, tmp_path_factory.mktemp("demo") / "demo.sqlite3")
-    return Path(copied)
-
-
-@pytest.fixture(scope="module")
-def served(database: Path) -> Iterator[Serving]:
-    """Serve the demo for the tests of a module."""
+@pytest.fixture(scope="package")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """Serve the demo, which has a second server."""
+    database = tmp_path_factory.mktemp("demo") / "demo.sqlite3"
     with demo(database) as served:
+        manage = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MADE]
+        run(manage, CHECKOUT, demo_environment(database))
         yield served
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Start Chromium; skip the tests where there is none."""
+    """Start Chromium; skip the tests where there is none.
+
+    It ends with the room: tests that are asynchronous cannot run beside it.
+    """
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.skip("Chromium is missing: apt-get install chromium-headless-shell.")
@@ -74,33 +84,62 @@ def browser() -> Iterator[Browser]:
         )
 
 
+@pytest.fixture(scope="package")
+def logged_in(browser: Browser, served: Serving) -> StorageState:
+    """Log in with the password that was printed; return the cookies."""
+    with open_page(browser, served) as page:
+        page.goto("/")
+        page.get_by_role("link", name="Open the admin").click()
+        log_in(page, "admin", password(served))
+        return page.context.storage_state()
+
+
+@contextmanager
+def open_page(browser: Browser, served: Serving, **options: Any) -> Iterator[Page]:
+    """Give a page of the demo, with cookies and a store of its own."""
+    context = browser.new_context(
+        base_url=served.url, **{"color_scheme": "light", **options}
+    )
+    context.set_default_timeout(PATIENCE_MS)
+    try:
+        yield context.new_page()
+    finally:
+        context.close()
+
+
 @pytest.fixture
-def page(browser: Browser, served: Serving, tmp_path: Path) -> Iterator[Page]:
-    """Open a page of the demo; what its scripts complain about fails the test."""
-    # It has its own cookies, and nothing in store.
-    page = browser.new_page(base_url=served.url, color_scheme="light")
-    page.set_default_timeout(PATIENCE_MS)
+def staff(browser: Browser, served: Serving, logged_in: StorageState) -> Iterator[Page]:
+    """Open a page as staff; what its scripts complain about fails the test."""
     complaints: list[str] = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    yield page
-    # What a route still does would fail whoever uses Chromium next.
-    page.unroute_all(behavior="wait")
-    page.close()
+    with open_page(browser, served, storage_state=logged_in) as page:
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        yield page
+        # What a route still does would fail whoever uses Chromium next.
+        page.unroute_all(behavior="wait")
     assert complaints == []
 
 
 @pytest.fixture
-def staff(page: Page, served: Serving) -> Page:
-    """Log in with the password that was printed."""
-    log_in(page, served)
-    return page
+def scriptless(
+    browser: Browser, served: Serving, logged_in: StorageState
+) -> Iterator[Page]:
+    """Open a page as staff whose browser runs no scripts."""
+    with open_page(
+        browser, served, storage_state=logged_in, java_script_enabled=False
+    ) as page:
+        yield page
 
 
-def log_in(page: Page, served: Serving) -> None:
-    """Go from the front page into the admin."""
-    page.goto("/")
-    page.get_by_role("link", name="Open the admin").click()
-    page.get_by_label("Username").fill("admin")
-    page.get_by_label("Password").fill(password(served))
+def log_in(page: Page, name: str, password: str) -> None:
+    """Fill in the form of the admin."""
+    page.get_by_label("Username").fill(name)
+    page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("heading", name="Site administration").wait_for()
+
+
+@pytest.fixture(scope="session")
+def axe() -> None:
+    """Skip the tests where the script is missing that looks at what can be read."""
+    if not AXE.exists():
+        pytest.skip("axe-core is missing: `make node` installs it.")

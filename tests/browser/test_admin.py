@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.browser.inspector import ERAS, Inspector
 from tests.clients.facts import PNG
 from tests.newcomer.programs import Serving
+from tests.suite.marks import long_cases
 
 # They share one demo.
 pytestmark = pytest.mark.xdist_group("browser")
@@ -62,8 +63,7 @@ def add(page: Page, model: str) -> None:
     """Go from the index to the form for a new row that answers with a text."""
     page.goto("/admin/")
     page.locator(f"tr.model-{model}").get_by_role("link", name="Add").click()
-    if model != "server":
-        page.get_by_role("link", name="Answer with a text").click()
+    page.get_by_role("link", name="Answer with a text").click()
     opened(page)
 
 
@@ -104,6 +104,7 @@ def fill_in_a_prompt(staff: Page) -> None:
     row(staff, "config", 1, "text").fill("<b>Hello</b>, {{name}}!")
 
 
+@pytest.mark.long
 def test_a_prompt_is_made_changed_and_stopped(
     staff: Page, inspector: Inspectors
 ) -> None:
@@ -143,6 +144,7 @@ def test_a_prompt_is_made_changed_and_stopped(
     assert "greet-someone" not in modern.prompts()
 
 
+@pytest.mark.long
 def test_a_resource_is_made_changed_and_stopped_in_the_list(
     staff: Page, inspector: Inspectors
 ) -> None:
@@ -175,6 +177,7 @@ def test_a_resource_is_made_changed_and_stopped_in_the_list(
     assert uri not in modern.resources()
 
 
+@pytest.mark.long
 def test_a_file_is_a_resource(staff: Page, inspector: Inspectors) -> None:
     picture = base64.b64decode(PNG)
     add(staff, "resource")
@@ -217,12 +220,14 @@ def test_mistakes_are_told_beside_their_fields(staff: Page) -> None:
 
 def test_every_field_has_a_name_to_be_read_out(staff: Page) -> None:
     for model in ("prompt", "resource", "resourcetemplate", "server", "tool"):
-        add(staff, model)
+        query = "" if model == "server" else "?kind=text"
+        staff.goto(f"/admin/mcp_app/{model}/add/{query}")
+        opened(staff)
         assert staff.locator("#content-main textarea").count() > 0
         assert staff.evaluate(NAMELESS) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", *long_cases("dark")])
 def test_the_front_page_can_be_read(
     browser: Browser, served: Serving, scheme: str
 ) -> None:

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.browser.conftest import PATIENCE_MS, log_in
 from tests.clients.facts import PNG
-from tests.newcomer.programs import Serving
+from tests.suite.marks import long_cases
 
 # They share one demo.
 pytestmark = pytest.mark.xdist_group("browser")
@@ -21,16 +20,6 @@ POLICY: Final = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src data: *"
 )
 NARROW: Final = {"width": 320, "height": 800}
-
-
-@pytest.fixture
-def scriptless(browser: Browser, served: Serving) -> Page:
-    """Log in with a browser that runs no scripts."""
-    context = browser.new_context(base_url=served.url, java_script_enabled=False)
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    log_in(page, served)
-    return page
 
 
 @pytest.fixture
@@ -72,6 +61,7 @@ def schema(page: Page) -> dict[str, object]:
     return found
 
 
+@pytest.mark.long
 def test_parameters_are_a_table_without_scripts(scriptless: Page) -> None:
     page = scriptless
     page.goto("/admin/mcp_app/tool/add/?kind=text")
@@ -154,6 +144,7 @@ def test_the_other_way_shows_what_was_typed(strict: Page) -> None:
     expect(button(page, "{{town}}")).to_be_visible()
 
 
+@pytest.mark.long
 def test_leaving_with_changes_is_asked(staff: Page) -> None:
     staff.goto("/admin/mcp_app/tool/add/?kind=text")
     staff.locator("#id_name").press_sequentially("a")
@@ -173,7 +164,9 @@ def test_leaving_with_changes_is_asked(staff: Page) -> None:
     assert asked == ["beforeunload"]
 
 
-@pytest.mark.parametrize("model", ["tool", "prompt", "resource", "resourcetemplate"])
+@pytest.mark.parametrize(
+    "model", ["prompt", *long_cases("tool", "resource", "resourcetemplate")]
+)
 def test_a_phone_needs_no_sideways_scrolling(staff: Page, model: str) -> None:
     staff.set_viewport_size(NARROW)  # type: ignore[arg-type]
     for query in ("", "?kind=text"):
@@ -184,6 +177,7 @@ def test_a_phone_needs_no_sideways_scrolling(staff: Page, model: str) -> None:
         assert staff.evaluate("document.documentElement.scrollWidth") <= 320
 
 
+@pytest.mark.long
 def test_letters_and_tokens_are_counted(staff: Page) -> None:
     staff.goto("/admin/mcp_app/tool/add/?kind=text")
     staff.locator("#id_description").fill("Twelve chars")
@@ -237,7 +231,9 @@ def test_what_is_typed_while_a_part_is_drawn_is_kept(staff: Page) -> None:
     expect(text).to_have_value("order")
 
 
-@pytest.mark.parametrize("name", ["show", "constructor", "__proto__", "toString"])
+@pytest.mark.parametrize(
+    "name", ["__proto__", *long_cases("show", "constructor", "toString")]
+)
 def test_a_variable_may_have_any_name(strict: Page, name: str) -> None:
     page = strict
     page.goto("/admin/mcp_app/resourcetemplate/add/?kind=text")
@@ -268,6 +264,7 @@ def test_an_argument_may_have_any_name(strict: Page) -> None:
     expect(page.locator("[name='preview-show']")).to_have_value("This")
 
 
+@pytest.mark.long
 def test_what_was_open_and_focused_stays_so(staff: Page) -> None:
     staff.goto("/admin/mcp_app/resourcetemplate/add/?kind=text")
     pattern = staff.locator("#id_uri_template")
@@ -299,6 +296,7 @@ def test_the_focus_stays_where_it_was_in_a_table(staff: Page) -> None:
         expect(focused).to_be_focused()
 
 
+@pytest.mark.long
 def test_a_name_is_said_as_it_is(staff: Page) -> None:
     staff.goto("/admin/mcp_app/tool/add/?kind=text")
     for name in ("$&PLACE", "b"):
@@ -311,6 +309,7 @@ def test_a_name_is_said_as_it_is(staff: Page) -> None:
     expect(status).to_have_text("Removed $&PLACE")
 
 
+@pytest.mark.long
 def test_suggestions_and_a_file_without_scripts(scriptless: Page) -> None:
     page = scriptless
     page.goto("/admin/mcp_app/prompt/add/?kind=text")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from mcp_app.server.dispatch import STOPPED
-from tests.browser.conftest import PATIENCE_MS, log_in
-from tests.browser.test_publishing import AXE, SERIOUS, picture, said
+from tests.browser.conftest import PATIENCE_MS
+from tests.browser.test_publishing import picture, said, serious
+from tests.drill.calling import CLIENT
 from tests.newcomer.programs import Serving
 from tests.process.streaming import Answer, Session, called
 
 # They share one demo.
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
 
 LIVE = "/admin/mcp_app/session/live/"
 FREED = 404
@@ -36,11 +37,11 @@ def test_a_call_that_hangs_is_cancelled_and_its_session_closed(
     url = f"{served.url}/mcp"
     called(url, "current_time").whole()
     staff.goto("/admin/mcp_app/")
-    staff.evaluate(AXE)
-    assert staff.evaluate(SERIOUS) == []
+    assert serious(staff) == []
     staff.get_by_role("link", name="What happens now").click()
     expect(staff.get_by_text("No call with a row runs now.")).to_be_visible()
-    expect(staff.get_by_text("Nobody is connected.")).to_be_visible()
+    mine = staff.get_by_role("row").filter(has_text=CLIENT["name"])
+    expect(mine).to_have_count(0)
     expect(staff.get_by_role("button", name="Live")).to_have_attribute(
         "aria-pressed", "true"
     )
@@ -51,7 +52,7 @@ def test_a_call_that_hangs_is_cancelled_and_its_session_closed(
     # The page is drawn again by itself, and says what the process has said by then.
     row = staff.get_by_role("row").filter(has_text="book_table")
     expect(row).to_contain_text("nobody")
-    stream = staff.locator("[data-label='Open stream']")
+    stream = mine.locator("[data-label='Open stream']")
     expect(stream).to_have_text("yes", timeout=PATIENCE_MS)
     # Its client never said that it is ready: it was asked after a while.
     expect(row.locator("[data-label='Messages']")).to_have_text(
@@ -66,11 +67,11 @@ def test_a_call_that_hangs_is_cancelled_and_its_session_closed(
     # The session goes on.
     assert session.request("ping").whole().status == 200
 
-    staff.get_by_role("button", name="Close session").click()
+    mine.get_by_role("button", name="Close session").click()
     said(staff, "Closed. The client opens a new session when it next calls.")
     standing.whole()
     assert session.request("ping").whole().status == FREED
-    expect(staff.get_by_text("Nobody is connected.")).to_be_visible()
+    expect(mine).to_have_count(0)
 
 
 def test_it_stands_still_where_it_is_told_to_and_says_when_it_is_old(
@@ -101,11 +102,9 @@ def test_it_stands_still_where_it_is_told_to_and_says_when_it_is_old(
     expect(staff.locator("[data-mcp-live-status]")).to_contain_text("Not updated since")
 
 
-def test_a_call_is_cancelled_without_scripts(browser: Browser, served: Serving) -> None:
-    context = browser.new_context(base_url=served.url, java_script_enabled=False)
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    log_in(page, served)
+@pytest.mark.long
+def test_a_call_is_cancelled_without_scripts(scriptless: Page, served: Serving) -> None:
+    page = scriptless
     session = Session(f"{served.url}/mcp")
     answer = hanging(session)
     page.goto(LIVE)
@@ -115,4 +114,3 @@ def test_a_call_is_cancelled_without_scripts(browser: Browser, served: Serving) 
     said(page, "Cancelled: book_table.")
     assert refused(answer) == STOPPED
     assert session.close().whole().status == 204
-    context.close()

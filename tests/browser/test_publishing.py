@@ -15,28 +15,27 @@ from typing import Any, Final
 
 import pytest
 from mcp import Client
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, StorageState, expect
 
-from tests.browser.conftest import PATIENCE_MS, log_in
-from tests.clients.node import MODULES
+from tests.browser.conftest import AXE, PATIENCE_MS, log_in, open_page
 from tests.newcomer.programs import CHECKOUT, Serving
 
 # They share one demo.
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
 
-NAMES: Final = iter(("maria", "lena", "noor"))
-"""Of the people of this run, one for each test."""
+EDITOR: Final = "lena"
 PASSWORD: Final = "a-Long-enough-1"
 PICTURES: Final = Path(os.environ.get("PICTURES", CHECKOUT / "results" / "pictures"))
-AXE: Final = (MODULES / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
-SERIOUS: Final = """async () => (await axe.run(document, {
-    resultTypes: ["violations"],
+SERIOUS: Final = """async options => (await axe.run(document, {
+    resultTypes: ["violations"], ...options
 })).violations.filter(each => ["serious", "critical"].includes(each.impact))
     .map(each => `${each.id}: ${each.nodes.map(node => node.target).join(", ")}`)"""
+COLOURS: Final = {"runOnly": ["color-contrast"]}
 STILL: Final = """async () => {
     await new Promise(requestAnimationFrame)
     await Promise.all(document.getAnimations().map(each => each.finished))
 }"""
+OPTIONS: Final = "list => [...list.options].map(each => [each.value, each.text])"
 TOLD_S: Final = 60.0
 
 
@@ -120,36 +119,38 @@ def client(served: Serving) -> Iterator[Listening]:
         yield listening
 
 
+@pytest.fixture(scope="package")
+def allowed(browser: Browser, served: Serving, logged_in: StorageState) -> str:
+    """Make someone who has the product's rights and no others; return the name."""
+    with open_page(browser, served, storage_state=logged_in) as staff:
+        add_user(staff, EDITOR)
+        staff.get_by_label("Staff status").check()
+        rights = staff.locator("#id_user_permissions_from")
+        chosen = [value for value, right in rights.evaluate(OPTIONS) if _is_own(right)]
+        rights.select_option(chosen)
+        press(staff, "Choose selected user permissions")
+        press(staff, "Save")
+        said(staff, "successfully")
+    return EDITOR
+
+
 @pytest.fixture
-def editor(staff: Page, browser: Browser, served: Serving) -> Iterator[Page]:
-    """Log in as someone who has the product's rights and no others."""
-    name = next(NAMES)
+def editor(browser: Browser, served: Serving, allowed: str) -> Iterator[Page]:
+    """Log in as that one, by the form."""
+    with open_page(browser, served) as page:
+        page.goto("/admin/")
+        log_in(page, allowed, PASSWORD)
+        yield page
+
+
+def add_user(staff: Page, name: str) -> None:
+    """Make a user, and stay at the form."""
     staff.goto("/admin/auth/user/add/")
     staff.get_by_label("Username").fill(name)
     for label in ("Password:", "Password confirmation:"):
         staff.get_by_label(label, exact=True).fill(PASSWORD)
-    staff.get_by_role("button", name="Save and continue editing").click()
-    staff.get_by_label("Staff status").check()
-    rights = staff.locator("#id_user_permissions_from")
-    chosen = [
-        each.get_attribute("value") or ""
-        for each in rights.locator("option").all()
-        if _is_own(each.inner_text())
-    ]
-    rights.select_option(chosen)
-    staff.get_by_role("button", name="Choose selected user permissions").click()
-    staff.get_by_role("button", name="Save", exact=True).click()
-    expect(staff.locator(".messagelist .success")).to_contain_text("successfully")
-    context = browser.new_context(base_url=served.url, color_scheme="light")
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    page.goto("/admin/")
-    page.get_by_label("Username").fill(name)
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
-    page.get_by_role("heading", name="Site administration").wait_for()
-    yield page
-    context.close()
+    press(staff, "Save and continue editing")
+    staff.wait_for_load_state("load")
 
 
 def _is_own(right: str) -> bool:
@@ -168,8 +169,10 @@ def _is_own(right: str) -> bool:
 
 
 def picture(page: Page, name: str, folder: Path = PICTURES) -> None:
-    """Take the page in light, dark and narrow, once it has no serious violation."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """See that the page has no serious violation in light, dark and narrow.
+
+    Where pictures are asked for, they are taken.
+    """
     size = page.viewport_size
     for look in ("light", "dark", "narrow"):
         page.emulate_media(color_scheme="dark" if look == "dark" else "light")
@@ -177,13 +180,24 @@ def picture(page: Page, name: str, folder: Path = PICTURES) -> None:
         page.set_viewport_size({"width": width, "height": 800})
         # Colours of the admin change slowly.
         page.evaluate(STILL)
-        page.evaluate(AXE)
-        assert page.evaluate(SERIOUS) == [], (name, look)
+        # In the dark a page has other colours, and nothing else.
+        options = COLOURS if look == "dark" else {}
+        assert serious(page, **options) == [], (name, look)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        page.screenshot(path=folder / f"{name}-{look}.png")
+        if "PICTURES" in os.environ:
+            folder.mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=folder / f"{name}-{look}.png")
     page.emulate_media(color_scheme="light")
     if size:
         page.set_viewport_size(size)
+
+
+def serious(page: Page, **options: Any) -> list[str]:
+    """Return what somebody could not read or use; `options` are those of axe."""
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    violations: list[str] = page.evaluate(SERIOUS, options)
+    return violations
 
 
 def press(page: Page, name: str) -> None:
@@ -276,6 +290,7 @@ def _go_back(page: Page, client: Listening) -> None:
     client.sees(lambda: NAME in client.prompts(), expected=False)
 
 
+@pytest.mark.long
 def test_a_tool_of_code_is_described_anew_and_put_back(
     editor: Page, client: Listening
 ) -> None:
@@ -306,6 +321,7 @@ def test_a_tool_of_code_is_described_anew_and_put_back(
     client.sees(lambda: client.description("roll_dice"), before)
 
 
+@pytest.mark.long
 def test_lists_and_other_pages_can_be_read_by_everybody(staff: Page) -> None:
     for name, url in {
         "list": "/admin/mcp_app/tool/",
@@ -318,11 +334,9 @@ def test_lists_and_other_pages_can_be_read_by_everybody(staff: Page) -> None:
         picture(staff, name)
 
 
-def test_the_whole_way_without_scripts(browser: Browser, served: Serving) -> None:
-    context = browser.new_context(base_url=served.url, java_script_enabled=False)
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    log_in(page, served)
+@pytest.mark.long
+def test_the_whole_way_without_scripts(scriptless: Page) -> None:
+    page = scriptless
     page.goto("/admin/mcp_app/tool/add/?kind=text")
     page.locator("#id_name").fill("opening_hours")
     page.locator("#id_description").fill("Tells when the shop is open.")
@@ -337,4 +351,3 @@ def test_the_whole_way_without_scripts(browser: Browser, served: Serving) -> Non
     said(page, "Started: every worker serves it.")
     tab(page, "History")
     expect(page.locator("#change-history tbody tr")).to_have_count(4)
-    context.close()

@@ -6,31 +6,31 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, StorageState, ViewportSize, expect
 
-from tests.browser.conftest import PATIENCE_MS, log_in
+from tests.browser.conftest import open_page
 from tests.browser.test_publishing import picture
 from tests.newcomer.programs import Serving
 from tests.process.streaming import Answer, called, stateless
 
 # They share one demo.
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
 
 HOME = "/admin/mcp_app/"
 PHONE = ViewportSize(width=390, height=844)
 
 
 @pytest.fixture
-def phone(browser: Browser, served: Serving) -> Iterator[Page]:
-    """Log in with a telephone that runs no scripts."""
-    context = browser.new_context(
-        base_url=served.url, java_script_enabled=False, viewport=PHONE
-    )
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    log_in(page, served)
-    yield page
-    context.close()
+def phone(browser: Browser, served: Serving, logged_in: StorageState) -> Iterator[Page]:
+    """Open a page as staff with a telephone that runs no scripts."""
+    with open_page(
+        browser,
+        served,
+        storage_state=logged_in,
+        java_script_enabled=False,
+        viewport=PHONE,
+    ) as page:
+        yield page
 
 
 def rolled(served: Serving) -> Answer:
@@ -81,12 +81,16 @@ def test_everything_is_stopped_and_started_again(staff: Page, served: Serving) -
     expect(strip).to_have_count(0)
 
 
+@pytest.mark.long
 def test_one_tool_is_stopped_on_a_telephone(phone: Page, served: Serving) -> None:
     """What was stopped by itself stays so when everything is started again."""
     phone.goto(f"{HOME}server/stop/")
     phone.get_by_label("One tool").fill("dice")
     phone.get_by_role("button", name="Find").click()
     button = phone.get_by_role("button", name=re.compile("^Stop roll_dice"))
+    button.wait_for()
+    # It has its height once the style sheets are there.
+    phone.wait_for_load_state("load")
     box = button.bounding_box()
     assert box is not None
     assert box["height"] >= 44

@@ -3,43 +3,29 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import PATIENCE_MS
-from tests.browser.test_publishing import PASSWORD, picture, press, said
-from tests.newcomer.demo import demo, demo_environment
-from tests.newcomer.programs import CHECKOUT, Serving, run
+from tests.browser.conftest import CLOSED, open_page
+from tests.browser.test_publishing import (
+    PASSWORD,
+    add_user,
+    picture,
+    press,
+    said,
+)
+from tests.newcomer.programs import CHECKOUT, Serving
 
 # They share one demo.
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
 
-CLOSED: Final = "for-tokens"
 MAKE: Final = "Make a token and show it once"
 USER: Final = "maria-the-user"
 ALREADY: Final = "This token was already shown."
-
-
-MADE: Final = f"""
-from mcp_app.models import Server
-row = Server.objects.create(slug={CLOSED!r}, title="For tokens", access="token")
-row.rows().publish([row])
-"""
-
-
-@pytest.fixture(scope="module")
-def served(database: Path) -> Iterator[Serving]:
-    """Serve the demo, which has a server that lets in by tokens alone."""
-    with demo(database) as served:
-        manage = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MADE]
-        run(manage, CHECKOUT, demo_environment(database))
-        yield served
 
 
 @pytest.fixture
@@ -147,6 +133,7 @@ def test_a_token_is_made_seen_once_used_and_deleted(staff: Page, server: str) ->
     look(staff, "token-ended")
 
 
+@pytest.mark.long
 def test_what_is_wrong_is_told_where_it_is(staff: Page) -> None:
     staff.goto("/admin/mcp_app/accesstoken/add/")
     fill_in(staff, "wrong")
@@ -157,14 +144,9 @@ def test_what_is_wrong_is_told_where_it_is(staff: Page) -> None:
     look(staff, "token-wrong")
 
 
-def test_without_scripts(browser: Browser, served: Serving, staff: Page) -> None:
-    context = browser.new_context(
-        base_url=served.url,
-        java_script_enabled=False,
-        storage_state=staff.context.storage_state(),
-    )
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
+@pytest.mark.long
+def test_without_scripts(scriptless: Page) -> None:
+    page = scriptless
     page.goto("/admin/mcp_app/accesstoken/add/")
     page.get_by_label("Name").fill("no scripts")
     press(page, MAKE)
@@ -175,27 +157,19 @@ def test_without_scripts(browser: Browser, served: Serving, staff: Page) -> None
     press(page, "Delete now")
     said(page, "lets nobody in any more.")
     assert token not in page.content()
-    context.close()
 
 
 @pytest.fixture
 def maria(staff: Page, browser: Browser, served: Serving) -> Iterator[Page]:
     """Return the browser of a user who is no member of the staff."""
-    staff.goto("/admin/auth/user/add/")
-    staff.get_by_label("Username").fill(USER)
-    for label in ("Password:", "Password confirmation:"):
-        staff.get_by_label(label, exact=True).fill(PASSWORD)
-    staff.get_by_role("button", name="Save", exact=True).click()
-    context = browser.new_context(base_url=served.url, color_scheme="light")
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
+    add_user(staff, USER)
     refused: list[str] = []
-    page.on("console", lambda each: refused.append(each.text))
-    # As a careful site would send it.
-    page.route("**/account/**", _strictly)
-    yield page
-    page.unroute_all(behavior="wait")
-    context.close()
+    with open_page(browser, served) as page:
+        page.on("console", lambda each: refused.append(each.text))
+        # As a careful site would send it.
+        page.route("**/account/**", _strictly)
+        yield page
+        page.unroute_all(behavior="wait")
     assert [each for each in refused if "Content Security" in each] == []
 
 
@@ -206,6 +180,7 @@ def _strictly(route: Any) -> None:
     route.fulfill(response=response, headers=headers)
 
 
+@pytest.mark.long
 def test_a_user_s_own_page(maria: Page, server: str) -> None:
     maria.goto("/")
     maria.get_by_role("link", name="Your access tokens").click()

@@ -22,6 +22,16 @@ from tests.drill.running import ROOT, running
 ENVIRONMENT: Final = {"NTOOLS": str(PLAIN_TOOLS)}
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave to `make test-all` what a module does not name in `ALWAYS`, if it has it.
+
+    Tests that it has from another module have that one's marks.
+    """
+    always = getattr(getattr(item, "module", None), "ALWAYS", None)
+    if always is not None and getattr(item, "originalname", "") not in always:
+        item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture(scope="session")
 def endpoints() -> Iterator[Callable[[str], str]]:
     """Give a function that starts a server of a kind once, and returns its URL.

@@ -24,7 +24,7 @@ def node(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end; skip the test where node's modules are missing."""
     if not MODULES.is_dir():
-        pytest.skip("node_modules is missing: `make venv` installs it.")
+        pytest.skip("node_modules is missing: `make node` installs it.")
     return subprocess.run(
         [NODE, *arguments],
         cwd=ROOT,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
@@ -16,6 +17,13 @@ __all__ = ["connect"]
 
 pytestmark = [*[test_python_sdk.pytestmark], pytest.mark.xdist_group("SDK on clusters")]
 
+ALWAYS: Final = (
+    "test_progress_in_order",
+    "test_a_client_that_is_sent_away_comes_back",
+    "test_two_questions_and_one_ledger_line",
+    "test_subscription_of_a_session",
+    "test_listening",
+)
 # Whatever that client does with one process, it does with four.
 globals().update(
     {

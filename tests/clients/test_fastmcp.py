@@ -115,6 +115,7 @@ async def test_lists(client: Connection) -> None:
     assert set(facts.PROMPTS) <= prompts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("tool", "content"), facts.CONTENT.items())
 async def test_content_blocks(
     client: Connection, tool: str, content: list[dict[str, Any]]
@@ -130,6 +131,7 @@ async def test_typed_result(client: Connection, tool: str) -> None:
     assert result.data.result == 42
 
 
+@pytest.mark.long
 async def test_any_json_comes_back(client: Connection) -> None:
     results = [
         await client.call_tool("drill_echo", {"value": value})
@@ -147,11 +149,13 @@ async def test_progress_in_order(client: Connection, person: Person) -> None:
     assert person.progressed == [(i, 20) for i in range(1, 21)]
 
 
+@pytest.mark.long
 async def test_a_client_that_is_sent_away_comes_back(client: Connection) -> None:
     result = await client.call_tool("test_reconnection", {})
     assert said(result.content) == facts.RECONNECTED
 
 
+@pytest.mark.long
 @stateful
 async def test_log_level_of_a_session(client: Connection, person: Person) -> None:
     await client.set_logging_level("warning")
@@ -161,6 +165,7 @@ async def test_log_level_of_a_session(client: Connection, person: Person) -> Non
     assert person.logged == [("error", "heard")]
 
 
+@pytest.mark.long
 @stateless
 async def test_log_messages_of_a_request(client: Connection, person: Person) -> None:
     await client.call_tool("test_tool_with_logging")
@@ -172,6 +177,7 @@ async def test_log_messages_of_a_request(client: Connection, person: Person) -> 
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool", ["drill_ask", "drill_ask_sync"])
 async def test_elicitation(client: Connection, person: Person, tool: str) -> None:
     person.answers = [answer(answer="blue")]
@@ -180,6 +186,7 @@ async def test_elicitation(client: Connection, person: Person, tool: str) -> Non
     assert [question.message for question in person.asked] == ["Which colour?"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("action", "outcome"), [("decline", "declined"), ("cancel", "cancelled")]
 )
@@ -191,6 +198,7 @@ async def test_elicitation_without_an_answer(
         await client.call_tool("drill_ask", {"question": "Which colour?"})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool", ["drill_ask_url", "drill_ask_url_sync"])
 @pytest.mark.parametrize(
     ("action", "outcome"),
@@ -206,6 +214,7 @@ async def test_elicitation_by_url(
     assert wire(asked).items() >= facts.SIGN_IN.items()
 
 
+@pytest.mark.long
 @stateful
 async def test_visits_of_a_session_end(client: Connection, person: Person) -> None:
     person.answers = [reaction("accept")]
@@ -225,22 +234,26 @@ async def test_two_questions(client: Connection, person: Person, era: str) -> No
     assert lines.structured_content == {"result": 2}
 
 
+@pytest.mark.long
 async def test_sampling(client: Connection) -> None:
     result = await client.call_tool("test_sampling", {"prompt": "Say something"})
     assert said(result.content) == f"LLM response: {MODEL_SAYS}"
 
 
+@pytest.mark.long
 async def test_several_questions_at_once(client: Connection, person: Person) -> None:
     person.answers = [answer(name="Alice")]
     result = await client.call_tool("test_input_required_result_multiple_inputs")
     assert said(result.content) == f"{MODEL_SAYS} Alice, with 1 roots"
 
 
+@pytest.mark.long
 async def test_roots(client: Connection) -> None:
     result = await client.call_tool("test_input_required_result_list_roots")
     assert ROOT in said(result.content)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("uri", "contents"), facts.RESOURCES.items())
 async def test_reads_resources(
     client: Connection, uri: str, contents: dict[str, Any]
@@ -248,6 +261,7 @@ async def test_reads_resources(
     assert [wire(c) for c in await client.read_resource(uri)] == [contents]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("prompt", "expected"), facts.PROMPTS.items())
 async def test_gets_prompts(
     client: Connection,
@@ -259,12 +273,14 @@ async def test_gets_prompts(
     assert [wire(message.content) for message in result.messages] == content
 
 
+@pytest.mark.long
 async def test_completion(client: Connection) -> None:
     reference = PromptReference(name="test_prompt_with_arguments")
     completion = await client.complete(reference, {"name": "arg1", "value": "test"})
     assert completion.values == ["test", "testValue1", "testValue2"]
 
 
+@pytest.mark.long
 @stateful
 async def test_session_hears_of_changed_lists(
     client: Connection, person: Person
@@ -293,11 +309,13 @@ async def test_timed_out_call(client: Connection) -> None:
     assert said(result.content) == "2"
 
 
+@pytest.mark.long
 @stateful
 async def test_ping(client: Connection) -> None:
     assert await client.ping()
 
 
+@pytest.mark.long
 async def test_calls_side_by_side(client: Connection) -> None:
     results = await asyncio.gather(
         *(client.call_tool("drill_add_sync", {"a": i, "b": i}) for i in range(20))

@@ -14,7 +14,7 @@ from tests.drill.running import ROOT
 
 __all__ = ["client"]
 
-pytestmark = test_fastmcp.pytestmark
+pytestmark = [test_fastmcp.pytestmark, pytest.mark.long]
 
 TRIED: Final = (
     "test_lists",

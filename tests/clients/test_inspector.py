@@ -59,6 +59,7 @@ def result(ended: tuple[int, dict[str, Any], str]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_negotiation(run: Run, era: str) -> None:
     found = result(run("initialize"))
     assert found["protocolVersion"] == era
@@ -74,6 +75,7 @@ def test_lists_tools_that_any_client_can_use(run: Run) -> None:
     assert set(facts.CONTENT) <= set(names)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool", ["test_multiple_content_types", "test_resource_link"])
 def test_content_blocks(run: Run, tool: str) -> None:
     found = result(run("tools/call", "--tool-name", tool))
@@ -87,12 +89,14 @@ def test_structured_result(run: Run) -> None:
     assert found["structuredContent"] == {"result": 42}
 
 
+@pytest.mark.long
 def test_any_json_comes_back(run: Run) -> None:
     arguments = ("--tool-args-json", json.dumps({"value": facts.ANY_JSON}))
     found = result(run("tools/call", "--tool-name", "drill_echo", *arguments))
     assert found["structuredContent"] == {"result": facts.ANY_JSON}
 
 
+@pytest.mark.long
 def test_failure_of_a_tool(run: Run) -> None:
     status, found, _ = run("tools/call", "--tool-name", "test_error_handling")
     assert status == ERROR_RESULT
@@ -100,6 +104,7 @@ def test_failure_of_a_tool(run: Run) -> None:
     assert found["content"] == [facts.text(facts.FAILURE)]
 
 
+@pytest.mark.long
 def test_lists_resources(run: Run) -> None:
     resources = result(run("resources/list"))["resources"]
     templates = result(run("resources/templates/list"))["resourceTemplates"]
@@ -107,12 +112,14 @@ def test_lists_resources(run: Run) -> None:
     assert facts.TEMPLATE in [template["uriTemplate"] for template in templates]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("uri", ["test://static-binary", "test://template/123/data"])
 def test_reads_resources(run: Run, uri: str) -> None:
     found = result(run("resources/read", "--uri", uri))
     assert found["contents"] == [facts.RESOURCES[uri]]
 
 
+@pytest.mark.long
 def test_absent_resource(run: Run) -> None:
     status, found, written = run("resources/read", "--uri", facts.ABSENT)
     assert status != 0
@@ -120,11 +127,13 @@ def test_absent_resource(run: Run) -> None:
     assert "Resource not found" in written
 
 
+@pytest.mark.long
 def test_lists_prompts(run: Run) -> None:
     prompts = result(run("prompts/list"))["prompts"]
     assert set(facts.PROMPTS) <= {prompt["name"] for prompt in prompts}
 
 
+@pytest.mark.long
 def test_gets_a_prompt(run: Run) -> None:
     arguments, content = facts.PROMPTS["test_prompt_with_arguments"]
     given = [f"{name}={value}" for name, value in arguments.items()]
@@ -133,6 +142,7 @@ def test_gets_a_prompt(run: Run) -> None:
     assert [message["content"] for message in found["messages"]] == content
 
 
+@pytest.mark.long
 def test_calls_side_by_side(run: Run) -> None:
     arguments = ("--tool-arg", "a=20", "b=22")
     load = ("--load", "--load-requests", "40", "--load-concurrency", "20")
@@ -140,6 +150,7 @@ def test_calls_side_by_side(run: Run) -> None:
     assert (summary["ok"], summary["errors"]) == (40, 0), summary["errorMessages"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("era", [STATEFUL])
 def test_log_level_of_a_session(run: Run) -> None:
     assert result(run("logging/setLevel", "--log-level", "debug")) == {}

@@ -13,6 +13,8 @@ from tests.clients.node import node
 from tests.clients.test_inspector import ERAS, INSPECTOR, Run
 from tests.drill.piped import COMMAND
 
+pytestmark = pytest.mark.long
+
 TRIED: Final = (
     "test_negotiation",
     "test_lists_tools_that_any_client_can_use",

@@ -16,34 +16,38 @@ from tests.clients.facts import STATEFUL
 from tests.clients.test_python_sdk import connect
 from tests.drill.databases import PREPARED
 from tests.drill.spreading import spread
+from tests.suite.marks import long_cases
 
 __all__ = ["connect"]
 
 pytestmark = [*[test_python_sdk.pytestmark], pytest.mark.xdist_group("SDK on clusters")]
 
-TRIED: Final = (
-    "test_negotiation",
+ALWAYS: Final = (
     "test_lists_every_page_of_tools",
+    "test_large_messages_in_order",
+    "test_questions_side_by_side",
+    "test_subscription_of_a_session",
+    "test_failures_of_tools",
+)
+TRIED: Final = (
+    *ALWAYS,
+    "test_negotiation",
     "test_content_blocks",
     "test_any_json_comes_back",
     "test_whoami",
     "test_progress_in_order",
     "test_a_client_that_is_sent_away_comes_back",
-    "test_large_messages_in_order",
     "test_large_result",
     "test_log_level_of_a_session",
     "test_elicitation",
-    "test_questions_side_by_side",
     "test_two_questions_and_one_ledger_line",
     "test_sampling",
     "test_roots",
     "test_several_questions_at_once",
     "test_client_that_cannot_be_asked",
     "test_reads_resources",
-    "test_subscription_of_a_session",
     "test_session_hears_of_changed_lists",
     "test_unknown_names",
-    "test_failures_of_tools",
     "test_cancelled_calls_make_room",
     "test_ping",
     "test_calls_side_by_side",
@@ -79,7 +83,7 @@ class Transport:
         return await self._entered.pop().__aexit__(kind, error, traceback)
 
 
-@pytest.fixture(scope="module", params=["daphne", "four processes"])
+@pytest.fixture(scope="module", params=["daphne", *long_cases("four processes")])
 def site(
     request: pytest.FixtureRequest, endpoints: Callable[[str], str]
 ) -> Iterator[str]:

@@ -20,20 +20,23 @@ __all__ = ["connect"]
 
 pytestmark = test_python_sdk.pytestmark
 
+ALWAYS: Final = (
+    "test_progress_in_order",
+    "test_large_messages_in_order",
+    "test_two_questions_and_one_ledger_line",
+    "test_subscription_of_a_session",
+    "test_listening",
+)
 TRIED: Final = (
+    *ALWAYS,
     "test_negotiation",
     "test_lists_every_page_of_tools",
     "test_any_json_comes_back",
-    "test_progress_in_order",
-    "test_large_messages_in_order",
     "test_log_level_of_a_session",
     "test_log_level_of_a_request",
     "test_elicitation",
-    "test_two_questions_and_one_ledger_line",
     "test_several_questions_at_once",
-    "test_subscription_of_a_session",
     "test_session_hears_of_changed_lists",
-    "test_listening",
     "test_listening_keeps_to_its_filter",
     "test_failures_of_tools",
     "test_cancelled_calls_make_room",

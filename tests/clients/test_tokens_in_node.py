@@ -20,6 +20,7 @@ from tests.clients.guarded import (
 )
 from tests.clients.node import HERE, MODULES, NODE, PATIENCE_S, ROOT, node
 from tests.clients.test_inspector import ERAS, INSPECTOR
+from tests.suite.marks import long_cases
 
 pytestmark = pytest.mark.xdist_group("access tokens")
 
@@ -37,7 +38,7 @@ AUTHORIZATION: Final = 3
 def report(guarded: Guarded) -> dict[str, Any]:
     """Return what became of each program, as tokens.mjs tells it."""
     if not MODULES.is_dir():
-        pytest.skip("node_modules is missing: `make venv` installs it.")
+        pytest.skip("node_modules is missing: `make node` installs it.")
     living = {name: guarded.token() for name in PROGRAMS}
     shown = {GOOD: guarded.token(), **guarded.refused}
     given = {"url": guarded.url, "shown": shown, "living": living}
@@ -132,6 +133,7 @@ def inspected(
     )
 
 
+@pytest.mark.long
 def test_the_inspector_with_a_good_token(
     guarded: Guarded, era: str, tmp_path: Path
 ) -> None:
@@ -143,7 +145,14 @@ def test_the_inspector_with_a_good_token(
 
 
 @pytest.mark.parametrize(
-    ("shown", "era"), [*((each, STATEFUL) for each in SAID), ("revoked", STATELESS)]
+    ("shown", "era"),
+    [
+        ("revoked", STATEFUL),
+        *long_cases(
+            *((each, STATEFUL) for each in SAID if each != "revoked"),
+            ("revoked", STATELESS),
+        ),
+    ],
 )
 def test_the_inspector_says_why_it_is_refused(
     guarded: Guarded, era: str, tmp_path: Path, shown: str

@@ -102,7 +102,13 @@ NOT_FOUND: Final = {
 }
 
 
-@pytest.fixture(scope="module", params=PROGRAMS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.xdist_group(f"TypeScript {name}"))
+        for name in PROGRAMS
+    ],
+)
 def program(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

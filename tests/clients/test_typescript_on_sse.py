@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from tests.clients import test_typescript
-from tests.clients.facts import STATEFUL
 from tests.clients.node import report_of
 from tests.clients.test_typescript import PROGRAMS, era, steps
+from tests.suite.marks import long_cases
+
+# All steps are of one report.
+pytestmark = pytest.mark.xdist_group("TypeScript on SSE")
 
 __all__ = ["era", "steps"]
 
@@ -24,10 +27,7 @@ globals().update(
 )
 
 
-@pytest.fixture(
-    scope="module",
-    params=[name for name, (_, era) in PROGRAMS.items() if era == STATEFUL],
-)
+@pytest.fixture(scope="module", params=["sdk_v1", *long_cases("sdk_v2 stateful")])
 def program(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -10,10 +10,14 @@ import pytest
 from tests.clients import test_typescript
 from tests.clients.facts import STATEFUL, STATELESS
 from tests.clients.node import report_of
-from tests.clients.test_typescript import PROGRAMS, PROGRESSED, era, program, steps
+from tests.clients.test_typescript import PROGRAMS, PROGRESSED, era, steps
 from tests.drill.piped import COMMAND
+from tests.suite.marks import long_cases
 
-__all__ = ["era", "program", "steps"]
+# All steps are of one report.
+pytestmark = pytest.mark.xdist_group("TypeScript on stdio")
+
+__all__ = ["era", "steps"]
 
 globals().update(
     {
@@ -22,6 +26,14 @@ globals().update(
         if name.startswith("test_")
     }
 )
+
+
+@pytest.fixture(
+    scope="module",
+    params=[*long_cases("sdk_v1", "sdk_v2 stateful"), "sdk_v2 stateless"],
+)
+def program(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")

@@ -58,6 +58,7 @@ async def test_what_needs_a_stream_is_not_advertised(connect: Connect) -> None:
         }
 
 
+@pytest.mark.long
 async def test_lists(connect: Connect) -> None:
     async with connect() as client:
         found = await pages(lambda cursor: client.list_tools(cursor=cursor))
@@ -68,6 +69,7 @@ async def test_lists(connect: Connect) -> None:
         assert {each.name for each in (await client.list_prompts()).prompts}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool", ["drill_add", "drill_add_sync"])
 async def test_calls(connect: Connect, tool: str) -> None:
     async with connect() as client:
@@ -93,6 +95,7 @@ async def test_what_is_told_on_the_way_is_dropped(connect: Connect) -> None:
         assert told == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("era", [STATELESS])
 async def test_a_question_comes_with_the_answer_of_the_stateless_era(
     connect: Connect,
@@ -113,6 +116,7 @@ async def test_a_question_in_a_session_is_refused(connect: Connect, tool: str) -
         assert "cannot be asked" in spoken(result)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("era", [STATEFUL])
 async def test_levels_and_subscriptions_are_refused(connect: Connect) -> None:
     async with connect() as client:

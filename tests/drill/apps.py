@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from django.apps import AppConfig
 
-from tests.disabling import disable_what_the_environment_names
+from tests.conformance.disabling import disable_what_the_environment_names
 from tests.secrecy import watch
 
 
@@ -25,7 +25,12 @@ class DrillConfig(AppConfig):
         watch()
         if "coverage" in sys.modules:
             _save_once()
-        logging.getLogger("mcp_app.drill").debug("The fixtures are there.")
+        say_that_fixtures_are_there()
+
+
+def say_that_fixtures_are_there() -> None:
+    """Write a line at the level DEBUG, where it is on."""
+    logging.getLogger("mcp_app.drill").debug("The fixtures are there.")
 
 
 def _save_once() -> None:

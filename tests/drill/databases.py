@@ -1,7 +1,8 @@
 """A pytest plugin: databases of a test's own, on the servers that can be reached.
 
-Those of `PREPARED` have the tables and the fixture rows from the start: they are copies
-of one, which each process makes once. To migrate a new one takes seconds.
+Those of `PREPARED` have the tables and the fixture rows from the start, and the test
+database of the process has the tables: they are copies of databases that are kept
+between runs (`tests.suite.kept`). To migrate a new one takes seconds.
 
 POSTGRES_TEST_URL and MYSQL_TEST_URL name servers elsewhere, with a user who may
 create databases.
@@ -12,201 +13,103 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from functools import cache
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlsplit
-from uuid import uuid4
+from typing import TYPE_CHECKING, Final
 
-import psycopg
 import pytest
-from psycopg.sql import SQL, Identifier
+from django.db import connection
 
-from tests.secrecy import is_watching, look_at_rows
+from tests.suite.kept import PREPARE, ROWS, TABLES, kept, run, temporary
+from tests.suite.stores import (
+    MYSQL,
+    POSTGRES,
+    STORES,
+    Files,
+    Unreachable,
+    store_of,
+)
 
-POSTGRES: Final = os.environ.get("POSTGRES_TEST_URL", "postgres://postgres@127.0.0.1")
-MYSQL: Final = os.environ.get("MYSQL_TEST_URL", "mysql://root@127.0.0.1")
-PATIENCE_S: Final = 30
-ROOT: Final = Path(__file__).resolve().parents[2]
-TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
-PREPARE: Final = """
-import django
-django.setup()
-from tests.drill.preparing import prepare
-prepare()
-"""
+if TYPE_CHECKING:
+    from pytest_django import DjangoDbBlocker
+
+__all__ = [
+    "DATABASES",
+    "MYSQL",
+    "POSTGRES",
+    "PREPARE",
+    "PREPARED",
+    "postgresql_database",
+    "prepare_database",
+    "prepared_file",
+]
 
 
-def _name() -> str:
-    return f"drill_{uuid4().hex[:12]}"
+@contextmanager
+def _database(vendor: str, kind: str = "") -> Iterator[str]:
+    """Give the URL of a new database; skip the test where there is no server."""
+    store = STORES[vendor]()
+    with ExitStack() as stack:
+        try:
+            name = stack.enter_context(temporary(store, kind))
+        except Unreachable as error:
+            pytest.skip(str(error))
+        yield store.url(name)
 
 
 def postgresql_database() -> AbstractContextManager[str]:
     """Give the URL of a new database; skip the test where there is no server."""
-    return _on_postgresql_server("")
-
-
-@contextmanager
-def _on_postgresql_server(template: str) -> Iterator[str]:
-    name = _name()
-    _on_postgresql(f"CREATE DATABASE {name} {template}")
-    try:
-        yield f"{POSTGRES}/{name}"
-        _look_at_postgresql(name)
-    finally:
-        _on_postgresql(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def _look_at_postgresql(name: str) -> None:
-    if not is_watching():
-        return
-    with psycopg.connect(f"{POSTGRES}/{name}", autocommit=True) as connection:
-        for (table,) in connection.execute(TABLES).fetchall():
-            every = SQL("SELECT * FROM {}").format(Identifier(table))
-            look_at_rows(table, connection.execute(every).fetchall())
-
-
-def _on_postgresql(statement: str) -> None:
-    try:
-        connection = psycopg.connect(
-            f"{POSTGRES}/postgres", autocommit=True, connect_timeout=PATIENCE_S
-        )
-    except psycopg.OperationalError as error:
-        pytest.skip(f"PostgreSQL cannot be reached at {POSTGRES}: {error}")
-    with closing(connection):
-        connection.execute(statement.encode())
-
-
-@contextmanager
-def mysql_database() -> Iterator[str]:
-    """Give the URL of a new database; skip the test where there is no server."""
-    name = _name()
-    with _mysql() as execute:
-        execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
-    try:
-        yield f"{MYSQL}/{name}"
-        _look_at_mysql(name)
-    finally:
-        with _mysql() as execute:
-            execute(f"DROP DATABASE {name}")
-
-
-def _look_at_mysql(name: str) -> None:
-    if not is_watching():
-        return
-    with _mysql() as execute:
-        for (table,) in execute(f"SHOW TABLES FROM {name}"):
-            rows = execute(f"SELECT * FROM {name}.`{table}`")  # noqa: S608 - our own
-            look_at_rows(table, rows)
-
-
-@contextmanager
-def _mysql() -> Iterator[Callable[[str], list[Any]]]:
-    """Give a function that executes a statement, and returns its rows."""
-    driver: Any = pytest.importorskip("MySQLdb")
-    server = urlsplit(MYSQL)
-    try:
-        connection = driver.connect(
-            host=server.hostname or "127.0.0.1",
-            port=server.port or 3306,
-            user=server.username or "root",
-            password=server.password or "",
-            connect_timeout=PATIENCE_S,
-            autocommit=True,
-        )
-    except driver.OperationalError as error:
-        pytest.skip(f"MariaDB cannot be reached at {server.hostname}: {error}")
-    with closing(connection), closing(connection.cursor()) as cursor:
-
-        def execute(statement: str) -> list[Any]:
-            cursor.execute(statement)
-            return list(cursor.fetchall())
-
-        yield execute
+    return _database("postgresql")
 
 
 DATABASES: Final[Mapping[str, Callable[[], AbstractContextManager[str]]]] = {
-    "postgresql": postgresql_database,
-    "mysql": mysql_database,
+    vendor: partial(_database, vendor) for vendor in ("postgresql", "mysql")
 }
+PREPARED: Final[Mapping[str, Callable[[], AbstractContextManager[str]]]] = {
+    vendor: partial(_database, vendor, ROWS) for vendor in DATABASES
+}
+"""As `DATABASES`, with the tables and the fixture rows."""
+
+NEEDED: Final[Mapping[str, Collection[str]]] = {
+    "on_servers.py": [*DATABASES],
+    "on_postgresql.py": ["postgresql"],
+    "on_mysql.py": ["mysql"],
+}
+"""Modules for some databases only; `tests.test_databases` names them."""
 
 
-# -- with rows -----------------------------------------------------------------------
-
-_originals = ExitStack()
+until_the_end: Final = ExitStack()
+"""What a process of the tests keeps for all of them."""
 # For programs that are no tests.
-atexit.register(_originals.close)
+atexit.register(until_the_end.close)
 
 
 def pytest_unconfigure() -> None:
-    """Remove what copies were made of."""
-    _originals.close()
-    for each in (_original, prepared_file):
-        each.cache_clear()
+    """End what all tests share."""
+    until_the_end.close()
 
 
-@cache
-def _original(vendor: str) -> str:
-    """Return the URL of the database that is copied."""
-    url = _originals.enter_context(DATABASES[vendor]())
-    prepare_database(url)
-    return url
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs another database, where somebody names such a module."""
+    for item in items:
+        needed = NEEDED.get(item.path.name)
+        if needed is not None and connection.vendor not in needed:
+            vendors = " or ".join(needed)
+            reason = f"It needs a DATABASE_URL of {vendors}, not {connection.vendor}."
+            item.add_marker(pytest.mark.skip(reason))
 
 
-@cache
 def prepared_file() -> Path:
     """Return a database file of SQLite with the fixture rows, to be copied."""
-    directory = _originals.enter_context(tempfile.TemporaryDirectory())
-    path = Path(directory) / "db.sqlite3"
-    prepare_database(f"sqlite:///{path}")
-    return path
+    files = Files()
+    return files.setting(kept(files, ROWS))
 
 
 def prepare_database(url: str) -> None:
     """Give an empty database the tables and the fixture rows."""
-    settings = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.drill.settings"}
-    subprocess.run(
-        [sys.executable, "-c", PREPARE],
-        cwd=ROOT,
-        env={**os.environ, **settings},
-        check=True,
-    )
-
-
-def _prepared_on_postgresql() -> AbstractContextManager[str]:
-    name = _original("postgresql").rpartition("/")[2]
-    return _on_postgresql_server(f"TEMPLATE {name}")
-
-
-@contextmanager
-def _prepared_on_mysql() -> Iterator[str]:
-    original = _original("mysql").rpartition("/")[2]
-    with mysql_database() as url:
-        _copy_on_mysql(original, url.rpartition("/")[2])
-        yield url
-
-
-def _copy_on_mysql(original: str, name: str) -> None:
-    with _mysql() as execute:
-        # Tables and rows refer to others that come later.
-        execute("SET foreign_key_checks = 0")
-        execute(f"USE {name}")
-        for (table,) in execute(f"SHOW TABLES FROM {original}"):
-            ((_, made),) = execute(f"SHOW CREATE TABLE {original}.{table}")
-            execute(made)
-            execute(f"INSERT INTO {table} SELECT * FROM {original}.{table}")  # noqa: S608 - our own names
-
-
-PREPARED: Final[Mapping[str, Callable[[], AbstractContextManager[str]]]] = {
-    "postgresql": _prepared_on_postgresql,
-    "mysql": _prepared_on_mysql,
-}
-"""As `DATABASES`, with the tables and the fixture rows."""
+    run(PREPARE, url)
 
 
 @pytest.fixture(params=["sqlite", *DATABASES])
@@ -228,3 +131,25 @@ def prepared_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
         return
     with PREPARED[request.param]() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_test_environment: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
+    """The test database of this process, in the place of pytest-django's."""
+    store = store_of(connection.vendor, os.environ.get("DATABASE_URL", ""))
+    before = connection.settings_dict["NAME"]
+    with django_db_blocker.unblock(), temporary(store, TABLES) as name:
+        _connect(store.setting(name))
+        yield
+        _connect(before)
+
+
+def _connect(name: str | Path) -> None:
+    """Let the connections of this process go to another database from now on."""
+    from django.conf import settings  # noqa: PLC0415
+
+    connection.close()
+    settings.DATABASES[connection.alias]["NAME"] = name
+    connection.settings_dict["NAME"] = name

@@ -12,20 +12,18 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
-from tests.drill.databases import prepared_file
+from tests.drill.databases import prepared_file, until_the_end
 from tests.drill.ports import HOST, directory_of, free_port
-from tests.drill.prefork import Forked
+from tests.drill.prefork import Prefork
 from tests.drill.telling import END, TELL
 from tests.secrecy import look_at_file
 
@@ -70,10 +68,6 @@ THERE: Final = {"ROWS": "there"}
 """For a database that has its tables and rows: the server need not look for them."""
 
 
-Launch: TypeAlias = Callable[[int, Path], "subprocess.Popen[bytes] | Forked"]
-"""Begins a server on a port, which writes into a file."""
-
-
 class ServerFailed(Exception):
     """The server did not start, or did not end well; the text has its output."""
 
@@ -84,14 +78,14 @@ class DrillServer:
     Whoever makes one ends it, with `stop` or `kill`.
     """
 
-    def __init__(self, port: int, launch: Launch) -> None:
+    def __init__(self, port: int, environment: Mapping[str, str]) -> None:
         self.port = port
         self.url = f"http://{HOST}:{port}/mcp"
         self._written = ""
         # A file, because a full pipe would stop the server.
         with tempfile.NamedTemporaryFile(delete=False) as output:
             self._path = Path(output.name)
-        self.process = launch(port, self._path)
+        self.process = _prefork.launched({**environment, "PORT": str(port)}, self._path)
 
     @property
     def output(self) -> str:
@@ -156,31 +150,13 @@ def _answers(url: str) -> bool:
         return False
 
 
-def environment_of(server: str, env: Mapping[str, str] | None) -> dict[str, str]:
-    """Return what a server is given.
-
-    Where no database is named, it has a copy of the prepared one.
-    """
-    inherited = {k: v for k, v in os.environ.items() if k not in OWN}
-    given = {"SERVER": server, "WIRE": "check", **(env or {})}
-    if "DATABASE_URL" not in given:
-        given["ROWS"] = str(prepared_file())
-    return {**inherited, **given}
+def inherited() -> dict[str, str]:
+    """Return what a server is given by whoever runs the tests."""
+    return {name: value for name, value in os.environ.items() if name not in OWN}
 
 
-def launched(
-    environment: Mapping[str, str], port: int, output: Path
-) -> subprocess.Popen[bytes]:
-    """Return a server that begins, and which writes into a file."""
-    with output.open("ab") as file:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.drill.serve"],
-            cwd=ROOT,
-            env={**environment, "PORT": str(port)},
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
+_prefork: Final = Prefork(inherited)
+until_the_end.callback(_prefork.close)
 
 
 def started(
@@ -188,15 +164,17 @@ def started(
     env: Mapping[str, str] | None = None,
     *,
     port: int | None = None,
-    launch: Launch | None = None,
 ) -> DrillServer:
     """Start a server, on a free port if none is given; return it when it answers.
 
-    The caller ends it with `stop` or `kill`.
+    Where no database is named, it has a copy of the prepared one.  The caller ends it
+    with `stop` or `kill`.
     """
-    launch = launch or partial(launched, environment_of(server, env))
+    given = {"SERVER": server, "WIRE": "check", **(env or {})}
+    if given.keys().isdisjoint({"DATABASE_URL", "ROWS"}):
+        given["ROWS"] = str(prepared_file())
     for _ in range(ATTEMPTS):
-        drill = DrillServer(port or free_port(), launch)
+        drill = DrillServer(port or free_port(), {**inherited(), **given})
         try:
             drill.wait_until_ready()
         except ServerFailed:

@@ -45,6 +45,7 @@ MOUNTS: Final = {
 }
 """Where the endpoint stands: in front of Django, or within it."""
 WSGI: Final = "mcp_project.wsgi.application"
+SETTINGS: Final = "tests.drill.settings"
 
 
 class UsageError(Exception):
@@ -103,8 +104,11 @@ def _number(
     return int(text)
 
 
-def main() -> int:
-    """Serve, and return the exit status."""
+def main(set_up: Callable[[], object] = django.setup) -> int:
+    """Serve, and return the exit status; `set_up` is called when the database is known.
+
+    A process that has loaded Django already sets it up in another way.
+    """
     try:
         options = Options.read(os.environ)
         listener = claimed(options.port)
@@ -117,7 +121,7 @@ def main() -> int:
     # Some servers fork, and what they send is found wrong in a child.
     violated = mmap.mmap(-1, 1)
     with listener, _database(options):
-        application = _application(options)
+        application = _application(options, set_up)
         checks = WsgiCheck if options.server in BY_WSGI else WireCheck
         check = checks(application, _reporter(options.report, violated))
         # uvicorn raises the signal again when it has stopped.
@@ -163,10 +167,10 @@ def _database(options: Options) -> Iterator[None]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _application(options: Options) -> Any:
+def _application(options: Options, set_up: Callable[[], object]) -> Any:
     """Set Django up, prepare the database, and return the application."""
-    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.drill.settings"
-    django.setup()
+    os.environ["DJANGO_SETTINGS_MODULE"] = SETTINGS
+    set_up()
     if options.plain_tools or not options.rows:
         prepare: Callable[[int], None] = import_string("tests.drill.preparing.prepare")
         prepare(options.plain_tools)
@@ -189,9 +193,13 @@ def _reporter(path: str, violated: mmap.mmap) -> Callable[[str], None]:
     return report
 
 
-if __name__ == "__main__":
-    status = main()
+def leave(status: int) -> NoReturn:
+    """End the process, as its server can."""
     if os.environ.get("SERVER") == "granian":
         # Its threads may still want the interpreter, and abort one that ends.
         os._exit(status)
     sys.exit(status)
+
+
+if __name__ == "__main__":
+    leave(main())

@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.drill.calling import Stateless
+from tests.drill.databases import DATABASES
 from tests.drill.running import DrillServer, started
+from tests.suite.marks import long_cases
 
 
 @pytest.fixture
@@ -26,6 +28,9 @@ def pair(database_url: str) -> Iterator[list[DrillServer]]:
             server.stop()
 
 
+@pytest.mark.parametrize(
+    "database_url", ["sqlite", *long_cases(*DATABASES)], indirect=True
+)
 def test_both_serve_the_same(pair: list[DrillServer]) -> None:
     counts = [
         Stateless(server.url).call("drill_ledger", key="both", seconds=0)

@@ -16,7 +16,9 @@ from tests.drill.ports import claimed, directory_of, free_port
 from tests.drill.running import ROOT, started
 from tests.drill.serve import PORT_TAKEN, USAGE, WIRE_VIOLATED, Options, UsageError
 from tests.drill.servers import SERVERS
+from tests.suite.marks import long_cases
 
+OTHERS = [each for each in SERVERS if each not in ("uvicorn", "gunicorn")]
 DEFAULTS = Options(port=8765, server="daphne", plain_tools=0, wire=False, report="")
 
 REFUSED: list[tuple[dict[str, str], str]] = [
@@ -96,7 +98,7 @@ def test_taken_port_is_refused() -> None:
     assert f"The port {port} cannot be used" in finished.stderr
 
 
-@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("server", ["uvicorn", "gunicorn", *long_cases(*OTHERS)])
 def test_serves_until_the_signal_and_leaves_nothing(server: str) -> None:
     drill = started(server, {"NTOOLS": "1"})
     directory = directory_of(drill.port)
@@ -121,7 +123,7 @@ def test_killed_server_leaves_no_trace_for_the_next() -> None:
     drill.process.kill()
     assert drill.process.wait() == -signal.SIGKILL
     assert directory_of(port).exists()
-    again = started("uvicorn", {"ROWS": ""}, port=port)
+    again = started("uvicorn", port=port)
     try:
         counted = Stateless(again.url).call("drill_ledger", key="before", seconds=0)
     finally:
@@ -140,7 +142,7 @@ async def application(scope, receive, send):
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b"{}"})
 
-serve._application = lambda options: application
+serve._application = lambda *_: application
 sys.exit(serve.main())
 """
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from tests.drill import switches
 from tests.drill.databases import PREPARED, prepared_file
@@ -100,13 +101,26 @@ KINDS: Final[Mapping[str, Kind]] = {
 }
 
 
-def on_clusters(*kinds: str) -> pytest.MarkDecorator:
-    """Let a test run on each of these, beside the others that do."""
-    params = [
-        pytest.param(kind, marks=pytest.mark.xdist_group(f"cluster {kind}"))
-        for kind in kinds
-    ]
-    return pytest.mark.parametrize("cluster", params, indirect=True)
+def on_clusters(kind: str, *, others: Iterable[str] = ()) -> pytest.MarkDecorator:
+    """Let a test run on one kind of cluster, and in `make test-all` on others.
+
+    Each kind meets each family of tests: announcements, calls that are taken over,
+    outages, stops, resuming and HTTP+SSE; and each loses a process to kill -9.
+    """
+    cases = [case_on(kind), *(case_on(other, long=True) for other in others)]
+    return pytest.mark.parametrize("cluster", cases, indirect=True)
+
+
+def case_on(kind: str, *values: object, long: bool = False) -> ParameterSet:
+    """Return the case of `parametrize` that runs on a kind of cluster.
+
+    It runs beside all others that do, on one worker.  `values` are those of other
+    parameters, after that of the cluster.
+    """
+    marks = [pytest.mark.xdist_group(f"cluster {kind}")]
+    if long:
+        marks.append(pytest.mark.long)
+    return pytest.param(kind, *values, marks=marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +134,11 @@ class Cluster:
     """Primary keys, by the name of a model and that of the row."""
     faults: Path
     redis: RedisServer | None
+
+    @property
+    def database(self) -> str:
+        """The address of its database."""
+        return self.environment["DATABASE_URL"]
 
     def turns(self, rounds: int) -> Iterator[tuple[str, list[str]]]:
         """Yield one process, and the others; each in its turn."""

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from benchmarks.reliability.site import Site, site
+from tests.drill.running import DrillServer, started
 from tests.process import clusters
 from tests.process.clusters import Cluster
+from tests.process.operating import Operator
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,3 +33,17 @@ def served(cluster: Cluster) -> Iterator[Site]:
     """The cluster, its staff, and its part that only writes."""
     with site(cluster) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def operator(served: Site) -> Operator:
+    """A program of the cluster's site that runs commands, and code."""
+    return served.operator
+
+
+@pytest.fixture
+def doomed(cluster: Cluster) -> Iterator[DrillServer]:
+    """One more process of the cluster, which a test may kill or stop."""
+    server = started("uvicorn", cluster.environment)
+    yield server
+    server.kill()

@@ -72,7 +72,6 @@ def say(what: object) -> None:
 
 def main() -> None:
     django.setup()
-    import_string("tests.drill.preparing.prepare")()
     # As code does that asks the database while it is loaded.
     say(connection_id())
     serve("parent")

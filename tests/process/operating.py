@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cached_property
 from threading import Lock
 from typing import Final
 
@@ -17,16 +18,22 @@ SHOWN: Final = 10
 
 
 class Operator:
-    """A program of the site that runs commands; whoever makes one closes it."""
+    """A program of the site that runs commands; whoever makes one closes it.
+
+    It is started for the first of them.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         # Where somebody serves, faults are the servers' alone.
-        given = {name: value for name, value in environment.items() if name != "FAULTS"}
+        self._given = {k: v for k, v in environment.items() if k != "FAULTS"}
         self._lock = Lock()
-        self._process = subprocess.Popen(
+
+    @cached_property
+    def _process(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [sys.executable, "-m", "tests.drill.operating"],
             cwd=ROOT,
-            env=python_environment(given),
+            env=python_environment(self._given),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -34,14 +41,18 @@ class Operator:
 
     def types(self, *command: str) -> str:
         """Return what was written when the command has answered."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         with self._lock:
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
             self._process.stdin.write(f"{json.dumps(command)}\n")
             self._process.stdin.flush()
             done, said = json.loads(self._process.stdout.readline())
         assert done, said
         return str(said)
+
+    def runs(self, code: str) -> None:
+        """Run code of the site."""
+        self.types("shell", "--verbosity", "0", "--command", code)
 
     def token(self, user: str, name: str, *options: str) -> str:
         """Make an access token."""
@@ -52,6 +63,8 @@ class Operator:
         self.types("mcp_token", "revoke", token[:SHOWN])
 
     def close(self) -> None:
+        if "_process" not in vars(self):
+            return
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

@@ -32,10 +32,14 @@ class Passage:
     def strand(self) -> None:
         """From now on nothing passes on connections that are open; new ones work.
 
-        Nobody is told, as where a host is lost.
+        Nobody here is told, as where a host is lost; what ran there is over.
         """
         with self._lock:
             self._stranded.update(self._open)
+            for far in self._open[1::2]:
+                # It has gone, perhaps, and its locks with it.
+                with suppress(OSError):
+                    far.shutdown(socket.SHUT_RDWR)
 
     def open(self) -> None:
         """Let through whoever comes from now on."""

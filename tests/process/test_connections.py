@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from typing import Any, Final
+from contextlib import closing, contextmanager
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import psycopg
@@ -16,6 +16,7 @@ from mcp_app.pools.counting import of_process
 from tests.drill.databases import MYSQL, POSTGRES, PREPARED
 from tests.drill.running import THERE, started
 from tests.process.streaming import PATIENCE_S, Session, listening, stateless
+from tests.suite.marks import long_cases
 
 STREAMS: Final = 50
 CALLS: Final = 50
@@ -24,15 +25,25 @@ KEPT: Final = 4
 URI: Final = "test://static-text"
 
 
-def on_postgresql(name: str) -> int:
-    with closing(psycopg.connect(f"{POSTGRES}/postgres")) as connection:
-        found = connection.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = %s", [name]
-        ).fetchone()
-    return int(found[0]) if found else 0
+Count: TypeAlias = Callable[[], int]
 
 
-def on_mysql(name: str) -> int:
+@contextmanager
+def on_postgresql(name: str) -> Iterator[Count]:
+    """Give a function that counts the connections to a database."""
+    with psycopg.connect(f"{POSTGRES}/postgres", autocommit=True) as connection:
+
+        def count() -> int:
+            found = connection.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = %s", [name]
+            ).fetchone()
+            return int(found[0]) if found else 0
+
+        yield count
+
+
+@contextmanager
+def on_mysql(name: str) -> Iterator[Count]:
     driver: Any = pytest.importorskip("MySQLdb")
     server = urlsplit(MYSQL)
     with (
@@ -46,31 +57,36 @@ def on_mysql(name: str) -> int:
         ) as connection,
         closing(connection.cursor()) as cursor,
     ):
-        cursor.execute(
-            "SELECT COUNT(*) FROM information_schema.processlist WHERE db = %s", [name]
-        )
-        return int(cursor.fetchone()[0])
+
+        def count() -> int:
+            cursor.execute(
+                "SELECT COUNT(*) FROM information_schema.processlist WHERE db = %s",
+                [name],
+            )
+            return int(cursor.fetchone()[0])
+
+        yield count
 
 
 COUNTS: Final = {"postgresql": on_postgresql, "mysql": on_mysql}
 
 
-@pytest.fixture(params=PREPARED)
-def counted(request: pytest.FixtureRequest) -> Iterator[tuple[str, Callable[[], int]]]:
+@pytest.fixture(params=["postgresql", *long_cases("mysql")])
+def counted(request: pytest.FixtureRequest) -> Iterator[tuple[str, Count]]:
     """The address of a server, and a function that counts its connections."""
-    with PREPARED[request.param]() as url:
+    with (
+        PREPARED[request.param]() as url,
+        COUNTS[request.param](url.rpartition("/")[2]) as count,
+    ):
         drill = started("uvicorn", {"DATABASE_URL": url, **THERE})
         try:
-            name = url.rpartition("/")[2]
-            yield drill.url, lambda: COUNTS[request.param](name)
+            yield drill.url, count
             assert drill.stop() == 0, drill.output
         finally:
             drill.kill()
 
 
-def test_no_more_than_the_formula_says(
-    counted: tuple[str, Callable[[], int]],
-) -> None:
+def test_no_more_than_the_formula_says(counted: tuple[str, Count]) -> None:
     url, count = counted
     usual = of_process(McpSettings().threads).usual
     sessions = [Session(url) for _ in range(5)]

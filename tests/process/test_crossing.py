@@ -10,19 +10,23 @@ from typing import cast
 
 import pytest
 
-from benchmarks.reliability.crossing import CALLS, Judged, _judged, crossing
+from benchmarks.reliability.crossing import CALLS, SESSIONS, Judged, _judged, crossing
 from benchmarks.reliability.site import Site
-from tests.process.clusters import on_clusters
+from tests.process.clusters import case_on
 from tests.process.judging import kept
 from tests.process.streaming import Answer
 
 OWN, OTHER = f"payload-{'a' * 32}", f"payload-{'b' * 32}"
 
 
-@on_clusters("postgresql")
-def test_two_thousand_calls_get_what_is_theirs(served: Site) -> None:
-    assert CALLS == 2_000
-    kept(crossing(served, 1), 1)
+@pytest.mark.parametrize(
+    ("cluster", "sessions"),
+    [case_on("postgresql", 40), case_on("postgresql", SESSIONS, long=True)],
+    indirect=["cluster"],
+)
+def test_all_calls_get_what_is_theirs(served: Site, sessions: int) -> None:
+    assert SESSIONS * CALLS == 2_000
+    kept(crossing(served, 1, sessions), 1)
 
 
 @dataclass

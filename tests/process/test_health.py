@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Iterator
 
-import psycopg
 import pytest
 from django.db import OperationalError
 
@@ -15,10 +12,8 @@ from mcp_app.process import health
 from mcp_app.process.freshness import Gate
 from mcp_app.process.health import DATABASE, FINE, FRESHNESS, STOPPING, Health
 from mcp_app.process.runtime import Process
-from tests.drill.databases import POSTGRES, PREPARED
-from tests.drill.running import THERE, DrillServer, started
-from tests.process.outages import away
-from tests.process.streaming import PATIENCE_S, Answer, called
+from mcp_app.protocol.errors import Unavailable
+from tests.process.outages import away, read_only
 from tests.process.test_freshness import Database
 
 
@@ -77,6 +72,32 @@ async def test_an_outage_is_looked_at_once_in_a_second(
     assert database.checks == 1
 
 
+async def test_a_database_that_answers_and_takes_nothing(
+    asked: Health, database: Database
+) -> None:
+    async def refuses() -> None:
+        raise Unavailable("The database is read-only.")
+
+    assert await Health(asked._gate, refuses).failing() == DATABASE
+    assert database.checks == 1
+
+
+@pytest.mark.databases
+async def test_a_process_whose_database_takes_nothing(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a standby answers: what is served is read from it, and is fresh."""
+    patient(monkeypatch)
+    monkeypatch.setattr(health, "SHARED_S", 0.0)
+    assert await process.failing() == FINE
+    with read_only():
+        # Until it is to beat, it writes nothing.
+        await process._heartbeat._try()
+        await process.gate.look()
+        assert await process.failing() == DATABASE
+    assert await process.failing() == FINE
+
+
 @pytest.mark.usefixtures("impatient")
 async def test_a_database_that_says_nothing(
     asked: Health, database: Database, monkeypatch: pytest.MonkeyPatch
@@ -130,57 +151,3 @@ async def test_a_process_that_begins_to_stop_meanwhile(process: Process) -> None
     await asyncio.sleep(0)
     process.stopping = True
     assert await asking == STOPPING
-
-
-# -- a server, and a real outage ----------------------------------------------------
-
-
-@pytest.fixture
-def postgresql() -> Iterator[str]:
-    with PREPARED["postgresql"]() as url:
-        yield url
-
-
-@pytest.fixture
-def server(postgresql: str) -> Iterator[DrillServer]:
-    drill = started("uvicorn", {"DATABASE_URL": postgresql, **THERE})
-    yield drill
-    drill.kill()
-
-
-def closed(url: str, *, closed: bool) -> None:
-    """Let a database take no connections, and cut those that there are."""
-    name = url.rpartition("/")[2]
-    with psycopg.connect(f"{POSTGRES}/postgres", autocommit=True) as connection:
-        allowed = str(not closed).lower()
-        connection.execute(
-            f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS {allowed}".encode()
-        )
-        if closed:
-            connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE datname = %s",
-                [name],
-            )
-
-
-def until(url: str, status: int) -> Answer:
-    """Ask until it is answered so."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        found = Answer(f"{url}/health", "GET", {}).whole()
-        if found.status == status:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(found.raw)
-
-
-def test_a_server_without_its_database(server: DrillServer, postgresql: str) -> None:
-    until(server.url, 200)
-    closed(postgresql, closed=True)
-    refused = until(server.url, 503)
-    assert refused.messages == [{"status": "unavailable", "failing": "database"}]
-    assert int(refused.headers["retry-after"]) > 0
-    closed(postgresql, closed=False)
-    assert until(server.url, 200).messages == [{"status": "ok"}]
-    assert called(server.url, "drill_add", a=1, b=1).whole().status == 200

@@ -12,10 +12,10 @@ from typing import Any, Final
 import pytest
 
 from tests.drill.running import ROOT, started
-from tests.drill.servers import BY_ASGI
-from tests.process.programs import COMMANDS, program
+from tests.process.programs import program
 from tests.process.stopping import CASES
 from tests.process.streaming import Answer, Session, called, listening, stateless
+from tests.suite.marks import long_cases
 
 DRAIN_S: Final = 4
 SHORT_S: Final = 1.2
@@ -45,7 +45,9 @@ def health(url: str) -> tuple[int, Any]:
     return asked.status, json.loads(asked.raw)
 
 
-@pytest.mark.parametrize("server", BY_ASGI)
+@pytest.mark.parametrize(
+    "server", ["uvicorn", *long_cases("daphne", "granian", "uvicorn-worker")]
+)
 def test_stop(server: str) -> None:
     drill = started(server, LIMITS)
     try:
@@ -79,7 +81,9 @@ def test_stop(server: str) -> None:
         drill.kill()
 
 
-@pytest.mark.parametrize("server", COMMANDS)
+@pytest.mark.parametrize(
+    "server", ["gunicorn", *long_cases("daphne", "uvicorn", "granian")]
+)
 def test_interrupted_command(server: str) -> None:
     """As Ctrl+C does it: every process of the command gets the signal at once."""
     with program(server, LIMITS) as running:
@@ -155,16 +159,31 @@ OUTPUTS: Final[dict[str, tuple[list[str], int]]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_order(case: str) -> None:
-    """The server learns of a signal when the process has drained, and not before."""
+@pytest.fixture(scope="module")
+def written() -> dict[str, tuple[list[str], int]]:
+    """What each case has said, and its exit status."""
     finished = subprocess.run(
-        [sys.executable, "-m", "tests.process.stopping", case],
+        [sys.executable, "-m", "tests.process.stopping"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    assert finished.stderr == ""
-    assert (finished.stdout.splitlines(), finished.returncode) == OUTPUTS[case]
+    assert (finished.stderr, finished.returncode) == ("", 0)
+    found, said = {}, list[str]()
+    for line in finished.stdout.splitlines():
+        name, _, status = line.partition(": ")
+        if name in CASES:
+            found[name] = said, int(status)
+            said = []
+        else:
+            said.append(line)
+    return found
+
+
+@pytest.mark.xdist_group("stopping")
+@pytest.mark.parametrize("case", CASES)
+def test_order(written: dict[str, tuple[list[str], int]], case: str) -> None:
+    """The server learns of a signal when the process has drained, and not before."""
+    assert written[case] == OUTPUTS[case]

@@ -19,9 +19,9 @@ from tests.process.clusters import (
     asked_for_secrets,
     listed,
     on_clusters,
-    run_python,
     secrets,
 )
+from tests.process.operating import Operator
 from tests.process.staff import Staff
 from tests.process.streaming import Answer, Session, listening, stateless
 
@@ -29,14 +29,13 @@ URI: Final = "test://static-text"
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 UPDATED: Final = "notifications/resources/updated"
 
-pytestmark = on_clusters("sqlite", "postgresql-redis", "mariadb")
-
 
 def rounds(cluster: Cluster) -> Iterator[tuple[str, list[str]]]:
     """Yield one process, and the others; each in its turn."""
     return cluster.turns(4 if cluster.kind == "postgresql-redis" else 2)
 
 
+@on_clusters("mariadb", others=["sqlite", "postgresql-redis"])
 def test_a_closed_session_is_closed_everywhere(cluster: Cluster) -> None:
     for here, others in rounds(cluster):
         session = Session(here)
@@ -52,17 +51,17 @@ def test_a_closed_session_is_closed_everywhere(cluster: Cluster) -> None:
             assert not any("id" in message for message in answer.whole().messages)
 
 
-def test_what_is_logged_elsewhere_comes_to_the_session(cluster: Cluster) -> None:
+@on_clusters("sqlite", others=["postgresql-redis", "mariadb"])
+def test_what_is_logged_elsewhere_comes_to_the_session(
+    cluster: Cluster, operator: Operator
+) -> None:
     """From a program of the site, at whichever process the client is."""
     session, last = Session(cluster.urls[0]), None
     for number, (here, _) in enumerate(rounds(cluster)):
         stream = session.at(here).standing(last)
         said = f"message {number}"
-        run_python(
-            cluster.environment,
-            "-c",
-            "import django; django.setup(); from mcp_app import log;"
-            f" log('info', '{said}', server='default')",
+        operator.runs(
+            f"from mcp_app import log; log('info', '{said}', server='default')"
         )
         stream.until(lambda answer, said=said: said.encode() in answer.raw)  # type: ignore[misc]
         assert [each["params"]["data"] for each in stream.messages] == [said]
@@ -71,6 +70,7 @@ def test_what_is_logged_elsewhere_comes_to_the_session(cluster: Cluster) -> None
     session.close().whole()
 
 
+@on_clusters("postgresql-redis", others=["sqlite", "mariadb"])
 def test_sessions_that_staff_end_are_ended_everywhere(cluster: Cluster) -> None:
     for here, others in rounds(cluster):
         session = Session(here)
@@ -88,6 +88,7 @@ def test_sessions_that_staff_end_are_ended_everywhere(cluster: Cluster) -> None:
             assert not any("id" in message for message in answer.whole().messages)
 
 
+@on_clusters("sqlite", others=["postgresql-redis", "mariadb"])
 def test_staff_cancel_a_call_wherever_it_runs(cluster: Cluster) -> None:
     for here, others in rounds(cluster):
         session = Session(here)
@@ -105,8 +106,6 @@ def test_staff_cancel_a_call_wherever_it_runs(cluster: Cluster) -> None:
 
 
 REMOVE: Final = """
-import django
-django.setup()
 from django.contrib.auth.models import Group, User
 User.objects.get(username="{user}").groups.{act}(Group.objects.get(name="group0"))
 """
@@ -123,7 +122,7 @@ class Way:
     """Whether it concerns everybody: who is in a group is not asked."""
 
 
-def ways(cluster: Cluster) -> list[Way]:
+def ways(cluster: Cluster, operator: Operator) -> list[Way]:
     """Return what people do: on two pages of the admin, and in code of the site."""
 
     def on_page(model: str, name: str, user: str, **without: str) -> Way:
@@ -140,7 +139,7 @@ def ways(cluster: Cluster) -> list[Way]:
 
     def in_code(act: str) -> Callable[[Staff], object]:
         code = REMOVE.format(user="member0", act=act)
-        return lambda _: run_python(cluster.environment, "-c", code)
+        return lambda _: operator.runs(code)
 
     return [
         on_page("user", "user0", "user0"),
@@ -150,10 +149,15 @@ def ways(cluster: Cluster) -> list[Way]:
     ]
 
 
-def test_a_right_that_was_taken_away_is_gone_everywhere(cluster: Cluster) -> None:
+@on_clusters("sqlite", others=["postgresql-redis", "mariadb"])
+def test_a_right_that_was_taken_away_is_gone_everywhere(
+    cluster: Cluster, operator: Operator
+) -> None:
     """Once the page has answered; whom it concerns is told, and nobody else."""
     for here, way in zip(
-        [here for here, _ in rounds(cluster)] * 2, ways(cluster), strict=False
+        [here for here, _ in rounds(cluster)] * 2,
+        ways(cluster, operator),
+        strict=False,
     ):
         concerned, stranger = (
             listening(f"{here}/private", {"X-Name": user}, toolsListChanged=True)
@@ -178,6 +182,7 @@ def test_a_right_that_was_taken_away_is_gone_everywhere(cluster: Cluster) -> Non
         stranger.leave()
 
 
+@on_clusters("postgresql-redis", others=["sqlite", "mariadb"])
 def test_a_stream_that_comes_back_elsewhere_is_told_what_it_missed_once(
     cluster: Cluster,
 ) -> None:
@@ -232,6 +237,7 @@ def updated(answer: Answer) -> int:
     return methods.count(UPDATED)
 
 
+@on_clusters("mariadb", others=["sqlite", "postgresql-redis"])
 def test_what_staff_stop_is_stopped_everywhere(cluster: Cluster) -> None:
     for here, _ in rounds(cluster):
         listen = listening(cluster.urls[0], toolsListChanged=True)

@@ -3,59 +3,47 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from itertools import islice
-from typing import Any, Final
+from typing import Final
+from uuid import uuid4
 
-import pytest
-
-from tests.drill.databases import PREPARED
-from tests.drill.running import THERE, DrillServer, started
-from tests.process.clusters import PROCESSES, Cluster, on_clusters, run_python
+from tests.drill.running import DrillServer
+from tests.process.clusters import PROCESSES, Cluster, on_clusters
 from tests.process.old_streaming import OldSession
+from tests.process.rows import one_number, until_number
 from tests.process.streaming import Session
 
-PATIENCE_S: Final = 60
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 UPDATED: Final = "notifications/resources/updated"
 URI: Final = "test://watched-resource"
 
-LEFT: Final = """
-import json
-import django
-django.setup()
-from mcp_app.models import Call, Event, Session, Stream
-print(json.dumps({
-    "sessions": list(Session.objects.values_list("holder", flat=True)),
-    "streams": Stream.objects.count(),
-    "events": Event.objects.count(),
-    "open": Stream.objects.open().count(),
-    "calls": list(Call.objects.order_by("pk").values_list("name", "outcome")),
-}))
-"""
-
-everywhere = on_clusters("sqlite", "postgresql", "postgresql-redis", "mariadb")
+HELD: Final = "SELECT count(*) FROM mcp_app_session WHERE holder <> ''"
+"""How many sessions of HTTP+SSE there are."""
+OPEN: Final = (
+    "SELECT count(*) FROM mcp_app_stream WHERE ended_ms IS NULL AND state = 'open'"
+)
+CANCELLED: Final = (
+    "SELECT count(*) FROM mcp_app_call WHERE name = '{}' AND outcome = 'cancelled'"
+)
 
 
-def left(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return what there is in the database."""
-    found: dict[str, Any] = json.loads(run_python(environment, "-c", LEFT))
-    return found
-
-
-def until_left(environment: Mapping[str, str], sessions: int) -> dict[str, Any]:
+def until_held(cluster: Cluster, sessions: int) -> None:
     """Wait until so many sessions of HTTP+SSE are left."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        found = left(environment)
-        if sum(map(bool, found["sessions"])) == sessions:
-            return found
-        assert time.monotonic() < deadline, found
+    until_number(cluster.database, HELD, lambda found: found == sessions)
 
 
-@everywhere
+def cancelled(cluster: Cluster, tool: str) -> int:
+    """Return how many calls of a tool were cancelled so far."""
+    return one_number(cluster.database, CANCELLED.format(tool))
+
+
+def until_cancelled(cluster: Cluster, tool: str, count: int) -> None:
+    """Wait until so many calls of a tool, at least, were cancelled."""
+    statement = CANCELLED.format(tool)
+    until_number(cluster.database, statement, lambda found: found >= count)
+
+
+@on_clusters("postgresql-redis", others=["sqlite", "postgresql", "mariadb"])
 def test_messages_come_to_any_process(cluster: Cluster) -> None:
     """All that is said comes once, in its order, and to its own session."""
     sessions = [OldSession(url) for url in cluster.urls]
@@ -87,10 +75,10 @@ def test_messages_come_to_any_process(cluster: Cluster) -> None:
             for n in range(10 * number + 1, 10 * number + PROCESSES + 1)
         }
         session.close()
-    until_left(cluster.environment, 0)
+    until_held(cluster, 0)
 
 
-@everywhere
+@on_clusters("postgresql", others=["sqlite", "postgresql-redis", "mariadb"])
 def test_questions_and_commands_at_any_process(cluster: Cluster) -> None:
     here, *others = cluster.urls
     session = OldSession(here)
@@ -114,8 +102,9 @@ def test_questions_and_commands_at_any_process(cluster: Cluster) -> None:
     session.close()
 
 
-@everywhere
+@on_clusters("mariadb", others=["sqlite", "postgresql", "postgresql-redis"])
 def test_a_call_is_cancelled_at_another_process(cluster: Cluster) -> None:
+    before = cancelled(cluster, "drill_sleep")
     here, there, elsewhere, _ = cluster.urls
     session = OldSession(here)
     call = session.at(there).called("drill_sleep", seconds=300)
@@ -123,109 +112,92 @@ def test_a_call_is_cancelled_at_another_process(cluster: Cluster) -> None:
     session.at(elsewhere).say(cancel)
     last = session.at(there).request("ping")
     session.answer(last)
-    cancelled(cluster.environment, "drill_sleep", 1)
+    until_cancelled(cluster, "drill_sleep", before + 1)
     assert session.answers(call) == []
     session.close()
 
 
-def cancelled(environment: Mapping[str, str], tool: str, count: int) -> None:
-    """Wait until so many calls of a tool, at least, were cancelled."""
-    deadline = time.monotonic() + PATIENCE_S
-    while left(environment)["calls"].count([tool, "cancelled"]) < count:
-        assert time.monotonic() < deadline, left(environment)
-
-
-@everywhere
+@on_clusters("sqlite", others=["postgresql", "postgresql-redis", "mariadb"])
 def test_the_end_of_the_stream_is_the_end_everywhere(cluster: Cluster) -> None:
-    before = left(cluster.environment)["calls"].count(["drill_sleep_sync", "cancelled"])
+    before = cancelled(cluster, "drill_sleep_sync")
     for here, others in islice(cluster.turns(2), 2):
         session, other = OldSession(here), OldSession(here)
         for each in others:
             session.at(each).called("drill_sleep_sync", seconds=300)
         session.close()
-        until_left(cluster.environment, 1)
+        until_held(cluster, 1)
         for each in cluster.urls:
             body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
             assert session.at(each).send(body).status == 404
         before += len(others)
-        cancelled(cluster.environment, "drill_sleep_sync", before)
+        until_cancelled(cluster, "drill_sleep_sync", before)
         assert other.answer(other.request("ping"))["result"] == {}
         other.close()
-        until_left(cluster.environment, 0)
+        until_held(cluster, 0)
 
 
-# -- processes that are killed --------------------------------------------------------
+# -- a process that is killed, or stops -----------------------------------------------
 
 
-@pytest.fixture(params=PREPARED)
-def doomed(
-    request: pytest.FixtureRequest,
-) -> Iterator[tuple[list[DrillServer], Mapping[str, str]]]:
-    """Four that may be killed, and their environment."""
-    with ExitStack() as stack:
-        url = stack.enter_context(PREPARED[request.param]())
-        environment = {"DATABASE_URL": url, **THERE}
-        servers = []
-        for _ in range(PROCESSES):
-            server = started("uvicorn", environment)
-            stack.callback(server.kill)
-            servers.append(server)
-        yield servers, environment
-
-
-Doomed = tuple[list[DrillServer], Mapping[str, str]]
-
-
-def test_the_process_with_the_stream_is_killed(doomed: Doomed) -> None:
+@on_clusters("postgresql-redis", others=["postgresql", "mariadb"])
+def test_the_process_with_the_stream_is_killed(
+    cluster: Cluster, doomed: DrillServer
+) -> None:
     """The session ends, and its calls with it; nobody else notices."""
-    (holder, *others), environment = doomed
-    lost, kept = OldSession(holder.url), OldSession(others[0].url)
-    new = Session(others[1].url)
+    others = cluster.urls[1:]
+    sleeps, asks = (cancelled(cluster, f"drill_{each}") for each in ("sleep", "ask"))
+    before = one_number(cluster.database, OPEN)
+    lost, kept = OldSession(doomed.url), OldSession(others[0])
+    new = Session(others[1])
     for each in others:
-        lost.at(each.url).called("drill_sleep", seconds=300)
-    waiting = kept.at(others[2].url).called("drill_ask", question="Whose?")
+        lost.at(each).called("drill_sleep", seconds=300)
+    waiting = kept.at(others[2]).called("drill_ask", question="Whose?")
     asked = kept.told("elicitation/create")
-    question = lost.at(others[0].url).called("drill_ask", question="Who?")
+    question = lost.at(others[0]).called("drill_ask", question="Who?")
     lost.told("elicitation/create")
-    before = lost.stream.messages
-    holder.kill()
+    told = lost.stream.messages
+    doomed.kill()
     lost.stream.until(lambda each: each.ended)
-    until_left(environment, 1)
-    cancelled(environment, "drill_sleep", len(others))
-    cancelled(environment, "drill_ask", 1)
+    until_held(cluster, 1)
+    until_cancelled(cluster, "drill_sleep", sleeps + len(others))
+    until_cancelled(cluster, "drill_ask", asks + 1)
     for each in others:
         ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
-        assert lost.at(each.url).send(ping).status == 404
-    assert lost.stream.messages == before
+        assert lost.at(each).send(ping).status == 404
+    assert lost.stream.messages == told
     assert lost.answers(question) == []
     # The other one gets all of its own, and nothing of the lost one.
     answer = {"action": "accept", "content": {"answer": "mine"}}
-    kept.at(others[0].url).say({"id": asked["id"], "result": answer})
+    kept.at(others[0]).say({"id": asked["id"], "result": answer})
     assert kept.text(waiting) == "mine"
     said = [each.get("method", "") for each in kept.stream.messages]
     assert said == ["", "elicitation/create", ""]
     assert new.request("ping").whole().status == 200
     kept.close()
-    found = until_left(environment, 0)
-    assert found["open"] == 0
+    until_held(cluster, 0)
+    assert one_number(cluster.database, OPEN) <= before
 
 
-def test_the_process_that_runs_the_call_is_killed(doomed: Doomed) -> None:
+@on_clusters("sqlite", others=["postgresql", "mariadb"])
+def test_the_process_that_runs_the_call_is_killed(
+    cluster: Cluster, doomed: DrillServer
+) -> None:
     """The client is told that nobody knows what became of it, and goes on."""
-    (holder, runner, *others), _ = doomed
-    session = OldSession(holder.url)
-    at = session.at(runner.url)
-    once = at.called("drill_ledger", key="killed", seconds=300)
+    key = uuid4().hex
+    holder, *others = cluster.urls
+    session = OldSession(holder)
+    at = session.at(doomed.url)
+    once = at.called("drill_ledger", key=key, seconds=300)
     again = at.called("drill_sleep", seconds=300)
-    elsewhere = session.at(others[0].url).called("drill_ask", question="Which?")
+    elsewhere = session.at(others[0]).called("drill_ask", question="Which?")
     asked = session.told("elicitation/create")
-    runner.kill()
+    doomed.kill()
     for request_id, retryable in ((once, False), (again, True)):
         error = session.answer(request_id)["error"]
         assert (error["code"], error["data"]) == (-32603, {"retryable": retryable})
         assert "is gone" in error["message"]
-    at = session.at(others[1].url)
-    assert session.text(at.called("drill_ledger", key="killed", seconds=0)) == "2"
+    at = session.at(others[1])
+    assert session.text(at.called("drill_ledger", key=key, seconds=0)) == "2"
     answer = {"action": "accept", "content": {"answer": "this"}}
     at.say({"id": asked["id"], "result": answer})
     assert session.text(elsewhere) == "this"
@@ -233,13 +205,15 @@ def test_the_process_that_runs_the_call_is_killed(doomed: Doomed) -> None:
     session.close()
 
 
-def test_a_process_that_stops_waits_for_calls_elsewhere(doomed: Doomed) -> None:
-    (holder, runner, *_), environment = doomed
-    session, idle = OldSession(holder.url), OldSession(holder.url)
-    call = session.at(runner.url).called("drill_sleep", seconds=4)
-    assert holder.stop() == 0
+@on_clusters("mariadb", others=["postgresql"])
+def test_a_process_that_stops_waits_for_calls_elsewhere(
+    cluster: Cluster, doomed: DrillServer
+) -> None:
+    session, idle = OldSession(doomed.url), OldSession(doomed.url)
+    call = session.at(cluster.urls[0]).called("drill_sleep", seconds=2)
+    assert doomed.stop() == 0
     idle.stream.whole()
     assert "result" in session.answer(call)
     session.stream.whole()
     assert session.stream.field("retry")
-    until_left(environment, 0)
+    until_held(cluster, 0)

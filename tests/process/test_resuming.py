@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import cycle
 from typing import Any, Final
+from uuid import uuid4
 
 import pytest
 
-from tests.drill.databases import PREPARED
-from tests.drill.running import THERE, DrillServer, started
+from tests.drill.running import DrillServer
 from tests.process.clusters import Cluster, on_clusters
 from tests.process.streaming import Answer, Session
 
 COUNT: Final = 40
-LEDGER: Final = "a line of this test"
-
-
-everywhere = on_clusters("postgresql", "mariadb")
 
 
 @pytest.fixture
@@ -28,20 +22,7 @@ def urls(cluster: Cluster) -> list[str]:
     return cluster.urls[:2]
 
 
-@pytest.fixture(params=PREPARED)
-def servers(request: pytest.FixtureRequest) -> Iterator[list[DrillServer]]:
-    """Two that may be killed."""
-    with ExitStack() as stack:
-        url = stack.enter_context(PREPARED[request.param]())
-        both = []
-        for _ in range(2):
-            server = started("uvicorn", {"DATABASE_URL": url, **THERE})
-            stack.callback(server.kill)
-            both.append(server)
-        yield both
-
-
-@everywhere
+@on_clusters("mariadb", others=["postgresql"])
 def test_a_client_goes_from_process_to_process(urls: list[str]) -> None:
     session = Session(urls[0])
     answer = session.request(
@@ -69,19 +50,20 @@ def test_a_client_goes_from_process_to_process(urls: list[str]) -> None:
     assert ids == [f"{name}.{number}" for number in range(COUNT + 2)]
 
 
+@on_clusters("mariadb", others=["postgresql"])
 def test_a_process_is_killed_in_the_middle_of_a_call(
-    servers: list[DrillServer],
+    urls: list[str], doomed: DrillServer
 ) -> None:
     """Nothing is run again, and the client is told that the outcome is not known."""
-    doomed, survivor = servers
+    survivor, key = urls[0], uuid4().hex
     session = Session(doomed.url)
-    body = ledger("seven", seconds=300)
+    body = ledger("seven", key=key, seconds=300)
     answer = session.send(body).until(lambda each: each.raw)
-    waiting = session.at(survivor.url).send(body).until(lambda each: each.raw)
+    waiting = session.at(survivor).send(body).until(lambda each: each.raw)
     doomed.kill()
     answer.until(lambda each: each.ended)
     assert answer.messages == []
-    session = session.at(survivor.url)
+    session = session.at(survivor)
     (told,) = waiting.whole().messages
     assert (told["id"], told["error"]["code"]) == ("seven", -32603)
     assert told["error"]["data"] == {"retryable": False}
@@ -89,13 +71,13 @@ def test_a_process_is_killed_in_the_middle_of_a_call(
     resumed = session.standing(answer.ids[-1]).whole()
     again = session.send(body).whole()
     assert resumed.messages == again.messages == [told]
-    other = session.send(ledger("eight", seconds=0)).whole()
+    other = session.send(ledger("eight", key=key, seconds=0)).whole()
     assert lines(other) == 2
 
 
 def ledger(request_id: str, **arguments: Any) -> bytes:
     """Return a call that enters a line, sleeps, and counts the lines."""
-    params = {"name": "drill_ledger", "arguments": {"key": LEDGER, **arguments}}
+    params = {"name": "drill_ledger", "arguments": arguments}
     message = {"jsonrpc": "2.0", "id": request_id, "method": "tools/call"}
     return json.dumps({**message, "params": params}).encode()
 
@@ -105,7 +87,7 @@ def lines(answer: Answer) -> int:
     return int(message["result"]["structuredContent"]["result"])
 
 
-@everywhere
+@on_clusters("postgresql-redis", others=["postgresql", "mariadb"])
 def test_a_client_that_is_sent_away_comes_back_to_another_process(
     urls: list[str],
 ) -> None:
@@ -121,7 +103,7 @@ def test_a_client_that_is_sent_away_comes_back_to_another_process(
         assert text == "Reconnection test completed successfully."
 
 
-@everywhere
+@on_clusters("postgresql", others=["mariadb"])
 def test_a_question_is_answered_at_another_process(urls: list[str]) -> None:
     here, there = urls
     session = Session(here)
@@ -140,7 +122,7 @@ def test_a_question_is_answered_at_another_process(urls: list[str]) -> None:
     assert last["result"]["content"][0]["text"] == "this that"
 
 
-@everywhere
+@on_clusters("sqlite", others=["postgresql", "mariadb"])
 def test_a_call_is_cancelled_at_another_process(urls: list[str]) -> None:
     here, there = urls
     session = Session(here)

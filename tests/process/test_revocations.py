@@ -10,11 +10,13 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
+import pytest
+
 from benchmarks.reliability.revocations import revocations
 from benchmarks.reliability.rounds import Round
 from benchmarks.reliability.site import Site
 from tests.drill import switches
-from tests.process.clusters import on_clusters
+from tests.process.clusters import case_on, on_clusters
 from tests.process.judging import kept
 
 ENOUGH: Final = 200
@@ -22,18 +24,23 @@ ENOUGH: Final = 200
 IMPATIENT_S: Final = 3.0
 
 
-@on_clusters("postgresql-redis")
-def test_thirty_tokens_are_revoked(served: Site) -> None:
+@pytest.mark.parametrize(
+    ("cluster", "tokens"),
+    [case_on("postgresql-redis", 4), case_on("postgresql-redis", 30, long=True)],
+    indirect=["cluster"],
+)
+def test_tokens_are_revoked(served: Site, tokens: int) -> None:
     """By a command and on a page; their streams end, and others go on."""
-    found = kept(revocations(served, 30), 30)
+    found = kept(revocations(served, tokens), tokens)
     assert all(each.ended is not None for each in found)
 
 
-@on_clusters("sqlite", "mariadb")
+@on_clusters("sqlite", others=["mariadb"])
 def test_without_a_doorbell(served: Site) -> None:
     kept(revocations(served, 4), 4)
 
 
+@pytest.mark.long
 @on_clusters("postgresql")
 def test_a_page_that_answers_at_once_is_found(served: Site) -> None:
     impatient = replace(served, patience=IMPATIENT_S)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from hashlib import sha256
@@ -40,7 +36,6 @@ from mcp_app.wakeup.folding import fold
 from mcp_app.wakeup.workers import FRESHNESS
 from tests.asgi_client import Client, Visit
 from tests.behaviours import Stage
-from tests.drill.running import OWN, ROOT
 from tests.process.outages import away
 from tests.published import published
 from tests.scripting import STATEFUL, STATELESS
@@ -698,32 +693,6 @@ async def test_older_keys_of_the_site_still_open_what_they_sealed(
     settings.MCP = {}
     settings.SECRET_KEY_FALLBACKS = ["older"]
     assert runtime._secrets() == [site.SECRET_KEY, "older"]
-
-
-def test_a_fork_after_the_first_request(database_url: str) -> None:
-    """Nothing of the parent is used: no connection, no thread, no loop, no id."""
-    finished = subprocess.run(
-        [sys.executable, "-m", "tests.process.forking"],
-        cwd=ROOT,
-        env={
-            **{name: value for name, value in os.environ.items() if name not in OWN},
-            "DATABASE_URL": database_url,
-            "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr
-    main, parent, child, status, again = map(json.loads, finished.stdout.splitlines())
-    assert status == 0
-    for each in (parent, child, again):
-        assert each["answers"] == ["42", "42", 200]
-    assert parent["worker"] != child["worker"]
-    if not database_url.startswith("sqlite"):
-        used = [main, *parent["connections"], *child["connections"]]
-        assert len(set(used)) == len(used)
 
 
 # -- other processes that died ------------------------------------------------------

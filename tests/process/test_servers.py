@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.process.programs import COMMANDS, Program, program
+from tests.process.programs import Program, program
 from tests.process.streaming import (
     PATIENCE_S,
     Session,
@@ -22,6 +22,7 @@ from tests.process.streaming import (
     stateless,
     stateless_request,
 )
+from tests.suite.marks import long_cases
 
 LIMITS: Final = {"MCP_LIMITS": json.dumps({"drain": 5})}
 WORKERS: Final = 2
@@ -30,7 +31,9 @@ AT_ONCE: Final = 6
 PIECE: Final = 40
 
 
-@pytest.mark.parametrize("server", COMMANDS)
+@pytest.mark.parametrize(
+    "server", ["gunicorn", *long_cases("daphne", "uvicorn", "granian")]
+)
 def test_what_a_server_can(server: str) -> None:
     with program(server, LIMITS) as running:
         assert b"200 OK" in in_pieces(running.url)
@@ -120,7 +123,7 @@ def eventually(true: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < end
-        time.sleep(0.02)
+        time.sleep(0.1)
 
 
 def in_pieces(url: str) -> bytes:
@@ -158,6 +161,7 @@ def _call(url: str, seconds: float) -> tuple[bytes, bytes]:
     return "".join(f"{line}\r\n" for line in lines).encode(), body
 
 
+@pytest.mark.long
 def test_a_worker_that_ends_after_a_number_of_requests() -> None:
     """The application is not told: what is open is cut."""
     options = ["--max-requests", "10", "--timeout", "3"]
@@ -177,6 +181,7 @@ def asked(url: str) -> bool:
     return stateless(url, "tools/list").until(lambda each: each.ended).status == 200
 
 
+@pytest.mark.long
 def test_granian_ends_with_one_of_its_workers_unless_told_to_start_another() -> None:
     with program("granian", LIMITS, "--no-respawn-failed-workers") as running:
         # One that is told to stop before it has started does not hear it.

@@ -28,6 +28,7 @@ from tests.old_client import OldClient
 from tests.published import published
 from tests.scripting import STATEFUL as A_STATEFUL
 from tests.scripting import STATELESS
+from tests.server.handlers.test_lists import pages
 from tests.serving import PATIENCE_S, Connect
 from tests.transports.test_connection import (
     Channel,
@@ -104,9 +105,9 @@ def unavailable(found: Outcome) -> bool:
 
 
 async def listed(client: Client, what: str = "tools") -> set[str]:
-    found = await client.request(f"{what}/list")
     member = "uri" if what == "resources" else "name"
-    return {each[member] for each in found.result[what]}
+    listing = await pages(client, f"{what}/list")
+    return {each[member] for page in listing for each in page}
 
 
 # -- one by one ---------------------------------------------------------------------
@@ -224,7 +225,8 @@ async def test_what_changes_things(connect: Connect, stop: Stopping) -> None:
     client = await connect(STATELESS)
     changing = {
         each["name"]
-        for each in (await client.request("tools/list")).result["tools"]
+        for page in await pages(client, "tools/list")
+        for each in page
         if not each.get("annotations", {}).get("readOnlyHint")
     }
     reading = await listed(client) - changing
@@ -233,7 +235,8 @@ async def test_what_changes_things(connect: Connect, stop: Stopping) -> None:
     await stop(Scope.CHANGES)
     assert not await listed(client) & changing
     assert (await client.call("drill_add", a=1, b=2)).text == "3"
-    assert switched_off(await client.call("drill_ledger", key="k", seconds=0))
+    for name, arguments in (("drill_ledger", {"key": "k"}), ("turns_on", {})):
+        assert switched_off(await client.call(name, **arguments))
     assert (await client.request("resources/read", {"uri": URI})).result
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.clients import facts
+from tests.drill.databases import prepared_file
 from tests.drill.running import THERE, DrillServer, started
 from tests.process.streaming import JSON, Session, called, stateless_request
 
@@ -22,11 +25,38 @@ PATIENCE_S: Final = 60
 CALL: Final = {"name": "drill_add", "arguments": {"a": 1, "b": 2}}
 
 
+pytestmark = pytest.mark.xdist_group("wsgi")
+
+
+def prepared(directory: Path) -> Path:
+    """Return a database of one's own, with tables and rows."""
+    return Path(shutil.copy(prepared_file(), directory / "db.sqlite3"))
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """Two deployments of one database, of which one has no streams."""
+
+    database: Path
+    streaming: DrillServer
+    whole: DrillServer
+
+
 @pytest.fixture(scope="module")
-def server() -> Iterator[DrillServer]:
-    drill = started("gunicorn")
-    yield drill
-    assert drill.stop() == 0, drill.output
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    file = prepared(tmp_path_factory.mktemp("both"))
+    database = {"DATABASE_URL": f"sqlite:///{file}", **THERE}
+    found = Both(file, started("uvicorn", database), started("gunicorn", database))
+    yield found
+    servers = found.whole, found.streaming
+    assert [each.stop() for each in servers] == [0, 0], [
+        each.output for each in servers
+    ]
+
+
+@pytest.fixture
+def server(both: Both) -> DrillServer:
+    return both.whole
 
 
 def asked(
@@ -116,28 +146,12 @@ def test_a_foreign_host(server: DrillServer) -> None:
         asked(server, "POST", headers={**JSON, "Host": "evil.example"})
 
 
-@pytest.fixture
-def both_ways(tmp_path: Path) -> Iterator[tuple[Path, str, str]]:
-    """Return a database, and where it is served with and without streams."""
-    file = tmp_path / "db.sqlite3"
-    database = {"DATABASE_URL": f"sqlite:///{file}"}
-    streaming = started("uvicorn", database)
-    whole = started("gunicorn", {**database, **THERE})
-    yield file, streaming.url, whole.url
-    assert [each.stop() for each in (whole, streaming)] == [0, 0], (
-        whole.output,
-        streaming.output,
-    )
-
-
-def test_a_session_goes_on_where_there_are_no_streams(
-    both_ways: tuple[Path, str, str],
-) -> None:
+def test_a_session_goes_on_where_there_are_no_streams(both: Both) -> None:
     """Two deployments, one database: as far as rows suffice."""
-    file, streaming, whole = both_ways
-    session = Session(streaming)
+    before = dropped(both.database)
+    session = Session(both.streaming.url)
     standing = session.standing()
-    beside = session.at(whole)
+    beside = session.at(both.whole.url)
     (counted,) = beside.called("drill_count", n=3, delay_ms=0).whole().messages
     assert counted["result"]["content"] == [{"type": "text", "text": "done 3"}]
     (asked,) = beside.called("drill_ask", question="Why?").whole().messages
@@ -153,16 +167,13 @@ def test_a_session_goes_on_where_there_are_no_streams(
     assert (len(told), "result" in last) == (3, True)
     assert beside.close().whole().status == 204
     standing.whole()
-    until_dropped(file, 3)
+    until_dropped(both.database, before + 3)
 
 
-def test_a_session_that_began_without_streams(
-    both_ways: tuple[Path, str, str],
-) -> None:
+def test_a_session_that_began_without_streams(both: Both) -> None:
     """The process that answers `initialize` decides what is offered."""
-    _, streaming, whole = both_ways
-    session = Session(whole)
-    beside = session.at(streaming)
+    session = Session(both.whole.url)
+    beside = session.at(both.streaming.url)
     assert session.called("drill_add", a=1, b=2).whole().messages
     subscribed = session.request("resources/subscribe", uri=facts.WATCHED)
     (refused,) = subscribed.whole().messages
@@ -187,8 +198,8 @@ def dropped(database: Path) -> int:
 
 def test_its_end(tmp_path: Path) -> None:
     """Calls that run have their time, and no row says that it lives."""
-    database = tmp_path / "db.sqlite3"
-    drill = started("gunicorn", {"DATABASE_URL": f"sqlite:///{database}"})
+    database = prepared(tmp_path)
+    drill = started("gunicorn", {"DATABASE_URL": f"sqlite:///{database}", **THERE})
     try:
         call = called(drill.url, "drill_sleep", seconds=1)
         session = Session(drill.url)

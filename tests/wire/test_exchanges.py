@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from mcp_app.process.runtime import Process
-from tests.wire.exchanges import EXCHANGES, STATEFUL, VERSIONS, Exchange
+from tests.suite.marks import long_cases
+from tests.wire.exchanges import (
+    EXCHANGES,
+    STATEFUL,
+    V2025_11,
+    V2026,
+    VERSIONS,
+    Exchange,
+)
 from tests.wire.transports import TRANSPORTS, HttpWire, close_connections
 from tests.wire.validation import wire_validator
 
@@ -28,6 +36,17 @@ TASKS = frozenset(
     }
 )
 """They are not offered."""
+PAIRS = [
+    (transport, version)
+    for transport in TRANSPORTS
+    for version in (STATEFUL if transport == "HTTP+SSE" else VERSIONS)
+]
+# What a revision changes is the same on every transport: one has them all.
+OLD_ELSEWHERE = [
+    (transport, version)
+    for transport, version in PAIRS
+    if transport != "consumer" and version not in (V2025_11, V2026)
+]
 
 
 @pytest.fixture(autouse=True)
@@ -52,9 +71,8 @@ def _closed() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("transport", "version"),
     [
-        (transport, version)
-        for transport in TRANSPORTS
-        for version in (STATEFUL if transport == "HTTP+SSE" else VERSIONS)
+        *(each for each in PAIRS if each not in OLD_ELSEWHERE),
+        *long_cases(*OLD_ELSEWHERE),
     ],
 )
 async def test_messages(

@@ -1,0 +1,35 @@
+"""All that goes with time, whoever removes it: each table is asked for once."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_app.audit.expiry import expired_calls
+from mcp_app.conf import Limits
+from mcp_app.process.expiry import all_expired
+from mcp_app.streams.expiry import expired_streams
+from mcp_app.wakeup.folding import expired_changes
+from mcp_app.wakeup.workers import expired_workers
+
+pytestmark = pytest.mark.django_db
+
+
+def test_each_room_says_what_expires() -> None:
+    limits = Limits()
+    names = [each.what for each in all_expired(limits)]
+    rooms = (
+        expired_streams(limits),
+        expired_calls(limits),
+        expired_changes(),
+        expired_workers(),
+    )
+    assert all(rooms)
+    assert names == [each.what for room in rooms for each in room]
+    # People and the log tell them apart by these.
+    assert len({*names}) == len(names)
+
+
+def test_of_nothing_nothing_goes() -> None:
+    assert [each.remove() or 0 for each in all_expired(Limits())] == [0] * len(
+        all_expired(Limits())
+    )

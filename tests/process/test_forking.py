@@ -1,0 +1,42 @@
+"""A server that forks after its first requests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.drill.running import OWN, ROOT
+from tests.suite.marks import long_cases
+
+
+@pytest.mark.parametrize(
+    "prepared_url", ["mysql", *long_cases("sqlite", "postgresql")], indirect=True
+)
+def test_a_fork_after_the_first_request(prepared_url: str) -> None:
+    """Nothing of the parent is used: no connection, no thread, no loop, no id."""
+    finished = subprocess.run(
+        [sys.executable, "-m", "tests.process.forking"],
+        cwd=ROOT,
+        env={
+            **{name: value for name, value in os.environ.items() if name not in OWN},
+            "DATABASE_URL": prepared_url,
+            "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    main, parent, child, status, again = map(json.loads, finished.stdout.splitlines())
+    assert status == 0
+    for each in (parent, child, again):
+        assert each["answers"] == ["42", "42", 200]
+    assert parent["worker"] != child["worker"]
+    if not prepared_url.startswith("sqlite"):
+        used = [main, *parent["connections"], *child["connections"]]
+        assert len(set(used)) == len(used)
