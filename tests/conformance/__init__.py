@@ -1,1 +1,1 @@
-"""The official conformance suite against the fixture server."""
+"""The official conformance suite, and what the specification demands."""

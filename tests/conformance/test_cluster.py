@@ -25,11 +25,17 @@ FAR_AWAY: Final = "?init_command=SET%20time_zone%3D'%2B12:45'"
 pytestmark = pytest.mark.skipif(bool(suite.missing()), reason=suite.missing())
 
 
-def on_clusters(*kinds: str) -> pytest.MarkDecorator:
-    """Let both revisions be tried on one cluster."""
+def on_clusters(first: str, *others: str) -> pytest.MarkDecorator:
+    """Let both revisions be tried on one cluster; `make test` has the first alone."""
     params = [
-        pytest.param(kind, marks=pytest.mark.xdist_group(f"conformance {kind}"))
-        for kind in kinds
+        pytest.param(
+            kind,
+            marks=[
+                pytest.mark.xdist_group(f"conformance {kind}"),
+                *([pytest.mark.long] if kind in others else []),
+            ],
+        )
+        for kind in (first, *others)
     ]
     return pytest.mark.parametrize("cluster", params, indirect=True, scope="module")
 

@@ -17,23 +17,30 @@ from tests.conformance.scenarios import (
 )
 from tests.drill.running import running
 from tests.drill.servers import BY_ASGI
+from tests.suite.marks import long_cases
 
 pytestmark = pytest.mark.skipif(bool(suite.missing()), reason=suite.missing())
 
 GOOD = frozenset({"SUCCESS", "INFO"})
 
+# What servers differ in, tests/process/test_servers.py tries.
+FIRST = "uvicorn"
+OTHERS = [each for each in BY_ASGI if each != FIRST]
+
 
 @pytest.mark.parametrize("revision", [STATEFUL, STATELESS])
-@pytest.mark.parametrize("server", BY_ASGI)
+@pytest.mark.parametrize("server", [FIRST, *long_cases(*OTHERS)])
 def test_requirements(server: str, revision: str, tmp_path: Path) -> None:
     met(server, {}, revision, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", [STATEFUL, STATELESS])
 def test_requirements_of_the_view(revision: str, tmp_path: Path) -> None:
     met("uvicorn", {"MOUNT": "view"}, revision, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", [STATEFUL, STATELESS])
 def test_requirements_without_streams(revision: str, tmp_path: Path) -> None:
     """Of the others it is known why they are not met; none of them is, by WSGI."""

@@ -1,0 +1,450 @@
+"""What enforces the demands of coverage.csv, and what stands in its place without it.
+
+Each function, method and table is the object itself: a name that the app has no more
+does not type-check.  `disabling.all_guards` imports this, where it is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mcp_app.auth import challenge
+from mcp_app.catalog import decorators, form_fields, outputs
+from mcp_app.interface import rules
+from mcp_app.protocol import (
+    content,
+    envelope,
+    headers,
+    jsonrpc,
+    lines,
+    meta,
+    negotiation,
+    results,
+    revisions,
+    schema_graph,
+    schemas,
+    sse,
+    uri_templates,
+)
+from mcp_app.server import (
+    call,
+    clock,
+    context,
+    conversations,
+    dispatch,
+    exchange,
+    log_handler,
+    parameters,
+    questions,
+    request_state,
+    round_trip,
+    subscriptions,
+)
+from mcp_app.server.handlers import HANDLERS, lists, prompts, resources, tools
+from mcp_app.streams import event_ids, sessions, steps
+from mcp_app.transports import (
+    client_messages,
+    connection,
+    doors,
+    endpoint,
+    legacy_sse,
+    logged_replies,
+    replies,
+    standing,
+)
+from tests.conformance.disabling import AnyGuard, Guard, GuardEntry
+
+GUARDS: Final[tuple[AnyGuard, ...]] = (
+    Guard(
+        challenge.unauthenticated,
+        returns=None,
+        demands=("S-ELICIT-039", "L-ELICIT-023"),
+    ),
+    Guard(decorators._problems, returns=None, demands=("L-CACHE-004",)),
+    Guard(form_fields._check_offered, returns=None, demands=("S-ELICIT-012",)),
+    Guard(
+        form_fields.field_schema,
+        returns=None,
+        demands=("S-ELICIT-001", "S-ELICIT-002", "L-ELICIT-002"),
+    ),
+    Guard(outputs._wrapped, returns=None, demands=("L-BASE-069",)),
+    Guard(rules.uri_problem, returns=None, demands=("S-RES-030", "L-RES-025")),
+    Guard(
+        content.ResourceContents.__post_init__, returns=None, demands=("S-PROMPT-018",)
+    ),
+    Guard(
+        content.ResourceContents.to_wire,
+        returns=None,
+        demands=("S-RES-035", "L-RES-032"),
+    ),
+    Guard(
+        content._Media.__post_init__,
+        returns=None,
+        demands=("S-PROMPT-014", "S-PROMPT-015", "L-PROMPT-014", "L-PROMPT-015"),
+    ),
+    Guard(content._check_uri, returns=None, demands=("S-PROMPT-016",)),
+    Guard(content._embedded, returns=None, demands=("S-PROMPT-017", "L-PROMPT-017")),
+    Guard(envelope._is_id, returns=None, demands=("S-BASE-004",)),
+    Guard(
+        envelope._is_id,
+        returns=True,
+        demands=("S-BASE-005", "L-BASE-004", "L-BASE-005"),
+    ),
+    Guard(envelope._notification, returns=None, demands=("L-HTTP-012",)),
+    Guard(envelope._request, returns=None, demands=("S-LIFE-036",)),
+    Guard(
+        envelope.error_message,
+        returns=None,
+        demands=(
+            "S-BASE-009",
+            "S-BASE-013",
+            "S-BASE-014",
+            "L-BASE-014",
+            "L-BASE-016",
+            "L-BASE-017",
+        ),
+    ),
+    Guard(
+        envelope.notification_message,
+        returns=None,
+        demands=("S-BASE-018", "L-BASE-022"),
+    ),
+    Guard(envelope.parse, returns="argument", demands=("L-BASE-003",)),
+    Guard(envelope.parse_batch, returns=None, demands=("S-BASE-028",)),
+    Guard(envelope.result_message, returns=None, demands=("L-SUBS-018",)),
+    Guard(headers.Headers.get, returns=None, demands=("L-HEAD-030", "L-HEAD-044")),
+    Guard(headers._argument, returns=None, demands=("L-HEAD-028",)),
+    Guard(
+        headers._is_taken,
+        returns=True,
+        demands=("S-HTTP-016", "S-HTTP-017", "S-HTTP-076", "L-HTTP-014"),
+    ),
+    Guard(
+        headers._mirrored,
+        returns=None,
+        demands=(
+            "L-HEAD-011",
+            "L-HEAD-012",
+            "L-HEAD-013",
+            "L-HEAD-015",
+            "L-HEAD-017",
+            "L-HEAD-018",
+            "L-HEAD-041",
+            "L-HEAD-042",
+            "L-HEAD-051",
+        ),
+    ),
+    Guard(
+        headers._says, returns=True, demands=("L-HEAD-016", "L-HEAD-026", "L-HEAD-039")
+    ),
+    Guard(
+        headers.check_mirrored,
+        returns=None,
+        demands=("L-HEAD-027", "L-HEAD-029", "L-HEAD-058"),
+    ),
+    Guard(
+        headers.check_routing,
+        returns=None,
+        demands=(
+            "L-HEAD-007",
+            "L-HEAD-008",
+            "L-HEAD-032",
+            "L-HEAD-034",
+            "L-HEAD-035",
+            "L-HEAD-037",
+        ),
+    ),
+    Guard(
+        headers.decode,
+        returns="argument",
+        demands=("L-HEAD-021", "L-HEAD-022", "L-HEAD-025", "L-HEAD-047"),
+    ),
+    Guard(headers.mirrored_parameters, returns=None, demands=("L-HEAD-014",)),
+    Guard(jsonrpc._text, returns="argument", demands=("S-BASE-034", "L-BASE-047")),
+    Guard(lines.line, returns="argument", demands=("S-STDIO-006", "L-STDIO-002")),
+    Guard(
+        meta.meta_key_problem,
+        returns=None,
+        demands=(
+            "S-BASE-037",
+            "S-BASE-038",
+            "S-BASE-039",
+            "L-META-002",
+            "L-META-003",
+            "L-META-006",
+        ),
+    ),
+    Guard(
+        negotiation._stateless_revision,
+        returns=None,
+        demands=("L-DISC-001", "L-HEAD-003"),
+    ),
+    Guard(negotiation.check_meta, returns=None, demands=("L-META-009", "L-META-010")),
+    Guard(negotiation.check_session_version, returns=None, demands=("S-LIFE-044",)),
+    Guard(
+        negotiation.check_stateless, returns=None, demands=("L-HEAD-001", "L-HEAD-002")
+    ),
+    Guard(negotiation.check_version_header, returns=None, demands=("S-HTTP-068",)),
+    Guard(negotiation.is_stateless, returns=None, demands=("L-BASE-028",)),
+    Guard(negotiation.meta_of, returns=None, demands=("S-PROG-002", "L-PROG-002")),
+    Guard(negotiation.negotiated, returns=None, demands=("S-LIFE-011", "S-LIFE-012")),
+    GuardEntry(
+        results.CAPABILITIES, "completions", demands=("S-COMPL-001", "L-COMPL-001")
+    ),
+    GuardEntry(results.CAPABILITIES, "logging", demands=("S-LOG-001", "L-LOG-003")),
+    GuardEntry(
+        results.CAPABILITIES, "prompts", demands=("S-PROMPT-001", "L-PROMPT-001")
+    ),
+    GuardEntry(results.CAPABILITIES, "resources", demands=("S-RES-001", "L-RES-001")),
+    GuardEntry(results.CAPABILITIES, "tools", demands=("S-TOOLS-001", "L-TOOLS-001")),
+    Guard(
+        results.complete,
+        returns="argument",
+        demands=("L-BASE-010", "L-BASE-013", "L-CACHE-001"),
+    ),
+    Guard(results.input_required, returns=None, demands=("L-MRTR-022",)),
+    Guard(results.subscription_meta, returns=None, demands=("L-META-021",)),
+    Guard(
+        revisions.Revision.stateless,
+        returns=None,
+        demands=("L-BASE-054", "L-STDIO-005"),
+    ),
+    Guard(
+        schema_graph.SchemaGraph._target,
+        returns=None,
+        demands=("L-BASE-038", "L-BASE-040"),
+    ),
+    Guard(
+        schemas.Validator.is_valid,
+        returns=True,
+        demands=("S-TOOLS-046", "L-TOOLS-048", "L-TOOLS-055"),
+    ),
+    Guard(
+        schemas._built,
+        returns=None,
+        demands=("S-BASE-049", "S-BASE-052", "L-BASE-032", "L-BASE-035", "L-BASE-070"),
+    ),
+    Guard(schemas._check_dialect, returns=None, demands=("S-BASE-053", "L-BASE-036")),
+    Guard(
+        schemas.check_schema,
+        returns=None,
+        demands=("S-BASE-054", "S-TOOLS-011", "L-BASE-037", "L-TOOLS-018"),
+    ),
+    Guard(sse.endpoint, returns=None, demands=("S-SSE-003",)),
+    Guard(
+        uri_templates._leaves_its_place,
+        returns=None,
+        demands=("S-RES-033", "L-RES-030", "L-RES-034"),
+    ),
+    Guard(call.unknown, returns=None, demands=("L-RES-026", "L-RES-028")),
+    Guard(clock.CallClock.stop, returns=None, demands=("L-HTTP-044",)),
+    Guard(
+        context.CallCore._increases, returns=True, demands=("S-PROG-006", "L-PROG-005")
+    ),
+    Guard(context.CallCore._level, returns=True, demands=("L-LOG-005",)),
+    Guard(context.CallCore.key, returns=None, demands=("L-MRTR-011",)),
+    Guard(
+        context.CallCore.visited, returns=None, demands=("S-ELICIT-027", "S-ELICIT-028")
+    ),
+    Guard(
+        conversations._check_tool_uses,
+        returns=None,
+        demands=(
+            "S-SAMPLING-015",
+            "S-SAMPLING-016",
+            "S-SAMPLING-017",
+            "L-SAMPLE-009",
+            "L-SAMPLE-010",
+            "L-SAMPLE-015",
+            "L-SAMPLE-019",
+        ),
+    ),
+    Guard(conversations._message, returns=None, demands=("L-SAMPLE-011",)),
+    Guard(
+        dispatch._answered,
+        returns=None,
+        demands=(
+            "S-BASE-001",
+            "S-BASE-007",
+            "S-BASE-008",
+            "S-BASE-010",
+            "S-BASE-011",
+            "L-BASE-007",
+            "L-BASE-008",
+            "L-BASE-020",
+        ),
+    ),
+    Guard(
+        dispatch._check_wanted, returns=None, demands=("S-CANCEL-010", "L-CANCEL-014")
+    ),
+    Guard(dispatch._status, returns=None, demands=("L-HEAD-004",)),
+    Guard(exchange.Exchange.allows, returns=True, demands=("L-HEAD-059", "L-HEAD-060")),
+    Guard(
+        exchange.Exchange.sees,
+        returns=True,
+        demands=(
+            "S-TOOLS-047",
+            "S-COMPL-018",
+            "S-COMPL-019",
+            "L-CACHE-009",
+            "L-CACHE-017",
+            "L-CACHE-018",
+            "L-TOOLS-003",
+            "L-TOOLS-049",
+            "L-RES-004",
+            "L-PROMPT-003",
+            "L-COMPL-017",
+            "L-COMPL-018",
+            "L-CACHE-020",
+        ),
+    ),
+    GuardEntry(HANDLERS, "initialize", demands=("S-BASE-002", "S-LIFE-003")),
+    GuardEntry(HANDLERS, "ping", demands=("S-PING-001",)),
+    GuardEntry(HANDLERS, "server/discover", demands=("L-BASE-001", "L-DISC-003")),
+    Guard(lists.list_hint, returns=None, demands=("L-CACHE-013", "L-CACHE-015")),
+    Guard(
+        prompts.check_arguments, returns=None, demands=("S-PROMPT-024", "L-PROMPT-023")
+    ),
+    Guard(resources._hint, returns=None, demands=("L-CACHE-006",)),
+    Guard(tools._add_structured, returns=None, demands=("L-TOOLS-054",)),
+    Guard(
+        tools._check_structured, returns=None, demands=("S-TOOLS-038", "L-TOOLS-040")
+    ),
+    Guard(log_handler._without_traceback, returns="argument", demands=("S-LOG-015",)),
+    Guard(parameters.string, returns=None, demands=("S-COMPL-016", "L-COMPL-015")),
+    Guard(questions.Prepared.request, returns=None, demands=("L-MRTR-012",)),
+    Guard(
+        questions._check_url,
+        returns=None,
+        demands=("S-ELICIT-022", "S-ELICIT-046", "L-ELICIT-016"),
+    ),
+    Guard(questions._elicit, returns=None, demands=("S-ELICIT-011", "L-ELICIT-009")),
+    Guard(
+        questions._elicit_url,
+        returns=None,
+        demands=(
+            "S-ELICIT-003",
+            "S-ELICIT-009",
+            "S-ELICIT-021",
+            "L-ELICIT-003",
+            "L-ELICIT-007",
+            "L-ELICIT-015",
+        ),
+    ),
+    Guard(questions._elicited, returns=None, demands=("L-ELICIT-030",)),
+    Guard(
+        questions._require_tools,
+        returns=None,
+        demands=("S-SAMPLING-011", "L-SAMPLE-002"),
+    ),
+    Guard(questions._sample, returns=None, demands=("L-BASE-065",)),
+    Guard(
+        questions.require,
+        returns=None,
+        demands=(
+            "S-LIFE-024",
+            "S-ELICIT-007",
+            "L-ERR-011",
+            "L-BASE-024",
+            "L-META-013",
+            "L-META-014",
+            "L-META-015",
+            "L-MRTR-023",
+            "L-ELICIT-005",
+            "L-META-024",
+        ),
+    ),
+    Guard(
+        request_state.StateSealer._decoded,
+        returns=None,
+        demands=("L-MRTR-014", "L-MRTR-033", "L-MRTR-037"),
+    ),
+    Guard(
+        request_state.StateSealer._decrypted,
+        returns=None,
+        demands=("L-MRTR-015", "L-MRTR-016"),
+    ),
+    Guard(
+        request_state.binding,
+        returns=None,
+        demands=(
+            "L-BASE-027",
+            "L-MRTR-030",
+            "L-ELICIT-020",
+            "L-ELICIT-031",
+            "L-MRTR-035",
+            "L-MRTR-036",
+        ),
+    ),
+    Guard(round_trip.RoundTrip._check_may_ask, returns=None, demands=("L-MRTR-007",)),
+    Guard(round_trip.RoundTrip._withdraw, returns=None, demands=("S-CANCEL-016",)),
+    Guard(
+        round_trip.RoundTrip.ask_by_retry,
+        returns=None,
+        demands=("L-HTTP-018", "L-MRTR-001", "L-MRTR-024"),
+    ),
+    Guard(round_trip._is_open, returns=True, demands=("S-CANCEL-002",)),
+    Guard(
+        round_trip._urls,
+        returns=None,
+        demands=("S-ELICIT-031", "S-ELICIT-032", "S-ELICIT-033"),
+    ),
+    Guard(round_trip._urls, returns="argument", demands=("S-ELICIT-030",)),
+    Guard(
+        subscriptions.acknowledged, returns=None, demands=("L-SUBS-020", "L-SUBS-021")
+    ),
+    Guard(
+        subscriptions.cancelled, returns=None, demands=("L-CANCEL-001", "L-CANCEL-003")
+    ),
+    Guard(event_ids.new_public_id, returns="argument", demands=("S-HTTP-048",)),
+    Guard(sessions.OpenSession.next_question_id, returns=None, demands=("S-BASE-006",)),
+    Guard(
+        sessions.SessionStore._usable,
+        returns=True,
+        demands=("S-ELICIT-035", "S-ELICIT-036", "S-ELICIT-045"),
+    ),
+    Guard(sessions.SessionStore.delete, returns=None, demands=("S-HTTP-062",)),
+    Guard(steps._claimed, returns=True, demands=("L-MRTR-021",)),
+    Guard(client_messages.take, returns=None, demands=("S-HTTP-014",)),
+    Guard(connection.Listening.cancel, returns=None, demands=("L-SUBS-019",)),
+    Guard(
+        connection.RunningCall._heard,
+        returns=True,
+        demands=("S-PROG-009", "S-PROG-013", "L-PROG-008", "L-PROG-012"),
+    ),
+    Guard(connection.RunningCall.cancel, returns=None, demands=("L-STDIO-012",)),
+    Guard(connection._wants_no_answer, returns=None, demands=("L-BASE-021",)),
+    Guard(
+        doors._origin_allowed,
+        returns=True,
+        demands=("S-HTTP-003", "S-HTTP-004", "L-HTTP-003", "L-HTTP-004"),
+    ),
+    Guard(
+        endpoint.Visit._accepted,
+        returns=None,
+        demands=("S-BASE-020", "S-HTTP-012", "S-HTTP-013", "L-HTTP-011"),
+    ),
+    Guard(
+        endpoint.Visit._not_allowed, returns=None, demands=("L-HTTP-038", "L-HTTP-041")
+    ),
+    Guard(endpoint.Visit._session, returns=None, demands=("S-LIFE-001",)),
+    Guard(endpoint.Visit.get, returns=None, demands=("S-HTTP-001", "S-HTTP-035")),
+    Guard(endpoint.Visit.post, returns=None, demands=("L-HTTP-001",)),
+    Guard(endpoint._refuse_answer, returns=None, demands=("L-ERR-009", "L-BASE-048")),
+    Guard(legacy_sse.MessagesVisit.post, returns=None, demands=("S-SSE-004",)),
+    Guard(legacy_sse.StreamVisit.get, returns=None, demands=("S-SSE-002",)),
+    Guard(logged_replies.LoggedReply._begin, returns=None, demands=("L-HTTP-046",)),
+    Guard(replies.Reply._gone, returns=None, demands=("L-HTTP-025", "L-CANCEL-005")),
+    Guard(standing.ListenStream.opened, returns=None, demands=("L-SUBS-005",)),
+    Guard(
+        standing.ListenStream.watched,
+        returns="argument",
+        demands=("L-SUBS-001", "L-SUBS-017"),
+    ),
+    Guard(standing.OpenStream._begun_with, returns=True, demands=("L-SUBS-006",)),
+    Guard(
+        standing.StandingStream._newest,
+        returns=True,
+        demands=("S-HTTP-044", "S-HTTP-045"),
+    ),
+)
