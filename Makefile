@@ -6,8 +6,6 @@ SHELL := /bin/bash
 
 PORT ?= 8000
 SERVER ?= daphne
-# Of two processors: much of what tests do is to wait for each other's servers.
-WORKERS ?= 4
 
 # The first Python that is new enough; `make PYTHON=...` for another.
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -50,6 +48,11 @@ $(NODE_STAMP): $(VENV_STAMP)
 	@npm ci --loglevel=error
 	@touch $@
 
+# What needs them is skipped without them, and named at the end.
+.PHONY: node-if-possible
+node-if-possible:
+	@$(MAKE) --no-print-directory node || echo "The node programs of the tests were not installed."
+
 .PHONY: run
 run: $(VENV_STAMP) ## Serve the demo on 127.0.0.1 (PORT=8000).
 	@python -m mcp_project.port "$(PORT)"
@@ -88,6 +91,13 @@ SEED ?= 1
 differential: $(VENV_STAMP) ## Compare answers with the official SDK's (EXCHANGES=1000, SEED=1).
 	@python -m tests.differential --exchanges $(EXCHANGES) --seed $(SEED)
 
+COUNT ?= 30
+JOBS ?= 2
+
+.PHONY: faults
+faults: $(VENV_STAMP) ## Plant faults of one line, and say which no test finds (SEED=1, COUNT=30, ROOMS="auth server", JOBS=2).
+	@python -m tests.suite.faults --seed $(SEED) --count $(COUNT) --jobs $(JOBS) --rooms $(ROOMS)
+
 .PHONY: migrations
 migrations: $(VENV_STAMP) ## Write the migrations that changed models need.
 	@python manage.py makemigrations mcp_app
@@ -98,40 +108,21 @@ format: $(VENV_STAMP) ## Format the code and sort its imports.
 	@ruff check --fix-only --quiet .
 	@ruff format .
 
-# $(call part,name,command): run it, and keep how long it took.
-SECONDS_FILE := results/seconds
-define part
-@printf '\n== %s\n' '$(1)' && begin=$$(date +%s) && $(2) && \
-	printf '%4d s  %s\n' $$(( $$(date +%s) - begin )) '$(1)' >> $(SECONDS_FILE)
-endef
-
-# What a production deployment sets.
-DEPLOYED := env DEBUG=off ALLOWED_HOSTS=mcp.example.com \
-	CSRF_TRUSTED_ORIGINS=https://mcp.example.com \
-	SECRET_KEY="$$(python -c 'import secrets; print(secrets.token_urlsafe(50))')" \
-	SECURE_HSTS_INCLUDE_SUBDOMAINS=on SECURE_HSTS_PRELOAD=on \
-	REDIS_URL=redis://127.0.0.1:6379/0 MCP_PUBLIC_URL=https://mcp.example.com/mcp
-
-# Each process of the tests notes the secrets that it makes, and looks for them in what it writes.
-SECRECY := results/secrecy
-WATCHED := env SECRECY=$(SECRECY)
-
-# tests/ordering.py says in which order, and why.
-ORDERED := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
-
 .PHONY: test
-test: $(VENV_STAMP) $(NODE_STAMP) ## Run the whole suite; REQUIRE_ALL=1 makes a skip a failure.
-	@mkdir -p results && rm -f $(SECONDS_FILE)
-	$(call part,ruff check,ruff check .)
-	$(call part,ruff format,ruff format --check .)
-	$(call part,mypy,mypy)
-	$(call part,import-linter,lint-imports)
-	$(call part,migrations,env DATABASE_URL=sqlite://:memory: DJANGO_SETTINGS_MODULE=tests.settings python manage.py makemigrations --check --dry-run)
-	$(call part,check --deploy,$(DEPLOYED) python manage.py check --deploy --fail-level WARNING)
-	$(call part,pytest,coverage erase && rm -rf $(SECRECY) && { $(WATCHED) coverage run -m pytest $(ORDERED) || $(WATCHED) python -m tests.once_more $$?; })
-	$(call part,secrecy,$(WATCHED) python -m tests.secrecy)
-	$(call part,coverage,coverage combine --quiet && coverage report)
-	@printf '\nseconds per part\n'; cat $(SECONDS_FILE)
+test: $(VENV_STAMP) node-if-possible ## Run what a change can break (REQUIRE_ALL=1, ALLOW_UNSTEADY=1).
+	@exec python -m tests.suite test
+
+.PHONY: test-all
+test-all: $(VENV_STAMP) node-if-possible ## Run everything: all databases, servers and clients, coverage, secrets.
+	@exec python -m tests.suite all
+
+.PHONY: coverage
+coverage: $(VENV_STAMP) ## Measure the branches of the in-process rooms, with all cases.
+	@exec python -m tests.suite coverage
+
+.PHONY: test-fast
+test-fast: $(VENV_STAMP) ## Try what a change may have broken, in some 90 s (SINCE=HEAD or FILES="mcp_app/conf.py").
+	@SINCE="$(SINCE)" FILES="$(FILES)" python -m tests.suite.fast
 
 .PHONY: clean
 clean: ## Remove everything that was made here, but not the database.

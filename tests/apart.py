@@ -10,8 +10,13 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PATIENCE_S: Final = 120
-INHERITED: Final = ("COVERAGE_", "PYTEST_")
+INHERITED: Final = ("COVERAGE_", "DATABASE_URL", "PYTEST_", "REQUIRE_ALL", "SECRECY")
 """What begins so is for the pytest that asks, not for the one that is asked."""
+
+
+def inherited() -> dict[str, str]:
+    """Return the environment of a pytest that shares nothing with the one around it."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(INHERITED)}
 
 
 def pytest_apart(
@@ -22,12 +27,11 @@ def pytest_apart(
     `measured` runs it under coverage; raises `TimeoutExpired` where it hangs.
     """
     coverage = ("coverage", "run", "--data-file=measured", "-m") if measured else ()
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(INHERITED)}
     return subprocess.run(
         [sys.executable, "-m", *coverage, "pytest", "--rootdir=.", *options],
         cwd=folder,
         env={
-            **inherited,
+            **inherited(),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "PYTHONPATH": str(ROOT),
             **environment,

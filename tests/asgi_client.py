@@ -149,8 +149,10 @@ class Visit:
     async def body(self) -> bytes:
         """Wait for the whole response."""
         await self.begun()
-        while not self.ended:
-            await self._next()
+        # Heartbeats come for ever.
+        async with asyncio.timeout(PATIENCE_S):
+            while not self.ended:
+                await self._next()
         await self.done()
         return self.raw
 
@@ -162,8 +164,9 @@ class Visit:
 
     async def message(self) -> JsonObject | None:
         """Return the next message of a stream, None where it ended."""
-        while not self._messages and not self.ended:
-            await self._next()
+        async with asyncio.timeout(PATIENCE_S):
+            while not self._messages and not self.ended:
+                await self._next()
         return self._messages.popleft() if self._messages else None
 
     async def messages(self) -> list[JsonObject]:

@@ -149,6 +149,27 @@ async def loose(
     return {"anything": anything, "either": either, "bare": bare, "many": many}
 
 
+DRAFT_07: Final[dict[str, Any]] = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "definitions": {
+        "pair": {
+            "type": "array",
+            "items": [{"type": "integer"}, {"type": "string"}],
+            "additionalItems": False,
+        }
+    },
+    "properties": {"pair": {"$ref": "#/definitions/pair"}},
+    "required": ["pair"],
+}
+
+
+@registry.tool(input_schema=DRAFT_07, read_only=True)
+async def pairs(pair: list[Any]) -> str:
+    """Has a schema of an older dialect."""
+    return f"{pair}"
+
+
 @registry.tool
 async def dated(day: date) -> str:
     return day.isoformat()
@@ -397,6 +418,12 @@ async def talks(ctx: Context, after: str = "") -> str:
 @registry.tool(read_only=True)
 async def peeks(ctx: Context, after: str = "") -> str:
     """Does the same, and may be called twice."""
+    return await talks(ctx, after)
+
+
+@registry.tool(idempotent=True)
+async def turns_on(ctx: Context, after: str = "") -> str:
+    """Changes something, and nothing more when it is called again."""
     return await talks(ctx, after)
 
 

@@ -1,8 +1,13 @@
-"""What every test may use. Property tests have no clock: a busy machine may be slow."""
+"""What every test may use. Property tests have no clock: a busy machine may be slow.
+
+Where nobody would find again what they drew, they draw the same each time.
+"""
 
 from __future__ import annotations
 
 import gc
+import os
+from collections.abc import Generator, Mapping
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,18 +16,36 @@ from tests.secrecy import look_at_rows_of_test
 
 pytest_plugins = (
     "tests.drill.databases",
-    "tests.ordering",
-    "tests.require_all",
-    "tests.scheduling",
     "tests.scripting",
     "tests.serving",
+    "tests.suite.compiling",
+    "tests.suite.ordering",
+    "tests.suite.records",
+    "tests.suite.require_all",
+    "tests.suite.scheduling",
+    "tests.suite.selecting",
     "tests.waiting",
 )
 
 settings.register_profile(
-    "no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "no clock",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    # Where CI is set, Hypothesis has another default.
+    derandomize=False,
 )
-settings.load_profile("no clock")
+settings.register_profile(
+    "repeatable", settings.get_profile("no clock"), derandomize=True, database=None
+)
+
+
+def profile_for(environment: Mapping[str, str]) -> str:
+    """Return the name of the profile of property tests."""
+    again = environment.get("CI") or environment.get("REQUIRE_ALL") == "1"
+    return "repeatable" if again else "no clock"
+
+
+settings.load_profile(profile_for(os.environ))
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +65,12 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         look_at_rows_of_test()
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """Spare the garbage collector the tests, which are all there until the end."""
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()

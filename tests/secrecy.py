@@ -104,11 +104,18 @@ _watch: Watch | None = None
 
 
 def watch() -> None:
-    """Begin to look, where the environment says so; once the apps are loaded."""
+    """Begin to look, where the environment says so; once the apps are loaded.
+
+    A server that was forked since may have a key of its own.
+    """
     global _watch  # noqa: PLW0603 - one of each process
-    if VARIABLE not in os.environ or _watch is not None:
+    if VARIABLE not in os.environ:
         return
     from django.conf import settings  # noqa: PLC0415
+
+    if _watch is not None:
+        _watch.knows_key(settings.SECRET_KEY)
+        return
 
     from mcp_app.server.request_state import StateSealer  # noqa: PLC0415
 

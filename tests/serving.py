@@ -57,10 +57,11 @@ SERVERS: Final[list[dict[str, Any]]] = [
 
 
 def by_header(request: AuthenticationRequest) -> Principal | None:
-    """Authenticate whom the headers name: user, client and permissions."""
+    """Authenticate whom the headers name: user, client, permissions and scope."""
     from mcp_app.interface.principal import (  # noqa: PLC0415 - the registry is ready
         AuthenticationFailed,
         Principal,
+        Scope,
     )
 
     user = request.headers.get(b"x-user")
@@ -68,18 +69,23 @@ def by_header(request: AuthenticationRequest) -> Principal | None:
         return None
     if user == "nobody":
         raise AuthenticationFailed("There is no such user.")
+    scope = Scope(
+        read_only=request.headers.get(b"x-may") == "read",
+        tags=frozenset((request.headers.get(b"x-tags") or "").split()),
+    )
     return Principal(
         kind="user",
         user_id=user,
         user_name=user,
         client=request.headers.get(b"x-client") or "",
         permissions=frozenset((request.headers.get(b"x-permissions") or "").split()),
+        scope=scope if scope != Scope() else None,
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _patient() -> Iterator[None]:
-    """A machine that stands still for a moment changes no answer.
+    """A machine that stands still for a moment changes no answer of a module's tests.
 
     After a second of silence an answer becomes a stream, and a check of the database
     that takes two is given up: tests that want that set it, or wait for it.
@@ -87,6 +93,7 @@ def _patient() -> Iterator[None]:
     from mcp_app.process import freshness  # noqa: PLC0415
     from mcp_app.transports import replies  # noqa: PLC0415
 
+    # A function's own would be taken back before those that tests set after it.
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(replies, "PROMOTE_AFTER", PATIENCE_S / 2)
         patched.setattr(freshness, "TIMEOUT", PATIENCE_S)
@@ -102,31 +109,17 @@ def after_a_second(_patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def served_database(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker, _patient: None
-) -> Iterator[None]:
+def served_database(django_db_setup: None) -> None:
     """The test database, also where no test is marked `django_db`.
 
     That mark would wrap a test in a transaction, which the threads of the endpoint
     cannot see, or flush all tables after it.
     """
-    from django.db import connection  # noqa: PLC0415
-    from django.test.utils import setup_databases, teardown_databases  # noqa: PLC0415
-
-    name = connection.creation._get_test_db_name()  # type: ignore[attr-defined]
-    if connection.settings_dict["NAME"] == name:
-        yield
-        return
-    with django_db_blocker.unblock():
-        made = setup_databases(verbosity=0, interactive=False)
-    yield
-    with django_db_blocker.unblock():
-        teardown_databases(made, verbosity=0)
 
 
 @pytest.fixture(scope="module")
 def served_rows(
-    served_database: None, django_db_blocker: DjangoDbBlocker
+    served_database: None, _patient: None, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:
     """The fixture rows and a few servers more, for all tests of a module."""
     from django.db.backends.signals import connection_created  # noqa: PLC0415

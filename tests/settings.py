@@ -1,10 +1,8 @@
-"""Settings for the tests: the project's, with a database file of this run."""
+"""Settings for the tests: the project's, with the fixtures in place of the demo."""
 
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 
 os.environ.setdefault(
     "SECRET_KEY", "a key for tests, which seals nothing of worth: 0123"
@@ -12,7 +10,7 @@ os.environ.setdefault(
 os.environ.setdefault("DEBUG", "true")
 
 from mcp_project.settings import *  # noqa: F403
-from mcp_project.settings import DATABASES, INSTALLED_APPS
+from mcp_project.settings import INSTALLED_APPS
 
 # The test runner switches DEBUG off, and with it Django's loopback names.
 ALLOWED_HOSTS = ["127.0.0.1", "[::1]", "localhost"]
@@ -22,13 +20,5 @@ INSTALLED_APPS = [
     *(app for app in INSTALLED_APPS if app != "mcp_project"),
     "tests.drill",
 ]
-
-# Code under test has threads of its own, which an in-memory database would not let
-# in, and runs side by side on one machine must not share a file.
-if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
-    RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    DATABASES["default"]["TEST"] = {
-        "NAME": Path(tempfile.gettempdir()) / f"django-mcp-app-{RUN}.sqlite3"
-    }
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -33,7 +33,9 @@ def run_pytest(
     folder: Path, source: str, require_all: str
 ) -> subprocess.CompletedProcess[str]:
     (folder / "test_it.py").write_text(source)
-    return pytest_apart(folder, "-p", "tests.require_all", REQUIRE_ALL=require_all)
+    return pytest_apart(
+        folder, "-p", "tests.suite.require_all", REQUIRE_ALL=require_all
+    )
 
 
 @pytest.mark.parametrize(

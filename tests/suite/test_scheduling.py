@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.apart import pytest_apart
+from tests.suite.marks import long_cases
 
 CASES = 20
 CRASHING = f"""
@@ -24,8 +25,19 @@ ALONE = "pytest.mark.filterwarnings('default')"
 GROUPED = "pytest.mark.xdist_group('some')"
 
 
-@pytest.mark.parametrize("mark", [ALONE, GROUPED])
-@pytest.mark.parametrize("crashed", [{7}, {0, 1, 2, 3}, {9, CASES - 2, CASES - 1}])
+@pytest.mark.parametrize(
+    ("crashed", "mark"),
+    [
+        ({0, 1, 2, 3}, ALONE),
+        ({9, CASES - 2, CASES - 1}, GROUPED),
+        *long_cases(
+            ({0, 1, 2, 3}, GROUPED),
+            ({7}, ALONE),
+            ({7}, GROUPED),
+            ({9, CASES - 2, CASES - 1}, ALONE),
+        ),
+    ],
+)
 def test_only_the_test_that_ended_its_worker_has_failed(
     tmp_path: Path, crashed: set[int], mark: str
 ) -> None:
@@ -33,7 +45,15 @@ def test_only_the_test_that_ended_its_worker_has_failed(
     (tmp_path / "test_it.py").write_text(source)
     ended = pytest_apart(
         tmp_path,
-        *("-p", "xdist", "-p", "tests.ordering", "-p", "tests.scheduling", "-q"),
+        *(
+            "-p",
+            "xdist",
+            "-p",
+            "tests.suite.ordering",
+            "-p",
+            "tests.suite.scheduling",
+            "-q",
+        ),
         *("-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder"),
     )
     assert ended.returncode == 1, ended.stdout + ended.stderr

@@ -1,0 +1,64 @@
+"""What each room of tests/ may cost: tests/budget.csv.
+
+A room has failed that starts more programs than its line says, or needs more than
+`TOLERANCE` times its seconds: machines and what runs beside differ.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.suite.records import Cost
+
+TABLE: Final = Path(__file__).resolve().parents[1] / "budget.csv"
+TOLERANCE: Final = 1.5
+GRACE_S: Final = 3.0
+"""Below that, a room's seconds are chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Programs that a room's tests start, and seconds of the yardstick."""
+
+    room: str
+    programs: int
+    seconds: float
+
+
+def read(path: Path) -> dict[str, Budget]:
+    """Return the budgets by room."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {
+        row["room"]: Budget(row["room"], int(row["programs"]), float(row["seconds"]))
+        for row in rows
+    }
+
+
+def excesses(
+    budgets: Mapping[str, Budget], costs: Mapping[str, Cost], yardstick: float
+) -> Iterator[str]:
+    """Yield a sentence for each room that costs more than it may.
+
+    `yardstick` is what the processor seconds of `costs` are divided by.
+    """
+    for room, cost in costs.items():
+        budget = budgets.get(room)
+        if budget is None:
+            yield f"{room} has no line in tests/budget.csv."
+            continue
+        if cost.programs > budget.programs:
+            yield (
+                f"{room} started {cost.programs} programs;"
+                f" tests/budget.csv allows {budget.programs}."
+            )
+        seconds = cost.processor / yardstick
+        if seconds > max(budget.seconds * TOLERANCE, GRACE_S):
+            yield (
+                f"{room} took {seconds:.0f} seconds; tests/budget.csv allows"
+                f" {TOLERANCE} times {budget.seconds:g}."
+            )

@@ -1,0 +1,51 @@
+"""What a run prints at its end: what each part and room cost, and what is wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.suite import records
+from tests.suite.run import Run, say
+from tests.suite.verdict import Verdict
+
+BOUND_S = 1_400
+"""What `make test` may cost, in units of the yardstick."""
+
+
+def print_costs(run: Run, wall: float, bound: int | None) -> None:
+    """Print seconds of the processor, in units of the yardstick, and of the clock."""
+    units = ", ".join(f"{each:.2f}" for each in run.units)
+    say(f"\nprocessor seconds, divided by {run.unit:.2f} ({units}), and by the clock")
+    for part in run.parts:
+        _line(part.part.name, part.processor / run.unit, part.wall)
+    say("\nrooms: the same, and the programs that their tests started")
+    for room, cost in records.by_room(run.tests).items():
+        programs = f"{cost.programs:6}"
+        _line(room, cost.processor / run.unit, cost.wall, programs)
+    if run.orphans:
+        _line("programs without a parent", run.orphans / run.unit, 0)
+    total = run.orphans + sum(part.processor for part in run.parts)
+    most = "" if bound is None else f" of {bound:,}"
+    say(f"\n{total / run.unit:,.0f}{most} processor seconds, {wall:.0f} by the clock")
+
+
+def print_verdict(run: Run, verdict: Verdict) -> None:
+    """Print what did not run, what is wrong, and how many tests passed."""
+    tests = run.tests
+    skipped = Counter(each.text for each in tests if each.outcome == "skipped")
+    for reason, number in sorted(skipped.items()):
+        say(f"NOT RUN, {number} tests: {reason}")
+    for test in verdict.unsteady:
+        say(f"UNSTEADY, to be mended: {test}")
+    for line in verdict.wrong:
+        say(line)
+    outcomes = Counter(each.outcome for each in tests)
+    passed, failed = outcomes["passed"] + len(verdict.unsteady), outcomes["failed"]
+    say(
+        f"{passed} passed, {failed - len(verdict.unsteady)} failed,"
+        f" {outcomes['skipped']} skipped"
+    )
+
+
+def _line(name: str, seconds: float, wall: float, more: str = "") -> None:
+    say(f"{seconds:8.1f} {wall:8.1f}  {name:24}{more}".rstrip())
