@@ -10,9 +10,9 @@ import pytest
 
 from tests.suite import unsteady
 from tests.suite.parts import Part
-from tests.suite.records import Record
+from tests.suite.records import Cost, Record
 from tests.suite.run import PartRun, Run
-from tests.suite.verdict import judge
+from tests.suite.verdict import excesses, judge
 
 
 def run_of(folder: Path, status: int, *failed: str, at_end: bool = False) -> Run:
@@ -112,3 +112,16 @@ def test_a_process_that_ended_badly(tmp_path: Path, tried: list[str]) -> None:
     (tmp_path / "records").write_text("".join(f"{line}\n" for line in lines))
     judged = judge(run, "test", may_be_unsteady=True)
     assert "tests: after its tests, gw0: why" in judged.wrong
+
+
+@pytest.mark.parametrize("outcome", ["passed", "failed"])
+def test_a_room_with_a_failed_test_is_not_too_dear(
+    tmp_path: Path, outcome: str
+) -> None:
+    """A worker that took the place of a lost one has started its programs again."""
+    run = run_of(tmp_path, 1)
+    run.units.append(1.0)
+    record = Record("tests/wire/test_a.py::test_b", outcome, Cost(programs=99))
+    (tmp_path / "records").write_text(f"{json.dumps(asdict(record))}\n")
+    dear = [each for each in excesses(run) if each.startswith("wire started 99")]
+    assert len(dear) == (outcome == "passed")

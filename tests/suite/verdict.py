@@ -38,8 +38,14 @@ def _may_be_chance(failed: list[tuple[PartRun, Record]]) -> bool:
 
 
 def excesses(run: Run) -> list[str]:
-    """Return a sentence for each room that cost more than it may."""
-    costs = records.by_room(run.tests)
+    """Return a sentence for each room that cost more than it may.
+
+    One with a failed test is not judged: after a crash or a hang another worker starts
+    everything again.
+    """
+    failed = {each.room for each in run.tests if each.outcome == "failed"}
+    rooms = records.by_room(run.tests)
+    costs = {room: cost for room, cost in rooms.items() if room not in failed}
     return list(budget.excesses(budget.read(budget.TABLE), costs, run.unit))
 
 
