@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
+from tests.suite.commands import inherited
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 PATIENCE_S: Final = 120
-INHERITED: Final = ("COVERAGE_", "DATABASE_URL", "PYTEST_", "REQUIRE_ALL", "SECRECY")
-"""What begins so is for the pytest that asks, not for the one that is asked."""
-
-
-def inherited() -> dict[str, str]:
-    """Return the environment of a pytest that shares nothing with the one around it."""
-    return {k: v for k, v in os.environ.items() if not k.startswith(INHERITED)}
 
 
 def pytest_apart(

@@ -21,9 +21,10 @@ from typing import Final
 
 import django
 
-from tests.apart import ROOT, inherited
+from tests.apart import ROOT
 from tests.conformance.demands import read_rows
 from tests.conformance.disabling import VARIABLE, AnyGuard, all_guards
+from tests.suite.commands import inherited
 
 QUIETLY: Final = ("-p", "no:cacheprovider", "-p", "no:randomly", "--no-header")
 PATIENCE_S: Final = 600

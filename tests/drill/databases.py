@@ -1,8 +1,8 @@
 """A pytest plugin: databases of a test's own, on the servers that can be reached.
 
 Those of `PREPARED` have the tables and the fixture rows from the start, and the test
-database of the process has the tables: they are copies of databases that are kept
-between runs (`tests.suite.kept`). To migrate a new one takes seconds.
+database of the process has the tables: they are copies of templates
+(`tests.suite.template_databases`). To migrate a new one takes seconds.
 
 POSTGRES_TEST_URL and MYSQL_TEST_URL name servers elsewhere, with a user who may
 create databases.
@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from django.db import connection
 
-from tests.suite.kept import PREPARE, ROWS, TABLES, kept, run, temporary
 from tests.suite.stores import (
     MYSQL,
     POSTGRES,
@@ -30,6 +29,14 @@ from tests.suite.stores import (
     Files,
     Unreachable,
     store_of,
+)
+from tests.suite.template_databases import (
+    PREPARE,
+    ROWS,
+    TABLES,
+    run,
+    template,
+    temporary,
 )
 
 if TYPE_CHECKING:
@@ -104,7 +111,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def prepared_file() -> Path:
     """Return a database file of SQLite with the fixture rows, to be copied."""
     files = Files()
-    return files.setting(kept(files, ROWS))
+    return files.setting(template(files, ROWS))
 
 
 def prepare_database(url: str) -> None:

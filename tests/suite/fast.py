@@ -26,9 +26,9 @@ from pathlib import Path, PurePath
 from threading import Event
 from typing import Final
 
+from tests.suite.commands import Ended, Stopped, end_as_by_control_c, run
 from tests.suite.reach import Step, of_checkout
 from tests.suite.rooms import ROOT, drives, modules_in_process
-from tests.suite.running import Ended, Stopped, end_as_by_control_c, run
 
 BEGINS_S: Final = 90.0
 ENDS_S: Final = 900.0

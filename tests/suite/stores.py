@@ -22,7 +22,7 @@ MYSQL: Final = os.environ.get("MYSQL_TEST_URL", "mysql://root@127.0.0.1")
 FILES: Final = shared_folder() / f"mcp-databases-{os.getuid()}"
 PATIENCE_S: Final = 30
 MAKING_S: Final = 300
-"""How long another process may take to make what is kept."""
+"""How long another process may take to make a template."""
 
 Execute: TypeAlias = "Callable[..., list[Any]]"
 """Executes a statement with its parameters, and returns the rows."""
@@ -62,11 +62,11 @@ class Store(ABC):
         """Make a database of what another one has, to which nobody is connected."""
 
     @abstractmethod
-    def rename(self, name: str, kept: str) -> None:
+    def rename(self, name: str, template: str) -> None:
         """Let a database have another name, all of it at once."""
 
     @abstractmethod
-    def holds(self, kept: str) -> bool:
+    def holds(self, template: str) -> bool:
         """Whether a database was given this name."""
 
     @abstractmethod
@@ -107,12 +107,12 @@ class PostgreSQL(Server):
         with self._connected() as execute:
             execute(f"CREATE DATABASE {name} TEMPLATE {original}")
 
-    def rename(self, name: str, kept: str) -> None:
+    def rename(self, name: str, template: str) -> None:
         with self._connected() as execute:
-            execute(f"ALTER DATABASE {name} RENAME TO {kept}")
+            execute(f"ALTER DATABASE {name} RENAME TO {template}")
 
-    def holds(self, kept: str) -> bool:
-        return kept in self.names()
+    def holds(self, template: str) -> bool:
+        return template in self.names()
 
     def drop(self, name: str) -> None:
         with self._connected() as execute:
@@ -171,20 +171,20 @@ class MariaDB(Server):
                 execute(made)
                 execute(f"INSERT INTO {table} SELECT * FROM {original}.{table}")  # noqa: S608 - our own names
 
-    def rename(self, name: str, kept: str) -> None:
-        self.create(kept)
+    def rename(self, name: str, template: str) -> None:
+        self.create(template)
         with self._connected() as execute:
             moves = (
-                f"{name}.{table} TO {kept}.{table}"
+                f"{name}.{table} TO {template}.{table}"
                 for table in self._tables(execute, name)
             )
             # One statement: whoever looks sees all tables, or none.
             execute(f"RENAME TABLE {', '.join(moves)}")
         self.drop(name)
 
-    def holds(self, kept: str) -> bool:
+    def holds(self, template: str) -> bool:
         with self._connected() as execute:
-            return bool(self._tables(execute, kept))
+            return bool(self._tables(execute, template))
 
     def drop(self, name: str) -> None:
         with self._connected() as execute:
@@ -267,11 +267,11 @@ class Files(Store):
     def copy(self, original: str, name: str) -> None:
         shutil.copyfile(self.setting(original), self.setting(name))
 
-    def rename(self, name: str, kept: str) -> None:
-        self.setting(name).rename(self.setting(kept))
+    def rename(self, name: str, template: str) -> None:
+        self.setting(name).rename(self.setting(template))
 
-    def holds(self, kept: str) -> bool:
-        return self.setting(kept).exists()
+    def holds(self, template: str) -> bool:
+        return self.setting(template).exists()
 
     def drop(self, name: str) -> None:
         # It has a log and a lock beside it.

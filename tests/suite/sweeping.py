@@ -3,7 +3,7 @@
     python -m tests.suite.sweeping
 
 These are databases, on each server that can be reached, files and folders whose names
-say that a process of this host made them which has ended, and kept databases that are
+say that a process of this host made them which has ended, and templates that are
 good no longer.  What other hosts have on the same server is left alone.
 """
 
@@ -14,9 +14,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.suite.kept import is_outdated
 from tests.suite.owners import is_left, shared_folder
 from tests.suite.stores import STORES, Refused, Store, Unreachable
+from tests.suite.template_databases import is_outdated
 
 
 def sweep() -> list[str]:

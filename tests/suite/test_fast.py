@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.suite.commands import Ended
 from tests.suite.fast import (
     PYTEST,
     Job,
@@ -20,7 +21,6 @@ from tests.suite.fast import (
     summary,
 )
 from tests.suite.reach import Step
-from tests.suite.running import Ended
 
 GREEN = (sys.executable, "-c", "")
 RED = (sys.executable, "-c", "print('FAILED tests/test_a.py::test_a - no'); exit(1)")

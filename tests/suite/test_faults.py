@@ -8,6 +8,7 @@ from threading import Event
 
 import pytest
 
+from tests.suite.commands import Ended, Stopped
 from tests.suite.faults import judging
 from tests.suite.faults.drawing import WEIGHTY, drawn
 from tests.suite.faults.judging import Copy, named, near, stages
@@ -15,7 +16,6 @@ from tests.suite.faults.listing import NEAR, Fault, plant, planted, read, write
 from tests.suite.faults.mutation import candidates, compiles
 from tests.suite.reach import Step
 from tests.suite.rooms import ROOT
-from tests.suite.running import Ended, Stopped
 
 MODULE = '''
 async def some(a: int, b: list[int]) -> list[int]:

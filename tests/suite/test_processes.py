@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.newcomer.programs import shell_environment
-from tests.suite import kept
+from tests.suite import template_databases
 from tests.suite.owners import owned_name
 from tests.suite.processes import (
     RUN,
@@ -162,7 +162,7 @@ def test_programs_with_little_of_our_environment_belong_to_the_run(
     """Who looks for what a killed run left finds them, too."""
     monkeypatch.setenv(RUN, "name")
     assert shell_environment()[RUN] == "name"
-    assert RUN.startswith(kept.INHERITED)
+    assert RUN.startswith(template_databases.INHERITED)
 
 
 def test_a_redis_of_a_test_belongs_to_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +9,12 @@ from typing import Final
 
 import pytest
 
-from tests.apart import INHERITED
 from tests.drill.running import ROOT
-from tests.suite import kept, sweeping
-from tests.suite.kept import TABLES, temporary
+from tests.suite import sweeping, template_databases
+from tests.suite.commands import inherited
 from tests.suite.owners import OWNED, SHARED, owned_name
 from tests.suite.stores import Files, PostgreSQL, Store
+from tests.suite.template_databases import TABLES, temporary
 
 NOBODY: Final = PostgreSQL("postgres://postgres@127.0.0.1:1")
 CONFTEST: Final = 'pytest_plugins = ("tests.drill.databases",)\n'
@@ -43,9 +42,9 @@ def of_another_start(name: str) -> str:
 
 def test_databases_of_who_is_gone_are_dropped(store: Store) -> None:
     own, another = owned_name(), owned_name().replace("mcp_", "mcp_00000000_", 1)
-    current = f"mcpkept_tables_{16 * '0'}_{kept._period()}"
+    current = f"mcptemplate_tables_{16 * '0'}_{template_databases._period()}"
     stay = {own, another, current}
-    outdated = f"mcpkept_tables_{16 * '0'}_{kept._period() - 2}"
+    outdated = f"mcptemplate_tables_{16 * '0'}_{template_databases._period() - 2}"
     left = of_another_start(own)
     go = {left, f"test_{left}_gw0", outdated}
     try:
@@ -107,12 +106,11 @@ def test_a_run_that_is_killed(store: Store, tmp_path: Path) -> None:
 
 def killed(folder: Path, url: str) -> str:
     """Kill a pytest when its test has a database; return that one's name."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(INHERITED)}
     own = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.settings"}
     with subprocess.Popen(
         [sys.executable, "-m", "pytest", "-s", "-p", "no:asyncio"],
         cwd=folder,
-        env={**inherited, **own, "PYTHONPATH": str(ROOT)},
+        env={**inherited(), **own, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         text=True,
     ) as process:

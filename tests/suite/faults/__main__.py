@@ -21,12 +21,12 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Event
 
+from tests.suite.commands import end_as_by_control_c
 from tests.suite.faults.drawing import drawn
 from tests.suite.faults.judging import Copy, Verdict, folder_of_this_process, near
 from tests.suite.faults.listing import Fault, plant, read, write
 from tests.suite.reach import of_checkout
 from tests.suite.rooms import ROOT
-from tests.suite.running import end_as_by_control_c
 
 
 def judged(

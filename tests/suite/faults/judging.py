@@ -16,9 +16,9 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
+from tests.suite.commands import Ended, run
 from tests.suite.faults.listing import Fault, planted
 from tests.suite.reach import Step
-from tests.suite.running import Ended, run
 
 LINKED: Final = (".venv", "node_modules")
 PREFIX: Final = "django-mcp-app-faults-"

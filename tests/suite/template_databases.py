@@ -1,4 +1,4 @@
-"""Databases that are made once, kept between runs, and copied for who needs one.
+"""Template databases: made once, kept between runs, and copied for who needs one.
 
     tables    migrated
     rows      with the fixture rows, too
@@ -66,10 +66,10 @@ INHERITED: Final = (
 that measures; what they make is for others, too."""
 DAYS: Final = 3
 SECONDS_OF_DAYS: Final = DAYS * 24 * 60 * 60
-KEPT: Final = re.compile(r"mcpkept_(tables|rows)_[0-9a-f]{16}_(?P<period>\d+)")
+TEMPLATE: Final = re.compile(r"mcptemplate_(tables|rows)_[0-9a-f]{16}_(?P<period>\d+)")
 
 
-def kept(store: Store, kind: str) -> str:
+def template(store: Store, kind: str) -> str:
     """Return the name of the database of a kind, which may have to be made first.
 
     Nobody may change it, or be connected to it.
@@ -85,14 +85,14 @@ def kept(store: Store, kind: str) -> str:
 
 
 def is_outdated(name: str) -> bool:
-    """Whether this is a kept database that no run can still copy."""
-    there = KEPT.fullmatch(name)
+    """Whether this is a template that no run can still copy."""
+    there = TEMPLATE.fullmatch(name)
     return there is not None and int(there["period"]) < _period() - 1
 
 
 @contextmanager
 def temporary(store: Store, kind: str = "") -> Iterator[str]:
-    """Give the name of a new database: an empty one, or a copy of a kept one."""
+    """Give the name of a new database: an empty one, or a copy of a template."""
     with _new(store, kind) as name:
         yield name
         if is_watching():
@@ -124,7 +124,7 @@ def _make(store: Store, kind: str, name: str) -> None:
 
 @contextmanager
 def _new(store: Store, kind: str) -> Iterator[str]:
-    original, name = kept(store, kind) if kind else "", owned_name()
+    original, name = template(store, kind) if kind else "", owned_name()
     try:
         if original:
             store.copy(original, name)
@@ -136,7 +136,7 @@ def _new(store: Store, kind: str) -> Iterator[str]:
 
 
 def _name(kind: str) -> str:
-    return f"mcpkept_{kind}_{_digest(kind)}_{_period()}"
+    return f"mcptemplate_{kind}_{_digest(kind)}_{_period()}"
 
 
 def _period() -> int:

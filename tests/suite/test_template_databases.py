@@ -13,9 +13,17 @@ from typing import Final
 
 import pytest
 
-from tests.suite import kept as making
-from tests.suite.kept import MADE_OF, ROOT, ROWS, TABLES, is_outdated, kept, temporary
+from tests.suite import template_databases
 from tests.suite.stores import Files, Store
+from tests.suite.template_databases import (
+    MADE_OF,
+    ROOT,
+    ROWS,
+    TABLES,
+    is_outdated,
+    template,
+    temporary,
+)
 
 WORKS: Final = """
 import os, sqlite3
@@ -34,9 +42,9 @@ def files(tmp_path: Path) -> Files:
 
 @pytest.fixture
 def other_digests() -> Iterator[None]:
-    making._digest.cache_clear()
+    template_databases._digest.cache_clear()
     yield
-    making._digest.cache_clear()
+    template_databases._digest.cache_clear()
 
 
 def counted(store: Store, name: str) -> dict[str, int]:
@@ -75,35 +83,35 @@ def test_who_comes_at_the_same_time_waits_for_the_first(
     files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "log"
-    monkeypatch.setitem(making.PROGRAMS, TABLES, WORKS.format(log=str(log)))
+    monkeypatch.setitem(template_databases.PROGRAMS, TABLES, WORKS.format(log=str(log)))
     with ThreadPoolExecutor(3) as pool:
-        (name,) = set(pool.map(kept, [files] * 3, [TABLES] * 3))
+        (name,) = set(pool.map(template, [files] * 3, [TABLES] * 3))
     assert log.read_text() == "made "
     assert counted(files, name) == {"made": 0}
 
 
 @pytest.mark.usefixtures("other_digests")
-def test_what_could_not_be_made_is_not_kept(
+def test_what_could_not_be_made_is_no_template(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(making.PROGRAMS, TABLES, FAILS)
+    monkeypatch.setitem(template_databases.PROGRAMS, TABLES, FAILS)
     with pytest.raises(subprocess.CalledProcessError):
-        kept(store, TABLES)
-    assert not store.holds(making._name(TABLES))
+        template(store, TABLES)
+    assert not store.holds(template_databases._name(TABLES))
 
 
 @pytest.mark.usefixtures("other_digests")
 def test_what_makes_others_has_another_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "ROOT", tmp_path)
+    monkeypatch.setattr(template_databases, "ROOT", tmp_path)
     monkeypatch.setitem(MADE_OF, TABLES, ("folder", "module.py"))
     (tmp_path / "folder/deeper").mkdir(parents=True)
     (tmp_path / "module.py").touch()
 
     def digest() -> str:
-        making._digest.cache_clear()
-        return making._digest(TABLES)
+        template_databases._digest.cache_clear()
+        return template_databases._digest(TABLES)
 
     digests = [digest()]
     for path in ("module.py", "folder/first.py", "folder/deeper/second.py"):
@@ -118,16 +126,18 @@ def test_what_makes_others_has_another_name(
 
 
 @pytest.mark.usefixtures("other_digests")
-def test_what_changes_meanwhile_is_not_kept(
+def test_what_changes_meanwhile_is_no_template(
     files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would be neither of the one nor of the other."""
-    monkeypatch.setattr(making, "ROOT", tmp_path)
+    monkeypatch.setattr(template_databases, "ROOT", tmp_path)
     monkeypatch.setitem(MADE_OF, TABLES, ("module.py",))
-    monkeypatch.setitem(making.PROGRAMS, TABLES, "open('module.py', 'w').write('#')")
+    monkeypatch.setitem(
+        template_databases.PROGRAMS, TABLES, "open('module.py', 'w').write('#')"
+    )
     (tmp_path / "module.py").touch()
     with pytest.raises(RuntimeError, match="Sources changed"):
-        kept(files, TABLES)
+        template(files, TABLES)
     assert not list(tmp_path.glob("*.sqlite3"))
 
 
@@ -155,9 +165,9 @@ def imported(node: ast.AST) -> list[str]:
 def test_it_is_kept_as_long_as_a_run_may_copy_it(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = f"mcpkept_{TABLES}_{16 * 'f'}_{(period := making._period())}"
+    name = f"mcptemplate_{TABLES}_{16 * 'f'}_{(period := template_databases._period())}"
     for later, outdated in ((0, False), (1, False), (2, True)):
-        monkeypatch.setattr(making, "_period", lambda at=period + later: at)
+        monkeypatch.setattr(template_databases, "_period", lambda at=period + later: at)
         assert is_outdated(name) is outdated
     assert not is_outdated("postgres")
 

@@ -15,7 +15,8 @@ from threading import Event
 from typing import Any, Final
 
 NOT_INHERITED: Final = (
-    *("COVERAGE_", "DATABASE_URL", "DJANGO_", "PYTEST_", "REDIS_URL", "SECRECY"),
+    *("COVERAGE_", "DATABASE_URL", "DJANGO_", "PYTEST_", "REDIS_URL"),
+    *("REQUIRE_ALL", "SECRECY"),
 )
 """What begins so is for the pytest around us, not for the one that we start."""
 LOOK_S: Final = 0.1
