@@ -63,6 +63,7 @@ class Owned(ABC):
             self.command,
             user=self._user,
             cwd="/",
+            env=_own_folder(self._folder),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -155,6 +156,7 @@ class MariaDB(Owned):
             [*_found("mariadb-install-db"), *self._where(folder), "--skip-test-db"],
             user=user,
             cwd="/",
+            env=_own_folder(folder),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             check=True,
@@ -201,6 +203,11 @@ class MariaDB(Owned):
         self._process.kill()
         self._process.wait(STOP_S)
         self._process = None
+
+
+def _own_folder(folder: str) -> dict[str, str]:
+    # Another user may not write where this process has its temporary files.
+    return {**os.environ, "TMPDIR": folder}
 
 
 def _found(name: str) -> Sequence[str]:
