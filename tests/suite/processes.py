@@ -85,8 +85,12 @@ class Programs:
         """End all descendants, asked first, then killed; return what they needed."""
         processor = 0.0
         deadline = time.monotonic() + PATIENCE_S
+        # Another user's may not be killed, and nobody waits for those for ever.
+        last = deadline + PATIENCE_S
         _signal([*self._started], signal.SIGINT)
         while alive := {*self._started, *descendants(os.getpid())}:
+            if time.monotonic() > last:
+                break
             if time.monotonic() > deadline or not self._started:
                 _signal(alive, signal.SIGKILL)
             while (one := self.ended()) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import sys
@@ -81,7 +82,7 @@ class Run:
         adopt_orphans()
         end_programs_of_killed_runs()
         sweep()
-        RESULTS.mkdir(exist_ok=True)
+        self._be_alone()
         for old in (*RESULTS.glob("part-*.txt"), *RESULTS.glob("records-*.jsonl")):
             old.unlink()
         shutil.rmtree(RESULTS / "secrecy", ignore_errors=True)
@@ -92,6 +93,20 @@ class Run:
         self.end_programs()
         shutil.rmtree(self._folder, ignore_errors=True)
         sweep()
+        self._alone.close()
+
+    def _be_alone(self) -> None:
+        """Take the folder of results; it is free again when this process has ended."""
+        RESULTS.mkdir(exist_ok=True)
+        self._alone = (RESULTS / "lock").open("w")
+        try:
+            fcntl.flock(self._alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._alone.close()
+            raise SystemExit(
+                f"Another run of the suite writes to {RESULTS}."
+                " Wait for its end, or use another checkout."
+            ) from None
 
     @property
     def unit(self) -> float:

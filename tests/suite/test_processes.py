@@ -77,6 +77,21 @@ print(parent.pid == pid, parent.status, orphan.processor > 0.1)
     assert run(tmp_path, body) == "True 0 True\n"
 
 
+def test_what_may_not_be_killed_is_left(tmp_path: Path) -> None:
+    """Nobody waits for another user's program for ever."""
+    body = """
+import os
+from tests.suite import processes
+command = [sys.executable, "-c", "import time; time.sleep(2)"]
+programs.start(command, os.environ, Path(os.environ["OUTPUT"]))
+processes.PATIENCE_S = 0.2
+processes._signal = lambda *_: None
+programs.end()
+print(len(processes.descendants(os.getpid())))
+"""
+    assert run(tmp_path, body) == "1\n"
+
+
 def test_what_does_not_end_when_asked_is_killed(tmp_path: Path) -> None:
     body = """
 import os, time

@@ -122,6 +122,21 @@ def test_stages_follow_each_other_and_lanes_do_not(tmp_path: Path) -> None:
     assert (sorted(order[:2]), order[2:]) == (["== a", "== b"], ["== c"])
 
 
+def test_a_second_run_in_a_checkout_does_not_begin(tmp_path: Path) -> None:
+    wait = "touch there; while ! test -e over; do sleep 0.05; done"
+    with start(tmp_path, f"(((shell('a', '{wait}'),),),)") as first:
+        while not (tmp_path / "there").exists():
+            time.sleep(0.05)
+        status, lines = ran(tmp_path, "(((shell('b', 'echo second'),),),)")
+        (tmp_path / "over").touch()
+        output, _ = first.communicate(timeout=PATIENCE_S)
+    assert (status, first.returncode) == (1, 0), output
+    assert lines == [
+        f"Another run of the suite writes to {tmp_path / 'results'}."
+        " Wait for its end, or use another checkout."
+    ]
+
+
 def test_a_part_that_fails_is_named_and_the_rest_runs(tmp_path: Path) -> None:
     status, lines = ran(
         tmp_path, "(((shell('one', 'exit 3'), shell('two', 'echo hello')),),)"
