@@ -134,6 +134,28 @@ async def test_each_message_comes_once_to_its_session(
             await asyncio.sleep(0.001)
 
 
+async def test_the_look_that_reads_the_end_finds_nothing_busy(
+    gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for the end of a session need not wait for another look."""
+    monkeypatch.setattr(gathering, "LOOK_S", 3600.0)
+    key = await run(opened, row, b"1")
+    with gathered.of(row.pk, Noting()):
+        await _has_looked(gathered, 1)
+        assert gathered.busy(row.pk)
+        await ends(key)
+        gathered.hurry()
+        await _has_looked(gathered, 2)
+        assert not gathered.busy(row.pk)
+
+
+async def _has_looked(gathered: Gathering, times: int) -> None:
+    async with asyncio.timeout(60):
+        while gathered.looks < times:
+            await asyncio.sleep(0.001)
+    assert gathered.looks == times
+
+
 async def test_what_was_read_goes_in_portions(
     gathered: Gathering, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
