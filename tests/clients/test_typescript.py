@@ -22,6 +22,8 @@ PROGRAMS: Final = {
 }
 
 PROGRESSED: Final = [[i, 20] for i in range(1, 21)]
+LATE: Final = "Received a progress notification for an unknown token"
+"""Of one chunk the SDKs hand the answer on first, and then know no progress of it."""
 
 EXACT: Final[dict[str, object]] = {
     "content": facts.CONTENT,
@@ -140,13 +142,21 @@ def test_progress(steps: dict[str, Any]) -> None:
     assert steps["progress"] == {"said": "done 20", "progressed": PROGRESSED}
 
 
+def check_progress_in_order(steps: dict[str, Any]) -> None:
+    """Where all messages share a stream, the last may come with the answer."""
+    seen = steps["progress"]
+    assert seen["said"] == "done 20"
+    assert seen["progressed"]
+    assert seen["progressed"] == PROGRESSED[: len(seen["progressed"])]
+
+
 def test_steps_of_the_era(steps: dict[str, Any], era: str) -> None:
     expected = EXACT_OF_ERA[era]
     assert {step: steps[step] for step in expected} == expected
 
 
 def test_client_saw_no_fault(report: dict[str, Any]) -> None:
-    assert report["faults"] == []
+    assert [each for each in report["faults"] if LATE not in each] == []
 
 
 def test_negotiation(steps: dict[str, Any], era: str) -> None:

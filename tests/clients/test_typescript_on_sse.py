@@ -8,7 +8,12 @@ import pytest
 
 from tests.clients import test_typescript
 from tests.clients.node import report_of
-from tests.clients.test_typescript import PROGRAMS, era, steps
+from tests.clients.test_typescript import (
+    PROGRAMS,
+    check_progress_in_order,
+    era,
+    steps,
+)
 from tests.suite.marks import long_cases
 
 # All steps are of one report.
@@ -36,3 +41,7 @@ def program(request: pytest.FixtureRequest) -> str:
 def report(endpoint: str, program: str) -> dict[str, Any]:
     script, _ = PROGRAMS[program]
     return report_of(script, f"{endpoint}/sse", "stateful")
+
+
+def test_progress(steps: dict[str, Any]) -> None:
+    check_progress_in_order(steps)
