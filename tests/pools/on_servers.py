@@ -14,7 +14,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from mcp_app.models import Worker
-from mcp_app.pools.database import DatabaseThreads
+from mcp_app.pools.database import DatabaseThreads, writer
 from mcp_app.protocol.errors import Unavailable
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
@@ -22,6 +22,12 @@ pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
 PATIENCE_S: Final = 20
 LONG_S: Final = 600
 SLEEP: Final = {"postgresql": "SELECT pg_sleep(%s)", "mysql": "SELECT SLEEP(%s)"}
+SLEEPING: Final = {
+    "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
+    " AND wait_event = 'PgSleep'",
+    "mysql": "SELECT count(*) FROM information_schema.processlist WHERE id = %s"
+    " AND info LIKE 'SELECT SLEEP%%'",
+}
 RUNNING: Final = {
     "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
     " AND state = 'active'",
@@ -79,6 +85,10 @@ async def test_a_statement_that_hangs_is_given_up(threads: DatabaseThreads) -> N
     hangs = Hangs()
     hanging = asyncio.ensure_future(threads.run(hangs))
     await asyncio.to_thread(hangs.began.wait, PATIENCE_S)
+    # What is cut a moment before the server begins with it would sleep to its end.
+    async with asyncio.timeout(PATIENCE_S):
+        while not await writer.run(asked, SLEEPING, hangs.number):
+            await asyncio.sleep(0.01)
     waiting = asyncio.ensure_future(threads.run(asked, ID))
     await asyncio.sleep(0)
     threads.give_up(LONG_S)
