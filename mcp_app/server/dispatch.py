@@ -86,7 +86,7 @@ async def _answer(exchange: Exchange) -> tuple[int, bytes]:
     except ProtocolError as error:
         return _refused(exchange, error)
     except asyncio.CancelledError:
-        return _refused(exchange, ended(exchange))
+        return _refused(exchange, error_of_end(exchange))
     except Exception:
         logger.exception("A handler failed.", extra={"method": exchange.method})
         failed = InternalError("The server failed; its log says why.")
@@ -95,7 +95,7 @@ async def _answer(exchange: Exchange) -> tuple[int, bytes]:
     return 200, _answered(exchange.request_id, encoded)
 
 
-def ended(exchange: Exchange) -> ProtocolError:
+def error_of_end(exchange: Exchange) -> ProtocolError:
     """Return the error for a call that was ended; raise where nobody is to be told."""
     if exchange.end is End.STOPPED:
         survive(exchange, End.STOPPED)

@@ -131,7 +131,7 @@ class LoggedTogether(Together):
                 self._current, exchange, session
             )
         except asyncio.CancelledError:
-            raise dispatch.ended(exchange) from None
+            raise dispatch.error_of_end(exchange) from None
         if stream is None:
             raise InvalidRequest(
                 f"The id {exchange.request_id!r} was used before in this session:"

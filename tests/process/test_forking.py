@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 
 import pytest
 
-from tests.drill.running import OWN, ROOT
+from tests.drill.running import ROOT, inherited
 from tests.suite.marks import long_cases
 
 
@@ -22,7 +21,7 @@ def test_a_fork_after_the_first_request(prepared_url: str) -> None:
         [sys.executable, "-m", "tests.process.forking"],
         cwd=ROOT,
         env={
-            **{name: value for name, value in os.environ.items() if name not in OWN},
+            **inherited(),
             "DATABASE_URL": prepared_url,
             "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
         },

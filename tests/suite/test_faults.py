@@ -259,13 +259,13 @@ def test_a_fault_is_caught_by_a_test_that_passes_without_it(copy: Copy) -> None:
     fault = Fault("tree_under_test/some.py", 5, "", "    return a < b", "    return 1")
     verdict = copy.judge(fault, STEPS)
     caught = "tests/test_some.py::test_smaller"
-    assert (verdict.found, verdict.test) == ("caught", caught)
+    assert (verdict.outcome, verdict.test) == ("caught", caught)
     assert 0 < verdict.seconds < 60
     assert verdict.as_json()["file"] == fault.file
     assert f"caught by {caught}" in str(verdict)
     # The next one is judged without it.
     fault = Fault("tree_under_test/some.py", 12, "", "    return 7", "    return 8")
-    assert copy.judge(fault, STEPS).found == "survived"
+    assert copy.judge(fault, STEPS).outcome == "survived"
 
 
 @pytest.mark.long
@@ -275,7 +275,10 @@ def test_a_test_that_hangs_catches_a_fault(
     monkeypatch.setattr(judging, "HANGS_S", 2)
     fault = Fault("tree_under_test/some.py", 8, "", "    if some:", "    if False:")
     verdict = copy.judge(fault, STEPS)
-    assert (verdict.found, verdict.test) == ("hang", "tests/test_some.py::test_waited")
+    assert (verdict.outcome, verdict.test) == (
+        "hang",
+        "tests/test_some.py::test_waited",
+    )
 
 
 def test_who_ends_it_ends_the_tests(copy: Copy, stop: Event) -> None:
@@ -288,7 +291,7 @@ def test_who_ends_it_ends_the_tests(copy: Copy, stop: Event) -> None:
 
 def test_a_fault_that_does_not_apply_runs_nothing(copy: Copy) -> None:
     verdict = copy.judge(Fault("tree_under_test/some.py", 5, "", "no", "yes"), STEPS)
-    assert (verdict.found, verdict.seconds) == ("does not apply", 0)
+    assert (verdict.outcome, verdict.seconds) == ("does not apply", 0)
 
 
 @pytest.mark.parametrize(

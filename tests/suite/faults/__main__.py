@@ -23,7 +23,7 @@ from threading import Event
 
 from tests.suite.commands import end_as_by_control_c
 from tests.suite.faults.drawing import drawn
-from tests.suite.faults.judging import Copy, Verdict, folder_of_this_process, near
+from tests.suite.faults.judging import Copy, Verdict, near, temporary_folder
 from tests.suite.faults.listing import Fault, plant, read, write
 from tests.suite.reach import of_checkout
 from tests.suite.rooms import ROOT
@@ -45,7 +45,7 @@ def judged(
         finally:
             copies.put(copy)
 
-    with folder_of_this_process() as folder, ThreadPoolExecutor(jobs) as pool:
+    with temporary_folder() as folder, ThreadPoolExecutor(jobs) as pool:
         for number in range(jobs):
             own = folder / str(number)
             own.mkdir()
@@ -72,7 +72,7 @@ def _judge(name: str, faults: list[Fault], options: argparse.Namespace) -> int:
             file.write(f"{json.dumps(verdict.as_json())}\n")
             file.flush()
             _say(str(verdict))
-    missing = [each for each in verdicts if each.found not in ("caught", "hang")]
+    missing = [each for each in verdicts if each.outcome not in ("caught", "hang")]
     caught, seconds = len(verdicts) - len(missing), sum(v.seconds for v in verdicts)
     _say(f"\n{caught} of {len(faults)} caught, {seconds:.0f} s of the processor")
     for each in missing:

@@ -18,10 +18,11 @@ from typing import Any, Final
 
 from tests.suite.commands import Ended, run
 from tests.suite.faults.listing import Fault, planted
+from tests.suite.owners import owner, shared_folder
 from tests.suite.reach import Step
+from tests.suite.sweeping import sweep
 
 LINKED: Final = (".venv", "node_modules")
-PREFIX: Final = "django-mcp-app-faults-"
 TOGETHER: Final = 30
 """Modules that one pytest runs, beyond the mirror's folder: to begin costs seconds."""
 HANGS_S: Final = 240
@@ -42,12 +43,12 @@ BEGUN: Final = re.compile(
 class Verdict:
     """What became of a fault.
 
-    `found` is "caught", "hang", "survived" or "does not apply"; `seconds` are those of
-    the processor, of all tests that ran.
+    `outcome` is "caught", "hang", "survived" or "does not apply"; `seconds` are those
+    of the processor, of all tests that ran.
     """
 
     fault: Fault
-    found: str
+    outcome: str
     test: str = ""
     seconds: float = 0.0
 
@@ -57,12 +58,12 @@ class Verdict:
             "hang": f"caught by a hang: {self.test}",
             "survived": "SURVIVED",
             "does not apply": "does not apply any more",
-        }[self.found]
+        }[self.outcome]
         return f"{self.fault}\n  {what}, {self.seconds:.0f} s"
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self.fault) | {
-            "found": self.found,
+            "outcome": self.outcome,
             "test": self.test,
             "seconds": round(self.seconds, 1),
         }
@@ -119,9 +120,9 @@ class Copy:
                 seconds += ended.seconds
                 if ended.green:
                     break
-                found, test = "hang" if hangs(ended) else "caught", named(ended)
-                if found == "hang" or test in broken or self._is_green(test):
-                    return Verdict(fault, found, test, seconds)
+                outcome, test = "hang" if hangs(ended) else "caught", named(ended)
+                if outcome == "hang" or test in broken or self._is_green(test):
+                    return Verdict(fault, outcome, test, seconds)
                 # It fails without the fault, too: a test, or a whole module.
                 broken.append(test)
         return Verdict(fault, "survived", "", seconds)
@@ -181,23 +182,10 @@ def near(fault: Fault, steps: Sequence[Step]) -> list[Step]:
 
 
 @contextmanager
-def folder_of_this_process() -> Iterator[Path]:
-    """Give a folder that is removed; remove those of processes that are gone."""
-    parent = Path(tempfile.gettempdir())
-    for each in parent.glob(f"{PREFIX}*"):
-        if _is_gone(int(each.name.split("-")[-2])):
-            shutil.rmtree(each, ignore_errors=True)
+def temporary_folder() -> Iterator[Path]:
+    """Give a folder that is removed: by the next run, if this process is killed."""
+    sweep()
     with tempfile.TemporaryDirectory(
-        prefix=f"{PREFIX}{os.getpid()}-", ignore_cleanup_errors=True
+        prefix=owner(), dir=shared_folder(), ignore_cleanup_errors=True
     ) as folder:
         yield Path(folder)
-
-
-def _is_gone(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
