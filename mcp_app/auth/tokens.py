@@ -117,7 +117,6 @@ class Tokens:
         """Note that somebody was let in by it."""
         self._used.add(found.pk)
         self._let_in.setdefault(found.principal.client, set()).add(found.pk)
-        self._ends(found.ends)
 
     def forget(self) -> None:
         """Read all tokens again at their next use."""
@@ -128,10 +127,6 @@ class Tokens:
     def doubt(self) -> None:
         """Something began: its token may have ended since it was looked at."""
         self._unsure = True
-
-    def _ends(self, end: datetime | None) -> None:
-        if end is not None and (self._next_end is None or end < self._next_end):
-            self._next_end = end
 
     @property
     def ending(self) -> bool:
@@ -161,7 +156,7 @@ class Tokens:
                 people.setdefault(user, set()).add(key)
         # Whatever lets somebody in from now on may be newer than the rows.
         let_in = {name: frozenset(self._let_in.get(name, ())) for name in families}
-        self._next_end, self._unsure = None, False
+        self._unsure = False
         self._asked = time.monotonic()
         try:
             found = await reader.run(_families, list(families)) if families else {}
@@ -170,13 +165,14 @@ class Tokens:
             # Whoever asks has to ask again.
             self._unsure = True
             raise
+        ends = (family.ends for family in found.values())
+        self._next_end = min(filter(None, ends), default=None)
         gone = {key for name, key in families.items() if not found[name].live}
         gone = gone.union(*(people[user] for user in lost))
         for name, family in found.items():
             if ended := let_in[name] - family.standing:
                 gone.add(families[name])
                 self._let_in.get(name, set()).difference_update(ended)
-            self._ends(family.ends)
         if len(self._let_in) > KEPT:
             self._let_in = {name: self._let_in.get(name, set()) for name in families}
         return gone

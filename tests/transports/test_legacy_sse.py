@@ -635,6 +635,31 @@ async def test_a_session_that_ends_before_it_listens(
     assert caplog.messages == []
 
 
+async def test_many_answers_begin_one_stream(
+    application: WireCheck, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer tries to open it, until it is open."""
+    standing = process.openings.standing
+    streams: list[object] = []
+    released = asyncio.Event()
+
+    async def held(stream: Any, *arguments: Any) -> None:
+        streams.append(stream)
+        await released.wait()
+        await standing(stream, *arguments)
+
+    monkeypatch.setattr(process.openings, "standing", held)
+    client = await OldClient(application, NEWEST).connect()
+    await client.initialize()
+    for _ in range(3):
+        await client.request("ping")
+    released.set()
+    await client.call("changes", what=["tools"])
+    assert await client.told("notifications/tools/list_changed")
+    assert len(streams) == 1
+    await client.leave()
+
+
 async def test_a_session_that_went_unseen(
     opened: Opened, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
