@@ -110,6 +110,17 @@ def test_a_token_is_shown_once(hers: Client, ana: User) -> None:
     )
 
 
+@pytest.mark.parametrize("access", ["token", "public", "token public"])
+def test_a_server_for_everyone_asks_for_no_token(hers: Client, access: str) -> None:
+    server = Server.objects.get()
+    server.access = access
+    server.save()
+    published(server)
+    page = text_of(hers.post(account("add"), filled(hers, account("add"))))
+    assert "Authorization: Bearer mcp_" in page
+    assert ("It does not ask for the token." in page) is (access == "public")
+
+
 def test_to_load_the_page_again_makes_no_second_one(hers: Client, bert: User) -> None:
     sent = filled(hers, account("add"))
     token = shown(hers.post(account("add"), sent))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from mcp_app.protocol.errors import InternalError
-from mcp_app.streams.last_words import is_batch, last_words
+from mcp_app.streams.last_words import is_answer, is_batch, last_words
 
 
 def test_one_request_and_a_batch() -> None:
@@ -23,3 +25,19 @@ def test_one_request_and_a_batch() -> None:
         answers = json.loads(last_words(requests, error))
         assert [each["id"] for each in answers] == json.loads(requests)
         assert all(each["error"] == body for each in answers)
+
+
+@pytest.mark.parametrize(
+    ("message", "answers"),
+    [
+        ({"id": 1, "result": {}}, True),
+        ({"id": 1, "error": {"code": -32603, "message": "gone"}}, True),
+        ([{"id": 1, "result": {}}], True),
+        ({"method": "notifications/progress", "params": {}}, False),
+        ({"id": "s1", "method": "elicitation/create", "params": {}}, False),
+    ],
+)
+def test_a_question_or_a_notification_does_not_end_a_stream(
+    message: object, answers: bool
+) -> None:
+    assert is_answer(json.dumps(message).encode()) is answers

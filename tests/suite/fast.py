@@ -4,10 +4,10 @@
     make test-fast SINCE=HEAD~3               ... from another commit
     make test-fast FILES="mcp_app/conf.py"    these files, whether they changed or not
 
-ruff and mypy look at everything.  Then the in-process tests run that can import what
-changed: those that failed last, and then the nearest first.  Two run side by side.
-Nothing begins after 90 seconds, and what was left out is named.  Ends with 0 if all
-that ran has passed.
+ruff, mypy and import-linter look at everything, and each module must have a test.  Then
+the tests run that can import what changed and drive no programs: those that failed last
+time, and then the nearest first.  Two jobs run side by side.  Nothing begins after 90
+seconds, and what was left out is named.  Ends with 0 if all that ran has passed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path, PurePath
 from threading import Event
 from typing import Final
 
 from tests.suite.commands import Ended, Stopped, end_as_by_control_c, run
 from tests.suite.reach import Step, of_checkout
-from tests.suite.rooms import ROOT, drives, modules_in_process
+from tests.suite.rooms import ROOT, drives, modules_in_process, room
 
 BEGINS_S: Final = 90.0
 ENDS_S: Final = 900.0
@@ -54,6 +53,8 @@ CHECKS: Final = (
     Job("mypy", ("mypy",)),
     Job("ruff check", ("ruff", "check", ".")),
     Job("ruff format", ("ruff", "format", "--check", ".")),
+    Job("import-linter", ("lint-imports",)),
+    Job("each module has a test", (*PYTEST, "tests/suite/test_mirror.py")),
 )
 
 
@@ -78,6 +79,18 @@ def _listed(root: Path, *arguments: str) -> list[str]:
     return [each for each in done.stdout.split("\0") if each]
 
 
+def unknown(root: Path, files: Iterable[str]) -> list[str]:
+    """Return those that are no files, and that git does not know as deleted ones."""
+    gone = [each for each in files if not (root / each).is_file()]
+    if not gone:
+        return []
+    deleted = {
+        *_listed(root, "ls-files", "-z", "--", *gone),
+        *_listed(root, "ls-tree", "-r", "-z", "--name-only", "HEAD", "--", *gone),
+    }
+    return [each for each in gone if each not in deleted]
+
+
 def jobs_of(steps: Iterable[Step]) -> Iterator[Job]:
     """Yield a job for each few modules of a step."""
     for step in steps:
@@ -98,7 +111,7 @@ class LastFailed:
         modules = {each.partition("::")[0] for each in self._noted()}
         if here := tuple(sorted(modules.intersection(modules_in_process()))):
             options = ("--last-failed", "--last-failed-no-failures=none")
-            yield Job("failed last", (*PYTEST, *options, *here))
+            yield Job("failed last time", (*PYTEST, *options, *here))
 
     def note(self, modules: Iterable[str], failed: Iterable[str]) -> None:
         """Note which tests failed of the modules that ran."""
@@ -160,12 +173,15 @@ def run_in_time(root: Path, jobs: Iterable[Job], begins_s: float) -> Outcome:
 
 
 def _tell(job: Job, ended: Ended, seconds: float) -> None:
-    many = f", {len(job.modules)} modules" if len(job.modules) > 1 else ""
-    only = f" {job.modules[0]}" if len(job.modules) == 1 else ""
     result = "passed" if ended.green else "FAILED"
-    _say(f"{result} {seconds:5.0f} s  {job.name}{only}{many}")
+    modules = f": {', '.join(map(_short, job.modules))}" if job.modules else ""
+    _say(f"{result} {seconds:5.0f} s  {job.name}{modules}")
     if not ended.green:
         _say(ended.output)
+
+
+def _short(module: str) -> str:
+    return module.removeprefix("tests/").removesuffix(".py")
 
 
 def _say(text: str) -> None:
@@ -177,34 +193,44 @@ def summary(files: Sequence[str], outcome: Outcome) -> str:
     """Return the last lines: what failed, and what did not run."""
     failed = [(job, ended) for job, ended in outcome.ran if not ended.green]
     driving = [each for each in files if "/test_" in each and drives(each)]
-    return "\n".join(
-        [
-            *(
-                f"FAILED {each}"
-                for job, ended in failed
-                for each in ended.failed or [job.name]
-            ),
-            *(f"left out: {each}" for each in _left_out(outcome)),
-            *(f"left out, it drives programs: {each}" for each in sorted(driving)),
-            f"{len(outcome.ran)} ran, {len(failed)} failed",
-        ]
-    )
+    modules = sum(len(each.modules) for each in outcome.left_out)
+    lines = [
+        *(
+            f"FAILED {each}"
+            for job, ended in failed
+            for each in ended.failed or [job.name]
+        ),
+        *(f"left out: {each}" for each in _left_out(outcome)),
+        *(f"left out, it drives programs: {each}" for each in sorted(driving)),
+        f"{len(outcome.ran)} jobs ran, {len(failed)} failed",
+    ]
+    if modules:
+        lines[-1] += f"; make test also runs {modules} modules that were left out"
+    return "\n".join(lines)
 
 
 def _left_out(outcome: Outcome) -> Iterator[str]:
-    begun = {job.name for job, _ in outcome.ran}
-    for name, jobs in groupby(outcome.left_out, lambda each: each.name):
-        modules = [one for job in jobs for one in job.modules]
-        if name in begun or not modules:
-            yield from modules or [name]
-        else:
-            yield f"{name}, {len(modules)} modules"
+    """Yield the rooms; of those that have begun, the modules."""
+    rooms: dict[str, list[str]] = {}
+    for job in outcome.left_out:
+        if not job.modules:
+            yield job.name
+        for each in job.modules:
+            rooms.setdefault(room(each), []).append(each)
+    begun = {room(each) for job, _ in outcome.ran for each in job.modules}
+    for name, modules in rooms.items():
+        many = f"{len(modules)} modules"
+        which = ", ".join(map(_short, modules)) if name in begun else many
+        yield f"tests/{name}: {which}" if name else which
 
 
 def main() -> int:
     end_as_by_control_c()
     named = os.environ.get("FILES", "").split()
     files = [PurePath(each).as_posix() for each in named]
+    if strangers := unknown(ROOT, files):
+        _say(f"There is no such file: {', '.join(strangers)}")
+        return 2
     try:
         files = files or changed(ROOT, os.environ.get("SINCE") or "HEAD")
     except subprocess.CalledProcessError:

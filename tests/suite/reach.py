@@ -1,9 +1,9 @@
 """Which test modules can import what changed, the nearest first.
 
-Near is what mirrors a file: its module, its folder, its room.  After these come rooms
-whose part of the app imports the file, or whose tests do, by how many imports lie
-between.  Rooms that mirror no part of the app, and modules at the top of tests/, look
-at the whole of it: they are last.
+Near is what mirrors a file: its module, its folder, its room.  Of the rooms whose part
+of the app imports the file, the test modules follow that import it, by how many imports
+lie between, and then the others.  Rooms that mirror no part of the app, and modules at
+the top of tests/, look at the whole of it: they are last.
 """
 
 from __future__ import annotations
@@ -119,25 +119,38 @@ class Reach:
             if each != PurePath("tests"):
                 yield str(each), [one for one in self._tests if _is_in(one, each)]
         rooms = {room(each) for each in mirrors} - {""}
-        for name in sorted(rooms | {PAGES} if TAGS in rooms else rooms):
+        for name in sorted(rooms):
             yield f"tests/{name}", self._room(name)
+        if TAGS in rooms or any(PurePath(each).suffix != ".py" for each in files):
+            # Pages of one room include those of another.
+            yield f"tests/{PAGES}", self._room(PAGES)
 
     def _by_distance(self, distances: Distances) -> Iterator[tuple[str, list[str]]]:
-        away: Distances = {}
-        for module, distance in distances.items():
-            parts = module.split(".")
-            if len(parts) > 2 or parts[0] == "mcp_project":
-                name = "project" if parts[0] == "mcp_project" else parts[1]
-                away[name] = min(distance, away.get(name, FAR))
-        if not OUTSIDE.isdisjoint(distances):
-            away |= {each: FAR for each in WITHOUT_MIRROR if each not in away}
-        for name in sorted(away, key=lambda each: (away[each], each)):
-            yield f"tests/{name}", self._room(name)
-        if distances:
-            yield "tests/*.py", self._room("")
+        away = _rooms_away(distances)
+        rooms = sorted(away, key=lambda each: (away[each], each))
+        modules = [one for each in rooms for one in self._room(each)]
+        importing = [each for each in modules if _dotted(each) in distances]
+        for distance in sorted({distances[_dotted(each)] for each in importing}):
+            here = [each for each in importing if distances[_dotted(each)] == distance]
+            yield f"{distance} imports away", here
+        for each in rooms:
+            yield f"tests/{each or '*.py'}", self._room(each)
 
     def _room(self, name: str) -> list[str]:
         return [each for each in self._tests if room(each) == name]
+
+
+def _rooms_away(distances: Distances) -> Distances:
+    """Return how many imports lie between a change and each room that can import it."""
+    away: Distances = {}
+    for module, distance in distances.items():
+        parts = module.split(".")
+        if len(parts) > 2 or parts[0] == "mcp_project":
+            name = "project" if parts[0] == "mcp_project" else parts[1]
+            away[name] = min(distance, away.get(name, FAR))
+    if not OUTSIDE.isdisjoint(distances):
+        away |= {each: FAR for each in WITHOUT_MIRROR if each not in away}
+    return away | ({"": FAR + 1} if distances else {})
 
 
 def mirror(file: str) -> PurePath:

@@ -19,6 +19,7 @@ from tests.suite.fast import (
     jobs_of,
     run_in_time,
     summary,
+    unknown,
 )
 from tests.suite.reach import Step
 
@@ -50,6 +51,20 @@ def test_what_differs_from_a_commit_and_what_git_does_not_know(tmp_path: Path) -
     assert changed(tmp_path, "HEAD~1") == differing
     with pytest.raises(subprocess.CalledProcessError):
         changed(tmp_path, "nowhere")
+
+
+def test_a_file_that_git_never_knew_is_a_mistake(tmp_path: Path) -> None:
+    for name in ("here.py", "gone.py", "removed.py"):
+        (tmp_path / name).write_text("")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "first")
+    (tmp_path / "gone.py").unlink()
+    git(tmp_path, "rm", "--quiet", "removed.py")
+    (tmp_path / "new.py").write_text("")
+    known = ["here.py", "gone.py", "removed.py", "new.py"]
+    assert unknown(tmp_path, known) == []
+    assert unknown(tmp_path, [*known, "nosuch.py"]) == ["nosuch.py"]
 
 
 def test_few_modules_run_in_one_pytest() -> None:
@@ -94,10 +109,10 @@ def test_all_run_though_one_fails(
     assert outcome.left_out == []
     assert not outcome.passed
     assert summary([], outcome).splitlines() == [
-        *("FAILED tests/test_a.py::test_a", "4 ran, 1 failed"),
+        *("FAILED tests/test_a.py::test_a", "4 jobs ran, 1 failed"),
     ]
     told = capsys.readouterr().out
-    assert "a tests/test_a.py\nFAILED tests/test_a.py::test_a - no" in told
+    assert "a: test_a\nFAILED tests/test_a.py::test_a - no" in told
     assert told.count("passed") == 3
 
 
@@ -108,9 +123,9 @@ def test_nothing_begins_too_late_and_what_is_left_out_is_named(tmp_path: Path) -
     assert outcome.passed
     assert summary(["tests/browser/test_live.py", "mcp_app/conf.py"], outcome) == (
         "left out: mypy\n"
-        "left out: tests/some, 12 modules\n"
+        "left out: tests/some: 12 modules\n"
         "left out, it drives programs: tests/browser/test_live.py\n"
-        "0 ran, 0 failed"
+        "0 jobs ran, 0 failed; make test also runs 12 modules that were left out"
     )
 
 
@@ -118,7 +133,8 @@ def test_of_a_room_that_has_begun_the_modules_are_named() -> None:
     begun, late = jobs_of([Step("tests/some", tuple(NAMES[:8]))])
     outcome = Outcome([(begun, Ended(0, "", 1.0))], [late])
     assert summary([], outcome) == (
-        f"left out: {NAMES[6]}\nleft out: {NAMES[7]}\n1 ran, 0 failed"
+        "left out: tests/some: some/test_6, some/test_7\n"
+        "1 jobs ran, 0 failed; make test also runs 2 modules that were left out"
     )
 
 

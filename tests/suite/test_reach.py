@@ -49,8 +49,9 @@ def test_the_nearest_come_first(reach: Reach) -> None:
     assert reach.steps(["mcp_app/low/word.py"]) == [
         Step("mirror", ("tests/low/test_word.py",)),
         Step("tests/low", (OTHER, "tests/low/words/test_letter.py")),
-        # The one that imports more of it comes first.
-        Step("tests/middle", (USES, "tests/middle/test_calls.py")),
+        # What imports it comes before the others of its room.
+        Step("2 imports away", (USES,)),
+        Step("tests/middle", ("tests/middle/test_calls.py",)),
         Step("tests/upper", ("tests/upper/test_page.py",)),
         Step("tests/attacks", ("tests/attacks/test_hosts.py",)),
         Step("tests/*.py", ("tests/test_conf.py",)),
@@ -110,7 +111,7 @@ def test_of_this_checkout() -> None:
         listed
     ) == set()
     pages = reach.steps(["mcp_app/templates/mcp_app/account/page.html"])
-    assert names(pages) == ["tests/account"]
+    assert names(pages) == ["tests/account", "tests/admin"]
     assert names(reach.steps(["mcp_app/static/mcp_app/admin.js"])) == ["tests/admin"]
     tags = reach.steps(["mcp_app/templatetags/mcp_calls.py"])
     assert names(tags) == ["tests/admin", "tests/*.py"]

@@ -4,7 +4,8 @@
     python -m tests.suite.faults --list FILE         those of a list
     python -m tests.suite.faults --plant FILE --into TREE
 
-A list has a JSON object a line: file, before and after, and the number of the line.
+The faults are planted in copies: this checkout stays as it is.  A list has a JSON
+object a line: file, before and after, and the number of the line.
 What came of each is written to results/faults, as such a list.  `--plant` writes the
 first fault of each room into another tree, for a run of all tests there.
 """
@@ -75,6 +76,7 @@ def _judge(name: str, faults: list[Fault], options: argparse.Namespace) -> int:
     missing = [each for each in verdicts if each.outcome not in ("caught", "hang")]
     caught, seconds = len(verdicts) - len(missing), sum(v.seconds for v in verdicts)
     _say(f"\n{caught} of {len(faults)} caught, {seconds:.0f} s of the processor")
+    _say(f"Each fault and what caught it: {results.relative_to(ROOT)}")
     for each in missing:
         _say(str(each))
     return int(bool(missing))

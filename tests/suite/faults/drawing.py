@@ -25,7 +25,10 @@ def drawn(
     """
     by_room = _candidates(root)
     if unknown := sorted(set(rooms) - set(by_room)):
-        raise ValueError(f"No fault can be in {', '.join(unknown)}.")
+        raise ValueError(
+            f"No fault can be in {', '.join(unknown)}: "
+            f"the rooms are {', '.join(sorted(by_room))}."
+        )
     random = Random(seed)  # noqa: S311 - no secret
     if rooms:
         chosen = {each: by_room[each] for each in rooms}
