@@ -50,7 +50,7 @@ $(NODE_STAMP): $(VENV_STAMP)
 
 # What needs them is skipped without them, and named at the end.
 .PHONY: node-if-possible
-node-if-possible:
+node-if-possible: $(VENV_STAMP)
 	@$(MAKE) --no-print-directory node || echo "The node programs of the tests were not installed."
 
 .PHONY: run

@@ -116,6 +116,7 @@ def test_each_module_with_the_mark_is_in_a_part() -> None:
     there = {path for case in cases for path in modules(*case)}
     assert there == set(marked_modules(TESTS, "databases"))
     assert all(path.name.startswith(("test_", ON)) for path in there)
+    assert there.issuperset(TESTS.rglob(f"{ON}*.py"))
 
 
 def test_a_part_is_not_measured_and_does_what_else_the_run_does() -> None:

@@ -18,8 +18,8 @@ import time
 from types import FrameType
 from typing import Final
 
-from tests.suite import parts, report
-from tests.suite.run import Run
+from tests.suite import budget, parts, report, unsteady
+from tests.suite.run import Run, say
 from tests.suite.verdict import excesses, judge
 
 FORMS: Final = {
@@ -37,6 +37,12 @@ def main() -> int:
     )
     parser.add_argument("form", choices=FORMS)
     form = parser.parse_args().form
+    try:
+        # What the verdict needs; a mistake there is not to be found out at the end.
+        budget.read(budget.TABLE)
+        unsteady.listed(unsteady.LISTED)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
     for number in ENDING:
         # Under `nohup` the terminal may go.
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
@@ -51,8 +57,8 @@ def _judged(run: Run, form: str) -> int:
     run.end_programs()
     run.measure_unit()
     wall = time.monotonic() - began
-    unsteady = os.environ.get("ALLOW_UNSTEADY") == "1"
-    verdict = judge(run, form, may_be_unsteady=unsteady)
+    allowed = os.environ.get("ALLOW_UNSTEADY") == "1"
+    verdict = judge(run, form, may_be_unsteady=allowed)
     report.print_costs(run, wall, report.BOUND_S if form == "test" else None)
     if form == "test":
         verdict.wrong.extend(excesses(run))
@@ -64,6 +70,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
     # Once is enough: what follows is to end everything.
     for each in ENDING:
         signal.signal(each, signal.SIG_IGN)
+    say(f"\nStopped by {signal.Signals(number).name}: what was started is ended.")
     raise SystemExit(128 + number)
 
 

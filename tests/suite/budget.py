@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -30,13 +31,24 @@ class Budget:
 
 
 def read(path: Path) -> dict[str, Budget]:
-    """Return the budgets by room."""
+    """Return the budgets by room; raise `ValueError` for a line that is none."""
     with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return {
-        row["room"]: Budget(row["room"], int(row["programs"]), float(row["seconds"]))
-        for row in rows
-    }
+        budgets = [_budget(row, path.name) for row in csv.DictReader(file)]
+    return {each.room: each for each in budgets}
+
+
+def _budget(row: Mapping[str, str | None], name: str) -> Budget:
+    try:
+        budget = Budget(
+            row["room"] or "",
+            int(row["programs"] or ""),
+            float(row["seconds"] or ""),
+        )
+    except (KeyError, ValueError):
+        budget = None
+    if budget is None or not (budget.programs >= 0 and 0 <= budget.seconds < inf):
+        raise ValueError(f"{name}: {row} needs room, programs and seconds.")
+    return budget
 
 
 def excesses(

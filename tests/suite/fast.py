@@ -27,7 +27,8 @@ from typing import Final
 
 from tests.suite.commands import Ended, Stopped, end_as_by_control_c, run
 from tests.suite.reach import Step, of_checkout
-from tests.suite.rooms import ROOT, drives, modules_in_process, room
+from tests.suite.rooms import ROOT, modules_in_process, room
+from tests.suite.sweeping import sweep
 
 BEGINS_S: Final = 90.0
 ENDS_S: Final = 900.0
@@ -189,10 +190,12 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def summary(files: Sequence[str], outcome: Outcome) -> str:
-    """Return the last lines: what failed, and what did not run."""
+def summary(untried: Sequence[str], outcome: Outcome) -> str:
+    """Return the last lines: what failed, and what did not run.
+
+    `untried` are changed files that no test can be about which runs here.
+    """
     failed = [(job, ended) for job, ended in outcome.ran if not ended.green]
-    driving = [each for each in files if "/test_" in each and drives(each)]
     modules = sum(len(each.modules) for each in outcome.left_out)
     lines = [
         *(
@@ -201,7 +204,7 @@ def summary(files: Sequence[str], outcome: Outcome) -> str:
             for each in ended.failed or [job.name]
         ),
         *(f"left out: {each}" for each in _left_out(outcome)),
-        *(f"left out, it drives programs: {each}" for each in sorted(driving)),
+        *(f"only make test may try {each}" for each in sorted(untried)),
         f"{len(outcome.ran)} jobs ran, {len(failed)} failed",
     ]
     if modules:
@@ -224,10 +227,21 @@ def _left_out(outcome: Outcome) -> Iterator[str]:
         yield f"tests/{name}: {which}" if name else which
 
 
+def from_root(root: Path, name: str) -> str:
+    """Return a file's path from the root of the checkout, as git has it."""
+    return PurePath(os.path.relpath(root / name, root)).as_posix()
+
+
+def _tried(files: Sequence[str]) -> tuple[list[Step], list[str]]:
+    """Return the steps for these files, and those files that have none."""
+    reach = of_checkout()
+    return reach.steps(files), [each for each in files if not reach.steps([each])]
+
+
 def main() -> int:
     end_as_by_control_c()
     named = os.environ.get("FILES", "").split()
-    files = [PurePath(each).as_posix() for each in named]
+    files = [from_root(ROOT, each) for each in named]
     if strangers := unknown(ROOT, files):
         _say(f"There is no such file: {', '.join(strangers)}")
         return 2
@@ -236,15 +250,23 @@ def main() -> int:
     except subprocess.CalledProcessError:
         return 2
     last = LastFailed(ROOT)
-    steps = of_checkout().steps(files)
+    try:
+        steps, untried = _tried(files)
+    except SyntaxError as error:
+        _say(f"No tests run until this is mended: {error}")
+        steps, untried = [], []
     jobs = [*CHECKS, *last.jobs(), *jobs_of(steps)]
-    outcome = run_in_time(ROOT, jobs, BEGINS_S)
+    try:
+        outcome = run_in_time(ROOT, jobs, BEGINS_S)
+    finally:
+        # What is stopped at once leaves databases behind.
+        sweep()
     tested = [(job, ended) for job, ended in outcome.ran if job.modules]
     last.note(
         [each for job, _ in tested for each in job.modules],
         [each for _, ended in tested for each in ended.failed],
     )
-    _say(summary(files, outcome))
+    _say(summary(untried, outcome))
     return 0 if outcome.passed else 1
 
 

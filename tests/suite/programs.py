@@ -1,7 +1,8 @@
 """How many programs this process has started, by an audit hook.
 
 The number is the same on each machine, but for what is started once for all tests:
-which of them comes first is chance, and it is not counted.
+which of them comes first is chance, and it is not counted.  Nor is what
+`multiprocessing` spawns: it raises no event.
 """
 
 from __future__ import annotations

@@ -8,14 +8,16 @@ the top of tests/, look at the whole of it: they are last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import ast
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Final, TypeAlias
 
 import grimp
+from grimp.exceptions import SourceSyntaxError
 
-from tests.suite.rooms import modules_in_process, room
+from tests.suite.rooms import ROOT, modules_in_process, room
 
 PACKAGES: Final = ("mcp_app", "mcp_project", "tests")
 MIRRORS: Final = {"mcp_app": "tests", "mcp_project": "tests/project"}
@@ -46,9 +48,16 @@ class Step:
 class Reach:
     """The imports of a checkout, and its test modules."""
 
-    def __init__(self, graph: grimp.ImportGraph, tests: Sequence[str]) -> None:
+    def __init__(
+        self,
+        graph: grimp.ImportGraph,
+        tests: Sequence[str],
+        plugins: Collection[str] = (),
+    ) -> None:
         self._graph = graph
         self._tests = tests
+        self._plugins = plugins
+        """Modules that pytest loads for all tests."""
 
     def steps(self, files: Iterable[str]) -> list[Step]:
         """Return the tests that can import any of these files, each module once.
@@ -80,7 +89,11 @@ class Reach:
         # A module of a package imports that first.
         packages = [_dotted(each) for each in files if each.endswith("/__init__.py")]
         reached = set(sources).union(
-            *(self._graph.find_descendants(each) for each in packages)
+            *(
+                self._graph.find_descendants(each)
+                for each in packages
+                if each in self._graph.modules
+            )
         )
         away = 0
         while reached:
@@ -98,18 +111,34 @@ class Reach:
     def _of_tests(self, files: list[str]) -> Iterator[tuple[str, list[str]]]:
         """Yield changed test modules, and those that import a changed helper.
 
-        What nobody imports is known to pytest by name: it serves its folder.
+        What pytest knows by name serves a folder: of a plugin, all of tests/.
         """
         yield "changed", [each for each in files if each in self._tests]
         for file in files:
             if file not in self._tests:
                 importers = self._distances([file])
-                folder = PurePath(file).parent
+                folder = self._served(file)
                 yield (
                     file,
-                    [each for each in self._tests if _dotted(each) in importers]
-                    or [each for each in self._tests if _is_in(each, folder)],
+                    [each for each in self._tests if _dotted(each) in importers],
                 )
+                if folder is not None:
+                    yield file, [each for each in self._tests if _is_in(each, folder)]
+
+    def _served(self, file: str) -> PurePath | None:
+        """Return the folder whose tests need a helper that they do not import."""
+        path = PurePath(file)
+        if _dotted(file) in self._plugins:
+            return PurePath("tests")
+        if path.name == "conftest.py" or not self._imported(file):
+            return path.parent
+        return None
+
+    def _imported(self, file: str) -> bool:
+        module = _dotted(file)
+        return module in self._graph.modules and bool(
+            self._graph.find_modules_that_directly_import(module)
+        )
 
     def _mirrors(self, files: list[str]) -> Iterator[tuple[str, list[str]]]:
         mirrors = [mirror(each) for each in files]
@@ -174,6 +203,20 @@ def _is_in(module: str, folder: PurePath) -> bool:
     return PurePath(module).is_relative_to(folder)
 
 
+def plugins_of(conftest: Path) -> list[str]:
+    """Return the modules that a conftest.py names as plugins."""
+    for statement in ast.parse(conftest.read_text(encoding="utf-8")).body:
+        match statement:
+            case ast.Assign([ast.Name("pytest_plugins")], ast.Tuple() as names):
+                return list(ast.literal_eval(names))
+    return []
+
+
 def of_checkout() -> Reach:
-    """Return the reach in this checkout."""
-    return Reach(grimp.build_graph(*PACKAGES, cache_dir=None), modules_in_process())
+    """Return the reach in this checkout; `SyntaxError` if a module cannot be read."""
+    plugins = plugins_of(ROOT / "tests/conftest.py")
+    try:
+        graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    except SourceSyntaxError as error:
+        raise SyntaxError(str(error)) from None
+    return Reach(graph, modules_in_process(), plugins)

@@ -3,9 +3,10 @@
     SUITE_RECORDS=FILE pytest -p tests.suite.records ...
 
 FILE gets a line of JSON for the number of tests, one for each test that ended, and one
-for each process that ended badly after its last test: of a worker, pytest-xdist does
-not tell that.  Processor seconds are those of the process that ran the test, and of all
-programs that it started and waited for.
+for each problem that is no test's: a module that cannot be collected, beside which the
+other tests run on, and a process that ended badly after its last test, which
+pytest-xdist does not tell of a worker.  Processor seconds are those of the process that
+ran the test, and of all programs that it started and waited for.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from tests.suite.programs import begin_to_count, started
 VARIABLE: Final = "SUITE_RECORDS"
 PROPERTY: Final = "cost"
 SHARED: Final = "ends what is shared"
-GROUP: Final = re.compile(r"@[^\]@]*$")
-"""What `--dist loadgroup` adds to a test's id."""
+GROUP: Final = re.compile(r"(?<=::)(.*)@[^\]@]*$", re.DOTALL)
+"""A test's id behind its path, and what `--dist loadgroup` adds to it."""
 TOP: Final = "tests"
 """The room of the modules that lie in no folder."""
 
@@ -98,13 +99,13 @@ def read(file: Path) -> tuple[int, list[Record]]:
     return number, records
 
 
-def read_bad_ends(file: Path) -> list[str]:
-    """Return a sentence for each process that failed when its tests were over."""
+def read_problems(file: Path) -> list[str]:
+    """Return a sentence for each problem that is no test's."""
     if not file.exists():
         return []
     *lines, _ = file.read_text(encoding="utf-8").split("\n")
-    found = (json.loads(line).get("bad_end") for line in lines)
-    return [sentence for sentence in found if sentence]
+    problems = (json.loads(line).get("problem") for line in lines)
+    return [sentence for sentence in problems if sentence]
 
 
 def by_room(records: Iterable[Record]) -> dict[str, Cost]:
@@ -138,8 +139,8 @@ class _Meter:
     def pytest_runtest_teardown(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> None:
-        # Of the same module the next one shares all that is not a test's own.
-        self._ends_shared = nextitem is None or nextitem.path != item.path
+        # Of the same class or module the next one shares all that is not its own.
+        self._ends_shared = nextitem is None or nextitem.parent is not item.parent
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -171,8 +172,9 @@ class _End:
     def _noted(self) -> Generator[None, object, object]:
         try:
             return (yield)
-        except Exception as error:
-            _append(self._file, {"bad_end": f"{self._name}: {error!r}"})
+        except BaseException as error:
+            sentence = f"after its tests, {self._name}: {error!r}"
+            _append(self._file, {"problem": sentence})
             raise
 
 
@@ -214,12 +216,16 @@ class _Recorder:
         if not self._counted:
             self._write_number(len(ids))
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._write({"problem": f"{report.nodeid} cannot be collected."})
+
     def _write_number(self, number: int) -> None:
         self._counted = True
         self._write({"collected": number})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        test = GROUP.sub("", report.nodeid)
+        test = GROUP.sub(r"\1", report.nodeid)
         reports = self._reports.setdefault(test, [])
         reports.append(report)
         # One that ended its worker has a report of xdist's and no other.
@@ -231,7 +237,7 @@ class _Recorder:
 
     def pytest_sessionfinish(self) -> None:
         for sentence in self._gone:
-            self._write({"bad_end": sentence})
+            self._write({"problem": f"after its tests, {sentence}"})
 
     def _write(self, line: Mapping[str, Any]) -> None:
         _append(self._file, line)

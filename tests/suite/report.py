@@ -34,7 +34,7 @@ def print_verdict(run: Run, verdict: Verdict) -> None:
     tests = run.tests
     skipped = Counter(each.text for each in tests if each.outcome == "skipped")
     for reason, number in sorted(skipped.items()):
-        say(f"NOT RUN, {number} tests: {reason}")
+        say(f"NOT RUN, {number} tests: {' '.join(reason.split())}")
     for test in verdict.unsteady:
         say(f"UNSTEADY, to be mended: {test}")
     for line in verdict.wrong:

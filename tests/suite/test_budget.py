@@ -69,3 +69,12 @@ def test_there_and_back(tmp_path: Path) -> None:
     file = tmp_path / "budget.csv"
     file.write_text("room,programs,seconds\nwire,10,20\n")
     assert read(file) == BUDGETS
+
+
+@pytest.mark.parametrize(
+    "line", ["a,many,1", "a,1,soon", "a,1,nan", "a,1,inf", "a,-1,1", "a,1,-1", "a,1"]
+)
+def test_a_line_that_is_no_budget(tmp_path: Path, line: str) -> None:
+    (tmp_path / "budget.csv").write_text(f"room,programs,seconds\n{line}\n")
+    with pytest.raises(ValueError, match=r"budget.csv: .*'a'.* needs room, programs"):
+        read(tmp_path / "budget.csv")

@@ -16,6 +16,7 @@ from tests.suite.fast import (
     LastFailed,
     Outcome,
     changed,
+    from_root,
     jobs_of,
     run_in_time,
     summary,
@@ -65,6 +66,13 @@ def test_a_file_that_git_never_knew_is_a_mistake(tmp_path: Path) -> None:
     known = ["here.py", "gone.py", "removed.py", "new.py"]
     assert unknown(tmp_path, known) == []
     assert unknown(tmp_path, [*known, "nosuch.py"]) == ["nosuch.py"]
+
+
+@pytest.mark.parametrize(
+    "name", ["tests/a.py", "./tests/a.py", "tests/b/../a.py", "/site/tests/a.py"]
+)
+def test_a_file_may_be_named_in_several_ways(name: str) -> None:
+    assert from_root(Path("/site"), name) == "tests/a.py"
 
 
 def test_few_modules_run_in_one_pytest() -> None:
@@ -121,10 +129,10 @@ def test_nothing_begins_too_late_and_what_is_left_out_is_named(tmp_path: Path) -
     outcome = run_in_time(tmp_path, [Job("mypy", GREEN), *jobs_of([step])], 0)
     assert outcome.ran == []
     assert outcome.passed
-    assert summary(["tests/browser/test_live.py", "mcp_app/conf.py"], outcome) == (
+    assert summary(["tests/browser/test_live.py"], outcome) == (
         "left out: mypy\n"
         "left out: tests/some: 12 modules\n"
-        "left out, it drives programs: tests/browser/test_live.py\n"
+        "only make test may try tests/browser/test_live.py\n"
         "0 jobs ran, 0 failed; make test also runs 12 modules that were left out"
     )
 

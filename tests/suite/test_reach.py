@@ -26,6 +26,7 @@ IMPORTS = {
     "mcp_app.upper.page": ["mcp_app.middle.calls"],
     "mcp_app.asgi": ["mcp_app.upper.page"],
     "tests.low.test_word": ["mcp_app.low.word"],
+    "tests.upper.test_page": ["tests.conftest", "tests.suite.plugin"],
     "tests.middle.test_uses": ["mcp_app.middle.calls", "tests.middle.helper"],
 }
 
@@ -38,7 +39,7 @@ def reach() -> Reach:
     for importer, imported in IMPORTS.items():
         for each in imported:
             graph.add_import(importer=importer, imported=each)
-    return Reach(graph, TESTS)
+    return Reach(graph, TESTS, ["tests.suite.plugin"])
 
 
 def names(steps: list[Step]) -> list[str]:
@@ -86,6 +87,10 @@ def test_modules_of_a_package_import_it(reach: Reach) -> None:
         ("tests/middle/helper.py", ["tests/middle/test_uses.py"]),
         ("tests/low/words/conftest.py", ["tests/low/words/test_letter.py"]),
         ("tests/odd.py", list(TESTS)),
+        # The last test imports it, and it serves the others all the same.
+        ("tests/conftest.py", [TESTS[-1], *TESTS[:-1]]),
+        ("tests/suite/plugin.py", [TESTS[-1], *TESTS[:-1]]),
+        ("mcp_app/gone/__init__.py", []),
         ("docs/admin.md", []),
         ("mcp_app/static/mcp_app/admin.css", []),
     ],

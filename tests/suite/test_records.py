@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.apart import pytest_apart
-from tests.suite.records import Cost, Record, by_room, read, read_bad_ends, room_of
+from tests.suite.records import Cost, Record, by_room, read, read_problems, room_of
 
 SOURCE = """
 import os, subprocess, sys, time
@@ -45,15 +45,19 @@ CRASHES = "\nimport os\ndef test_crashes():\n    os._exit(1)\n"
 WORKERS = ("-n", "2", "--dist", "loadgroup")
 
 
-def records_of(folder: Path, source: str, *options: str) -> dict[str, Record]:
-    (folder / "tests" / "room").mkdir(parents=True)
+def records_of(
+    folder: Path, source: str, *options: str, **environment: str
+) -> dict[str, Record]:
+    (folder / "tests" / "room").mkdir(parents=True, exist_ok=True)
     (folder / "tests" / "room" / "test_it.py").write_text(source)
     file = folder / "records"
     plugins = ("xdist", "tests.suite.ordering", "tests.suite.records")
     named = [option for plugin in plugins for option in ("-p", plugin)]
-    pytest_apart(folder, *named, "-q", *options, SUITE_RECORDS=str(file))
+    environment["SUITE_RECORDS"] = str(file)
+    pytest_apart(folder, *named, "-q", *options, measured=False, **environment)
     number, records = read(file)
     assert number == len(records)
+    assert all(each.test.partition("::")[0].endswith(".py") for each in records)
     return {each.test.partition("::")[2]: each for each in records}
 
 
@@ -151,10 +155,15 @@ def pytest_{hook}(config=None):
 @pytest.mark.parametrize(
     ("hook", "what", "why"),
     [
-        ("sessionfinish", "os._exit(0)", "gw0: Not properly terminated"),
-        ("sessionfinish", "raise ValueError(1)", "gw0: ValueError(1)"),
-        ("unconfigure", "raise ValueError(2)", "gw0: ValueError(2)"),
-        ("sessionfinish", "a = Late(); a.a = a; del a", "gw0: PytestUnraisable"),
+        (
+            "sessionfinish",
+            "os._exit(0)",
+            "after its tests, gw0: Not properly terminated",
+        ),
+        ("sessionfinish", "raise ValueError(1)", "after its tests, gw0: ValueError(1)"),
+        ("unconfigure", "raise ValueError(2)", "after its tests, gw0: ValueError(2)"),
+        ("unconfigure", "import pytest; pytest.fail('3')", "after its tests, gw0: 3"),
+        ("sessionfinish", "a = Late(); a.a = a; del a", "after its tests, gw0: Pyt"),
     ],
 )
 def test_a_worker_that_ends_badly(
@@ -166,14 +175,47 @@ def test_a_worker_that_ends_badly(
         tmp_path, "def test_it():\n    pass\n", "-n", "1", "-W", "error"
     )
     assert records["test_it"].outcome == "passed"
-    assert read_bad_ends(tmp_path / "records")[0].startswith(why)
+    assert read_problems(tmp_path / "records")[0].startswith(why)
 
 
 def test_what_ends_well_or_in_a_test_is_no_bad_end(tmp_path: Path) -> None:
     scheduling = ("-p", "tests.suite.scheduling")
     records = records_of(tmp_path, SOURCE + CRASHES, *scheduling, *WORKERS)
     assert records["test_crashes"].outcome == "failed"
-    assert read_bad_ends(tmp_path / "records") == []
+    assert read_problems(tmp_path / "records") == []
+
+
+@pytest.mark.parametrize("options", [(), WORKERS])
+def test_what_cannot_be_collected_is_named_beside_what_runs(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    broken = {
+        "tests/room/test_broken.py": "import nosuchmodule\n",
+        "tests/room/test_left_out.py": "import pytest\n"
+        "pytest.skip('there is no Redis', allow_module_level=True)\n",
+        "tests/room/deep/conftest.py": "import nosuchmodule\n",
+        "tests/room/deep/test_deep.py": "def test_deep():\n    pass\n",
+    }
+    for name, text in broken.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    source = "def test_it():\n    pass\n"
+    late = ("-p", "tests.suite.require_all", "--continue-on-collection-errors")
+    records = records_of(tmp_path, source, *late, *options, REQUIRE_ALL="1")
+    assert records["test_it"].outcome == "passed"
+    assert sorted(set(read_problems(tmp_path / "records"))) == [
+        "tests/room/deep cannot be collected.",
+        "tests/room/test_broken.py cannot be collected.",
+        "tests/room/test_left_out.py cannot be collected.",
+    ]
+
+
+def test_a_path_may_have_the_sign_of_a_group(tmp_path: Path) -> None:
+    (tmp_path / "tests/a@b").mkdir(parents=True)
+    (tmp_path / "tests/a@b/test_other.py").write_text("def test_other():\n    pass\n")
+    assert {"test_other", "test_of_a_group"} < records_of(
+        tmp_path, SOURCE, *WORKERS
+    ).keys()
 
 
 SHARING = """
@@ -190,6 +232,36 @@ def test_first(broken):
 def test_last(broken):
     pass
 """
+
+
+OF_A_CLASS = """
+import pytest
+
+class TestIt:
+    @pytest.fixture(scope="class")
+    def shared(self):
+        shared = []
+        yield shared
+        assert not shared
+
+    def test_first(self, shared):
+        shared.append(1)
+
+    def test_last(self, shared):
+        pass
+
+def test_afterwards():
+    pass
+"""
+
+
+def test_what_fails_as_a_class_ends(tmp_path: Path) -> None:
+    """What the last test would do alone says nothing of what the first one did."""
+    records = records_of(tmp_path, OF_A_CLASS)
+    failed = [each for each in records.values() if each.outcome == "failed"]
+    assert [(each.test.rpartition("::")[2], each.at_end) for each in failed] == [
+        ("test_last", True)
+    ]
 
 
 @pytest.mark.parametrize(

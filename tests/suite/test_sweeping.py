@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 import pytest
@@ -42,9 +43,11 @@ def of_another_start(name: str) -> str:
 
 def test_databases_of_who_is_gone_are_dropped(store: Store) -> None:
     own, another = owned_name(), owned_name().replace("mcp_", "mcp_00000000_", 1)
-    current = f"mcptemplate_tables_{16 * '0'}_{template_databases._period()}"
+    # Another checkout tries the same at the same time.
+    content = token_hex(8)
+    current = f"mcptemplate_tables_{content}_{template_databases._period()}"
     stay = {own, another, current}
-    outdated = f"mcptemplate_tables_{16 * '0'}_{template_databases._period() - 2}"
+    outdated = f"mcptemplate_tables_{content}_{template_databases._period() - 2}"
     left = of_another_start(own)
     go = {left, f"test_{left}_gw0", outdated}
     try:

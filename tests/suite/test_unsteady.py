@@ -102,6 +102,21 @@ def test_the_list_has_at_most_five(tmp_path: Path) -> None:
         listed(tmp_path / "list.toml")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("2026-01-31", "9999-01-01", "9999-01-01 of a::b has not come yet"),
+        ("2026-01-31", '"2026-01-31"', "needs a test, a date"),
+        ('known = "nothing"', "", "needs a test, a date"),
+        ("[[unsteady]]", "[[unsteady]", "Expected"),
+    ],
+)
+def test_a_wrong_entry(tmp_path: Path, old: str, new: str, why: str) -> None:
+    (tmp_path / "list.toml").write_text(ENTRY.replace(old, new))
+    with pytest.raises(ValueError, match=why):
+        listed(tmp_path / "list.toml")
+
+
 def test_our_list_can_be_read() -> None:
     root = Path(__file__).resolve().parents[2]
     for each in listed(unsteady.LISTED):

@@ -108,20 +108,41 @@ def test_one_that_ended_twice_stands_for_no_other(
 
 def test_a_process_that_ended_badly(tmp_path: Path, tried: list[str]) -> None:
     run = run_of(tmp_path, 0)
-    lines = ('{"collected": 0}', '{"bad_end": "gw0: why"}')
+    lines = ('{"collected": 0}', '{"problem": "after its tests, gw0: why"}')
     (tmp_path / "records").write_text("".join(f"{line}\n" for line in lines))
     judged = judge(run, "test", may_be_unsteady=True)
     assert "tests: after its tests, gw0: why" in judged.wrong
 
 
-@pytest.mark.parametrize("outcome", ["passed", "failed"])
-def test_a_room_with_a_failed_test_is_not_too_dear(
-    tmp_path: Path, outcome: str
+def test_what_cannot_be_collected_is_wrong_beside_a_test_that_may_be_unsteady(
+    tmp_path: Path, tried: list[str]
 ) -> None:
-    """A worker that took the place of a lost one has started its programs again."""
+    run = run_of(tmp_path, 1, "a")
+    with (tmp_path / "records").open("a") as file:
+        file.write('{"problem": "tests/test_b.py cannot be collected."}\n')
+    judged = judge(run, "test", may_be_unsteady=True)
+    assert judged.wrong == ["tests: tests/test_b.py cannot be collected."]
+    assert judged.unsteady == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "programs", "seconds", "judged"),
+    [
+        ("passed", 99, 1.0, True),
+        ("failed", 99, 1.0, True),
+        # A worker that takes the place of a lost one starts its programs again.
+        ("failed", 0, 0.0, False),
+    ],
+)
+def test_a_room_whose_test_ended_its_worker_is_not_too_dear(
+    tmp_path: Path, outcome: str, programs: int, seconds: float, judged: bool
+) -> None:
     run = run_of(tmp_path, 1)
     run.units.append(1.0)
-    record = Record("tests/wire/test_a.py::test_b", outcome, Cost(programs=99))
-    (tmp_path / "records").write_text(f"{json.dumps(asdict(record))}\n")
-    dear = [each for each in excesses(run) if each.startswith("wire started 99")]
-    assert len(dear) == (outcome == "passed")
+    others = Record("tests/wire/test_a.py::test_a", "passed", Cost(programs=99))
+    cost = Cost(processor=seconds, programs=programs)
+    record = Record("tests/wire/test_a.py::test_b", outcome, cost)
+    lines = [json.dumps(asdict(each)) for each in (others, record)]
+    (tmp_path / "records").write_text("".join(f"{each}\n" for each in lines))
+    dear = [each for each in excesses(run) if each.startswith("wire started")]
+    assert bool(dear) is judged

@@ -92,7 +92,7 @@ def _room_beside(test: str, environment: Mapping[str, str]) -> subprocess.Popen[
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-n", str(WORKERS)),
         *("--dist", "loadgroup", "-m", "not long", "--deselect", test),
-        "tests" if room == TOP else f"tests/{room}",
+        *(map(str, ROOT.glob("tests/test_*.py")) if room == TOP else [f"tests/{room}"]),
     ]
     return subprocess.Popen(
         command,
@@ -134,14 +134,23 @@ class Listed:
 def listed(path: Path) -> list[Listed]:
     """Return the tests that are known to be unsteady.
 
-    Raises `ValueError` if there are too many.
+    Raises `ValueError` if there are too many, or one is not as it should be.
     """
     entries = tomllib.loads(path.read_text(encoding="utf-8")).get("unsteady", [])
     if len(entries) > MOST_LISTED:
         raise ValueError(
             f"{path.name} has {len(entries)} tests, more than {MOST_LISTED}."
         )
-    return [Listed(each["test"], each["since"], each["known"]) for each in entries]
+    return [_listed(each, path.name) for each in entries]
+
+
+def _listed(entry: object, name: str) -> Listed:
+    match entry:
+        case {"test": str(test), "since": date() as since, "known": str(known)}:
+            if since > date.today():
+                raise ValueError(f"{name}: {since} of {test} has not come yet.")
+            return Listed(test, since, known)
+    raise ValueError(f"{name}: {entry} needs a test, a date since when, and known.")
 
 
 def overdue(entries: list[Listed], today: date) -> list[str]:

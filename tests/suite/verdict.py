@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from tests.suite import budget, records, unsteady
-from tests.suite.records import Record
+from tests.suite.records import Cost, Record
 from tests.suite.run import PartRun, Run, say
 
 
@@ -40,12 +40,17 @@ def _may_be_chance(failed: list[tuple[PartRun, Record]]) -> bool:
 def excesses(run: Run) -> list[str]:
     """Return a sentence for each room that cost more than it may.
 
-    One with a failed test is not judged: after a crash or a hang another worker starts
-    everything again.
+    One is not judged of which a test ended its worker, by a crash or a hang: another
+    worker starts everything again.
     """
-    failed = {each.room for each in run.tests if each.outcome == "failed"}
+    # Nobody could say what such a test has cost.
+    ended = {
+        each.room
+        for each in run.tests
+        if each.outcome == "failed" and each.cost == Cost()
+    }
     rooms = records.by_room(run.tests)
-    costs = {room: cost for room, cost in rooms.items() if room not in failed}
+    costs = {room: cost for room, cost in rooms.items() if room not in ended}
     return list(budget.excesses(budget.read(budget.TABLE), costs, run.unit))
 
 
@@ -68,8 +73,8 @@ def _wrong_of(part: PartRun, chance: set[str]) -> Iterator[str]:
     # pytest says itself that it found none, unless something has ended it.
     if part.part.has_tests and not (number or part.status):
         yield f"{part.part.name}: no test is known to have run."
-    for sentence in records.read_bad_ends(part.records):
-        yield f"{part.part.name}: after its tests, {sentence}"
-    # pytest ends with 1 if tests have failed, and nothing else is wrong.
+    for sentence in records.read_problems(part.records):
+        yield f"{part.part.name}: {sentence}"
+    # pytest ends with 1 if tests have failed, or could not be collected.
     if part.status and not (part.status == 1 and failed):
         yield f"{part.part.name} ended with {part.status}."

@@ -109,6 +109,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--into", type=Path, metavar="TREE")
     parser.add_argument("--draw", type=Path, metavar="FILE", help="only draw")
     options = parser.parse_args()
+    if options.jobs < 1 or options.count < 0:
+        parser.error("there is at least one job, and no negative number of faults")
     if (options.plant is None) != (options.into is None):
         parser.error("--plant needs --into, and the other way round")
     return options
@@ -123,7 +125,7 @@ def main() -> int:
         if options.list:
             return _judge(options.list.stem, read(options.list), options)
         faults = drawn(ROOT, options.seed, options.count, options.rooms)
-    except (KeyError, OSError, ValueError) as error:
+    except (KeyError, OSError, TypeError, ValueError) as error:
         _say(f"{type(error).__name__}: {error}")
         return 2
     if options.draw:

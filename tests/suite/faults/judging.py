@@ -106,8 +106,8 @@ class Copy:
     def judge(self, fault: Fault, steps: Sequence[Step]) -> Verdict:
         """Run the steps with the fault until a test fails that passes without it."""
         path = self.root / fault.file
-        source = path.read_text() if path.exists() else ""
-        changed = planted(source, fault)
+        source = path.read_text() if path.is_file() else ""
+        changed = planted(source, fault) if source else None
         if changed is None:
             return Verdict(fault, "does not apply")
         seconds = 0.0

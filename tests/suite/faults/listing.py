@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from tests.suite.rooms import room
@@ -62,12 +62,15 @@ def write(path: Path, faults: Iterable[Fault]) -> None:
 def read(path: Path) -> list[Fault]:
     """Return a list; of each entry only file, before and after must be there.
 
-    Raises `KeyError` and `ValueError` for what is no such entry.
+    Raises `KeyError`, `TypeError` and `ValueError` for what is no such entry.
     """
     return [_fault(json.loads(line)) for line in path.read_text().splitlines()]
 
 
 def _fault(entry: dict[str, str]) -> Fault:
+    path = PurePath(entry["file"])
+    if path.is_absolute() or ".." in path.parts:
+        raise ValueError(f"{path} is no path from the root of the checkout.")
     return Fault(
         entry["file"],
         int(entry.get("line", 0)),
