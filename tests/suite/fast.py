@@ -83,11 +83,12 @@ def _listed(root: Path, *arguments: str) -> list[str]:
 def unknown(root: Path, files: Iterable[str]) -> list[str]:
     """Return those that are no files, and that git does not know as deleted ones."""
     gone = [each for each in files if not (root / each).is_file()]
-    if not gone:
-        return []
+    within = [each for each in gone if PurePath(each).parts[:1] != ("..",)]
+    if not within:
+        return gone
     deleted = {
-        *_listed(root, "ls-files", "-z", "--", *gone),
-        *_listed(root, "ls-tree", "-r", "-z", "--name-only", "HEAD", "--", *gone),
+        *_listed(root, "ls-files", "-z", "--", *within),
+        *_listed(root, "ls-tree", "-r", "-z", "--name-only", "HEAD", "--", *within),
     }
     return [each for each in gone if each not in deleted]
 

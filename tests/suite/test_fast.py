@@ -65,7 +65,8 @@ def test_a_file_that_git_never_knew_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "new.py").write_text("")
     known = ["here.py", "gone.py", "removed.py", "new.py"]
     assert unknown(tmp_path, known) == []
-    assert unknown(tmp_path, [*known, "nosuch.py"]) == ["nosuch.py"]
+    for name in ("nosuch.py", "../nosuch.py", ".", ".."):
+        assert unknown(tmp_path, [*known, name]) == [name]
 
 
 @pytest.mark.parametrize(
