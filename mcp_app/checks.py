@@ -10,6 +10,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -81,6 +82,7 @@ def _unusable(current: conf.McpSettings) -> list[checks.CheckMessage]:
     return [
         *_unverifying(current.authentication),
         *_unimportable(current.around),
+        *_unmade(current.doorbell),
         *_short_keys(current.state_keys),
         *map(_pointless, _unmatched(current)),
         *map(_pointless, _unnameable(current.authentication)),
@@ -96,6 +98,14 @@ def _unverifying(entries: Mapping[str, Any]) -> Iterator[checks.CheckMessage]:
             number = "E007" if isinstance(error, ways.BringsCsrf) else "E003"
             said = f'MCP["AUTHENTICATION"][{name!r}]: {error}'
             yield checks.Error(said, id=f"mcp_app.{number}")
+
+
+def _unmade(alias: str) -> Iterator[checks.CheckMessage]:
+    """Yield an error for a channel layer that cannot be made."""
+    try:
+        shared_layer(alias)
+    except ImproperlyConfigured as error:
+        yield checks.Error(str(error), id="mcp_app.E008")
 
 
 def _pointless(sentence: str) -> checks.CheckMessage:
@@ -265,8 +275,10 @@ def check_deployment(
             )
         )
     found += map(_redirected, _redirecting(current.public_url or ""))
-    if shared_layer(current.doorbell) is None:
-        found.append(_silent(current.doorbell))
+    # Of one that cannot be made `check_settings` tells.
+    with suppress(ImproperlyConfigured):
+        if shared_layer(current.doorbell) is None:
+            found.append(_silent(current.doorbell))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -112,6 +113,24 @@ def test_sentences() -> None:
     assert first.msg == "'a.b' cannot be imported: No module named 'a'"
     assert second.msg == (
         'Key 0 of MCP["STATE_KEYS"] has 6 characters; it needs at least 32.'
+    )
+
+
+def test_an_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("channels_redis", "channels_redis.pubsub", "rest_framework"):
+        monkeypatch.setitem(sys.modules, module, None)
+    backend = "channels_redis.pubsub.RedisPubSubChannelLayer"
+    path = "rest_framework.authentication.TokenAuthentication"
+    monkeypatch.delitem(sys.modules, "rest_framework.authentication", raising=False)
+    given = {"AUTHENTICATION": {"drf": path}, "DOORBELL": "rings"}
+    with override_settings(MCP=given, CHANNEL_LAYERS={"rings": {"BACKEND": backend}}):
+        way, doorbell = check_settings(None)
+        assert check_deployment(None) == []
+    assert (way.id, doorbell.id) == ("mcp_app.E003", "mcp_app.E008")
+    assert way.msg.endswith('Install it: pip install "django-mcp-app[drf]"')
+    assert doorbell.msg == (
+        f'MCP["DOORBELL"]: Cannot import BACKEND {backend!r} specified for rings.'
+        ' Install it: pip install "django-mcp-app[redis]"'
     )
 
 

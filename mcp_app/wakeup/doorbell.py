@@ -13,7 +13,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from channels.exceptions import InvalidChannelLayerError
 from channels.layers import InMemoryChannelLayer, get_channel_layer
+from django.core.exceptions import ImproperlyConfigured
+
+from mcp_app.interface.extras import remedy
 
 logger = logging.getLogger("mcp_app.wakeup")
 
@@ -103,6 +107,13 @@ class Doorbell:
 
 
 def shared_layer(alias: str) -> Any:
-    """Return the channel layer that reaches other processes, None for none."""
-    layer = get_channel_layer(alias)
+    """Return the channel layer that reaches other processes, None for none.
+
+    Raises `ImproperlyConfigured` for one that cannot be made.
+    """
+    try:
+        layer = get_channel_layer(alias)
+    except InvalidChannelLayerError as error:
+        how = remedy(error.__context__)
+        raise ImproperlyConfigured(f'MCP["DOORBELL"]: {error}.{how}') from error
     return None if isinstance(layer, InMemoryChannelLayer) else layer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -21,6 +22,8 @@ from tests.newcomer.programs import (
 )
 from tests.newcomer.readme import Block, blocks
 
+PROJECT: Final = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))
+EXTRAS: Final = frozenset(PROJECT["project"]["optional-dependencies"])
 PASSWORD: Final = "correct horse battery staple"
 FRONT: Final = "Welcome to the shop."
 
@@ -92,7 +95,9 @@ class Site:
         """Do what `pip install` would, without a registry."""
         *command, package = shlex.split(line)
         assert command == ["pip", "install"]
-        if package == "../django-mcp-app":
+        name, _, extras = package.partition("[")
+        if name == "../django-mcp-app":
+            assert EXTRAS.issuperset(filter(None, extras.rstrip("]").split(",")))
             # The app alone: the checkout's other packages are not installed either.
             (self.installed / "mcp_app").symlink_to(CHECKOUT / "mcp_app")
         else:

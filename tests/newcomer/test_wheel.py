@@ -1,0 +1,188 @@
+"""The wheel in an environment of its own: what it brings, and that it serves with that.
+
+Nothing is fetched: what the wheel requires is linked from the environment of the tests.
+"""
+
+from __future__ import annotations
+
+import sys
+import venv
+from collections.abc import Iterable
+from importlib.metadata import Distribution, distribution, distributions
+from pathlib import Path
+
+import httpx
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.drill.ports import free_port
+from tests.newcomer.programs import (
+    CHECKOUT,
+    ProgramFailed,
+    run,
+    serving,
+    shell_environment,
+)
+
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("wheel")]
+
+BROUGHT = {"channels", "cryptography", "django", "jsonschema-rs", "orjson", "pydantic"}
+BY_EXTRAS = {"daphne", "djangorestframework", "channels-redis", "psycopg", "twisted"}
+
+URLS = """\
+from django.urls import include, path
+
+urlpatterns = [path("", include("mcp_app.urls"))]
+"""
+ASGI = """
+import mcp_app.asgi
+
+application = mcp_app.asgi.application(application)
+"""
+OPEN = (
+    "from mcp_app.models import Server;"
+    "Server.objects.filter(slug='default').update(access='public')"
+)
+LACKING = """
+MCP = {
+    "AUTHENTICATION": {"drf": "rest_framework.authentication.TokenAuthentication"},
+    "DOORBELL": "rings",
+}
+CHANNEL_LAYERS = {
+    "rings": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer"},
+}
+"""
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "wheel", "version": "1"},
+    },
+}
+ACCEPT = {"accept": "application/json, text/event-stream"}
+
+
+class Environment:
+    """A virtual environment with the wheel, and a site in it."""
+
+    def __init__(self, folder: Path) -> None:
+        venv.create(folder / "env")
+        self.python = str(folder / "env/bin/python")
+        [self.packages] = folder.glob("env/lib/python3*/site-packages")
+        self.site = folder / "site"
+
+    def install(self, wheel: Path) -> Distribution:
+        """Install the wheel alone; return it as it is there."""
+        pip = [sys.executable, "-m", "pip", "--python", self.python, "install"]
+        options = ["--quiet", "--no-index", "--no-deps", str(wheel)]
+        run([*pip, *options], CHECKOUT, shell_environment())
+        [installed] = distributions(path=[str(self.packages)])
+        return installed
+
+    def link(self, names: Iterable[str]) -> None:
+        """Make distributions of the tests' environment importable here."""
+        for name in names:
+            there = distribution(name)
+            for part in {file.parts[0] for file in there.files or ()}:
+                link, target = self.packages / part, Path(str(there.locate_file(part)))
+                if part not in ("..", "__pycache__") and not link.exists():
+                    link.symlink_to(target)
+
+    def start_site(self) -> None:
+        self.site.mkdir()
+        self.run("-m", "django", "startproject", "mysite", ".")
+        self.append("settings", '\nINSTALLED_APPS += ["mcp_app"]\n')
+        (self.site / "mysite/urls.py").write_text(URLS, encoding="utf-8")
+        self.append("asgi", ASGI)
+
+    def append(self, module: str, text: str) -> None:
+        with (self.site / f"mysite/{module}.py").open("a", encoding="utf-8") as file:
+            file.write(text)
+
+    def run(self, *arguments: str) -> str:
+        return run([self.python, *arguments], self.site, shell_environment())
+
+
+def required(names: Iterable[str]) -> set[str]:
+    """Return distributions, and what these require without any extra of theirs."""
+    everything: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = canonicalize_name(waiting.pop())
+        if name not in everything:
+            everything.add(name)
+            waiting += direct(distribution(name))
+    return everything
+
+
+def direct(package: Distribution) -> set[str]:
+    """Return what a distribution itself requires, without any extra."""
+    requirements = map(Requirement, package.requires or ())
+    return {
+        canonicalize_name(each.name)
+        for each in requirements
+        if each.marker is None or each.marker.evaluate({"extra": ""})
+    }
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"]
+    options = ["--no-build-isolation", "--wheel-dir", str(folder), str(CHECKOUT)]
+    run([*pip, *options], CHECKOUT, shell_environment())
+    [wheel] = folder.glob("*.whl")
+    made = Environment(folder)
+    brought = direct(made.install(wheel))
+    assert brought == BROUGHT
+    everything = required(brought)
+    assert everything.isdisjoint(BY_EXTRAS)
+    made.link(everything)
+    made.start_site()
+    return made
+
+
+def test_checks_and_migrations(environment: Environment) -> None:
+    assert "no issues" in environment.run("manage.py", "check")
+    assert "mcp_app.0001" in environment.run("manage.py", "migrate")
+
+
+@pytest.mark.parametrize(
+    ("server", "command"),
+    [
+        ("uvicorn", ["-m", "uvicorn", "mysite.asgi:application", "--port"]),
+        (
+            "gunicorn",
+            ["-m", "gunicorn", "mysite.wsgi", "--worker-class=gthread", "--bind"],
+        ),
+    ],
+)
+def test_it_serves(environment: Environment, server: str, command: list[str]) -> None:
+    environment.link(required([server]))
+    environment.run("manage.py", "migrate")
+    environment.run("manage.py", "shell", "-v", "0", "-c", OPEN)
+    port = free_port()
+    at = str(port) if server == "uvicorn" else f"127.0.0.1:{port}"
+    whole = [environment.python, *command, at]
+    with serving(whole, environment.site, shell_environment(), port) as served:
+        url = f"{served.url}/mcp"
+        answer = httpx.post(url, json=INITIALIZE, headers=ACCEPT, timeout=60)
+    assert answer.status_code == 200, answer.text
+    assert '"protocolVersion":"2025-11-25"' in answer.text
+
+
+def test_an_extra_that_is_missing_is_named(environment: Environment) -> None:
+    settings = environment.site / "mysite/settings.py"
+    before = settings.read_text(encoding="utf-8")
+    environment.append("settings", LACKING)
+    try:
+        with pytest.raises(ProgramFailed) as failed:
+            environment.run("manage.py", "check")
+    finally:
+        settings.write_text(before, encoding="utf-8")
+    for extra in ("drf", "redis"):
+        assert f'pip install "django-mcp-app[{extra}]"' in str(failed.value)
