@@ -19,7 +19,8 @@ from mcp_app.catalog.outputs import tool_returns
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.principal import Principal
-from mcp_app.interface.rights import Asked, Demands
+from mcp_app.interface.requirements import Demands
+from mcp_app.interface.rights import Asked
 from mcp_app.kinds import findings
 from mcp_app.protocol.revisions import LATEST, STATEFUL
 from mcp_app.protocol.schemas import _DIALECTS, check_schema

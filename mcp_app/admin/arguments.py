@@ -21,7 +21,7 @@ from mcp_app.admin.suggestions import (
 )
 from mcp_app.interface.decorations import arguments_from_json
 from mcp_app.interface.rules import argument_problem, text_problem
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 _TEXTS = ("name", "title", "description")
 

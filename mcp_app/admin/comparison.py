@@ -28,7 +28,8 @@ from mcp_app.models import (
     Server,
     Session,
 )
-from mcp_app.protocol.jsonrpc import JsonObject, indented
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.jsonrpc import indented
 from mcp_app.publishing.differences import Difference, Piece, differences
 from mcp_app.publishing.publication import (
     Proposal,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from mcp_app.admin.parts import parts_of
 from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 
 def _tool(text: str) -> JsonObject:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.beyond import Beyond
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 KINDS: Final = ("text", "file", "contents", "link")
 MEDIA: Final = ("image", "audio")

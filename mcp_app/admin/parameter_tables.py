@@ -33,7 +33,7 @@ from mcp_app.admin.parameters import (
     property_of,
 )
 from mcp_app.interface.rules import visible
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 MOST_PARAMETERS: Final = 40
 """More rows would come near Django's limit of 1,000 fields in a form."""

@@ -12,7 +12,7 @@ from typing import Any
 from mcp_app.admin.beyond import Beyond
 from mcp_app.admin.messages import Message, is_media, message_of, messages_of
 from mcp_app.interface.rules import media_type_problem, uri_problem
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import text_problem
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow
 from mcp_app.models.demands import DEMANDS
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing import publication
 from mcp_app.publishing.overlays import reckon
 from mcp_app.publishing.publication import PublicationRefused

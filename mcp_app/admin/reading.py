@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 AUDIENCES: Final = {
     "": _("Not said"),

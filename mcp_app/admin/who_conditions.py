@@ -19,7 +19,7 @@ from mcp_app.auth.reach import KnownGroup
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.ruling import qualified_name
 from mcp_app.conf import mcp_settings
-from mcp_app.interface.rights import Demands
+from mcp_app.interface.requirements import Demands
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import DefinitionRow, PublishedRow, Stop

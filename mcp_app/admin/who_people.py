@@ -16,7 +16,7 @@ from mcp_app.admin.who_conditions import Condition
 from mcp_app.admin.who_words import all_of, either, in_digits
 from mcp_app.auth import reach
 from mcp_app.auth.reach import KnownGroup
-from mcp_app.interface.rights import Demands
+from mcp_app.interface.requirements import Demands
 from mcp_app.interface.rules import visible
 
 SHOWN: Final = 50

@@ -29,11 +29,14 @@ from mcp_app.catalog.stored import (
     tags_of,
 )
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.rights import NO_DEMANDS, Demands
+from mcp_app.interface.requirements import (
+    NO_DEMANDS,
+    Demands,
+)
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import DefinitionRow, PublishedRow, Server, Stop, Tool
 from mcp_app.models.stops import Scope
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.overlays import declared_definition
 
 

@@ -18,7 +18,12 @@ from django.core.exceptions import ValidationError
 from django.db import DatabaseError
 
 from mcp_app.interface.principal import Principal
-from mcp_app.interface.rights import Asked, Demands, Rights, Rule
+from mcp_app.interface.requirements import Demands
+from mcp_app.interface.rights import (
+    Asked,
+    Rights,
+    Rule,
+)
 from mcp_app.pools.database import judges, reader
 from mcp_app.pools.outages import is_outage
 

@@ -25,7 +25,7 @@ from django.db.models import (
     When,
 )
 
-from mcp_app.interface.rights import Demands
+from mcp_app.interface.requirements import Demands
 from mcp_app.interface.rules import visible
 
 EVERYBODY: Final = Q()

@@ -26,11 +26,14 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.rights import Demands, demanded
+from mcp_app.interface.requirements import (
+    Demands,
+    demanded,
+)
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.headers import mirrored_parameters
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.meta import meta_key_problem
 from mcp_app.protocol.uri_templates import UriTemplate
 

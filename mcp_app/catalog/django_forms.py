@@ -11,7 +11,7 @@ from django.core.exceptions import NON_FIELD_ERRORS
 from django.forms.utils import pretty_name
 
 from mcp_app.catalog.form_fields import UnfitForm, unoffered
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 _Field = Any
 """A field of a form; the stubs know less of each than its class has."""

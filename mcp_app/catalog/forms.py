@@ -25,7 +25,7 @@ from mcp_app.catalog.json_schemas import ShortJsonSchema, adapter, json_schema
 from mcp_app.interface.errors import ClientCannot
 from mcp_app.interface.questions import FormSource
 from mcp_app.protocol import jsonrpc, schemas
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import Revision
 
 __all__ = ["FormError", "FormSchema", "UnfitForm", "for_revision", "form_schema"]

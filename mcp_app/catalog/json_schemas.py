@@ -12,7 +12,7 @@ from pydantic_core import SchemaError, core_schema
 
 from mcp_app.catalog.annotations import Annotation, for_pydantic
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 Mode: TypeAlias = Literal["validation", "serialization"]
 

@@ -27,7 +27,7 @@ from mcp_app.interface.results import (
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Block, ResourceContents, Role, Text
 from mcp_app.protocol.errors import ResourceNotFound
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 _ROLES = ("user", "assistant")
 

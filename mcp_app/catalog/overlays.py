@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from mcp_app.catalog.stored import demands_of, hints_of, tags_of
 from mcp_app.interface.definitions import Definition, ToolDefinition
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 Defined = TypeVar("Defined", bound=Definition)
 

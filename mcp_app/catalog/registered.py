@@ -20,7 +20,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.results import Completion, PromptOutput, ToolOutput
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 Defined = TypeVar("Defined", bound=Definition)
 Output = TypeVar("Output")

@@ -8,7 +8,7 @@ from typing import Any
 from mcp_app.interface.results import ToolOutput
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Text
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 SCALARS: Mapping[type, tuple[str, Callable[[Any], str]]] = {
     str: ("string", str),

@@ -16,7 +16,8 @@ from mcp_app.interface.definitions import (
 )
 from mcp_app.interface.rules import visible
 from mcp_app.protocol import jsonrpc, listing
-from mcp_app.protocol.jsonrpc import JsonObject, Path
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.jsonrpc import Path
 from mcp_app.protocol.revisions import LATEST, Revision
 
 CHARACTERS_PER_TOKEN: Final = 4

@@ -26,7 +26,7 @@ from mcp_app.catalog.outputs import ToolReturns, jsonable, tool_returns
 from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.headers import mirrored_parameters
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import Violation
 
 

@@ -26,12 +26,15 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.principal import Scope
+from mcp_app.interface.requirements import (
+    NO_DEMANDS,
+    Demands,
+)
 from mcp_app.interface.results import Completion, PromptOutput, ToolOutput
-from mcp_app.interface.rights import NO_DEMANDS, Demands
 from mcp_app.interface.server import Key, ServerDefinition
 from mcp_app.protocol import jsonrpc, listing, results, schemas
 from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import Revision
 from mcp_app.protocol.uri_templates import UriTemplate
 

@@ -30,7 +30,10 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.rights import Demands, demanded
+from mcp_app.interface.requirements import (
+    Demands,
+    demanded,
+)
 from mcp_app.interface.server import Key, Selection, ServerDefinition
 from mcp_app.models import (
     Blob,
@@ -48,7 +51,7 @@ from mcp_app.models.demands import DEMANDS
 from mcp_app.models.listings import lines, words
 from mcp_app.models.stops import Running, Scope
 from mcp_app.protocol.content import Annotations, Icon
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 if TYPE_CHECKING:
     from mcp_app.catalog.registry import RegisteredFunction, Registry

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from mcp_app.interface.rights import NO_DEMANDS, Demands
+from mcp_app.interface.requirements import (
+    NO_DEMANDS,
+    Demands,
+)
 from mcp_app.protocol.content import Icon
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 Selection: TypeAlias = Literal["all", "tags", "chosen"]
 Key: TypeAlias = tuple[str, str]

@@ -22,7 +22,7 @@ from mcp_app.interface.definitions import (
 from mcp_app.kinds.function import FunctionKind
 from mcp_app.kinds.kind import NO_UPLOADS, Kind, KindError, Problem, Uploads
 from mcp_app.kinds.text import TextKind
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 __all__ = ["KINDS", "Kind", "KindError", "Problem", "findings", "kinds_of", "problems"]
 

@@ -25,7 +25,7 @@ from mcp_app.protocol.content import (
     ResourceLink,
     Text,
 )
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 _EVERY = ("type", "annotations", "_meta")
 

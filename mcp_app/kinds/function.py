@@ -29,7 +29,7 @@ from mcp_app.kinds.kind import (
     Uploads,
     only,
 )
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.uri_templates import UriTemplate
 
 

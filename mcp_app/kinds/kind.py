@@ -18,7 +18,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.results import PromptOutput, ToolOutput
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 Uploads: TypeAlias = Mapping[str, bytes]
 """Uploaded content by its digest."""

@@ -41,7 +41,7 @@ from mcp_app.kinds.blocks import (
 from mcp_app.kinds.kind import NO_UPLOADS, Incomplete, Kind, KindError, Uploads, only
 from mcp_app.protocol.content import Role
 from mcp_app.protocol.errors import InvalidParams
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.uri_templates import UriTemplate
 
 Output = TypeVar("Output")

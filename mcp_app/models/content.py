@@ -9,7 +9,7 @@ from django.db import models
 
 from mcp_app.models.fields import JSONTextField, parsed
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 
 def content_of(row: models.Model, columns: Iterable[str]) -> JsonObject:

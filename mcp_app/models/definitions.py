@@ -38,6 +38,7 @@ from mcp_app.models.versions import (
     publishable,
 )
 from mcp_app.protocol import headers, jsonrpc, schemas
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.uri_templates import UriTemplate
 
 Row = TypeVar("Row", bound="DefinitionRow")
@@ -214,7 +215,7 @@ class Tool(DefinitionRow):
         yield from self.json_problems("output_schema", _check_schema)
 
 
-def _check_schema(schema: jsonrpc.JsonObject) -> None:
+def _check_schema(schema: JsonObject) -> None:
     if schema.get("type") != "object":
         raise ValueError('The schema needs "type": "object" at its top.')
     try:
@@ -230,7 +231,7 @@ def _schema_limits() -> schemas.SchemaLimits:
     return schemas.SchemaLimits(limits.schema, limits.schema_depth, limits.subschemas)
 
 
-def _check_input_schema(schema: jsonrpc.JsonObject) -> None:
+def _check_input_schema(schema: JsonObject) -> None:
     _check_schema(schema)
     headers.mirrored_parameters(schema)
 

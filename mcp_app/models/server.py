@@ -22,7 +22,7 @@ from mcp_app.models.demands import DEMANDS, demand_problems
 from mcp_app.models.fields import ExactCharField, JSONTextField
 from mcp_app.models.listings import tag_problems, words
 from mcp_app.models.versions import PublishedRow, PublishedRows, publishable
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _WEB = ("https://", "http://")

@@ -19,7 +19,7 @@ from mcp_app.models.changes import Change, WatchedRow, WatchedRows
 from mcp_app.models.content import content_of, put_content
 from mcp_app.models.fields import DigestField, ExactCharField, digest, parsed
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 AT_ONCE = 500
 """Rows that one statement publishes."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from mcp_app.protocol.meta import check_meta
 
 if TYPE_CHECKING:
-    from mcp_app.protocol.jsonrpc import JsonObject
+    from mcp_app.protocol.json_types import JsonObject
     from mcp_app.protocol.revisions import Revision
 
 Role = Literal["user", "assistant"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mcp_app.protocol.errors import InvalidRequest, ProtocolError
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 RequestId: TypeAlias = str | int
 

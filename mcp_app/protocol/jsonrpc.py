@@ -32,9 +32,8 @@ from orjson import (
 )
 
 from mcp_app.protocol.errors import ParseError
+from mcp_app.protocol.json_types import JsonObject
 
-JsonObject: TypeAlias = dict[str, Any]
-Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 Path: TypeAlias = tuple[str | int, ...]
 
 INTEGER_DIGITS = 4300

@@ -31,7 +31,7 @@ from mcp_app.protocol.revisions import (
 
 if TYPE_CHECKING:
     from mcp_app.protocol.headers import Headers
-    from mcp_app.protocol.jsonrpc import JsonObject
+    from mcp_app.protocol.json_types import JsonObject
 
 PREFIX = "io.modelcontextprotocol/"
 PROTOCOL_VERSION = PREFIX + "protocolVersion"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mcp_app.protocol.negotiation import SERVER_INFO, SUBSCRIPTION_ID
 
 if TYPE_CHECKING:
-    from mcp_app.protocol.jsonrpc import JsonObject
+    from mcp_app.protocol.json_types import JsonObject
     from mcp_app.protocol.revisions import Revision
 
 CAPABILITIES = {

@@ -16,7 +16,7 @@ from typing import cast
 import jsonschema_rs
 
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schema_graph import (
     DEEPEST_VALUE,
     EXPANSION,

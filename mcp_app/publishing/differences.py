@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.interface.rules import visible
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 _WORDS = re.compile(r"\s+|\S+\s*")
 ABSENT: Final = object()

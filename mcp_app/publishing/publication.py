@@ -28,7 +28,7 @@ from mcp_app.kinds.survey import declarations
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Server
 from mcp_app.models.transactions import is_conflict
 from mcp_app.models.versions import hash_of
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.differences import Difference, breaking, differences
 
 Row = TypeVar("Row", bound=PublishedRow)

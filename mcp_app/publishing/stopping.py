@@ -12,7 +12,7 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.stored import MODELS, hints_of
 from mcp_app.interface.rules import text_problem
 from mcp_app.models import DefinitionRow, Tool
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.overlays import make_overlays
 
 NEAR: Final = 5

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from mcp_app.protocol.jsonrpc import JsonObject
+    from mcp_app.protocol.json_types import JsonObject
 
 TOKEN: Final = "YOUR-TOKEN"  # noqa: S105 - it stands for one
 """What is to be replaced by a token."""

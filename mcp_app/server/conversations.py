@@ -16,7 +16,7 @@ from mcp_app.protocol.content import (
 
 if TYPE_CHECKING:
     from mcp_app.interface.definitions import ToolDefinition
-    from mcp_app.protocol.jsonrpc import JsonObject
+    from mcp_app.protocol.json_types import JsonObject
     from mcp_app.protocol.revisions import Revision
 
 MOST_TOOL_ROUNDS: Final = 50

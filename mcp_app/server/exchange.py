@@ -15,7 +15,7 @@ from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.principal import Principal
 from mcp_app.interface.rights import Asked, Rights
 from mcp_app.protocol.errors import InvalidRequest
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import CLIENT_CAPABILITIES, CLIENT_INFO
 from mcp_app.protocol.revisions import Revision
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcp_app.protocol.errors import InvalidParams
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 
 def string(params: JsonObject, name: str, place: str = "params") -> str:

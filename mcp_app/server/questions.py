@@ -43,7 +43,7 @@ from mcp_app.protocol.content import (
     ToolResult,
     ToolUse,
 )
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.meta import ReceivedMeta
 from mcp_app.protocol.revisions import Revision
 from mcp_app.server import deprecations

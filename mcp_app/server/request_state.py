@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import InvalidParams, ParseError
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 FORMAT = 1
 NONCE_BYTES = 12

@@ -20,7 +20,7 @@ from mcp_app.interface.questions import Accepted, Question
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import notification_message, request_message
 from mcp_app.protocol.errors import InvalidParams, UrlElicitationRequired
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.exchange import Exchange
 from mcp_app.server.questions import Prepared, prepare
 from mcp_app.server.request_state import Answered, RequestState, binding

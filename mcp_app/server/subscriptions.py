@@ -13,7 +13,7 @@ from mcp_app.server import parameters
 from mcp_app.server.handlers.resources import is_read
 
 if TYPE_CHECKING:
-    from mcp_app.protocol.jsonrpc import JsonObject
+    from mcp_app.protocol.json_types import JsonObject
     from mcp_app.server.exchange import Exchange
 
 METHOD = "subscriptions/listen"

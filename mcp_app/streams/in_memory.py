@@ -18,7 +18,7 @@ from mcp_app.streams.questions import Asked, OpenQuestions
 from mcp_app.streams.sessions import HANDSHAKE_S, OpenSession, new_session_id
 
 if TYPE_CHECKING:
-    from mcp_app.protocol.jsonrpc import JsonObject
+    from mcp_app.protocol.json_types import JsonObject
     from mcp_app.streams.sessions import Opening
 
 

@@ -16,7 +16,7 @@ from mcp_app.interface.errors import ClientRefused
 from mcp_app.models import Question
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.streams.appending import Beside
 from mcp_app.streams.sessions import OpenSession
 

@@ -29,7 +29,7 @@ from mcp_app.models.sessions import SessionQuerySet, Subscription
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Refused
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import REVISIONS, Revision
 from mcp_app.streams.event_ids import Seen
 

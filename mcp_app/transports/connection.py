@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mcp_app.interface.rights import Rights
     from mcp_app.process.running import Answer, Waiting
     from mcp_app.process.runtime import Process
-    from mcp_app.protocol.jsonrpc import JsonObject
+    from mcp_app.protocol.json_types import JsonObject
     from mcp_app.server.subscriptions import Interest
     from mcp_app.streams.appending import Beside
     from mcp_app.streams.sessions import OpenSession

@@ -18,7 +18,8 @@ from django.db import OperationalError
 from mcp_app import Asked, Principal
 from mcp_app.auth import permissions
 from mcp_app.auth.permissions import KeptRights, UserRows
-from mcp_app.interface.rights import Demands, Rule
+from mcp_app.interface.requirements import Demands
+from mcp_app.interface.rights import Rule
 from mcp_app.models import Change, Server
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process

@@ -24,7 +24,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.rights import Demands
+from mcp_app.interface.requirements import Demands
 from mcp_app.protocol.content import Annotations, Icon
 
 ICON = Icon(src="https://example.com/icon.png")

@@ -10,8 +10,8 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.rights import Demands
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.interface.requirements import Demands
+from mcp_app.protocol.json_types import JsonObject
 
 CODE = ToolDefinition(
     name="refund",

@@ -27,7 +27,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.rights import Demands
+from mcp_app.interface.requirements import Demands
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import (
     Blob,

@@ -11,7 +11,7 @@ import mcp_types
 from pydantic import BaseModel, FileUrl
 
 if TYPE_CHECKING:
-    from mcp_app.protocol.jsonrpc import JsonObject
+    from mcp_app.protocol.json_types import JsonObject
 
 Action: TypeAlias = Literal["accept", "decline", "cancel"]
 Form: TypeAlias = dict[str, str | int | float | bool | list[str] | None]

@@ -1,73 +1,20 @@
-"""Demands: how they are read and joined, and who meets them."""
+"""Who meets demands."""
 
 from __future__ import annotations
 
-from itertools import product
-from typing import Any
-
 import pytest
 
-from mcp_app.interface.rights import (
+from mcp_app.interface.requirements import (
     NO_DEMANDS,
-    NOTHING,
     Demands,
+)
+from mcp_app.interface.rights import (
+    NOTHING,
     Rights,
-    demanded,
 )
 
 VIEW = Demands(permissions=("shop.view",))
 STAFF = Demands(groups=(frozenset({"Support", "Finance"}),))
-RULE = Demands(rules=("shop.may",))
-
-
-@pytest.mark.parametrize(
-    ("told", "demands"),
-    [
-        ({}, NO_DEMANDS),
-        ({"permission": "", "groups": [], "rule": None}, NO_DEMANDS),
-        ({"permission": "shop.view"}, VIEW),
-        ({"groups": ["Finance", "Support", "Finance"]}, STAFF),
-        ({"rule": "shop.may"}, RULE),
-        (
-            {"permission": "shop.view", "groups": ["Support"], "rule": "shop.may"},
-            Demands(
-                permissions=("shop.view",),
-                groups=(frozenset({"Support"}),),
-                rules=("shop.may",),
-            ),
-        ),
-    ],
-)
-def test_what_is_demanded(told: dict[str, Any], demands: Demands) -> None:
-    assert demanded(told) == demands
-    assert bool(demands) is (demands != NO_DEMANDS)
-
-
-def test_both_demands_hold() -> None:
-    both = VIEW.and_also(STAFF).and_also(RULE)
-    assert (both.permissions, both.groups, both.rules) == (
-        VIEW.permissions,
-        STAFF.groups,
-        RULE.rules,
-    )
-    # Being in one group of each is not being in one group of all.
-    night = Demands(groups=(frozenset({"Night"}),))
-    assert STAFF.and_also(night).groups == (*STAFF.groups, *night.groups)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"), [*product((NO_DEMANDS, VIEW, STAFF, RULE), repeat=2)]
-)
-def test_what_is_demanded_twice_stands_once(one: Demands, other: Demands) -> None:
-    both = one.and_also(other)
-    assert both.and_also(one) == both.and_also(other) == both
-    assert bool(both) is bool(one or other)
-
-
-def test_the_order_of_permissions_is_kept() -> None:
-    first = Demands(permissions=("a.b", "a.a"))
-    second = Demands(permissions=("a.c", "a.b"))
-    assert first.and_also(second).permissions == ("a.b", "a.a", "a.c")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.kinds import KINDS, Problem, findings, kinds_of, problems
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from tests.catalog.lint_cases import (
     FOUND_OF_KINDS,
     TONE,

@@ -13,7 +13,7 @@ from mcp_app.interface.definitions import (
 from mcp_app.kinds.function import FunctionKind
 from mcp_app.kinds.kind import KindError, Problem, only
 from mcp_app.kinds.text import TextKind
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 
 @pytest.mark.parametrize(

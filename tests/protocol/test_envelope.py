@@ -22,7 +22,7 @@ from mcp_app.protocol.errors import (
     InvalidRequest,
     ResourceNotFound,
 )
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 LARGEST = 2**53 - 1
 ERROR = {"code": -32603, "message": "Oops"}

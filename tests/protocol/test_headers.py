@@ -22,7 +22,7 @@ from mcp_app.protocol.headers import (
     is_json,
     mirrored_parameters,
 )
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from tests.apart import ROOT
 
 

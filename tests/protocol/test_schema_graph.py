@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schema_graph import (
     DEEPEST_VALUE,
     SchemaError,

@@ -15,6 +15,8 @@ from tests.suite.marks import NEWEST_FIRST
 
 NEWEST: Final = "2026-07-28"
 STEPS: Final = [1, 2.5, 4]
+SLOW: Final = {"LIMITS": {"progress_burst": 3, "progress_rate": 0.001}}
+"""However slow the machine is, no more than the burst are sent."""
 
 
 async def reported(
@@ -91,7 +93,7 @@ async def test_progress_increases(connect: Connect, version: str) -> None:
     assert all("total" not in each for each in told(found))
 
 
-@pytest.mark.parametrize("mcp", [{"LIMITS": {"progress_burst": 3}}])
+@pytest.mark.parametrize("mcp", [SLOW])
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
 @pytest.mark.covers("L-PROG-011", "S-PROG-012")
 async def test_the_last_is_always_told(connect: Connect, version: str) -> None:
@@ -170,7 +172,7 @@ async def test_levels_that_do_not_exist(connect: Connect, level: Any) -> None:
     assert (found.status, found.error["code"]) == (400, -32602)
 
 
-@pytest.mark.parametrize("mcp", [{"LIMITS": {"progress_burst": 3}}])
+@pytest.mark.parametrize("mcp", [SLOW])
 @pytest.mark.covers("L-LOG-012", "S-LOG-009")
 async def test_too_many_messages_are_dropped(connect: Connect) -> None:
     client = await connect(NEWEST)

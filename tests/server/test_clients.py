@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.clients import (
     CLIENTS,
     TOKEN,

@@ -10,7 +10,8 @@ from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import Catalog, tool_entry
 from mcp_app.interface.definitions import ToolDefinition, ToolHints
 from mcp_app.interface.principal import Principal, Scope
-from mcp_app.interface.rights import Demands, Rights
+from mcp_app.interface.requirements import Demands
+from mcp_app.interface.rights import Rights
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.server.exchange import Adapters, Exchange, NoWayBack

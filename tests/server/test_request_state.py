@@ -10,7 +10,7 @@ import pytest
 
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import InvalidParams
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import request_state, round_trip
 from mcp_app.server.request_state import (
     REFUSED,

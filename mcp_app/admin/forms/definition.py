@@ -24,7 +24,7 @@ from mcp_app.interface.rules import visible
 from mcp_app.kinds import problems
 from mcp_app.models import DefinitionRow
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 Defined = TypeVar("Defined", bound=DefinitionRow)
 

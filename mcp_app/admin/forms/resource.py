@@ -29,7 +29,7 @@ from mcp_app.kinds import KINDS, KindError
 from mcp_app.models import Resource, ResourceTemplate
 from mcp_app.models.definitions import ReadableRow
 from mcp_app.models.fields import parsed
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 Readable = TypeVar("Readable", bound=ReadableRow)
 

@@ -25,7 +25,7 @@ from mcp_app.admin.uploads import Upload
 from mcp_app.admin.wording import TOOL
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import Tool
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 HINTS = ("read_only", "destructive", "idempotent", "open_world")
 

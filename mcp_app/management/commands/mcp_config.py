@@ -16,7 +16,7 @@ from mcp_app.account.addresses import server_name, server_url
 from mcp_app.auth.permissions import named
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.models import Server
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.clients import CLIENTS, TOKEN, ClientProgram, Launch, NotMerged
 
 TRANSPORTS: Final = ("stdio", "http")

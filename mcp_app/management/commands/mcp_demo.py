@@ -13,7 +13,7 @@ from mcp_app.interface.server import BY_TOKEN, DEFAULT_SLUG, PUBLIC
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Server
 from mcp_app.models.definitions import Source
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 
 USER_NAME = "admin"
 

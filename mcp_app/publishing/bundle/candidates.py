@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.demands import DEMANDS
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.choices import without_choice
 from mcp_app.publishing.bundle.format import Entry
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_app.models import Server
 from mcp_app.models.content import content_of
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.format import CHOICES, Identity, kind_of
 
 CHOSEN = "chosen"

@@ -19,7 +19,7 @@ from mcp_app.kinds.survey import declarations
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.fields import digest
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.candidates import (
     as_published,
     in_columns,

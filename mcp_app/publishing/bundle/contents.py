@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from mcp_app.models import PublishedRow, Server
 from mcp_app.models.fields import JSONTextField, parsed
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.choices import CHOSEN
 from mcp_app.publishing.bundle.format import CHOICES
 

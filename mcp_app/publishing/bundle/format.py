@@ -24,7 +24,7 @@ from mcp_app.models import (
 from mcp_app.models.definitions import Source
 from mcp_app.models.fields import digest
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.publication import PublicationRefused
 
 FORMAT: Final = "django-mcp-app bundle"

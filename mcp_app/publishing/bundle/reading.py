@@ -17,7 +17,8 @@ from mcp_app.models.definitions import Source
 from mcp_app.models.fields import digest
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ProtocolError
-from mcp_app.protocol.jsonrpc import JsonObject, ReadLimits
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.publishing.bundle.contents import at, content_problems, unknown
 from mcp_app.publishing.bundle.format import (
     FORMAT,

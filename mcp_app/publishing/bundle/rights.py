@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mcp_app.models import Server
 from mcp_app.models.demands import DEMANDS
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.comparing import Compared, Comparison
 
 _BEHIND = ("kind", "config")

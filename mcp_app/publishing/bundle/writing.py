@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from mcp_app.catalog.stored import digests_of
 from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow, Server
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.candidates import demands
 from mcp_app.publishing.bundle.choices import CHOSEN, NaturalKeys, naturally
 from mcp_app.publishing.bundle.format import (

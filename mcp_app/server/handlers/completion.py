@@ -9,7 +9,7 @@ from mcp_app.catalog.suggestions import fitting, suggestions_of
 from mcp_app.interface.results import Completion
 from mcp_app.protocol import results
 from mcp_app.protocol.errors import InvalidParams
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import call as calls
 from mcp_app.server import parameters
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcp_app.protocol import jsonrpc, negotiation, results
 from mcp_app.protocol.errors import InvalidParams
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import SUPPORTED_VERSIONS
 from mcp_app.server import parameters
 from mcp_app.server.exchange import SEVERITY, Exchange, described_client

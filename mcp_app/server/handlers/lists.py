@@ -8,7 +8,7 @@ from mcp_app.catalog.snapshot import Entry, Page, Seen
 from mcp_app.protocol import cursors, jsonrpc, results
 from mcp_app.protocol.cursors import Cursor
 from mcp_app.protocol.errors import InvalidParams
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.exchange import Exchange
 
 LIST_TTL_MS = 60_000

@@ -9,7 +9,7 @@ from mcp_app.interface.outcomes import Outcome
 from mcp_app.protocol import results
 from mcp_app.protocol.content import block_to_wire
 from mcp_app.protocol.errors import InvalidParams
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import call as calls
 from mcp_app.server import parameters
 

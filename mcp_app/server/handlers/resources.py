@@ -12,7 +12,7 @@ from mcp_app.interface import rules
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.protocol import results
 from mcp_app.protocol.errors import InvalidParams, ResourceNotFound
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.uri_templates import URI_LENGTH
 from mcp_app.server import call as calls
 from mcp_app.server import parameters

@@ -21,7 +21,8 @@ from mcp_app.protocol.errors import (
     ProtocolError,
 )
 from mcp_app.protocol.headers import check_mirrored
-from mcp_app.protocol.jsonrpc import JsonObject, UnserializableValue
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.jsonrpc import UnserializableValue
 from mcp_app.protocol.schemas import Violation
 from mcp_app.server import call as calls
 from mcp_app.server import parameters

@@ -13,7 +13,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.rights import Demands
+from mcp_app.interface.requirements import Demands
 from mcp_app.models import Prompt, Tool
 from mcp_app.models.definitions import Source
 

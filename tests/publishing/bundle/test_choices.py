@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_app.models import Server
-from mcp_app.protocol.jsonrpc import JsonObject
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.choices import (
     chosen_in,
     naturally,
