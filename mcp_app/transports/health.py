@@ -13,7 +13,7 @@ from mcp_app.process.health import FINE
 from mcp_app.process.runtime import process
 from mcp_app.protocol import jsonrpc
 from mcp_app.transports.asgi_types import RawHeaders, Scope, Send
-from mcp_app.transports.replies import (
+from mcp_app.transports.responses import (
     JSON_HEADERS,
     OK,
     UNAVAILABLE,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from mcp_app.protocol import jsonrpc
 from mcp_app.server.exchange import End
@@ -18,7 +18,12 @@ from mcp_app.streams.following import after
 from mcp_app.streams.last_words import last_words
 from mcp_app.streams.request_log import ABORTED, COMPLETED, EXPECTED, why
 from mcp_app.transports.bodies import ClientGone
-from mcp_app.transports.replies import OK, Connection, Reply, send_json
+from mcp_app.transports.replies import Reply
+from mcp_app.transports.responses import (
+    OK,
+    Connection,
+    send_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from mcp_app.streams.request_log import OwnedStream, RequestLog
     from mcp_app.streams.sessions import OpenSession
     from mcp_app.transports.event_stream import EventStream
+    from mcp_app.transports.resumed import Returning
 
 
 LONGEST_NAME: Final = 128
@@ -65,6 +71,13 @@ def called_tool(exchange: Exchange) -> str:
     return name[:LONGEST_NAME]
 
 
+class SessionConnection(Connection, Protocol):
+    """What a reply in a session needs of the request that it answers."""
+
+    def returning(self) -> Returning:
+        """Return who serves this client from the log."""
+
+
 class LoggedReply(Reply):
     """A reply that is JSON, or becomes a stream of the log.
 
@@ -73,6 +86,7 @@ class LoggedReply(Reply):
     the answer is to be sent.
     """
 
+    _connection: SessionConnection
     _promoted = False
     _parting: asyncio.Task[None] | None = None
     """Sends the client away."""
@@ -83,7 +97,7 @@ class LoggedReply(Reply):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: SessionConnection,
         exchange: Exchange,
         session: OpenSession,
         log: RequestLog,

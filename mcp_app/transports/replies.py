@@ -4,75 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from mcp_app.process.running import Answer, RunningCalls
-from mcp_app.protocol.headers import Accepts
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.streams.appending import Beside
-from mcp_app.transports.asgi_types import RawHeaders, Receive, Send
 from mcp_app.transports.event_stream import EventStream
-
-if TYPE_CHECKING:
-    from mcp_app.transports.resumed import Returning
+from mcp_app.transports.responses import OK, Connection, send_json, with_retry
 
 PROMOTE_AFTER = 1.0
 """Seconds of silence after which the answer becomes a stream, with heartbeats."""
-
-JSON_HEADERS: RawHeaders = [(b"content-type", b"application/json")]
-
-OK = 200
-UNAVAILABLE = 503
-RETRY_AFTER = (b"retry-after", b"2")
-
-
-def send_json(
-    send: Send, status: int, body: bytes, headers: RawHeaders
-) -> Awaitable[None]:
-    """Send a whole answer."""
-    length = (b"content-length", b"%d" % len(body))
-    return send_whole(send, status, body, [*JSON_HEADERS, length, *headers])
-
-
-async def send_whole(send: Send, status: int, body: bytes, headers: RawHeaders) -> None:
-    """Send an answer with exactly these headers."""
-    start = {"type": "http.response.start", "status": status, "headers": headers}
-    try:
-        await send(start)
-        await send({"type": "http.response.body", "body": body})
-    except OSError:
-        # The client has left: nobody is there to be told.
-        return
-
-
-def with_retry(status: int, headers: RawHeaders) -> RawHeaders:
-    """Return the headers of an answer: 503 says when to come back."""
-    return [RETRY_AFTER, *headers] if status == UNAVAILABLE else headers
-
-
-def send_empty(send: Send, status: int, headers: RawHeaders) -> Awaitable[None]:
-    """Send an answer without a body."""
-    return send_whole(send, status, b"", [(b"content-length", b"0"), *headers])
-
-
-class Connection(Protocol):
-    """What a reply needs of the request that it answers."""
-
-    receive: Receive
-    send: Send
-    cors: RawHeaders
-    accepts: Accepts
-    started: bool
-    """Whether the answer has begun, so that nothing else can be sent."""
-
-    def returning(self) -> Returning:
-        """Return who serves this client from the log."""
-
-    def watch(self) -> None:
-        """Look after the reply for as long as it is open."""
-
-    def dropped(self) -> None:
-        """Count a message for which there is no way to this client."""
 
 
 class Reply:

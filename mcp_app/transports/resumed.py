@@ -13,7 +13,10 @@ from mcp_app.streams.following import LastMessage
 from mcp_app.streams.last_words import is_answer, last_words
 from mcp_app.transports.bodies import ClientGone
 from mcp_app.transports.event_stream import EventStream, send_events
-from mcp_app.transports.replies import OK, send_json
+from mcp_app.transports.responses import (
+    OK,
+    send_json,
+)
 from mcp_app.transports.standing import OpenStream
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from mcp_app.streams.following import Earlier, Place
     from mcp_app.streams.sessions import OpenSession
     from mcp_app.transports.asgi_types import Receive
-    from mcp_app.transports.replies import Connection
+    from mcp_app.transports.responses import Connection
 
 
 LAST_LOOK_S: Final = 0.5
