@@ -29,6 +29,8 @@ WORKERS: Final = 2
 STREAMS: Final = 4
 AT_ONCE: Final = 6
 PIECE: Final = 40
+NOTICED_S: Final = 60 + PATIENCE_S
+"""uvicorn waits so long for a worker that is killed while its health is asked for."""
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,8 @@ def one_is_killed(running: Program, session: Session) -> set[str]:
     victim, pid = before.popitem()
     os.kill(pid, signal.SIGKILL)
     eventually(
-        lambda: serves(running, session) and len(set(live(running)) - {victim}) == 2
+        lambda: serves(running, session) and len(set(live(running)) - {victim}) == 2,
+        NOTICED_S,
     )
     for each in listens:
         assert not each.ended or each.error is not None
@@ -119,8 +122,8 @@ def serves(running: Program, session: Session) -> bool:
     return all(answer.status == 200 for answer in begun)
 
 
-def eventually(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
+def eventually(true: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
+    end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end
         time.sleep(0.1)
