@@ -67,6 +67,8 @@ class Run:
         """Processor seconds of programs that lost the program that had started them."""
         self.units: list[float] = []
         """What the yardstick measured at the start, in the middle and at the end."""
+        self._samples: list[float] = []
+        """The same while tests run: from one moment to the next it varies by half."""
         self._programs = Programs()
         self._told = time.monotonic()
         name, shared = owned_name(), shared_folder()
@@ -118,12 +120,16 @@ class Run:
         """The tests that have ended, of all parts."""
         return [each for part in self.parts for each in part.tests]
 
+    def measure_unit(self) -> None:
+        """Measure at the start, or at the end, once the middle is known."""
+        if self._samples:
+            self.units.append(sum(self._samples) / len(self._samples))
+            self._samples = []
+        self.units.append(yardstick.measure())
+
     def end_programs(self) -> None:
         """End what is left of the programs that were started."""
         self.orphans += self._programs.end()
-
-    def measure_unit(self) -> None:
-        self.units.append(yardstick.measure())
 
     def of(self, stages: Stages) -> None:
         """Run all parts, print what they write, and measure the machine meanwhile."""
@@ -169,18 +175,17 @@ class Run:
             return
 
     def _tell(self, running: list[PartRun]) -> None:
-        """Say every now and then how far the tests are; measure in the middle."""
+        """Say every now and then how far the tests are; measure the machine, too."""
         if time.monotonic() < self._told + NEWS_S:
             return
         self._told = time.monotonic()
+        self._samples.append(yardstick.measure(yardstick.SAMPLE))
         for part in running:
             number, ended = records.read(part.records)
             if not number:
                 continue
             failed = Counter(each.outcome for each in ended)["failed"]
             say(f"   {part.part.name}: {len(ended)} of {number}, {failed} failed")
-            if 2 * len(ended) > number and len(self.units) == 1:
-                self.measure_unit()
 
 
 def _print_output(part: PartRun) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.apart import pytest_apart
+from tests.suite.marks import long_cases
 from tests.suite.records import Cost, Record, by_room, read, read_problems, room_of
 
 SOURCE = """
@@ -91,6 +92,7 @@ def test_a_test_that_ends_its_worker_has_failed(tmp_path: Path) -> None:
 SCHEDULING = "tests.suite.scheduling"
 
 
+@pytest.mark.long
 def test_the_group_is_not_part_of_a_name(tmp_path: Path) -> None:
     assert "test_of_a_group" in records_of(tmp_path, SOURCE, *WORKERS)
 
@@ -116,6 +118,7 @@ def test_costs_of_rooms() -> None:
     assert by_room(records) == {"a": Cost(1, 1, 1), "b": Cost(1.5, 2, 7)}
 
 
+@pytest.mark.long
 def test_a_pytest_that_a_test_runs_is_not_recorded(tmp_path: Path) -> None:
     source = """
 import os
@@ -155,15 +158,25 @@ def pytest_{hook}(config=None):
 @pytest.mark.parametrize(
     ("hook", "what", "why"),
     [
-        (
-            "sessionfinish",
-            "os._exit(0)",
-            "after its tests, gw0: Not properly terminated",
+        ("sessionfinish", "os._exit(0)", "after its tests, gw0: Not properly"),
+        *long_cases(
+            (
+                "sessionfinish",
+                "raise ValueError(1)",
+                "after its tests, gw0: ValueError",
+            ),
+            ("unconfigure", "raise ValueError(2)", "after its tests, gw0: ValueError"),
+            (
+                "unconfigure",
+                "import pytest; pytest.fail('3')",
+                "after its tests, gw0: 3",
+            ),
+            (
+                "sessionfinish",
+                "a = Late(); a.a = a; del a",
+                "after its tests, gw0: Pyt",
+            ),
         ),
-        ("sessionfinish", "raise ValueError(1)", "after its tests, gw0: ValueError(1)"),
-        ("unconfigure", "raise ValueError(2)", "after its tests, gw0: ValueError(2)"),
-        ("unconfigure", "import pytest; pytest.fail('3')", "after its tests, gw0: 3"),
-        ("sessionfinish", "a = Late(); a.a = a; del a", "after its tests, gw0: Pyt"),
     ],
 )
 def test_a_worker_that_ends_badly(
@@ -178,6 +191,7 @@ def test_a_worker_that_ends_badly(
     assert read_problems(tmp_path / "records")[0].startswith(why)
 
 
+@pytest.mark.long
 def test_what_ends_well_or_in_a_test_is_no_bad_end(tmp_path: Path) -> None:
     scheduling = ("-p", "tests.suite.scheduling")
     records = records_of(tmp_path, SOURCE + CRASHES, *scheduling, *WORKERS)
@@ -210,6 +224,7 @@ def test_what_cannot_be_collected_is_named_beside_what_runs(
     ]
 
 
+@pytest.mark.long
 def test_a_path_may_have_the_sign_of_a_group(tmp_path: Path) -> None:
     (tmp_path / "tests/a@b").mkdir(parents=True)
     (tmp_path / "tests/a@b/test_other.py").write_text("def test_other():\n    pass\n")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.suite.marks import long_cases
 from tests.suite.processes import processes_of_runs
 from tests.suite.rooms import ROOT
 
@@ -110,6 +111,7 @@ def test_all_is_well(tmp_path: Path) -> None:
     assert {"one", "two", "tests", "room"} <= set(named)
 
 
+@pytest.mark.long
 def test_stages_follow_each_other_and_lanes_do_not(tmp_path: Path) -> None:
     wait = "while ! test -e there; do sleep 0.05; done; echo met"
     status, lines = ran(
@@ -150,7 +152,7 @@ def test_a_part_that_fails_is_named_and_the_rest_runs(tmp_path: Path) -> None:
     [
         (UNSTEADY, "", 1, "FAILED tests/room/test_it.py::test_it"),
         (UNSTEADY, "1", 0, "UNSTEADY, to be mended: tests/room/test_it.py::test_it"),
-        (BROKEN, "1", 1, "FAILED tests/room/test_it.py::test_it"),
+        *long_cases((BROKEN, "1", 1, "FAILED tests/room/test_it.py::test_it")),
     ],
 )
 def test_a_failed_test(
@@ -172,6 +174,7 @@ def test_a_test_that_ends_its_worker_is_named(tmp_path: Path) -> None:
     assert "FAILED tests/room/test_it.py::test_it" in lines
 
 
+@pytest.mark.long
 def test_a_test_that_hangs_is_named(tmp_path: Path) -> None:
     write(tmp_path, "import time\ndef test_it():\n    time.sleep(600)\n")
     limit = "'faulthandler_timeout=2', '-o', 'faulthandler_exit_on_timeout=true'"
@@ -180,6 +183,7 @@ def test_a_test_that_hangs_is_named(tmp_path: Path) -> None:
     assert "FAILED tests/room/test_it.py::test_it" in lines
 
 
+@pytest.mark.long
 def test_a_test_that_ends_pytest_is_no_pass(tmp_path: Path) -> None:
     write(tmp_path, ENDS)
     status, lines = ran(tmp_path, "(((tests(),),),)")
@@ -187,6 +191,7 @@ def test_a_test_that_ends_pytest_is_no_pass(tmp_path: Path) -> None:
     assert "tests: 1 of 1 tests did not end." in lines
 
 
+@pytest.mark.long
 def test_a_room_above_its_programs(tmp_path: Path) -> None:
     write(tmp_path, "import subprocess\ndef test_it():\n    subprocess.run(['true'])\n")
     status, lines = ran(tmp_path, "(((tests(),),),)")
@@ -238,7 +243,9 @@ def begun(folder: Path) -> tuple[subprocess.Popen[str], Path]:
     return process, temporary
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, *long_cases(signal.SIGINT, signal.SIGHUP)]
+)
 def test_an_interrupt_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     process, temporary = begun(tmp_path)
     process.send_signal(number)
@@ -248,6 +255,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, number: signal.Signals) -> 
     assert runs_named(tmp_path) == set()
 
 
+@pytest.mark.long
 def test_the_next_run_sweeps_what_a_killed_one_left(tmp_path: Path) -> None:
     process, temporary = begun(tmp_path)
     process.kill()

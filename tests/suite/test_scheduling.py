@@ -28,9 +28,9 @@ GROUPED = "pytest.mark.xdist_group('some')"
 @pytest.mark.parametrize(
     ("crashed", "mark"),
     [
-        ({0, 1, 2, 3}, ALONE),
         ({9, CASES - 2, CASES - 1}, GROUPED),
         *long_cases(
+            ({0, 1, 2, 3}, ALONE),
             ({0, 1, 2, 3}, GROUPED),
             ({7}, ALONE),
             ({7}, GROUPED),

@@ -95,6 +95,7 @@ def test_folders_and_files_are_removed(
     assert (tmp_path / "folder/file").exists()
 
 
+@pytest.mark.long
 def test_a_run_that_is_killed(store: Store, tmp_path: Path) -> None:
     """In the middle of a test: nothing of it can end well."""
     (tmp_path / "conftest.py").write_text(CONFTEST)

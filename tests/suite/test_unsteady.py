@@ -48,6 +48,7 @@ def judged(suite: Path, body: str) -> bool:
     return is_unsteady(TEST, environment)
 
 
+@pytest.mark.long
 def test_five_runs_that_pass(suite: Path) -> None:
     """Each beside the others of its room, from the first on."""
     assert judged(suite, 'assert Path("beside").exists()')
@@ -58,9 +59,12 @@ def test_five_runs_that_pass(suite: Path) -> None:
     ("body", "tries"),
     [
         ("pytest.skip('not now')", "1"),
-        ("import os; os._exit(0)", "1"),
-        ("import atexit, os; atexit.register(os._exit, 3)", "1"),
-        *long_cases(("assert times % 5", "5"), ("assert False", "1")),
+        *long_cases(
+            ("import os; os._exit(0)", "1"),
+            ("import atexit, os; atexit.register(os._exit, 3)", "1"),
+            ("assert times % 5", "5"),
+            ("assert False", "1"),
+        ),
     ],
 )
 def test_one_that_does_not_pass_decides(suite: Path, body: str, tries: str) -> None:
@@ -68,6 +72,7 @@ def test_one_that_does_not_pass_decides(suite: Path, body: str, tries: str) -> N
     assert (suite / "tried").read_text() == tries
 
 
+@pytest.mark.long
 def test_what_hangs_does_not_pass(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unsteady, "PATIENCE_S", 3)
     assert not judged(suite, "import time; time.sleep(60)")
