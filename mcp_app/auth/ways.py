@@ -18,7 +18,7 @@ from mcp_app.auth.drf import Bridge
 from mcp_app.auth.sessions import django_session
 from mcp_app.auth.tokens import access_token
 from mcp_app.conf import BY_HEADER, Entry, entry_problems, mcp_settings
-from mcp_app.interface.extras import remedy
+from mcp_app.interface.extras import with_remedy
 from mcp_app.interface.principal import (
     ACCESS_TOKEN,
     DRF,
@@ -105,8 +105,8 @@ def verifier(path: str) -> tuple[Authenticate, str]:
     try:
         found = import_string(path)
     except (ImportError, TypeError, ValueError) as error:
-        how = f".{remedy(error)}" if remedy(error) else ""
-        raise Unusable(f"{path!r} cannot be imported: {error}{how}") from error
+        sentence = f"{path!r} cannot be imported: {error}"
+        raise Unusable(with_remedy(sentence, error)) from error
     if isinstance(found, type):
         return _bridge(path, found), DRF
     if not callable(found):

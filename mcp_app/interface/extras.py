@@ -11,13 +11,13 @@ Of a database's driver, and of daphne, Django says itself that it is missing.
 """
 
 
-def remedy(error: BaseException | None) -> str:
-    """Return a sentence with the line that installs what could not be imported.
+def with_remedy(sentence: str, error: BaseException | None) -> str:
+    """Return a sentence, which has no full stop yet, with the line that installs it.
 
-    It is "" for anything else, and begins with a space where it is not.
+    It stays as it is if the error is of something that no extra brings.
     """
     missing = error.name if isinstance(error, ImportError) else None
     extra = EXTRAS.get((missing or "").partition(".")[0])
     if extra is None:
-        return ""
-    return f' Install it: pip install "django-mcp-app[{extra}]"'
+        return sentence
+    return f'{sentence}. Install it: pip install "django-mcp-app[{extra}]"'

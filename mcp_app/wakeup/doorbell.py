@@ -17,7 +17,7 @@ from channels.exceptions import InvalidChannelLayerError
 from channels.layers import InMemoryChannelLayer, get_channel_layer
 from django.core.exceptions import ImproperlyConfigured
 
-from mcp_app.interface.extras import remedy
+from mcp_app.interface.extras import with_remedy
 
 logger = logging.getLogger("mcp_app.wakeup")
 
@@ -114,6 +114,6 @@ def shared_layer(alias: str) -> Any:
     try:
         layer = get_channel_layer(alias)
     except InvalidChannelLayerError as error:
-        how = remedy(error.__context__)
-        raise ImproperlyConfigured(f'MCP["DOORBELL"]: {error}.{how}') from error
+        sentence = with_remedy(f'MCP["DOORBELL"]: {error}', error.__context__)
+        raise ImproperlyConfigured(sentence) from error
     return None if isinstance(layer, InMemoryChannelLayer) else layer

@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from mcp_app.interface.extras import EXTRAS, remedy
+from mcp_app.interface.extras import EXTRAS, with_remedy
 from tests.suite.rooms import ROOT
 
 
@@ -15,11 +15,11 @@ from tests.suite.rooms import ROOT
     [
         (
             ModuleNotFoundError("no", name="rest_framework.authentication"),
-            ' Install it: pip install "django-mcp-app[drf]"',
+            '. Install it: pip install "django-mcp-app[drf]"',
         ),
         (
             ModuleNotFoundError("no", name="channels_redis"),
-            ' Install it: pip install "django-mcp-app[redis]"',
+            '. Install it: pip install "django-mcp-app[redis]"',
         ),
         (ModuleNotFoundError("no", name="rest_framework_simplejwt"), ""),
         (ImportError("cannot import a name"), ""),
@@ -28,7 +28,7 @@ from tests.suite.rooms import ROOT
     ],
 )
 def test_what_installs_what_is_missing(error: BaseException | None, said: str) -> None:
-    assert remedy(error) == said
+    assert with_remedy("It is missing", error) == f"It is missing{said}"
 
 
 def test_each_extra_exists() -> None:
