@@ -12,7 +12,8 @@ from collections.abc import Generator, Mapping
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.secrecy import look_at_rows_of_test
+from tests.secrecy import look_at_rows_of_test, watching
+from tests.suite.rooms import room
 
 pytest_plugins = (
     "tests.drill.databases",
@@ -56,6 +57,13 @@ def _rows_are_not_folded_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     it.  Which test that is depends on those before it.
     """
     monkeypatch.setattr("mcp_app.models.changes.RARELY", 1_000_000_000)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Look for secrets where that was asked for."""
+    with watching(room(item.nodeid.partition("::")[0])):
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)

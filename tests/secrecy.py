@@ -3,6 +3,9 @@
     SECRECY=results/secrecy pytest ...    each process notes what it makes and writes
     python -m tests.secrecy               says what was secret; `make test` does both
 
+With `SECRECY_ROOMS=auth,account` only tests of these rooms are looked at, and the
+programs that they start.
+
 Each process of the suite notes the secrets that it makes: access tokens, ids of
 sessions, sealed request state, the site's key and what is derived from it.  It looks at
 every record of a log, of each level, whether that is shown or not; at rows, before a
@@ -29,6 +32,7 @@ from pathlib import Path
 from typing import Any, Final
 
 VARIABLE: Final = "SECRECY"
+ROOMS: Final = "SECRECY_ROOMS"
 ROOT: Final = Path(__file__).resolve().parents[1]
 LENGTH: Final = 43
 """Characters of 32 random bytes in base64."""
@@ -57,6 +61,7 @@ class Watch:
         self._fixed: set[str] = set()
         self._seen: set[str] = set()
         self._counts: Counter[str] = Counter()
+        self.is_looking = True
         atexit.register(self._count)
 
     def knows(self, secret: str) -> None:
@@ -75,6 +80,8 @@ class Watch:
 
     def looks_at(self, kind: str, where: str, text: str) -> None:
         """Note what might be a secret in a text that was written."""
+        if not self.is_looking:
+            return
         self._counts[kind] += 1
         for each in (*self._fixed_in(text), *LIKE_A_SECRET.findall(text)):
             # The same stands in many places, such as the digest of a row.
@@ -143,10 +150,11 @@ def _noting(own: Watch) -> Callable[[Callable[..., str]], Callable[..., str]]:
 
 def _look_at_logs(own: Watch) -> None:
     """See each record, of each level, and show those that would be shown anyway."""
-    handle, makes_traceback = logging.Logger.handle, logging.Formatter()
+    handle, is_enabled = logging.Logger.handle, logging.Logger.isEnabledFor
+    makes_traceback = logging.Formatter()
 
     def handled(logger: logging.Logger, record: logging.LogRecord) -> None:
-        if not _may_know(record.name):
+        if own.is_looking and not _may_know(record.name):
             with _uncounted():
                 # A copy: how it is formatted is kept within.
                 text = makes_traceback.format(copy(record))
@@ -154,8 +162,13 @@ def _look_at_logs(own: Watch) -> None:
         if record.levelno >= logger.getEffectiveLevel():
             handle(logger, record)
 
+    def is_heard(logger: logging.Logger, level: int) -> bool:
+        if not own.is_looking:
+            return is_enabled(logger, level)
+        return not logger.disabled and logger.manager.disable < level
+
     logging.Logger.handle = handled  # type: ignore[assignment, method-assign]
-    logging.Logger.isEnabledFor = _is_heard  # type: ignore[assignment, method-assign]
+    logging.Logger.isEnabledFor = is_heard  # type: ignore[assignment, method-assign]
 
 
 @contextmanager
@@ -184,13 +197,27 @@ def _may_know(name: str) -> bool:
     return name.partition(".")[0] in CLIENTS or name in ADDRESSES
 
 
-def _is_heard(logger: logging.Logger, level: int) -> bool:
-    return not logger.disabled and logger.manager.disable < level
-
-
 def is_watching() -> bool:
     """Whether anything is looked at."""
-    return _watch is not None
+    return _watch is not None and _watch.is_looking
+
+
+@contextmanager
+def watching(room: str) -> Iterator[None]:
+    """Look at what the tests of a room write only if that is one of `SECRECY_ROOMS`."""
+    rooms = os.environ.get(ROOMS)
+    if _watch is None or rooms is None or room in rooms.split(","):
+        yield
+        return
+    # So that no program which a test starts looks, either.
+    folder = os.environ.pop(VARIABLE, None)
+    _watch.is_looking = False
+    try:
+        yield
+    finally:
+        _watch.is_looking = True
+        if folder is not None:
+            os.environ[VARIABLE] = folder
 
 
 # -- answers and rows ------------------------------------------------------------------
@@ -205,7 +232,7 @@ def look_at_answer(status: int, headers: Mapping[str, str], body: bytes) -> None
 
 def look_at_rows(table: str, rows: Iterable[tuple[Any, ...]]) -> None:
     """Look at all that stands in a table."""
-    if _watch is not None:
+    if _watch is not None and _watch.is_looking:
         for row in rows:
             _watch.looks_at("row", table, " ".join(map(_text, row)))
 
@@ -219,7 +246,7 @@ def _text(value: object) -> str:
 
 def look_at_file(database: Path) -> None:
     """Look at the rows of a file of SQLite, if it is there."""
-    if _watch is None or not database.exists():
+    if not is_watching() or not database.exists():
         return
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         for (table,) in connection.execute(TABLES).fetchall():
@@ -228,7 +255,7 @@ def look_at_file(database: Path) -> None:
 
 def look_at_rows_of_test() -> None:
     """Look at what a test has stored, before that is taken back."""
-    if _watch is None:
+    if not is_watching():
         return
     from django.db import DatabaseError, connection  # noqa: PLC0415
 

@@ -1,7 +1,6 @@
 """A pytest plugin: `--part` collects a part of the tests, and imports no other.
 
-Parts are `in-process`; `secrets`, which is in process, too, and what it writes is
-searched for secrets; and `driving`, whose tests drive other programs.  Several are
+Parts are `in-process`, and `driving`, whose tests drive other programs.  Several are
 separated by commas.
 """
 
@@ -12,20 +11,16 @@ from typing import Final
 
 import pytest
 
-from tests.suite.rooms import ROOT, drives, room
+from tests.suite.rooms import ROOT, drives
 
 IN_PROCESS: Final = "in-process"
-SECRETS: Final = "secrets"
 DRIVING: Final = "driving"
-PARTS: Final = (IN_PROCESS, SECRETS, DRIVING)
-SECRET_ROOMS: Final = frozenset({"account", "attacks", "auth"})
+PARTS: Final = (IN_PROCESS, DRIVING)
 
 
 def part_of(path: str | Path) -> str:
     """Return the part of a test module; the path is one from the root."""
-    if drives(path):
-        return DRIVING
-    return SECRETS if room(path) in SECRET_ROOMS else IN_PROCESS
+    return DRIVING if drives(path) else IN_PROCESS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
