@@ -23,12 +23,12 @@ pytestmark = test_python_sdk.pytestmark
 ALWAYS: Final = (
     "test_progress_in_order",
     "test_large_messages_in_order",
-    "test_two_questions_and_one_ledger_line",
     "test_subscription_of_a_session",
     "test_listening",
 )
 TRIED: Final = (
     *ALWAYS,
+    "test_two_questions_and_one_ledger_line",
     "test_negotiation",
     "test_lists_every_page_of_tools",
     "test_any_json_comes_back",

@@ -99,6 +99,7 @@ def test_what_cannot_be_read_again_makes_it_a_program() -> None:
         assert server.stop() == 0
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken(prefork: Prefork, output: Path) -> None:
     port = free_port()
     with claimed(port):
@@ -107,6 +108,7 @@ def test_a_port_that_is_taken(prefork: Prefork, output: Path) -> None:
     assert f"The port {port} cannot be used" in output.read_text()
 
 
+@pytest.mark.long
 def test_an_error_has_its_traceback(prefork: Prefork, output: Path) -> None:
     wrong = {**inherited(), **NO_ROWS, "PORT": "0", "MCP_LIMITS": "{"}
     assert prefork.launched(wrong, output).wait(PATIENCE_S) == 1
@@ -142,6 +144,7 @@ def serving(prefork: Prefork, output: Path) -> Forked:
     return process
 
 
+@pytest.mark.long
 def test_servers_end_with_it_and_it_with_its_input(
     prefork: Prefork, output: Path
 ) -> None:
@@ -161,6 +164,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.long
 def test_no_server_outlives_a_process_that_is_killed() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", KILLED],
@@ -176,6 +180,7 @@ def test_no_server_outlives_a_process_that_is_killed() -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.long
 def test_who_has_ended_answers_no_more(prefork: Prefork, output: Path) -> None:
     process = serving(prefork, output)
     assert prefork._process is not None

@@ -11,15 +11,9 @@ from typing import Any, Final
 
 import pytest
 
-from tests.drill.piped import (
-    COMMAND,
-    PATIENCE_S,
-    Piped,
-    database,
-    environment,
-    piped,
-)
+from tests.drill.piped import COMMAND, PATIENCE_S, Piped, database, environment, piped
 from tests.drill.running import ROOT
+from tests.suite.marks import long_cases
 from tests.transports.test_connection import (
     called,
     code,
@@ -129,6 +123,7 @@ def test_the_end_of_the_input_cancels_what_runs_on(tmp_path: Path) -> None:
         assert server.wait() == 0
 
 
+@pytest.mark.long
 def test_a_call_has_a_moment_to_end_after_the_input(tmp_path: Path) -> None:
     with piped(tmp_path) as server:
         server.send(HELLO, READY, called("drill_sleep_sync", 1, seconds=0.1))
@@ -137,7 +132,7 @@ def test_a_call_has_a_moment_to_end_after_the_input(tmp_path: Path) -> None:
         assert server.wait() == 0
 
 
-@pytest.mark.parametrize("tool", ["noise_hang", "noise_thread"])
+@pytest.mark.parametrize("tool", ["noise_hang", *long_cases("noise_thread")])
 @pytest.mark.covers("L-STDIO-013", "S-STDIO-011")
 def test_it_ends_although_a_thread_hangs(tmp_path: Path, tool: str) -> None:
     with piped(tmp_path, NOISE="yes") as server:
@@ -155,7 +150,9 @@ def heard_hangup() -> Iterator[None]:
     signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, *long_cases(signal.SIGINT, signal.SIGHUP)]
+)
 @pytest.mark.covers(
     "L-CANCEL-001", "L-CANCEL-003", "L-STDIO-014", "S-STDIO-012", "S-STDIO-013"
 )
@@ -231,7 +228,9 @@ def test_what_outlives_its_terminal_goes_on(tmp_path: Path) -> None:
         signal.signal(signal.SIGHUP, ignored)
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    "closed", ["<&-", *long_cases(">&-", "<&- >&-", "<&- >&- 2>&-")]
+)
 def test_without_input_or_output_it_says_so(tmp_path: Path, closed: str) -> None:
     """Nothing else that the process opens is taken for them."""
     ended = _with_descriptors(tmp_path, closed)
