@@ -129,6 +129,13 @@ def test_a_list_by_somebody_else_has_three_members(tmp_path: Path) -> None:
     assert read(tmp_path / "list") == [Fault("a.py", 0, "as listed", "a", "b")]
 
 
+@pytest.mark.parametrize("path", ["/etc/hosts", "../other/a.py"])
+def test_a_list_names_no_file_outside_the_checkout(path: str, tmp_path: Path) -> None:
+    write(tmp_path / "list", [Fault(path, 1, "one off", "a", "b")])
+    with pytest.raises(ValueError, match="is no path from the root"):
+        read(tmp_path / "list")
+
+
 # -- drawing ------------------------------------------------------------------------
 
 ROOMS = (*WEIGHTY, "kinds", "streams")
