@@ -33,11 +33,7 @@ from mcp_app import (
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.context import LEVELS
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.questions import (
-    ElicitAnswer,
-    ModelPreferences,
-    SamplingMessage,
-)
+from mcp_app.interface.questions import ElicitAnswer, ModelPreferences, SamplingMessage
 from mcp_app.interface.results import (
     Completion,
     PromptMessage,

@@ -58,11 +58,7 @@ SERVERS: Final[list[dict[str, Any]]] = [
 
 def by_header(request: AuthenticationRequest) -> Principal | None:
     """Authenticate whom the headers name: user, client, permissions and scope."""
-    from mcp_app.interface.principal import (  # noqa: PLC0415 - the registry is ready
-        AuthenticationFailed,
-        Principal,
-        Scope,
-    )
+    from mcp_app.interface.principal import AuthenticationFailed, Principal, Scope  # noqa: PLC0415 - the registry is ready
 
     user = request.headers.get(b"x-user")
     if user is None:
@@ -124,12 +120,7 @@ def served_rows(
     """The fixture rows and a few servers more, for all tests of a module."""
     from django.db.backends.signals import connection_created  # noqa: PLC0415
 
-    from mcp_app.pools.database import (  # noqa: PLC0415
-        call_writer,
-        log_writer,
-        reader,
-        writer,
-    )
+    from mcp_app.pools.database import call_writer, log_writer, reader, writer  # noqa: PLC0415
 
     connection_created.connect(_without_waiting_for_the_disk)
     with django_db_blocker.unblock():

@@ -23,12 +23,7 @@ from benchmarks.reliability.once import (
 )
 from benchmarks.reliability.resuming import followed
 from benchmarks.reliability.rounds import Round
-from tests.process.streaming import (
-    Answer,
-    Session,
-    SessionRefused,
-    stateless_request,
-)
+from tests.process.streaming import Answer, Session, SessionRefused, stateless_request
 
 TEST: Final = "load"
 CALLS: Final = 10

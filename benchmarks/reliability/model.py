@@ -26,11 +26,7 @@ from uuid import uuid4
 import hypothesis
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from benchmarks.reliability.flock import Flock
 from benchmarks.reliability.modelled import (

@@ -22,11 +22,7 @@ from mcp_app.admin import comparison, stopped
 from mcp_app.admin.comparison import Shown, served_label, shown
 from mcp_app.admin.exports import ExportAction
 from mcp_app.admin.frame import may, why_broken
-from mcp_app.admin.published import (
-    author_of,
-    note_of,
-    number_of,
-)
+from mcp_app.admin.published import author_of, note_of, number_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionRow, PublishedRow
 from mcp_app.publishing import publication

@@ -13,12 +13,7 @@ from mcp_app.admin import json_texts
 from mcp_app.admin.beyond import Beyond
 from mcp_app.admin.rows import MOST_ROWS, LinesField, RowForm, rows_of
 from mcp_app.admin.sheets import Initial, Sheet
-from mcp_app.admin.suggestions import (
-    SuggestionsField,
-    as_lines,
-    fit_lines,
-    of_lines,
-)
+from mcp_app.admin.suggestions import SuggestionsField, as_lines, fit_lines, of_lines
 from mcp_app.interface.decorations import arguments_from_json
 from mcp_app.interface.rules import argument_problem, text_problem
 from mcp_app.protocol.json_types import JsonObject

@@ -31,11 +31,7 @@ from mcp_app.models import (
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import indented
 from mcp_app.publishing.differences import Difference, Piece, differences
-from mcp_app.publishing.publication import (
-    Proposal,
-    propose,
-    propose_version,
-)
+from mcp_app.publishing.publication import Proposal, propose, propose_version
 
 WORKING_COPY: Final = 0
 """Stands for the working copy where a page asks for the number of a version."""

@@ -14,9 +14,7 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.deleted import told_if_deleted
 from mcp_app.admin.published import PublishedAdmin
 from mcp_app.admin.stopped import stops_on
-from mcp_app.admin.who_conditions import (
-    first_letter,
-)
+from mcp_app.admin.who_conditions import first_letter
 from mcp_app.admin.who_people import People, people
 from mcp_app.admin.who_seen import Seen
 from mcp_app.admin.who_seen import counts as counts_of

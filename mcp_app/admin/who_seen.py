@@ -8,13 +8,7 @@ from functools import cached_property
 from django.db.models import Count, Q
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.who_conditions import (
-    Condition,
-    Gate,
-    conditions,
-    gates,
-    stopped,
-)
+from mcp_app.admin.who_conditions import Condition, Gate, conditions, gates, stopped
 from mcp_app.admin.who_words import count_text
 from mcp_app.auth import reach
 from mcp_app.auth.permissions import Holder
@@ -29,10 +23,7 @@ from mcp_app.catalog.stored import (
     tags_of,
 )
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.requirements import (
-    NO_DEMANDS,
-    Demands,
-)
+from mcp_app.interface.requirements import NO_DEMANDS, Demands
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import DefinitionRow, PublishedRow, Server, Stop, Tool
 from mcp_app.models.stops import Scope

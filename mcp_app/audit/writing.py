@@ -12,12 +12,7 @@ from typing import Any, Final
 from django.db import Error as DatabaseError
 from django.db import IntegrityError, connections, router
 
-from mcp_app.audit.records import (
-    LONGEST_ERROR,
-    CallRecord,
-    Circumstances,
-    Gathered,
-)
+from mcp_app.audit.records import LONGEST_ERROR, CallRecord, Circumstances, Gathered
 from mcp_app.audit.refusals import stored_apart
 from mcp_app.audit.storable import storable
 from mcp_app.audit.tallies import Subject, Tallies, begin_ms

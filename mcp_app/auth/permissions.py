@@ -19,11 +19,7 @@ from django.db import DatabaseError
 
 from mcp_app.interface.principal import Principal
 from mcp_app.interface.requirements import Demands
-from mcp_app.interface.rights import (
-    Asked,
-    Rights,
-    Rule,
-)
+from mcp_app.interface.rights import Asked, Rights, Rule
 from mcp_app.pools.database import judges, reader
 from mcp_app.pools.outages import is_outage
 

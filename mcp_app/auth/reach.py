@@ -14,16 +14,7 @@ from django.contrib import auth
 from django.contrib.auth.backends import BaseBackend
 from django.contrib.auth.models import PermissionsMixin
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import (
-    Case,
-    Count,
-    Exists,
-    Model,
-    OuterRef,
-    Q,
-    QuerySet,
-    When,
-)
+from django.db.models import Case, Count, Exists, Model, OuterRef, Q, QuerySet, When
 
 from mcp_app.interface.requirements import Demands
 from mcp_app.interface.rules import visible

@@ -93,9 +93,7 @@ def _ask_cache(session: SessionBase) -> None:
 
     Django's sessions take a cache that cannot be reached for an empty one.
     """
-    from django.contrib.sessions.backends.cache import (  # noqa: PLC0415
-        SessionStore,
-    )
+    from django.contrib.sessions.backends.cache import SessionStore  # noqa: PLC0415
 
     if isinstance(session, SessionStore):
         caches[settings.SESSION_CACHE_ALIAS].get("mcp_app")

@@ -26,10 +26,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.requirements import (
-    Demands,
-    demanded,
-)
+from mcp_app.interface.requirements import Demands, demanded
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.headers import mirrored_parameters

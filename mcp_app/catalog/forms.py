@@ -15,11 +15,7 @@ from pydantic import ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
-from mcp_app.catalog.django_forms import (
-    form_problems,
-    form_properties,
-    required_fields,
-)
+from mcp_app.catalog.django_forms import form_problems, form_properties, required_fields
 from mcp_app.catalog.form_fields import UnfitForm, field_schema
 from mcp_app.catalog.json_schemas import ShortJsonSchema, adapter, json_schema
 from mcp_app.interface.errors import ClientCannot

@@ -26,10 +26,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.principal import Scope
-from mcp_app.interface.requirements import (
-    NO_DEMANDS,
-    Demands,
-)
+from mcp_app.interface.requirements import NO_DEMANDS, Demands
 from mcp_app.interface.results import Completion, PromptOutput, ToolOutput
 from mcp_app.interface.server import Key, ServerDefinition
 from mcp_app.protocol import jsonrpc, listing, results, schemas

@@ -30,10 +30,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.requirements import (
-    Demands,
-    demanded,
-)
+from mcp_app.interface.requirements import Demands, demanded
 from mcp_app.interface.server import Key, Selection, ServerDefinition
 from mcp_app.models import (
     Blob,

@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from mcp_app.interface.requirements import (
-    NO_DEMANDS,
-    Demands,
-)
+from mcp_app.interface.requirements import NO_DEMANDS, Demands
 from mcp_app.protocol.content import Icon
 from mcp_app.protocol.json_types import JsonObject
 

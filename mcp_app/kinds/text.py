@@ -32,12 +32,7 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.results import PromptMessage, PromptOutput, ToolOutput
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import placeholders
-from mcp_app.kinds.blocks import (
-    block_from_json,
-    content_bytes,
-    mapping,
-    text_member,
-)
+from mcp_app.kinds.blocks import block_from_json, content_bytes, mapping, text_member
 from mcp_app.kinds.kind import NO_UPLOADS, Incomplete, Kind, KindError, Uploads, only
 from mcp_app.protocol.content import Role
 from mcp_app.protocol.errors import InvalidParams

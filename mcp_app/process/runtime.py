@@ -76,13 +76,7 @@ from mcp_app.wakeup import changes
 from mcp_app.wakeup.doorbell import Doorbell
 from mcp_app.wakeup.news import News
 from mcp_app.wakeup.others import Others
-from mcp_app.wakeup.workers import (
-    FRESHNESS,
-    MOST_SESSIONS,
-    Report,
-    WorkerRow,
-    here,
-)
+from mcp_app.wakeup.workers import FRESHNESS, MOST_SESSIONS, Report, WorkerRow, here
 
 logger = logging.getLogger("mcp_app.process")
 

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_app.interface.questions import SamplingMessage
 from mcp_app.protocol import schemas
-from mcp_app.protocol.content import (
-    Text,
-    ToolResult,
-    ToolUse,
-    sampling_block_to_wire,
-)
+from mcp_app.protocol.content import Text, ToolResult, ToolUse, sampling_block_to_wire
 
 if TYPE_CHECKING:
     from mcp_app.interface.definitions import ToolDefinition

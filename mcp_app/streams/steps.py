@@ -10,13 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from django.db import (
-    IntegrityError,
-    OperationalError,
-    connections,
-    router,
-    transaction,
-)
+from django.db import IntegrityError, OperationalError, connections, router, transaction
 
 from mcp_app.models import Once
 from mcp_app.models.clock import NowMilliseconds

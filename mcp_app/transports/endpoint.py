@@ -56,11 +56,7 @@ from mcp_app.transports.doors import Doors, preflight
 from mcp_app.transports.event_stream import EventStream, send_events
 from mcp_app.transports.logged_replies import LoggedReply, Requests
 from mcp_app.transports.replies import Reply
-from mcp_app.transports.responses import (
-    send_empty,
-    send_json,
-    with_retry,
-)
+from mcp_app.transports.responses import send_empty, send_json, with_retry
 from mcp_app.transports.resumed import Returning
 from mcp_app.transports.standing import ListenStream, StandingStream
 from mcp_app.transports.token_in_address import forget_token

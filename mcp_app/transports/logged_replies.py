@@ -19,11 +19,7 @@ from mcp_app.streams.last_words import last_words
 from mcp_app.streams.request_log import ABORTED, COMPLETED, EXPECTED, why
 from mcp_app.transports.bodies import ClientGone
 from mcp_app.transports.replies import Reply
-from mcp_app.transports.responses import (
-    OK,
-    Connection,
-    send_json,
-)
+from mcp_app.transports.responses import OK, Connection, send_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

@@ -13,10 +13,7 @@ from mcp_app.streams.following import LastMessage
 from mcp_app.streams.last_words import is_answer, last_words
 from mcp_app.transports.bodies import ClientGone
 from mcp_app.transports.event_stream import EventStream, send_events
-from mcp_app.transports.responses import (
-    OK,
-    send_json,
-)
+from mcp_app.transports.responses import OK, send_json
 from mcp_app.transports.standing import OpenStream
 
 if TYPE_CHECKING:

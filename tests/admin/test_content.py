@@ -4,12 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.content import (
-    CONFIGS,
-    config_of_text,
-    needs_json,
-    text_of_config,
-)
+from mcp_app.admin.content import CONFIGS, config_of_text, needs_json, text_of_config
 from mcp_app.models import DefinitionRow, Resource, Tool
 
 

@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_app.admin.beyond import Beyond
-from mcp_app.admin.messages import (
-    MOST_MESSAGES,
-    Message,
-    config_of,
-    messages_of,
-)
+from mcp_app.admin.messages import MOST_MESSAGES, Message, config_of, messages_of
 
 DIGEST = "0" * 64
 ROWS: list[Message] = [

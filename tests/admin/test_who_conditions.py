@@ -13,14 +13,8 @@ from mcp_app.admin.who_conditions import conditions, first_letter, gates
 from mcp_app.auth import reach
 from mcp_app.auth.reach import KnownGroup
 from mcp_app.catalog.registry import mcp
-from mcp_app.interface.requirements import (
-    NO_DEMANDS,
-    Demands,
-)
-from mcp_app.interface.rights import (
-    Asked,
-    Rule,
-)
+from mcp_app.interface.requirements import NO_DEMANDS, Demands
+from mcp_app.interface.rights import Asked, Rule
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import DefinitionVersion, Prompt, Server, Tool
 

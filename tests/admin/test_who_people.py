@@ -14,10 +14,7 @@ from mcp_app.admin.who_conditions import Condition, conditions
 from mcp_app.admin.who_people import People, Why, people
 from mcp_app.auth import reach
 from mcp_app.auth.reach import KnownGroup
-from mcp_app.interface.requirements import (
-    NO_DEMANDS,
-    Demands,
-)
+from mcp_app.interface.requirements import NO_DEMANDS, Demands
 
 VIEW = "shop.view"
 SUPPORT = KnownGroup(1, "Support", 2, frozenset({VIEW}))

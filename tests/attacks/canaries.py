@@ -17,13 +17,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from mcp_app.server.request_state import derived_key
-from tests.process.streaming import (
-    INITIALIZED,
-    JSON,
-    Answer,
-    Session,
-    stateless,
-)
+from tests.process.streaming import INITIALIZED, JSON, Answer, Session, stateless
 from tests.secrecy import PURPOSES
 
 SECRET_KEY: Final = "canary-secret-key-of-the-site-4f9c1d7be2a85036"

@@ -13,10 +13,7 @@ from pytest_django import Settings
 from mcp_app.auth import principals
 from mcp_app.auth.outages import outage
 from mcp_app.interface.errors import ToolError
-from mcp_app.interface.principal import (
-    AuthenticationRequest,
-    AuthenticationUnavailable,
-)
+from mcp_app.interface.principal import AuthenticationRequest, AuthenticationUnavailable
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.pools.database import authenticators
 from mcp_app.protocol.errors import Unavailable

@@ -12,10 +12,7 @@ from django.db.models import Q
 
 from mcp_app.auth import reach
 from mcp_app.auth.reach import KnownGroup
-from mcp_app.interface.requirements import (
-    NO_DEMANDS,
-    Demands,
-)
+from mcp_app.interface.requirements import NO_DEMANDS, Demands
 
 pytestmark = pytest.mark.django_db
 

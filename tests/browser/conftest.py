@@ -12,13 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import (
-    Browser,
-    Page,
-    StorageState,
-    expect,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, Page, StorageState, expect, sync_playwright
 
 from tests.clients.node import MODULES
 from tests.newcomer.demo import demo, demo_environment, password

@@ -11,13 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import CLOSED, open_page
-from tests.browser.test_publishing import (
-    PASSWORD,
-    add_user,
-    picture,
-    press,
-    said,
-)
+from tests.browser.test_publishing import PASSWORD, add_user, picture, press, said
 from tests.newcomer.programs import CHECKOUT, Serving
 
 # They share one demo.

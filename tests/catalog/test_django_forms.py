@@ -9,11 +9,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy
 
-from mcp_app.catalog.django_forms import (
-    form_problems,
-    form_properties,
-    required_fields,
-)
+from mcp_app.catalog.django_forms import form_problems, form_properties, required_fields
 from mcp_app.catalog.form_fields import UnfitForm
 
 COLOURS = [("", "-----"), ("r", "Red"), ("Cold", [("b", "Blue")])]

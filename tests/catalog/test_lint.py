@@ -5,12 +5,7 @@ from dataclasses import replace
 import pytest
 from django.test import override_settings
 
-from mcp_app.catalog.lint import (
-    RULES,
-    Finding,
-    Level,
-    findings,
-)
+from mcp_app.catalog.lint import RULES, Finding, Level, findings
 from mcp_app.interface.definitions import Definition, PromptArgument
 from tests.catalog.lint_cases import (
     CITY,

@@ -28,13 +28,7 @@ from mcp_app.interface.results import (
     ToolOutput,
 )
 from mcp_app.protocol import schemas
-from mcp_app.protocol.content import (
-    Block,
-    Image,
-    ResourceContents,
-    ResourceLink,
-    Text,
-)
+from mcp_app.protocol.content import Block, Image, ResourceContents, ResourceLink, Text
 from mcp_app.protocol.errors import ResourceNotFound
 from mcp_app.protocol.jsonrpc import UnserializableValue
 

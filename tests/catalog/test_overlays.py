@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.catalog.overlays import overlaid
-from mcp_app.interface.definitions import (
-    PromptDefinition,
-    ToolDefinition,
-    ToolHints,
-)
+from mcp_app.interface.definitions import PromptDefinition, ToolDefinition, ToolHints
 from mcp_app.interface.requirements import Demands
 from mcp_app.protocol.json_types import JsonObject
 

@@ -29,10 +29,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.principal import Scope
-from mcp_app.interface.requirements import (
-    NO_DEMANDS,
-    Demands,
-)
+from mcp_app.interface.requirements import NO_DEMANDS, Demands
 from mcp_app.interface.server import PUBLIC, ServerDefinition
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.revisions import LATEST, REVISIONS

@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.catalog.stops import Halt, Stops, cancelling
-from mcp_app.interface.definitions import (
-    PromptDefinition,
-    ToolDefinition,
-    ToolHints,
-)
+from mcp_app.interface.definitions import PromptDefinition, ToolDefinition, ToolHints
 from mcp_app.interface.server import ServerDefinition
 
 ALL, CHANGES, ROW = Halt(1, True), Halt(2, False), Halt(3, True)

@@ -21,11 +21,7 @@ from mcp import Client, MCPError
 from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import (
-    OAuthClientInformationFull,
-    OAuthClientMetadata,
-    OAuthToken,
-)
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
 from tests.clients.facts import STATEFUL, STATELESS

@@ -10,12 +10,7 @@ import pytest
 from tests.clients import test_typescript
 from tests.clients.facts import STATEFUL, STATELESS
 from tests.clients.node import report_of
-from tests.clients.test_typescript import (
-    PROGRAMS,
-    check_progress_in_order,
-    era,
-    steps,
-)
+from tests.clients.test_typescript import PROGRAMS, check_progress_in_order, era, steps
 from tests.drill.piped import COMMAND
 from tests.suite.marks import long_cases
 

@@ -12,13 +12,7 @@ from pytest_django import DjangoDbBlocker
 from tests.differential import rules, twins
 from tests.differential.comparing import Comparison, compared, explained
 from tests.differential.exchanging import Answer
-from tests.differential.generating import (
-    KINDS,
-    VERSIONS,
-    Exchange,
-    exchange,
-    exchanges,
-)
+from tests.differential.generating import KINDS, VERSIONS, Exchange, exchange, exchanges
 from tests.differential.rules import RULES, Difference
 from tests.wire.middleware import (
     Application,

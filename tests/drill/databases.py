@@ -22,14 +22,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from django.db import connection
 
-from tests.suite.stores import (
-    MYSQL,
-    POSTGRES,
-    STORES,
-    Files,
-    Unreachable,
-    store_of,
-)
+from tests.suite.stores import MYSQL, POSTGRES, STORES, Files, Unreachable, store_of
 from tests.suite.template_databases import (
     PREPARE,
     ROWS,

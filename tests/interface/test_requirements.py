@@ -7,11 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.interface.requirements import (
-    NO_DEMANDS,
-    Demands,
-    demanded,
-)
+from mcp_app.interface.requirements import NO_DEMANDS, Demands, demanded
 
 VIEW = Demands(permissions=("shop.view",))
 STAFF = Demands(groups=(frozenset({"Support", "Finance"}),))

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.interface.requirements import (
-    NO_DEMANDS,
-    Demands,
-)
-from mcp_app.interface.rights import (
-    NOTHING,
-    Rights,
-)
+from mcp_app.interface.requirements import NO_DEMANDS, Demands
+from mcp_app.interface.rights import NOTHING, Rights
 
 VIEW = Demands(permissions=("shop.view",))
 STAFF = Demands(groups=(frozenset({"Support", "Finance"}),))

@@ -13,13 +13,7 @@ from typing import Final
 
 from tests.drill.ports import HOST, free_port
 from tests.newcomer.merging import merged
-from tests.newcomer.programs import (
-    CHECKOUT,
-    Serving,
-    run,
-    serving,
-    shell_environment,
-)
+from tests.newcomer.programs import CHECKOUT, Serving, run, serving, shell_environment
 from tests.newcomer.readme import Block, blocks
 
 PROJECT: Final = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))

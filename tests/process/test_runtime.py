@@ -19,13 +19,7 @@ import mcp_app
 from mcp_app.catalog.stops import SWITCHED_OFF
 from mcp_app.models import Change, Session, Stream, Tool, Worker
 from mcp_app.models.clock import NowMilliseconds
-from mcp_app.pools.database import (
-    POOLS,
-    authenticators,
-    log_writer,
-    reader,
-    writer,
-)
+from mcp_app.pools.database import POOLS, authenticators, log_writer, reader, writer
 from mcp_app.process import announcements, freshness, heartbeat, runtime
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc

@@ -17,11 +17,7 @@ from mcp_app.protocol.envelope import (
     request_message,
     result_message,
 )
-from mcp_app.protocol.errors import (
-    InvalidParams,
-    InvalidRequest,
-    ResourceNotFound,
-)
+from mcp_app.protocol.errors import InvalidParams, InvalidRequest, ResourceNotFound
 from mcp_app.protocol.json_types import JsonObject
 
 LARGEST = 2**53 - 1

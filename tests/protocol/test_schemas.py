@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.schemas import (
-    SchemaError,
-    SchemaLimits,
-    Violation,
-    check_schema,
-)
+from mcp_app.protocol.schemas import SchemaError, SchemaLimits, Violation, check_schema
 
 ORDER = {
     "type": "object",

@@ -15,14 +15,8 @@ from mcp_app.interface.definitions import (
     ToolHints,
 )
 from mcp_app.interface.principal import Principal, Scope
-from mcp_app.interface.requirements import (
-    NO_DEMANDS,
-    Demands,
-)
-from mcp_app.interface.rights import (
-    NOTHING,
-    Rights,
-)
+from mcp_app.interface.requirements import NO_DEMANDS, Demands
+from mcp_app.interface.rights import NOTHING, Rights
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.headers import Headers

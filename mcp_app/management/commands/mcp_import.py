@@ -124,11 +124,7 @@ def _apply(
 
 def _log(done: list[Imported], author: AbstractBaseUser) -> None:
     # Its table is there only where the admin is installed.
-    from django.contrib.admin.models import (  # noqa: PLC0415
-        ADDITION,
-        CHANGE,
-        LogEntry,
-    )
+    from django.contrib.admin.models import ADDITION, CHANGE, LogEntry  # noqa: PLC0415
 
     for each in done:
         flag = ADDITION if each.is_new else CHANGE

@@ -14,12 +14,7 @@ from mcp_app.publishing.bundle.comparing import (
     Publication,
     compare,
 )
-from mcp_app.publishing.bundle.format import (
-    MOST_BYTES,
-    Bundle,
-    BundleRefused,
-    Entry,
-)
+from mcp_app.publishing.bundle.format import MOST_BYTES, Bundle, BundleRefused, Entry
 from mcp_app.publishing.bundle.reading import read, too_large
 from mcp_app.publishing.bundle.rights import needed
 from mcp_app.publishing.bundle.selecting import (

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.db import (
-    DataError,
-    IntegrityError,
-    OperationalError,
-    router,
-    transaction,
-)
+from django.db import DataError, IntegrityError, OperationalError, router, transaction
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog.registry import Registry

@@ -14,11 +14,7 @@ from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.definitions import NOTHING, Source
 from mcp_app.models.fields import digest
 from mcp_app.models.versions import PublishedRows
-from mcp_app.publishing.bundle.choices import (
-    chosen_in,
-    natural_choice,
-    primary_keys_in,
-)
+from mcp_app.publishing.bundle.choices import chosen_in, natural_choice, primary_keys_in
 from mcp_app.publishing.bundle.format import (
     CHOICES,
     DEFINITIONS,

@@ -8,12 +8,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 
 from mcp_app.catalog.registry import mcp
-from mcp_app.catalog.stored import (
-    MODELS,
-    StoredDefinition,
-    load,
-    served_versions,
-)
+from mcp_app.catalog.stored import MODELS, StoredDefinition, load, served_versions
 from mcp_app.kinds import findings
 from mcp_app.models import Prompt, Server
 
