@@ -6,6 +6,7 @@ drive other programs wait most of the time.
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ SETTINGS: Final = {
 }
 HANG_S: Final = 600
 """So long no test of `make test` takes: the worker ends, and the test is named."""
+HALF: Final = max(1, len(os.sched_getaffinity(0)) // 2)
+"""Workers that compute all the time: the other lane has the other processors."""
 SHORT: Final = ("--rounds", "5", "--seed", "1")
 """How `benchmarks.reliability` is brief; with a seed it leaves the document alone."""
 
@@ -105,7 +108,7 @@ def suite() -> Stages:
         (
             (
                 *_static(),
-                pytest(IN_PROCESS, *fast, workers=2, **secrecy),
+                pytest(IN_PROCESS, *fast, workers=HALF, **secrecy),
                 _secrecy(),
             ),
             (pytest(DRIVING, *fast, workers=3),),

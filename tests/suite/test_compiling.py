@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.apart import pytest_apart
+from tests.suite.marks import long_cases
 
 WRITES_NOTHING = """
 import sys
@@ -16,7 +17,9 @@ def pytest_configure(config):
 """
 
 
-@pytest.mark.parametrize("plugins", [("-p", "tests.suite.compiling"), ()])
+@pytest.mark.parametrize(
+    "plugins", [("-p", "tests.suite.compiling"), *long_cases(((),))]
+)
 def test_modules_are_rewritten_before_workers_begin(
     tmp_path: Path, plugins: tuple[str, ...]
 ) -> None:
@@ -28,6 +31,7 @@ def test_modules_are_rewritten_before_workers_begin(
     assert len(written) == (1 if plugins else 0)
 
 
+@pytest.mark.long
 def test_a_module_that_cannot_be_read_is_told_where_it_is_collected(
     tmp_path: Path,
 ) -> None:

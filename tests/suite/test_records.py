@@ -62,7 +62,7 @@ def records_of(
     return {each.test.partition("::")[2]: each for each in records}
 
 
-@pytest.mark.parametrize("options", [(), WORKERS])
+@pytest.mark.parametrize("options", [(), *long_cases((WORKERS,))])
 def test_outcomes_and_costs(tmp_path: Path, options: tuple[str, ...]) -> None:
     records = records_of(tmp_path, SOURCE, *options)
     assert {name: record.outcome for name, record in records.items()} == {
@@ -155,28 +155,15 @@ def pytest_{hook}(config=None):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("hook", "what", "why"),
     [
         ("sessionfinish", "os._exit(0)", "after its tests, gw0: Not properly"),
-        *long_cases(
-            (
-                "sessionfinish",
-                "raise ValueError(1)",
-                "after its tests, gw0: ValueError",
-            ),
-            ("unconfigure", "raise ValueError(2)", "after its tests, gw0: ValueError"),
-            (
-                "unconfigure",
-                "import pytest; pytest.fail('3')",
-                "after its tests, gw0: 3",
-            ),
-            (
-                "sessionfinish",
-                "a = Late(); a.a = a; del a",
-                "after its tests, gw0: Pyt",
-            ),
-        ),
+        ("sessionfinish", "raise ValueError(1)", "after its tests, gw0: ValueError"),
+        ("unconfigure", "raise ValueError(2)", "after its tests, gw0: ValueError"),
+        ("unconfigure", "import pytest; pytest.fail('3')", "after its tests, gw0: 3"),
+        ("sessionfinish", "a = Late(); a.a = a; del a", "after its tests, gw0: Pyt"),
     ],
 )
 def test_a_worker_that_ends_badly(
@@ -199,7 +186,7 @@ def test_what_ends_well_or_in_a_test_is_no_bad_end(tmp_path: Path) -> None:
     assert read_problems(tmp_path / "records") == []
 
 
-@pytest.mark.parametrize("options", [(), WORKERS])
+@pytest.mark.parametrize("options", [(), *long_cases((WORKERS,))])
 def test_what_cannot_be_collected_is_named_beside_what_runs(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:

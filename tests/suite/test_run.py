@@ -124,6 +124,7 @@ def test_stages_follow_each_other_and_lanes_do_not(tmp_path: Path) -> None:
     assert (sorted(order[:2]), order[2:]) == (["== a", "== b"], ["== c"])
 
 
+@pytest.mark.long
 def test_a_second_run_in_a_checkout_does_not_begin(tmp_path: Path) -> None:
     wait = "touch there; while ! test -e over; do sleep 0.05; done"
     with start(tmp_path, f"(((shell('a', '{wait}'),),),)") as first:
@@ -151,8 +152,15 @@ def test_a_part_that_fails_is_named_and_the_rest_runs(tmp_path: Path) -> None:
     ("source", "allowed", "status", "last"),
     [
         (UNSTEADY, "", 1, "FAILED tests/room/test_it.py::test_it"),
-        (UNSTEADY, "1", 0, "UNSTEADY, to be mended: tests/room/test_it.py::test_it"),
-        *long_cases((BROKEN, "1", 1, "FAILED tests/room/test_it.py::test_it")),
+        *long_cases(
+            (
+                UNSTEADY,
+                "1",
+                0,
+                "UNSTEADY, to be mended: tests/room/test_it.py::test_it",
+            ),
+            (BROKEN, "1", 1, "FAILED tests/room/test_it.py::test_it"),
+        ),
     ],
 )
 def test_a_failed_test(
@@ -167,6 +175,7 @@ def test_a_failed_test(
         assert "not the first time" in journal.read_text()
 
 
+@pytest.mark.long
 def test_a_test_that_ends_its_worker_is_named(tmp_path: Path) -> None:
     write(tmp_path, ENDS)
     status, lines = ran(tmp_path, "(((tests('-n', '1'),),),)")
