@@ -12,7 +12,6 @@ from mcp_app.models.definitions import (
     ResourceTemplate,
     Tool,
 )
-from mcp_app.models.erasing import erase as _erase  # noqa: F401 - it hears of ends
 from mcp_app.models.logged import LoggedMessage
 from mcp_app.models.once import Once
 from mcp_app.models.questions import Question

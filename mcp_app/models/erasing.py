@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.db import models
-from django.db.models.signals import pre_delete
-from django.dispatch import receiver
 
 from mcp_app.models import streams
 from mcp_app.models.appends import OPEN
@@ -17,7 +15,6 @@ from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.expired import delete_rows
 from mcp_app.models.logged import LoggedMessage
 from mcp_app.models.questions import Question
-from mcp_app.models.sessions import Session
 from mcp_app.models.streams import AT_ONCE, Event, Stream, throw_away
 from mcp_app.models.transactions import own_transaction
 
@@ -46,12 +43,10 @@ def empty_some(using: str, sessions: Sequence[int]) -> bool:
 
 
 def erase(using: str, sessions: Sequence[int]) -> None:
-    """Delete what is theirs with sessions, in the caller's transaction.
+    """Delete what belongs to sessions, whose rows are locked by the caller.
 
-    From their locks on nobody adds a stream; from the streams' nobody adds a message.
+    From the streams' locks on nobody adds a message.
     """
-    rows = Session.objects.using(using).filter(pk__in=sessions).order_by("pk")
-    list(rows.select_for_update().values_list("pk"))
     own = Stream.objects.using(using).filter(session_id__in=sessions).order_by("pk")
     locked = list(own.select_for_update().sized())
     full = [each.pk for each in locked if each.head_seq > each.floor_seq]
@@ -59,9 +54,3 @@ def erase(using: str, sessions: Sequence[int]) -> None:
     delete_rows(using, Stream, [each.pk for each in locked])
     for model in (Question, LoggedMessage):
         delete_rows(using, model, sessions, "session_id")
-
-
-@receiver(pre_delete, sender=Session, dispatch_uid="mcp_app streams")
-def _erase(instance: Session, using: str, **_: object) -> None:
-    """Delete what came since a session was collected, too."""
-    erase(using, [instance.pk])

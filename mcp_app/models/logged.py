@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+from django.apps import apps
 from django.db import models
 
 from mcp_app.models.changes import ANY, Change
 from mcp_app.models.clock import NowMilliseconds
-from mcp_app.models.sessions import Session
 from mcp_app.models.transactions import own_transaction
 
 LOGGED: Final = "logged"
@@ -46,7 +46,9 @@ class LoggedMessageQuerySet(models.QuerySet["LoggedMessage"]):
         """
         own = self.filter(session_id=session)
         with own_transaction(self.db):
-            row = Session.objects.using(self.db).filter(pk=session)
+            # By its name, as the key below: what deletes sessions knows this module.
+            sessions = apps.get_model("mcp_app", "Session")._default_manager
+            row = sessions.using(self.db).filter(pk=session)
             logged = row.select_for_update().values_list("logged", flat=True).first()
             if logged is None:
                 return []
@@ -67,7 +69,7 @@ class LoggedMessage(models.Model):
     """
 
     session = models.ForeignKey(
-        Session, on_delete=models.CASCADE, db_index=False, db_constraint=False
+        "mcp_app.Session", on_delete=models.CASCADE, db_index=False, db_constraint=False
     )
     seq = models.BigIntegerField(null=True)
     payload = models.TextField()

@@ -9,7 +9,6 @@ from mcp_app.models.appends import OPEN
 from mcp_app.models.changes import Change
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import ExactCharField
-from mcp_app.models.sessions import Session
 from mcp_app.models.streams import Stream
 
 QUESTION = "question"
@@ -47,7 +46,9 @@ class QuestionQuerySet(models.QuerySet["Question"]):
 class Question(models.Model):
     """`rpc_id` is the id of the request to the client, `answer` its whole reply."""
 
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, db_index=False)
+    session = models.ForeignKey(
+        "mcp_app.Session", on_delete=models.CASCADE, db_index=False
+    )
     rpc_id = ExactCharField(max_length=64)
     answer = models.TextField(blank=True)
     created_ms = models.BigIntegerField(db_index=True)

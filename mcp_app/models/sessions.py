@@ -8,12 +8,13 @@ from typing import Any
 
 from django.db import models, router, transaction
 from django.db.models.expressions import CombinedExpression
-from django.db.models.signals import post_delete, post_save
+from django.db.models.signals import post_delete, post_save, pre_delete
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.interface.context import LEVELS
 from mcp_app.interface.principal import parts_of_key
 from mcp_app.interface.rules import visible
+from mcp_app.models import erasing
 from mcp_app.models.changes import Change, RecordedRows
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.expired import claimed
@@ -54,16 +55,21 @@ class SessionQuerySet(RecordedRows["Session"]):
         return persistently(lambda: self._delete_locked(using))
 
     def _delete_locked(self, using: str) -> tuple[int, dict[str, int]]:
-        from mcp_app.models import erasing  # noqa: PLC0415 - it knows what is theirs
-
         with own_transaction(using):
-            locked = self.using(using).select_for_update().order_by("pk")
-            keys = list(locked.values_list("pk", flat=True))
-            # Django would load what it cascades to.
-            erasing.erase(using, keys)
+            keys = self._erased(using)
             return models.QuerySet.delete(
                 self.model.objects.using(using).filter(pk__in=keys)
             )
+
+    def _erased(self, using: str) -> list[int]:
+        """Delete what is theirs, in the caller's transaction; return their keys.
+
+        From their locks on nobody adds a stream.  Django would load what goes along.
+        """
+        locked = self.using(using).select_for_update().order_by("pk")
+        keys = list(locked.values_list("pk", flat=True))
+        erasing.erase(using, keys)
+        return keys
 
     delete.alters_data = True  # type: ignore[attr-defined]
     delete.queryset_only = True  # type: ignore[attr-defined]
@@ -78,8 +84,6 @@ class SessionQuerySet(RecordedRows["Session"]):
 
     def empty_some(self) -> bool:
         """Delete a portion of messages; return whether there may be more."""
-        from mcp_app.models import erasing  # noqa: PLC0415 - it knows what is theirs
-
         using = self._write_alias()
         keys = list(self.using(using).values_list("pk", flat=True))
         parts = (keys[at : at + AT_ONCE] for at in range(0, len(keys), AT_ONCE))
@@ -92,8 +96,6 @@ class SessionQuerySet(RecordedRows["Session"]):
 
         Returns how many went: none, where there was a portion of messages to one.
         """
-        from mcp_app.models import erasing  # noqa: PLC0415 - it knows what is theirs
-
         using = self._write_alias()
         with own_transaction(using):
             some = claimed(self.using(using)).values_list("pk", flat=True)[:AT_ONCE]
@@ -194,12 +196,10 @@ class Session(models.Model):
 
     def delete(self, *args: Any, **options: Any) -> tuple[int, dict[str, int]]:
         """Delete the session with what is its own, as `SessionQuerySet.delete` does."""
-        from mcp_app.models import erasing  # noqa: PLC0415 - it knows what is theirs
-
         using = options.get("using") or router.db_for_write(Session, instance=self)
         Session.objects.using(using).filter(pk=self.pk).empty()
         with own_transaction(using):
-            erasing.erase(using, [self.pk])
+            Session.objects.filter(pk=self.pk)._erased(using)
             return super().delete(*args, **options)
 
     delete.alters_data = True  # type: ignore[attr-defined]
@@ -304,6 +304,11 @@ def _session_saved(
         _record(instance.pk, using)
 
 
+def _session_goes(instance: Session, using: str, **_: object) -> None:
+    """Delete what came since the session was collected, too."""
+    Session.objects.filter(pk=instance.pk)._erased(using)
+
+
 def _session_deleted(instance: Session, using: str, **_: object) -> None:
     _record(instance.pk, using)
 
@@ -318,6 +323,7 @@ def _record(session: object, using: str) -> None:
 
 
 post_save.connect(_session_saved, sender=Session)
+pre_delete.connect(_session_goes, sender=Session)
 post_delete.connect(_session_deleted, sender=Session)
 post_save.connect(_subscription_changed, sender=Subscription)
 post_delete.connect(_subscription_changed, sender=Subscription)

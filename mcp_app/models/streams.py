@@ -15,7 +15,6 @@ from django.db import connections, models, router
 from mcp_app.models.appends import OPEN, Addition, Tables, append
 from mcp_app.models.expired import claimed, delete_rows
 from mcp_app.models.fields import DigestField, ExactCharField
-from mcp_app.models.sessions import Session
 from mcp_app.models.transactions import own_transaction
 
 AT_ONCE = 500
@@ -117,7 +116,7 @@ class Stream(models.Model):
         CLOSED = "closed"
 
     session = models.ForeignKey(
-        Session,
+        "mcp_app.Session",
         on_delete=models.CASCADE,
         related_name="request_streams",
         db_index=False,

@@ -21,8 +21,8 @@ from mcp_app.protocol.errors import (
     MissingClientCapability,
     ProtocolError,
 )
-from mcp_app.server.context import AsyncFace, CallCore, SyncFace, core_of, current_call
-from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.context import AsyncFace, SyncFace, core_of, current_call
+from mcp_app.server.exchange import CallState, End, Exchange
 from mcp_app.server.invocation import report_exception
 from mcp_app.server.round_trip import check_retry
 
@@ -71,7 +71,7 @@ async def run(
     return output
 
 
-def _ended(exchange: Exchange) -> CallCore | None:
+def _ended(exchange: Exchange) -> CallState | None:
     """Stop the time of the call, and return what it needed."""
     core, exchange.seconds = exchange.core, None
     if core is not None:
@@ -103,13 +103,13 @@ def _check_end(exchange: Exchange, error: BaseException) -> None:
         raise asyncio.CancelledError from None
 
 
-def _check_answered(core: CallCore) -> None:
+def _check_answered(core: CallState) -> None:
     """Raise where the client must answer first, whatever became of that in user code.
 
     A bare `except`, a task group or `gather()` can hold it back.
     """
-    if "round_trip" in core.__dict__ and core.round_trip.needed is not None:
-        raise core.round_trip.needed
+    if core.needed is not None:
+        raise core.needed
 
 
 def _is_ended(exchange: Exchange) -> bool:

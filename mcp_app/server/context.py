@@ -10,7 +10,7 @@ from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future
 from contextvars import ContextVar
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mcp_app.interface.context import (
     MOST_AFTER,
@@ -36,7 +36,7 @@ from mcp_app.server import deprecations
 from mcp_app.server.clock import CallClock
 from mcp_app.server.exchange import SEVERITY, End, Exchange
 from mcp_app.server.pace import Pace
-from mcp_app.server.round_trip import RoundTrip
+from mcp_app.server.round_trip import InputRequired, RoundTrip
 
 if TYPE_CHECKING:
     from mcp_app.server.clock import CallClock
@@ -52,9 +52,10 @@ current_call: ContextVar[Exchange | None] = ContextVar("mcp_call", default=None)
 
 def core_of(exchange: Exchange) -> CallCore:
     """Return the core of a running call; most calls are over before they need one."""
-    if exchange.core is None:
-        exchange.core = CallCore(exchange)
-    return exchange.core
+    core = exchange.core
+    if core is None:
+        core = exchange.core = CallCore(exchange)
+    return cast("CallCore", core)
 
 
 class CallCore:
@@ -95,6 +96,11 @@ class CallCore:
     def round_trip(self) -> RoundTrip:
         """The questions and steps of the call."""
         return RoundTrip(self.exchange, self.clock, self.visits)
+
+    @property
+    def needed(self) -> InputRequired | None:
+        """What the request must end with, once a question has no answer."""
+        return self.round_trip.needed if "round_trip" in self.__dict__ else None
 
     @cached_property
     def _progress(self) -> Pace:

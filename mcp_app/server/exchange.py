@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Catalog, Entry
     from mcp_app.conf import Limits
     from mcp_app.protocol.headers import Headers
-    from mcp_app.server.context import CallCore
     from mcp_app.server.request_state import StateSealer
     from mcp_app.streams.appending import Beside
     from mcp_app.streams.questions import OpenQuestions
@@ -79,6 +78,17 @@ class NoWayBack:
 
     def reconnect(self, after_ms: int) -> None:
         """Nobody is there to come back."""
+
+
+class CallState(Protocol):
+    """What a call of user code has needed so far: its time, questions and messages."""
+
+    @property
+    def needed(self) -> BaseException | None:
+        """What the request must end with, once a question has no answer."""
+
+    def close(self) -> None:
+        """Free it: the call is over."""
 
 
 class Handshakes(Protocol):
@@ -206,8 +216,8 @@ class Exchange:
     """No place was free for user code: nothing has run."""
     queued: bool = field(init=False, default=False)
     """The call waits for a thread."""
-    core: CallCore | None = field(init=False, default=None)
-    """What the call of user code needed so far."""
+    core: CallState | None = field(init=False, default=None)
+    """None for a call that needed nothing so far."""
     entry: Entry[Any, Any] | None = field(init=False, default=None)
     """What the call is of, once that is found."""
     outcome: str = field(init=False, default=Outcome.ANSWERED.value)
