@@ -143,12 +143,13 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     assert everything.isdisjoint(BY_EXTRAS)
     made.link(everything)
     made.start_site()
+    made.run("manage.py", "migrate")
     return made
 
 
 def test_checks_and_migrations(environment: Environment) -> None:
     assert "no issues" in environment.run("manage.py", "check")
-    assert "mcp_app.0001" in environment.run("manage.py", "migrate")
+    assert "[X] 0001" in environment.run("manage.py", "showmigrations", "mcp_app")
 
 
 @pytest.mark.parametrize(
@@ -163,7 +164,6 @@ def test_checks_and_migrations(environment: Environment) -> None:
 )
 def test_it_serves(environment: Environment, server: str, command: list[str]) -> None:
     environment.link(required([server]))
-    environment.run("manage.py", "migrate")
     environment.run("manage.py", "shell", "-v", "0", "-c", OPEN)
     port = free_port()
     at = str(port) if server == "uvicorn" else f"127.0.0.1:{port}"
