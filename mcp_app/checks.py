@@ -37,6 +37,7 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import PUBLIC, ServerDefinition
 from mcp_app.kinds import survey
+from mcp_app.kinds.registered import kind_classes, unusable_kinds
 from mcp_app.kinds.survey import Surveyed
 from mcp_app.models import Server, Worker, durability
 from mcp_app.models.listings import words
@@ -83,6 +84,7 @@ def _unusable(current: conf.McpSettings) -> list[checks.CheckMessage]:
         *_unverifying(current.authentication),
         *_unimportable(current.around),
         *_unmade(current.doorbell),
+        *_unusable_kinds(),
         *_short_keys(current.state_keys),
         *map(_pointless, _unmatched(current)),
         *map(_pointless, _unnameable(current.authentication)),
@@ -106,6 +108,21 @@ def _unmade(alias: str) -> Iterator[checks.CheckMessage]:
         shared_layer(alias)
     except ImproperlyConfigured as error:
         yield checks.Error(str(error), id="mcp_app.E008")
+
+
+def _unusable_kinds() -> Iterator[checks.CheckMessage]:
+    """Yield an error for each kind that cannot be used, and each form of one."""
+    for sentence in unusable_kinds():
+        yield checks.Error(sentence, id="mcp_app.E009")
+    if apps.is_installed("django.contrib.admin"):
+        for key, kind in kind_classes().items():
+            for path in kind.forms.values():
+                try:
+                    import_string(path)
+                except Exception as error:
+                    said = f'MCP["KINDS"][{key!r}] has the form {path!r}, which cannot'
+                    said = f"{said} be imported: {error}"
+                    yield checks.Error(said, id="mcp_app.E009")
 
 
 def _pointless(sentence: str) -> checks.CheckMessage:

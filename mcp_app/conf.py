@@ -103,6 +103,7 @@ class McpSettings:
         default_factory=lambda: {**BY_TOKEN}
     )
     around: Sequence[str] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
     threads: int = 8
     limits: Limits = field(default_factory=Limits)
     audit: Literal["batched", "strict", "off"] = "batched"

@@ -34,6 +34,7 @@ VALUES: dict[str, object] = {
     "DOORBELL": "bell",
     "AUTODISCOVER": "tools",
     "ENDLESS_TOKENS": True,
+    "KINDS": {"mail": "shop.kinds.Mail"},
 }
 
 

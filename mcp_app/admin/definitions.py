@@ -25,6 +25,7 @@ from mcp_app.admin.frame import lacking, may, page_url
 from mcp_app.admin.kinds import KindAdmin
 from mcp_app.admin.lists import (
     ChangesFilter,
+    KindFilter,
     ServerFilter,
     StateFilter,
     named,
@@ -50,7 +51,7 @@ class DefinitionAdmin(
 
     GUARDED = dict.fromkeys(DEMANDS, "grant")
     list_display = [named, state, problems, tokens]
-    list_filter = [StateFilter, "kind", "source", ServerFilter]
+    list_filter = [StateFilter, KindFilter, "source", ServerFilter]
     prepopulated_fields = {"name": ["title"]}
     search_fields = ["name", "title", "description", "tags"]
     show_full_result_count = False
@@ -190,7 +191,7 @@ class DefinitionAdmin(
 
 @admin.register(Tool)
 class ToolAdmin(DefinitionAdmin[Tool]):
-    list_filter = [StateFilter, "kind", ChangesFilter, "source", ServerFilter]
+    list_filter = [StateFilter, KindFilter, ChangesFilter, "source", ServerFilter]
 
 
 @admin.register(Resource)

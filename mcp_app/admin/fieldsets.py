@@ -1,9 +1,9 @@
-"""Which fields the form of a definition has, kind by kind, and under which heading."""
+"""Which fields the form of a definition has, and under which heading."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from django.utils.translation import gettext_lazy as _
 
@@ -87,24 +87,30 @@ FUNCTION: Said = _(
 )
 
 
+class Behind(NamedTuple):
+    """What a form asks about what stands behind its definition.
+
+    `more` are the fields for those who write JSON; `description` and `classes` are
+    those of the fieldset.
+    """
+
+    heading: Said
+    fields: Sequence[str]
+    description: Said = ""
+    classes: Sequence[str] = ()
+    more: Sequence[str] = ()
+
+    @property
+    def fieldset(self) -> Fieldset:
+        return self.heading, {
+            "fields": [*self.fields],
+            "classes": self.classes,
+            "description": self.description,
+        }
+
+
 def _texts(*fields: str) -> Fieldset:
     return _("What clients see"), {"fields": [*fields, "description"]}
-
-
-def _behind(model: type[DefinitionRow], kind: str, *fields: str) -> Fieldset:
-    """Return the heading that says what stands behind it, and what that needs."""
-    if kind == "function":
-        return RUNS, {
-            "fields": ["function", "from_code", *fields],
-            "description": FUNCTION,
-        }
-    # The preview stands beside the messages, where there is room.
-    classes = ["mcp-two"] if model is Prompt else []
-    return TEXTS[model], {
-        "fields": fields,
-        "classes": classes,
-        "description": ADVICE[model],
-    }
 
 
 def _where(*fields: str) -> Fieldset:
@@ -124,76 +130,53 @@ def _more(*fields: str) -> Fieldset:
     )
 
 
-def _rich_tool() -> Fieldset:
-    """Return the place of an answer that is edited as JSON."""
-    return TEXTS[Tool], {"fields": ["config"], "description": BEYOND_PARTS}
-
-
-def _as_json(kind: str, rich: bool) -> Sequence[str]:
-    return ("config",) if kind == "text" and not rich else ()
-
-
-def _tool(kind: str, rich: bool) -> list[Fieldset]:
-    fields = ("text", "file") if kind == "text" else ()
+def _tool(behind: Behind) -> list[Fieldset]:
     return [
         _texts("title", "name"),
         PARAMETERS,
-        _rich_tool() if rich else _behind(Tool, kind, *fields),
+        behind.fieldset,
         CHANGES,
         WHO,
         _where(),
-        _more(*_as_json(kind, rich), "output_schema"),
+        _more(*behind.more, "output_schema"),
     ]
 
 
-def _resource(kind: str, rich: bool) -> list[Fieldset]:
-    text = ("text", "upload", "mime_type", "now")
-    fields = text if kind == "text" else ("mime_type",)
-    behind = _behind(Resource, kind, *fields)
-    if rich:
-        behind = (
-            TEXTS[Resource],
-            {
-                "fields": ["config", "upload", "mime_type", "now"],
-                "description": BEYOND,
-            },
-        )
+def _resource(behind: Behind) -> list[Fieldset]:
     return [
         _texts("title", "name", "uri"),
-        behind,
+        behind.fieldset,
         FOR_WHOM,
         WHO,
         _where("ttl_ms", "public"),
-        _more(*_as_json(kind, rich), "annotations"),
+        _more(*behind.more, "annotations"),
     ]
 
 
-def _template(kind: str, rich: bool) -> list[Fieldset]:
-    fields = ("text", "mime_type") if kind == "text" else ("mime_type",)
+def _template(behind: Behind) -> list[Fieldset]:
     return [
         _texts("title", "name", "uri_template"),
         VARIABLES,
-        _behind(ResourceTemplate, kind, *fields),
+        behind.fieldset,
         FOR_WHOM,
         WHO,
         _where("ttl_ms", "public"),
-        _more(*_as_json(kind, rich), "annotations"),
+        _more(*behind.more, "annotations"),
     ]
 
 
-def _prompt(kind: str, rich: bool) -> list[Fieldset]:
-    fields = ("config", "preview") if kind == "text" else ()
+def _prompt(behind: Behind) -> list[Fieldset]:
     return [
         _texts("title", "name"),
         ARGUMENTS,
-        _behind(Prompt, kind, *fields),
+        behind.fieldset,
         WHO,
         _where(),
-        _more(),
+        _more(*behind.more),
     ]
 
 
-_FIELDSETS: Mapping[type[DefinitionRow], Callable[[str, bool], list[Fieldset]]] = {
+_FIELDSETS: Mapping[type[DefinitionRow], Callable[[Behind], list[Fieldset]]] = {
     Tool: _tool,
     Resource: _resource,
     ResourceTemplate: _template,
@@ -201,14 +184,9 @@ _FIELDSETS: Mapping[type[DefinitionRow], Callable[[str, bool], list[Fieldset]]] 
 }
 
 
-def fieldsets_of(
-    model: type[DefinitionRow], kind: str, *, rich: bool = False
-) -> list[Fieldset]:
-    """Return the fieldsets of a definition of a kind.
-
-    `rich` says that its config is more than the easy fields can show.
-    """
-    return _FIELDSETS[model](kind, rich)
+def fieldsets_of(model: type[DefinitionRow], behind: Behind) -> list[Fieldset]:
+    """Return the fieldsets of a definition; its form says what stands behind it."""
+    return _FIELDSETS[model](behind)
 
 
 def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy
 from mcp_app.admin import stopped
 from mcp_app.admin.wording import Said
 from mcp_app.catalog.registry import mcp
+from mcp_app.catalog.stored import uploads_of
 from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow, PublishedRow, State
 from mcp_app.publishing.overlays import broken
@@ -125,13 +126,14 @@ def why_broken(row: PublishedRow) -> str:
     """
     if not isinstance(row, DefinitionRow) or not _depends_on_code(row):
         return row.broken
-    # Its uploads are none, and no other row is published under its name.
-    working = judge_content(row, row.working_content(), mcp, {})
+    # No other row is published under its name.
+    content = row.working_content()
+    working = judge_content(row, content, mcp, uploads_of(content))
     return broken(row, mcp, working)
 
 
 def _depends_on_code(row: DefinitionRow) -> bool:
-    return row.from_code or row.kind == "function"
+    return row.from_code or row.kind != "text"
 
 
 def _sentence(row: PublishedRow) -> str:

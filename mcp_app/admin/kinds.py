@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -12,20 +11,17 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.content import CONFIGS, needs_json
 from mcp_app.admin.fieldsets import Fieldset, fieldsets_of
-from mcp_app.admin.forms import FORMS
+from mcp_app.admin.forms import DEFINITIONS, form_of, kinds_for
 from mcp_app.admin.locking import LockingAdmin
 from mcp_app.admin.read_only import READ, ReadOnlyFields
 from mcp_app.admin.wording import EVERY, Said
-from mcp_app.catalog.registry import mcp
-from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
+from mcp_app.kinds import Kind
+from mcp_app.models import DefinitionRow
 
 Row = TypeVar("Row", bound=DefinitionRow)
 
-KINDS: Final = ("text", "function")
 PARTS: Final = (
     "arguments",
     "config",
@@ -37,38 +33,6 @@ PARTS: Final = (
 )
 """The fields that a page may ask for again while a form is filled in."""
 
-NAMES: Final[Mapping[str, Said]] = {
-    "text": gettext_lazy("Answer with a text"),
-    "function": gettext_lazy("Run a prepared function"),
-}
-EXAMPLES: Final[Mapping[type[DefinitionRow], Mapping[str, Said]]] = {
-    Tool: {
-        "text": gettext_lazy(
-            "The same sentence each time, perhaps with what was asked in it: “Our "
-            "opening hours”."
-        ),
-        "function": gettext_lazy(
-            "A developer wrote what happens: “Orders of a customer”."
-        ),
-    },
-    Resource: {
-        "text": gettext_lazy("A text or a file: “Our returns policy”, a price list."),
-        "function": gettext_lazy(
-            "A developer wrote what is read: “What is in stock right now”."
-        ),
-    },
-    ResourceTemplate: {
-        "text": gettext_lazy("One text for many addresses: “Order {{number}}”."),
-        "function": gettext_lazy("A developer wrote what is read: “One order”."),
-    },
-    Prompt: {
-        "text": gettext_lazy("Messages with gaps to fill in: “Answer a complaint”."),
-        "function": gettext_lazy(
-            "A developer wrote how the messages are made: “Sum up an order”."
-        ),
-    },
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -77,15 +41,9 @@ class Offer:
     url: str
     name: Said
     example: Said
-    reason: str = ""
+    reason: Said = ""
     line: str = ""
     """What to send to a developer."""
-
-
-def _to_read(fieldset: Fieldset) -> Fieldset:
-    heading, about = fieldset
-    fields = [READ.get(str(name), name) for name in about["fields"]]
-    return heading, {**about, "fields": fields}
 
 
 class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
@@ -96,22 +54,36 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     def kind_of(self, request: HttpRequest, obj: Row | None) -> str:
         """Return the kind that a form is about; the first where nobody said."""
         if obj is not None:
-            return obj.kind if obj.kind in KINDS else KINDS[0]
+            return obj.kind
+        known = kinds_for(self.model)
         asked = request.GET.get("kind") or request.POST.get("kind")
-        return asked if asked in KINDS else KINDS[0]
+        return asked if asked and asked in known else next(iter(known))
 
     def get_fieldsets(
         self, request: HttpRequest, obj: Row | None = None
     ) -> list[Fieldset]:
-        kind = self.kind_of(request, obj)
+        form = form_of(self.model, self.kind_of(request, obj))
         config = obj.json("config") if obj is not None else None
-        rich = kind == "text" and self.model in CONFIGS
-        fieldsets = fieldsets_of(
-            self.model, kind, rich=rich and needs_json(self.model, config)
-        )
+        fieldsets = fieldsets_of(self.model, form.behind(config))
         if obj is None or self.has_change_permission(request, obj):
             return fieldsets
-        return [_to_read(each) for each in fieldsets]
+        return [self._to_read(each) for each in fieldsets]
+
+    def _to_read(self, fieldset: Fieldset) -> Fieldset:
+        """Return the fields as people see them who only look.
+
+        Fields of a form that nobody here knows say together what the config is.
+        """
+        heading, about = fieldset
+        columns = {field.name for field in self.opts.get_fields()}
+        names = [str(name) for name in about["fields"]]
+        known = [
+            READ.get(name, name)
+            if name in columns or hasattr(self, name)
+            else READ["config"]
+            for name in names
+        ]
+        return heading, {**about, "fields": list(dict.fromkeys(known))}
 
     def get_form(
         self,
@@ -120,7 +92,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         change: bool = False,
         **options: Any,
     ) -> type[ModelForm[Row]]:
-        form = FORMS[self.model][self.kind_of(request, obj)]
+        form = form_of(self.model, self.kind_of(request, obj))
         fixed = self.get_readonly_fields(request, obj)
         hidden = {name: None for name in fixed if name in form.declared_fields}
         words = {**EVERY, **form.WORDS}
@@ -137,7 +109,8 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        is_asked = request.method == "GET" and request.GET.get("kind") not in KINDS
+        known = kinds_for(self.model)
+        is_asked = request.method == "GET" and request.GET.get("kind") not in known
         if is_asked and self.has_add_permission(request):
             return self._choice(request, extra_context or {})
         return super().add_view(request, form_url, extra_context)
@@ -147,22 +120,25 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": _("Add %(what)s") % {"what": self.opts.verbose_name},
-            "offers": [self._offer(request, kind) for kind in KINDS],
+            "offers": [
+                self._offer(request, key, kind)
+                for key, kind in kinds_for(self.model).items()
+            ],
             "media": self.media,
             **extra,
         }
         return TemplateResponse(request, self.kind_template, context)
 
-    def _offer(self, request: HttpRequest, kind: str) -> Offer:
+    def _offer(self, request: HttpRequest, key: str, kind: Kind) -> Offer:
         query = request.GET.copy()
-        query["kind"] = kind
-        missing = kind == "function" and not mcp.functions
+        query["kind"] = key
+        reason, line = kind.missing() or ("", "")
         return Offer(
             url=f"?{query.urlencode()}",
-            name=NAMES[kind],
-            example=EXAMPLES[self.model][kind],
-            reason=_("No function is registered.") if missing else "",
-            line='@mcp.function("shop.find_orders")' if missing else "",
+            name=kind.name,
+            example=kind.examples[DEFINITIONS[self.model]],
+            reason=reason,
+            line=line,
         )
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:

@@ -13,8 +13,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from mcp_app.admin.forms import kinds_for
 from mcp_app.admin.frame import LOOKS, MEANS
 from mcp_app.interface.rules import visible
+from mcp_app.kinds.registered import name_of_kind
 from mcp_app.models import DefinitionRow, PublishedRow, Server, State
 from mcp_app.models.listings import words
 from mcp_app.models.server import SLUG
@@ -39,6 +41,23 @@ class StateFilter(admin.SimpleListFilter):
             return queryset
         rows = cast("PublishedRows[Any]", queryset)
         return rows.with_states().filter(reckoned_state=asked)
+
+
+class KindFilter(admin.SimpleListFilter):
+    """By what stands behind a definition."""
+
+    title = gettext_lazy("kind")
+    parameter_name = "behind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        kinds = kinds_for(model_admin.model)
+        return [(key, str(kind.name)) for key, kind in kinds.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        asked = self.value()
+        if asked not in kinds_for(queryset.model):
+            return queryset
+        return queryset.filter(kind=asked)
 
 
 class ChangesFilter(admin.SimpleListFilter):
@@ -136,9 +155,8 @@ def tokens(row: DefinitionRow) -> str:
 @admin.display(description=gettext_lazy("name"), ordering="title")
 def named(row: DefinitionRow) -> SafeString:
     """Show the title, and below it what programs call it, and what stands behind it."""
-    behind = row.get_source_display()
-    if not row.from_code:
-        behind = row.get_kind_display()
+    here = not row.from_code
+    behind = name_of_kind(row.kind) if here else row.get_source_display()
     return format_html(
         '<span class="mcp-title">{}</span><br>'
         '<span class="mcp-quiet"><code>{}</code> · {}</span>',

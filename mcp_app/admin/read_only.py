@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin import read_tables, reading
 from mcp_app.admin.file_parts import FilePartField
-from mcp_app.admin.forms import FORMS, DefinitionForm
+from mcp_app.admin.forms import DefinitionForm, form_of
 from mcp_app.admin.forms.definition import function_label
 from mcp_app.admin.forms.fields import Panel
 from mcp_app.admin.hints import BOXES, EFFECTS, Answer
@@ -21,8 +21,7 @@ from mcp_app.models.definitions import ReadableRow
 
 
 def _form(row: DefinitionRow) -> DefinitionForm[DefinitionRow]:
-    forms = FORMS[type(row)]
-    return forms.get(row.kind, forms["text"])(instance=row)
+    return form_of(type(row), row.kind)(instance=row)
 
 
 def _sheet(row: DefinitionRow, name: str) -> SheetWidget:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 from django.utils.translation import gettext as _
 
@@ -19,20 +18,27 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.kinds.function import FunctionKind
 from mcp_app.kinds.kind import NO_UPLOADS, Kind, KindError, Problem, Uploads
-from mcp_app.kinds.text import TextKind
+from mcp_app.kinds.registered import kind_classes, no_such_kind
 from mcp_app.protocol.json_types import JsonObject
 
-__all__ = ["KINDS", "Kind", "KindError", "Problem", "findings", "kinds_of", "problems"]
+__all__ = [
+    "Kind",
+    "KindError",
+    "Problem",
+    "PromptDefinition",
+    "ResourceDefinition",
+    "ResourceTemplateDefinition",
+    "ToolDefinition",
+    "findings",
+    "kinds_of",
+    "problems",
+]
 
 
 def kinds_of(registry: Registry) -> Mapping[str, Kind]:
-    """Return all kinds, with functions from the given registry."""
-    return MappingProxyType({"function": FunctionKind(registry), "text": TextKind()})
-
-
-KINDS = kinds_of(mcp)
+    """Return the kinds that can be used, by their keys, for one registry."""
+    return {key: kind(registry) for key, kind in kind_classes().items()}
 
 
 def problems(
@@ -45,7 +51,7 @@ def problems(
     """Say why a definition from a row cannot be served; what is fine says nothing."""
     made = kinds_of(registry).get(kind)
     if made is None:
-        return [Problem("kind", f"There is no kind “{kind}”.")]
+        return [Problem("kind", no_such_kind(kind))]
     taken = _taken(definition, registry)
     return [*taken, *made.problems(definition, config, uploads)]
 

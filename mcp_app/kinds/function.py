@@ -8,8 +8,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping
 
+from django.utils.translation import gettext_lazy as _
+
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.registry import RegisteredFunction, Registry
+from mcp_app.catalog.registry import RegisteredFunction
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.interface.definitions import (
     EMPTY_SCHEMA,
@@ -25,6 +27,7 @@ from mcp_app.kinds.kind import (
     Incomplete,
     Kind,
     KindError,
+    Missing,
     Problem,
     Uploads,
     only,
@@ -36,8 +39,29 @@ from mcp_app.protocol.uri_templates import UriTemplate
 class FunctionKind(Kind):
     """Runs functions of one registry."""
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    name = _("Run a prepared function")
+    examples = {
+        ToolDefinition: _("A developer wrote what happens: “Orders of a customer”."),
+        ResourceDefinition: _(
+            "A developer wrote what is read: “What is in stock right now”."
+        ),
+        ResourceTemplateDefinition: _("A developer wrote what is read: “One order”."),
+        PromptDefinition: _(
+            "A developer wrote how the messages are made: “Sum up an order”."
+        ),
+    }
+    forms = {
+        ToolDefinition: "mcp_app.admin.forms.tool.FunctionToolForm",
+        ResourceDefinition: "mcp_app.admin.forms.resource.FunctionResourceForm",
+        ResourceTemplateDefinition: "mcp_app.admin.forms.resource.FunctionTemplateForm",
+        PromptDefinition: "mcp_app.admin.forms.prompt.FunctionPromptForm",
+    }
+
+    def missing(self) -> Missing | None:
+        if self.registry.functions:
+            return None
+        line = '@mcp.function("shop.find_orders")'
+        return Missing(_("No function is registered."), line)
 
     def tool(
         self,
@@ -102,9 +126,9 @@ class FunctionKind(Kind):
         key = config.get("function")
         if not isinstance(key, str) or not key:
             raise KindError("Choose a function.")
-        function = self._registry.functions.get(key)
+        function = self.registry.functions.get(key)
         if function is None:
-            raise KindError(_unknown(key, self._registry.functions))
+            raise KindError(_unknown(key, self.registry.functions))
         return function
 
 

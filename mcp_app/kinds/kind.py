@@ -1,14 +1,29 @@
-"""What every kind can do: check what a row says, and make it runnable."""
+"""What every kind can do: check what a row says, and make it runnable.
+
+A site or a package adds a kind: a subclass of `Kind`, named in `MCP["KINDS"]`.
+
+    class Station(Kind):
+        name = "Ask the weather station"
+        examples = {ToolDefinition: "What a station measures: “At the harbour”."}
+        schema = {"type": "object", "required": ["station"]}
+
+        async def call(self, definition, config, arguments):
+            return await measured(config["station"], **arguments)
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
+from mcp_app.catalog.callables import inspected
 from mcp_app.catalog.findings import Finding
+from mcp_app.catalog.outputs import content_output, prompt_output
+from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.interface.definitions import (
     Definition,
@@ -18,7 +33,16 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.results import PromptOutput, ToolOutput
+from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+Label: TypeAlias = "str | _StrPromise"
+Output = TypeVar("Output")
+
+logger = logging.getLogger("mcp_app.kinds")
 
 Uploads: TypeAlias = Mapping[str, bytes]
 """Uploaded content by its digest."""
@@ -54,14 +78,52 @@ class Problem:
         return cls(error.field, error.message, isinstance(error, Incomplete))
 
 
-class Kind(ABC):
-    """Makes runnables of definitions; each method raises `KindError`.
+class Missing(NamedTuple):
+    """Why nobody can choose a kind now, and the line that a developer needs."""
 
-    What a resource's runnable returns is converted by its caller, who knows the
-    requested URI.
+    reason: Label
+    line: str
+
+
+class Kind:
+    """What can stand behind definitions; an instance serves one registry.
+
+    What is asked of it raises `KindError` for a config that it cannot use.
     """
 
-    @abstractmethod
+    name: ClassVar[Label]
+    """What people choose: “Answer with a text”."""
+    examples: ClassVar[Mapping[type[Definition], Label]]
+    """For which definitions it is, each with an example for who makes one."""
+    schema: ClassVar[JsonObject] = {"type": "object"}
+    """The JSON Schema of its configs."""
+    forms: ClassVar[Mapping[type[Definition], str]] = {}
+    """Dotted paths of its forms in the admin; without one, the config is JSON."""
+
+    def __init__(self, registry: Registry = mcp) -> None:
+        self.registry = registry
+
+    def missing(self) -> Missing | None:
+        """Say why it cannot be chosen now; None where it can."""
+        return None
+
+    def check(
+        self, definition: Definition, config: JsonObject, uploads: Uploads
+    ) -> Iterable[str]:
+        """Yield a sentence for each thing that is wrong with a config."""
+        return ()
+
+    def call(
+        self, definition: Definition, config: JsonObject, arguments: JsonObject
+    ) -> object:
+        """Answer a request; a coroutine function, or a function that may block.
+
+        A fourth parameter that is annotated with `Context` (of a coroutine function)
+        or `SyncContext` gets the call's context.  What it returns is what a function
+        that is registered may return.
+        """
+        raise NotImplementedError
+
     def tool(
         self,
         definition: ToolDefinition,
@@ -69,17 +131,20 @@ class Kind(ABC):
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[ToolOutput]:
         """Return what answers `tools/call`."""
+        return self._calling(definition, config, content_output)
 
-    @abstractmethod
     def resource(
         self,
         definition: ResourceDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[object]:
-        """Return what answers `resources/read` of this URI."""
+        """Return what answers `resources/read` of this URI.
 
-    @abstractmethod
+        The caller, who knows the requested URI, converts what it returns.
+        """
+        return self._calling(definition, config, _as_it_is)
+
     def template(
         self,
         definition: ResourceTemplateDefinition,
@@ -87,8 +152,8 @@ class Kind(ABC):
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[object]:
         """Return what answers `resources/read`, given the template's variables."""
+        return self._calling(definition, config, _as_it_is)
 
-    @abstractmethod
     def prompt(
         self,
         definition: PromptDefinition,
@@ -96,18 +161,52 @@ class Kind(ABC):
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[PromptOutput]:
         """Return what answers `prompts/get`."""
+        return self._calling(definition, config, prompt_output)
+
+    def _calling(
+        self,
+        definition: Definition,
+        config: JsonObject,
+        convert: Callable[[object], Output],
+    ) -> Runnable[Output]:
+        called = inspected(self.call)
+        return Runnable(
+            run=partial(called.run, definition=definition, config=config),
+            style=called.style,
+            bind=lambda arguments: {"arguments": arguments},
+            convert=convert,
+            context=called.context,
+        )
 
     def runnable(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> Runnable[Any]:
-        """Return what runs behind a definition, whatever it is."""
+        """Return what runs behind a definition, whatever it is.
+
+        What a kind raises besides `KindError` is logged, and one for its row alone.
+        """
         makers: Mapping[type[Definition], Callable[..., Runnable[Any]]] = {
             ToolDefinition: self.tool,
             ResourceDefinition: self.resource,
             ResourceTemplateDefinition: self.template,
             PromptDefinition: self.prompt,
         }
-        return makers[type(definition)](definition, config, uploads)
+        about = type(definition)
+        if about not in self.examples:
+            raise KindError(
+                f"“{self.name}” is not for this kind of definition.", "kind"
+            )
+        for violation in schemas.compile(self.schema).violations(config, 1):
+            raise KindError(f"{violation.path}: {violation.message}")
+        try:
+            for sentence in self.check(definition, config, uploads):
+                raise KindError(sentence)
+            return makers[about](definition, config, uploads)
+        except KindError:
+            raise
+        except Exception as error:
+            logger.exception("The kind %s cannot judge a config.", type(self).__name__)
+            raise KindError(f"“{self.name}” failed to read this: {error!r}") from error
 
     def problems(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
@@ -122,6 +221,10 @@ class Kind(ABC):
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
         """Return what lint says of this kind's configs, beside `problems`."""
         return []
+
+
+def _as_it_is(value: object) -> object:
+    return value
 
 
 def only(config: JsonObject, *known: str) -> None:

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from mcp_app.catalog.findings import Finding, advice, must_fix
 from mcp_app.catalog.runnable import Runnable
@@ -51,6 +52,29 @@ _ROLES = ("user", "assistant")
 
 class TextKind(Kind):
     """Runs nothing of anyone's: it fills in names and is done."""
+
+    name = gettext_lazy("Answer with a text")
+    examples = {
+        ToolDefinition: gettext_lazy(
+            "The same sentence each time, perhaps with what was asked in it: “Our "
+            "opening hours”."
+        ),
+        ResourceDefinition: gettext_lazy(
+            "A text or a file: “Our returns policy”, a price list."
+        ),
+        ResourceTemplateDefinition: gettext_lazy(
+            "One text for many addresses: “Order {{number}}”."
+        ),
+        PromptDefinition: gettext_lazy(
+            "Messages with gaps to fill in: “Answer a complaint”."
+        ),
+    }
+    forms = {
+        ToolDefinition: "mcp_app.admin.forms.tool.TextToolForm",
+        ResourceDefinition: "mcp_app.admin.forms.resource.TextResourceForm",
+        ResourceTemplateDefinition: "mcp_app.admin.forms.resource.TextTemplateForm",
+        PromptDefinition: "mcp_app.admin.forms.prompt.TextPromptForm",
+    }
 
     def tool(
         self,

@@ -202,7 +202,6 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        choices=mcp_app.models.definitions.kind_choices,
                         default="text",
                         max_length=16,
                     ),
@@ -281,7 +280,6 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        choices=mcp_app.models.definitions.kind_choices,
                         default="text",
                         max_length=16,
                     ),
@@ -371,7 +369,6 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        choices=mcp_app.models.definitions.kind_choices,
                         default="text",
                         max_length=16,
                     ),
@@ -492,7 +489,6 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        choices=mcp_app.models.definitions.kind_choices,
                         default="text",
                         max_length=16,
                     ),

@@ -67,14 +67,6 @@ NOTHING = digest(b"{}")
 """The hash of an overlay that changes nothing."""
 
 
-def kind_choices() -> list[tuple[str, Any]]:
-    """Return what can stand behind a definition; a callable stays out of migrations."""
-    return [
-        ("function", _("Run a prepared function")),
-        ("text", _("Answer with a text")),
-    ]
-
-
 class DefinitionRow(PublishedRow, CheckedRow):
     """What all definitions have; `config` is what their kind makes of it.
 
@@ -100,7 +92,7 @@ class DefinitionRow(PublishedRow, CheckedRow):
     name = ExactCharField(max_length=128)
     title = models.CharField(max_length=255, blank=True)
     description = models.TextField(blank=True)
-    kind = models.CharField(max_length=16, choices=kind_choices, default="text")
+    kind = models.CharField(max_length=16, default="text")
     config = JSONTextField(default="{}")
     icons = JSONTextField(shape="array", blank=True)
     permission = models.CharField(max_length=255, blank=True)

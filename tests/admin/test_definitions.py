@@ -53,8 +53,8 @@ def test_lists_and_forms_need_few_queries(
     [
         ("q=tool_1", 11),
         ("q=odd", 15),
-        ("kind__exact=text", 30),
-        ("kind__exact=function", 0),
+        ("behind=text", 30),
+        ("behind=function", 0),
     ],
 )
 def test_search_and_filters(admin_client: Client, query: str, count: int) -> None:

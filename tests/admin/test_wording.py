@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.test import RequestFactory
 
 from mcp_app.admin import wording
-from mcp_app.admin.kinds import KINDS
+from mcp_app.kinds.registered import OURS
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Tool
 
 MODELS: dict[type[Any], wording.Words] = {
@@ -18,7 +18,7 @@ MODELS: dict[type[Any], wording.Words] = {
     Prompt: wording.PROMPT,
 }
 PAGES = [
-    *((model, kind) for model in MODELS if model is not Server for kind in KINDS),
+    *((model, kind) for model in MODELS if model is not Server for kind in OURS),
     (Server, ""),
 ]
 SEEN_WITHOUT_HELP = {
@@ -54,7 +54,7 @@ def test_no_help_is_taken_for_markup(words: wording.Words) -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_no_word_is_left_over(model: type[Any]) -> None:
     shown: set[str] = set()
-    for kind in KINDS:
+    for kind in OURS:
         request = RequestFactory().get("/", {"kind": kind})
         for _, options in admin.site.get_model_admin(model).get_fieldsets(request):
             shown.update(map(str, options["fields"]))

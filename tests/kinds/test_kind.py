@@ -14,6 +14,7 @@ from mcp_app.kinds.function import FunctionKind
 from mcp_app.kinds.kind import KindError, Problem, only
 from mcp_app.kinds.text import TextKind
 from mcp_app.protocol.json_types import JsonObject
+from tests.kinds.stations import Everywhere, Failing, Station
 
 
 @pytest.mark.parametrize(
@@ -52,3 +53,53 @@ def test_problems_compare_by_value() -> None:
 def test_a_kind_has_nothing_to_add_by_itself() -> None:
     definition = ToolDefinition(name="t")
     assert FunctionKind(Registry()).findings(definition, {}) == []
+
+
+# -- kinds of a site -----------------------------------------------------------------
+
+TOOL = ToolDefinition(name="t")
+
+
+@pytest.mark.parametrize(
+    ("definition", "config", "field", "sentence"),
+    [
+        (PromptDefinition(name="p"), {}, "kind", "is not for this kind of definition"),
+        (TOOL, {}, "config", "$: "),
+        (TOOL, {"station": 7}, "config", "$.station: "),
+        (TOOL, {"station": "moon"}, "config", "There is no station “moon”."),
+    ],
+)
+def test_a_config_is_judged_by_schema_and_check(
+    definition: Definition, config: JsonObject, field: str, sentence: str
+) -> None:
+    [problem] = Station().problems(definition, config)
+    assert problem.field == field
+    assert sentence in problem.message
+
+
+def test_a_kind_that_fails_breaks_one_row(caplog: pytest.LogCaptureFixture) -> None:
+    [problem] = Failing().problems(TOOL, {"station": "hill"})
+    assert "ZeroDivisionError" in problem.message
+    assert "The kind Failing cannot judge a config." in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("definition", "shown"),
+    [
+        (TOOL, "t {} {'a': 1}"),
+        (ResourceDefinition(name="r", uri="x:a"), "r {} {'a': 1}"),
+        (ResourceTemplateDefinition(name="r", uri_template="x:{a}"), "r {} {'a': 1}"),
+        (PromptDefinition(name="p"), "p {} {'a': 1}"),
+    ],
+)
+def test_what_it_returns_is_converted(definition: Definition, shown: str) -> None:
+    runnable = Everywhere().runnable(definition, {})
+    assert (runnable.style, runnable.context) == ("sync", None)
+    output = runnable.convert(runnable.run(**runnable.bind({"a": 1})))
+    content = getattr(output, "content", output)
+    assert shown in str(content)
+
+
+def test_it_may_take_the_context() -> None:
+    runnable = Station().runnable(TOOL, {"station": "hill"})
+    assert (runnable.style, runnable.context) == ("async", "context")

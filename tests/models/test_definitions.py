@@ -46,7 +46,6 @@ def test_a_plain_row_is_fine_and_is_saved(row: DefinitionRow) -> None:
         (tool(permission="view_order"), "permission", "app_label.codename"),
         (tool(tags="a/b"), "tags", "“a/b”"),
         (tool(timeout=0), "timeout", "0.001"),
-        (tool(kind="http"), "kind", "http"),
         (tool(config="{"), "config", "not JSON"),
         (tool(config="[]"), "config", "JSON object"),
         (tool(icons='[{"src": "x"}]'), "icons", "https:"),

@@ -5,9 +5,11 @@ Nothing is fetched: what the wheel requires is linked from the environment of th
 
 from __future__ import annotations
 
+import re
 import sys
 import venv
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import Distribution, distribution, distributions
 from pathlib import Path
 
@@ -31,9 +33,10 @@ BROUGHT = {"channels", "cryptography", "django", "jsonschema-rs", "orjson", "pyd
 BY_EXTRAS = {"daphne", "djangorestframework", "channels-redis", "psycopg", "twisted"}
 
 URLS = """\
+from django.contrib import admin
 from django.urls import include, path
 
-urlpatterns = [path("", include("mcp_app.urls"))]
+urlpatterns = [path("", include("mcp_app.urls")), path("admin/", admin.site.urls)]
 """
 ASGI = """
 import mcp_app.asgi
@@ -44,6 +47,48 @@ OPEN = (
     "from mcp_app.models import Server;"
     "Server.objects.filter(slug='default').update(access='public')"
 )
+MAKE = """
+import json
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.test import Client
+from mcp_app.models import Tool
+settings.ALLOWED_HOSTS = ["testserver"]
+get_user_model().objects.create_superuser("eve")
+client = Client()
+client.force_login(get_user_model().objects.get())
+add = "/admin/mcp_app/tool/add/"
+assert "Ask a weather station" in client.get(add).content.decode()
+assert "Harbour" in client.get(add, {"kind": "station"}).content.decode()
+sent = {"kind": "station", "name": "wind", "station": "harbour"}
+sent |= {"title": "Wind", "description": "The wind, now.", "position": "0"}
+sent |= {"changes-asked": "on", "changes": "reads"}
+made = client.post(f"{add}?kind=station", sent)
+assert made.status_code == 302, made.content.decode()
+row = Tool.objects.get()
+publish = f"/admin/mcp_app/tool/{row.pk}/publish/"
+assert "harbour" in client.get(publish).content.decode()
+client.post(publish, {"looked_at": row.content_hash, "number": 0})
+row.refresh_from_db()
+call = {"name": "wind", "arguments": {}}
+meta = {"protocolVersion": "2026-07-28", "clientInfo": {"name": "c", "version": "1"}}
+meta = {f"io.modelcontextprotocol/{name}": value for name, value in meta.items()}
+meta["io.modelcontextprotocol/clientCapabilities"] = {}
+message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+answer = client.post(
+    "/mcp",
+    json.dumps({**message, "params": {**call, "_meta": meta}}),
+    content_type="application/json",
+    headers={
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "wind",
+    },
+)
+print(row.state.label, json.loads(answer.content)["result"]["content"][0]["text"])
+"""
+MADE = "Published 12.5 m/s\n"
 LACKING = """
 MCP = {
     "AUTHENTICATION": {"drf": "rest_framework.authentication.TokenAuthentication"},
@@ -102,6 +147,17 @@ class Environment:
     def append(self, module: str, text: str) -> None:
         with (self.site / f"mysite/{module}.py").open("a", encoding="utf-8") as file:
             file.write(text)
+
+    @contextmanager
+    def changed(self, text: str) -> Iterator[None]:
+        """Add to the settings for a while."""
+        settings = self.site / "mysite/settings.py"
+        before = settings.read_text(encoding="utf-8")
+        self.append("settings", text)
+        try:
+            yield
+        finally:
+            settings.write_text(before, encoding="utf-8")
 
     def run(self, *arguments: str) -> str:
         return run([self.python, *arguments], self.site, shell_environment())
@@ -175,14 +231,23 @@ def test_it_serves(environment: Environment, server: str, command: list[str]) ->
     assert '"protocolVersion":"2025-11-25"' in answer.text
 
 
+def test_a_kind_of_another_package(environment: Environment) -> None:
+    """As docs/kinds.md has it: its form, a publication and a call."""
+    package = environment.site / "weather"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    page = (CHECKOUT / "docs/kinds.md").read_text("utf-8")
+    kinds, forms, setting = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (package / "kinds.py").write_text(kinds, encoding="utf-8")
+    (package / "forms.py").write_text(forms, encoding="utf-8")
+    environment.run("manage.py", "shell", "-v", "0", "-c", OPEN)
+    with environment.changed(setting):
+        assert "no issues" in environment.run("manage.py", "check")
+        assert environment.run("manage.py", "shell", "-v", "0", "-c", MAKE) == MADE
+
+
 def test_an_extra_that_is_missing_is_named(environment: Environment) -> None:
-    settings = environment.site / "mysite/settings.py"
-    before = settings.read_text(encoding="utf-8")
-    environment.append("settings", LACKING)
-    try:
-        with pytest.raises(ProgramFailed) as failed:
-            environment.run("manage.py", "check")
-    finally:
-        settings.write_text(before, encoding="utf-8")
+    with environment.changed(LACKING), pytest.raises(ProgramFailed) as failed:
+        environment.run("manage.py", "check")
     for extra in ("drf", "redis"):
         assert f'pip install "django-mcp-app[{extra}]"' in str(failed.value)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
+from django.test import override_settings
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.snapshot import Catalog
@@ -146,6 +147,27 @@ def test_a_row_that_cannot_be_served_here(
     assert "declared_tool" in catalogs["default"].tools
     assert "is left out: " in caplog.text
     assert said in caplog.text
+
+
+def test_kinds_that_fail_take_no_other_row_along(registry: Registry) -> None:
+    kinds = {
+        "station": "tests.kinds.stations.Station",
+        "failing": "tests.kinds.stations.Failing",
+        "gone": "no.such.module.Kind",
+        "text": "tests.kinds.stations.Everywhere",
+    }
+    config = '{"station": "hill"}'
+    rows()
+    for kind in ("station", "failing", "gone"):
+        published(Tool(name=f"by_{kind}", kind=kind, config=config))
+    published(Prompt(name="by_station", kind="station", config=config))
+    with override_settings(MCP={"KINDS": kinds}):
+        catalog = load_catalogs(registry)["default"]
+    assert "by_station" in catalog.tools
+    assert {"by_failing", "by_gone"}.isdisjoint(catalog.tools)
+    # No prompt can be of this kind.
+    assert "by_station" not in catalog.prompts
+    assert "stored_tool" in catalog.tools
 
 
 # -- what a change loads ------------------------------------------------------------

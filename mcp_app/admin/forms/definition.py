@@ -10,7 +10,8 @@ from django.contrib.auth.models import AbstractUser, AnonymousUser, Permission
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.content import config_of_text, text_of_config
+from mcp_app.admin.content import config_of_text, needs_json, text_of_config
+from mcp_app.admin.fieldsets import ADVICE, BEYOND, FUNCTION, RUNS, TEXTS, Behind
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
 from mcp_app.admin.forms.watched import WatchedForm
 from mcp_app.admin.from_code import described
@@ -22,6 +23,7 @@ from mcp_app.catalog.stored import StoredDefinition, digests_of, stored_definiti
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import problems
+from mcp_app.kinds.registered import name_of_kind
 from mcp_app.models import DefinitionRow
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
@@ -60,6 +62,8 @@ class DefinitionForm(WatchedForm[Defined]):
     """A form of one kind; the kind never changes."""
 
     KIND: ClassVar[str]
+    BESIDE: ClassVar[tuple[str, ...]] = ()
+    """Fields that stand beside what stands behind the definition, whatever that is."""
     user: ClassVar[AbstractUser | AnonymousUser | None] = None
     """Who fills it in; without anybody it takes only the files that the row has."""
 
@@ -71,6 +75,12 @@ class DefinitionForm(WatchedForm[Defined]):
         self.initial["kind"] = self.KIND
         config = self.instance.json("config") or {}
         self._own_files = frozenset(digests_of({"config": config}))
+
+    @classmethod
+    def behind(cls, config: JsonObject | None) -> Behind:
+        """Return what is asked about what stands behind a row with this config."""
+        heading = _("What it does: %(kind)s") % {"kind": name_of_kind(cls.KIND)}
+        return Behind(heading, ("config", *cls.BESIDE))
 
     def clean_kind(self) -> str:
         return self.KIND
@@ -155,12 +165,53 @@ class DefinitionForm(WatchedForm[Defined]):
         return field if field in self.fields else None
 
 
+class JsonForm(DefinitionForm[Defined]):
+    """What the kind makes of the definition is JSON: it has no form of its own."""
+
+    config = JsonField(rows=12)
+
+
+class ConfigForm(DefinitionForm[Defined]):
+    """Fields of its own are the members of the config."""
+
+    MEMBERS: ClassVar[tuple[str, ...]]
+    """The fields, by their names."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        config = self.instance.json("config") or {}
+        self.initial.update({name: config.get(name) for name in self.MEMBERS})
+
+    @classmethod
+    def behind(cls, config: JsonObject | None) -> Behind:
+        heading, _fields = super().behind(config)[:2]
+        return Behind(heading, (*cls.MEMBERS, *cls.BESIDE))
+
+    def columns(self) -> Mapping[str, object]:
+        given = {
+            name: self.cleaned_data[name]
+            for name in self.MEMBERS
+            if name in self.cleaned_data
+        }
+        before = self.instance.json("config") or {}
+        after = {**before, **given}
+        changed = {} if after == before else {"config": written(after)}
+        return {**super().columns(), **changed}
+
+    def shown_by(self, column: str) -> str:
+        return self.MEMBERS[0] if column == "config" else super().shown_by(column)
+
+
 class FunctionForm(DefinitionForm[Defined]):
     """A function stands behind the definition."""
 
     KIND = "function"
 
     function = forms.CharField(required=False, widget=forms.Select)
+
+    @classmethod
+    def behind(cls, config: JsonObject | None) -> Behind:
+        return Behind(RUNS, ("function", "from_code", *cls.BESIDE), FUNCTION)
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -211,6 +262,11 @@ class TextForm(DefinitionForm[Defined]):
     """A text is the answer; what is more than one text is edited as JSON."""
 
     KIND = "text"
+    EASY: ClassVar[tuple[str, ...]] = ("text",)
+    """The fields that stand for a config."""
+    RICH: ClassVar[tuple[str, ...]] = ("config",)
+    """Those for one that says more than these can show."""
+    RICH_ADVICE: ClassVar[Said] = BEYOND
     NOT_BOTH: ClassVar[Said] = _("Fill in the text or this, not both.")
 
     text = forms.CharField(
@@ -221,6 +277,14 @@ class TextForm(DefinitionForm[Defined]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.initial.update({"config": "", **self._split_config()})
+
+    @classmethod
+    def behind(cls, config: JsonObject | None) -> Behind:
+        model = cls._meta.model
+        if needs_json(model, config):
+            return Behind(TEXTS[model], (*cls.RICH, *cls.BESIDE), cls.RICH_ADVICE)
+        fields = (*cls.EASY, *cls.BESIDE)
+        return Behind(TEXTS[model], fields, ADVICE[model], more=("config",))
 
     def clean_text(self) -> str:
         # Browsers send line breaks as CR LF.

@@ -10,11 +10,13 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin import from_code
 from mcp_app.admin.arguments import ArgumentSheet
+from mcp_app.admin.fieldsets import ADVICE, TEXTS, Behind
 from mcp_app.admin.forms.definition import (
     NOTHING,
     WIDGETS,
     DefinitionForm,
     FunctionForm,
+    JsonForm,
 )
 from mcp_app.admin.forms.fields import PanelField
 from mcp_app.admin.looks import Look, look_of_block
@@ -27,9 +29,10 @@ from mcp_app.admin.wording import PROMPT
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import PromptArgument, PromptDefinition
 from mcp_app.interface.rules import visible
-from mcp_app.kinds import KINDS, KindError, problems
+from mcp_app.kinds import KindError, kinds_of, problems
 from mcp_app.models import Prompt
 from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.json_types import JsonObject
 
 PREVIEW: Final = "show-preview"
 """The button that draws the preview anew."""
@@ -68,6 +71,10 @@ class FunctionPromptForm(FunctionForm[Prompt], PromptForm):
         return from_code.own_arguments(self.function_key(), mcp)
 
 
+class JsonPromptForm(JsonForm[Prompt], PromptForm):
+    """A prompt of a kind that has no form of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """One message of the preview."""
@@ -92,6 +99,12 @@ class TextPromptForm(PromptForm):
     """A prompt made of messages."""
 
     KIND = "text"
+
+    @classmethod
+    def behind(cls, config: JsonObject | None) -> Behind:
+        # The preview stands beside the messages, where there is room.
+        fields = ("config", "preview")
+        return Behind(TEXTS[Prompt], fields, ADVICE[Prompt], classes=("mcp-two",))
 
     config = SheetField(MessageSheet())
     preview = PanelField("mcp_app/widgets/preview.html")
@@ -157,7 +170,8 @@ class TextPromptForm(PromptForm):
             stored = self.stored()
             definition = cast("PromptDefinition", stored.definition)
             values = self._values(definition)
-            run = KINDS[self.KIND].prompt(definition, stored.config, stored.uploads)
+            kind = kinds_of(mcp)[self.KIND]
+            run = kind.prompt(definition, stored.config, stored.uploads)
             output = run.convert(run.run(**run.bind(_given(values))))
         except (KindError, ValueError):
             return {"is_empty": True}

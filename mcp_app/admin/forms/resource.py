@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
@@ -17,6 +17,7 @@ from mcp_app.admin.forms.definition import (
     WIDGETS,
     DefinitionForm,
     FunctionForm,
+    JsonForm,
     TextForm,
     written,
 )
@@ -25,7 +26,8 @@ from mcp_app.admin.looks import look_of
 from mcp_app.admin.uploads import Upload, upload_of
 from mcp_app.admin.variables import VariablesField, variables_of
 from mcp_app.admin.wording import RESOURCE, RESOURCE_TEMPLATE
-from mcp_app.kinds import KINDS, KindError
+from mcp_app.catalog.registry import mcp
+from mcp_app.kinds import KindError, kinds_of
 from mcp_app.models import Resource, ResourceTemplate
 from mcp_app.models.definitions import ReadableRow
 from mcp_app.models.fields import parsed
@@ -36,6 +38,8 @@ Readable = TypeVar("Readable", bound=ReadableRow)
 
 class ReadableForm(DefinitionForm[Readable]):
     """What is asked about everything that clients read."""
+
+    BESIDE: ClassVar[tuple[str, ...]] = ("mime_type",)
 
     audience = forms.ChoiceField(
         choices=tuple(reading.AUDIENCES.items()), required=False
@@ -104,6 +108,10 @@ class FunctionResourceForm(FunctionForm[Resource], ResourceForm):
 class TextResourceForm(TextForm[Resource], ResourceForm):
     """A text or a file; what was uploaded before stays until it is replaced."""
 
+    EASY = ("text", "upload")
+    RICH = ("config", "upload")
+    BESIDE = ("mime_type", "now")
+
     upload = forms.FileField(required=False)
     now = PanelField("mcp_app/widgets/now.html")
 
@@ -133,7 +141,7 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
             return {}
         try:
             stored = self.stored()
-            run = KINDS[self.KIND].runnable(
+            run = kinds_of(mcp)[self.KIND].runnable(
                 stored.definition, stored.config, stored.uploads
             )
         except (KindError, ValueError) as error:
@@ -253,3 +261,11 @@ class TextTemplateForm(TextForm[ResourceTemplate], ResourceTemplateForm):
             widget = cast("PlaceholderTextarea", self.fields["text"].widget)
             widget.names = variables_of(self.instance.uri_template)
             widget.source = "uri_template"
+
+
+class JsonResourceForm(JsonForm[Resource], ResourceForm):
+    """A resource of a kind that has no form of its own."""
+
+
+class JsonTemplateForm(JsonForm[ResourceTemplate], ResourceTemplateForm):
+    """A template of a kind that has no form of its own."""

@@ -8,11 +8,13 @@ from typing import Any, cast
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin import from_code
+from mcp_app.admin.fieldsets import BEYOND_PARTS
 from mcp_app.admin.file_parts import FilePartField, Given
 from mcp_app.admin.forms.definition import (
     WIDGETS,
     DefinitionForm,
     FunctionForm,
+    JsonForm,
     TextForm,
 )
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
@@ -73,6 +75,8 @@ class ToolForm(DefinitionForm[Tool]):
 class TextToolForm(TextForm[Tool], ToolForm):
     """A tool that answers with a text, a file, or both."""
 
+    EASY = ("text", "file")
+    RICH_ADVICE = BEYOND_PARTS
     NOT_BOTH = _("Fill in the text and the file or this, not both.")
 
     file = FilePartField()
@@ -123,3 +127,7 @@ class FunctionToolForm(FunctionForm[Tool], ToolForm):
 
     def own_schema(self) -> str:
         return from_code.own_schema(self.function_key(), mcp)
+
+
+class JsonToolForm(JsonForm[Tool], ToolForm):
+    """A tool of a kind that has no form of its own."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
+from mcp_app.kinds.registered import kind_classes, no_such_kind
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.demands import DEMANDS
 from mcp_app.protocol.json_types import JsonObject
@@ -62,6 +63,8 @@ def row_problems(row: PublishedRow) -> Iterator[str]:
     assert isinstance(row, DefinitionRow | Server)  # noqa: S101 - there are no others
     for column, problem in row.problems():
         yield _in_column(column, problem)
+    if isinstance(row, DefinitionRow) and row.kind not in kind_classes():
+        yield _in_column("kind", no_such_kind(row.kind))
 
 
 def _in_column(column: str, problem: str) -> str:

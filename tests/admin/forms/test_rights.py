@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import RequestFactory
 
 from mcp_app.admin.definitions import DefinitionAdmin
-from mcp_app.admin.forms import FORMS
+from mcp_app.admin.forms import form_of
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
@@ -63,7 +63,7 @@ def test_what_is_not_asked_is_not_changed(
     before = {
         field.attname: getattr(row, field.attname) for field in model._meta.fields
     }
-    form_class = FORMS[model][row.kind]
+    form_class = form_of(model, row.kind)
 
     class OnlyTexts(DefinitionAdmin[Any]):
         readonly_fields = [

@@ -10,7 +10,7 @@ from django.test import Client, override_settings
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.stored import stored_definition
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.kinds import KINDS
+from mcp_app.kinds import kinds_of
 from mcp_app.models import Blob, Tool
 from mcp_app.models.fields import digest
 from mcp_app.protocol.content import Image, Text
@@ -445,6 +445,6 @@ def test_a_file_goes_on_top_of_what_someone_else_saved(admin_client: Client) -> 
 def test_clients_get_the_file(admin_client: Client) -> None:
     stored = stored_definition(picture(), mcp)
     assert isinstance(stored.definition, ToolDefinition)
-    run = KINDS["text"].tool(stored.definition, stored.config, stored.uploads)
+    run = kinds_of(mcp)["text"].tool(stored.definition, stored.config, stored.uploads)
     output = run.convert(run.run(**run.bind({"who": "Ada"})))
     assert output.content == [Text("Our sign, Ada"), Image(PNG, "image/png")]

@@ -1,0 +1,99 @@
+"""The forms of kinds that a site brings: their own, or the JSON of the config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.test import Client, override_settings
+
+from mcp_app.admin.forms import form_of, kinds_for
+from mcp_app.models import Prompt, Resource, ResourceTemplate, Tool
+from tests.admin.pages import errors, fill_in, form_page, page, saved
+from tests.published import published
+
+pytestmark = pytest.mark.django_db
+
+KINDS = {
+    "station": "tests.kinds.stations.Station",
+    "any": "tests.kinds.stations.Everywhere",
+}
+
+
+@pytest.fixture(autouse=True)
+def _kinds() -> Iterator[None]:
+    with override_settings(MCP={"KINDS": KINDS}):
+        yield
+
+
+def test_each_kind_is_offered_for_what_it_can_do(admin_client: Client) -> None:
+    assert [*kinds_for(Tool)] == ["text", "function", "station", "any"]
+    assert [*kinds_for(Prompt)] == ["text", "function", "any"]
+    shown = admin_client.get(page("tool", "add")).content.decode()
+    assert "Ask a weather station" in shown
+    assert "What a station measures: “Wind at the harbour”." in shown
+    other = admin_client.get(page("prompt", "add")).content.decode()
+    assert "Ask a weather station" not in other
+
+
+def test_a_tool_is_made_in_the_form_of_its_kind(admin_client: Client) -> None:
+    url = form_page("tool", "station")
+    shown = admin_client.get(url).content.decode()
+    assert "What it does: Ask a weather station" in shown
+    assert saved(fill_in(admin_client, url, name="wind", station="hill"))
+    row = Tool.objects.get()
+    assert (row.kind, row.json("config")) == ("station", {"station": "hill"})
+    change = page("tool", "change", row.pk)
+    assert saved(fill_in(admin_client, change, station="harbour"))
+    row.refresh_from_db()
+    assert (row.kind, row.json("config")) == ("station", {"station": "harbour"})
+
+
+@pytest.mark.parametrize(
+    ("model", "more"),
+    [
+        (Tool, {}),
+        (Resource, {"uri": "shop://a"}),
+        (ResourceTemplate, {"uri_template": "shop://{a}"}),
+        (Prompt, {}),
+    ],
+)
+def test_a_kind_without_a_form_is_edited_as_json(
+    model: type[Any], more: dict[str, str], admin_client: Client
+) -> None:
+    url = form_page(str(model._meta.model_name), "any")
+    assert "What it does: Say what was asked" in admin_client.get(url).content.decode()
+    written = fill_in(admin_client, url, name="a", config='{"b": 1}', **more)
+    assert saved(written)
+    row = model.objects.get()
+    assert (row.kind, row.json("config")) == ("any", {"b": 1})
+
+
+def test_what_the_kind_refuses_stands_beside_the_config(admin_client: Client) -> None:
+    url = form_page("resource", "station")
+    typed = {"name": "a", "uri": "shop://a", "config": '{"station": "moon"}'}
+    there = errors(fill_in(admin_client, url, **typed))
+    assert there == {"config": "There is no station “moon”."}
+
+
+def test_a_row_whose_kind_is_gone_keeps_what_it_says(
+    admin_client: Client, staff: Callable[..., Client]
+) -> None:
+    row = published(Tool(name="wind", kind="station", config='{"station": "hill"}'))
+    with override_settings(MCP={}):
+        shown = admin_client.get(page("tool", "change", row.pk)).content.decode()
+        assert "There is no kind “station”." in shown
+        assert "&quot;hill&quot;" in shown
+        response = fill_in(admin_client, page("tool", "change", row.pk), title="Wind")
+        assert response.status_code == 200
+        looked = staff("view_tool").get(page("tool", "change", row.pk))
+        assert "station" in looked.content.decode()
+    row.refresh_from_db()
+    assert (row.kind, row.title) == ("station", "")
+
+
+def test_a_form_that_cannot_be_imported_leaves_the_json() -> None:
+    path = "tests.kinds.stations.Vague"
+    with override_settings(MCP={"KINDS": {"vague": path}}):
+        assert "config" in form_of(Tool, "vague").base_fields

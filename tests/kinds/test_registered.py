@@ -1,0 +1,107 @@
+"""Which kinds there are, and what is said of those that cannot be used."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import override_settings
+
+from mcp_app.checks import check_settings
+from mcp_app.kinds.function import FunctionKind
+from mcp_app.kinds.registered import OURS, kind_classes, name_of_kind, unusable_kinds
+from mcp_app.kinds.text import TextKind
+from tests.kinds.stations import Station
+
+PATH = "tests.kinds.stations"
+STATION = f"{PATH}.Station"
+
+
+def test_ours_are_registered_like_others() -> None:
+    with override_settings(MCP={"KINDS": {"station": STATION}}):
+        classes = kind_classes()
+        assert dict(classes) == {
+            "text": TextKind,
+            "function": FunctionKind,
+            "station": Station,
+        }
+        assert [*unusable_kinds()] == []
+        assert check_settings(None) == []
+        assert name_of_kind("station") == "Ask a weather station"
+    assert [*kind_classes()] == [*OURS]
+    assert name_of_kind("station") == "station"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "sentences"),
+    [
+        (
+            {"text": STATION},
+            [
+                f"MCP[\"KINDS\"]['text'] is '{STATION}', but “text” is the kind"
+                " mcp_app.kinds.text.TextKind: choose another key."
+            ],
+        ),
+        (
+            {"one": STATION, "two": STATION},
+            [
+                f"MCP[\"KINDS\"]['two'] is '{STATION}', which is registered as “one”"
+                " already."
+            ],
+        ),
+        (
+            {"none": "no.such.module.Kind"},
+            [
+                "MCP[\"KINDS\"]['none'] is 'no.such.module.Kind', which cannot be"
+                " imported: No module named 'no'"
+            ],
+        ),
+        (
+            {"far": f"{PATH}.SITES"},
+            [
+                f"MCP[\"KINDS\"]['far'] is '{PATH}.SITES': it must be a subclass of"
+                " Kind."
+            ],
+        ),
+        (
+            {"nameless": f"{PATH}.Nameless"},
+            [f"MCP[\"KINDS\"]['nameless'] is '{PATH}.Nameless', which has no `name`."],
+        ),
+        (
+            {"Mail it": STATION},
+            [
+                "MCP[\"KINDS\"]['Mail it'] has the key 'Mail it': it must begin with"
+                " a letter and have at most 16 characters, of a-z, 0-9 and _."
+            ],
+        ),
+        (
+            {"formless": f"{PATH}.Formless"},
+            [
+                f"MCP[\"KINDS\"]['formless']: '{PATH}.Formless' names the form"
+                " 'tests.kinds.no_such_module.Form', which cannot be imported."
+            ],
+        ),
+        (
+            {"vague": f"{PATH}.Vague"},
+            [
+                "MCP[\"KINDS\"]['vague'] has the form"
+                " 'tests.kinds.station_forms.NoSuchForm', which cannot be imported:"
+                ' Module "tests.kinds.station_forms" does not define a "NoSuchForm"'
+                " attribute/class"
+            ],
+        ),
+    ],
+)
+def test_what_cannot_be_used(kinds: dict[str, str], sentences: list[str]) -> None:
+    """The check names both, and the other kinds go on."""
+    with override_settings(MCP={"KINDS": {**kinds, "good": f"{PATH}.Everywhere"}}):
+        found = check_settings(None)
+        assert [(each.id, each.msg) for each in found] == [
+            ("mcp_app.E009", sentence) for sentence in sentences
+        ]
+        assert {*OURS, "good"} <= kind_classes().keys()
+
+
+def test_a_value_that_is_no_path() -> None:
+    with override_settings(MCP={"KINDS": {"station": Station}}):
+        [error] = check_settings(None)
+    assert error.id == "mcp_app.E002"
+    assert error.msg.startswith('MCP["KINDS"] is ')
