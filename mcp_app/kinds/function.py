@@ -60,8 +60,10 @@ class FunctionKind(Kind):
     def missing(self) -> Missing | None:
         if self.registry.functions:
             return None
-        line = '@mcp.function("shop.find_orders")'
-        return Missing(_("No function is registered."), line)
+        reason = _(
+            "No function is registered. A developer registers one in an app's mcp.py:"
+        )
+        return Missing(reason, '@mcp.function("shop.find_orders")')
 
     def tool(
         self,

@@ -79,7 +79,7 @@ class Problem:
 
 
 class Missing(NamedTuple):
-    """Why nobody can choose a kind now, and the line that a developer needs."""
+    """Why nobody can choose a kind now, and the line that a developer needs, or ""."""
 
     reason: Label
     line: str
