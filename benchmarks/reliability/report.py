@@ -47,6 +47,8 @@ SUMS: Final = (
 )
 LEAST: Final = 0.9
 LEAST_OF_COUNTER: Final = 3.0
+JUDGED_ROUNDS: Final = 3
+"""Of fewer rounds no rate is judged: one may fall into a busy moment."""
 
 
 Key = tuple[str, str]
@@ -187,11 +189,12 @@ def _rates(kind: str, rounds: list[Round]) -> tuple[str, ...]:
     to_counter = medians[WATCHED] / medians[COUNTER]
     longer = medians[WATCHED_LONGER] / medians[COUNTER_LONGER]
     deadlocks = sum(each.deadlocks for each in rounds)
-    kept = to_plain >= LEAST and longer >= LEAST_OF_COUNTER and not deadlocks
+    is_fast = to_plain >= LEAST and longer >= LEAST_OF_COUNTER
+    judged = "" if len(rounds) < JUDGED_ROUNDS else _yes(is_fast)
     return (
         *(kind, str(len(rounds)), *(f"{each:.0f}" for each in medians.values())),
         *(f"{to_plain:.2f}", f"{to_counter:.1f}", f"{longer:.1f}"),
-        *(str(deadlocks), _yes(kept)),
+        *(str(deadlocks), _yes(False) if deadlocks else judged),
     )
 
 

@@ -170,10 +170,12 @@ def test_what_is_not_announced_has_no_time() -> None:
     [(100, 30, 0, "yes"), (101, 30, 0, "NO"), (100, 31, 0, "NO"), (100, 30, 1, "NO")],
 )
 def test_rates(plain: float, counter: float, deadlocks: int, kept: str) -> None:
+    """Of one round only deadlocks are judged."""
     found = {WATCHED: 90.0, UNHEARD: 95.0, PLAIN: plain, COUNTER: 80.0}
     found |= {WATCHED_LONGER: 90.0, COUNTER_LONGER: counter}
-    *_, last = line(Round(test=RATES, asked=8, rates=found, deadlocks=deadlocks))
-    assert last == kept
+    tried = Round(test=RATES, asked=8, rates=found, deadlocks=deadlocks)
+    assert line(tried, tried, tried)[-1] == kept
+    assert line(tried)[-1] == ("NO" if deadlocks else "")
 
 
 def test_shares() -> None:
