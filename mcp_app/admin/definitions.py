@@ -20,6 +20,8 @@ from django.utils.translation import gettext_lazy
 from mcp_app.admin.actions import ListActions
 from mcp_app.admin.deleted import told_if_deleted
 from mcp_app.admin.fieldsets import Fieldset, overlay_fieldsets
+from mcp_app.admin.forms import form_of
+from mcp_app.admin.forms.fields import PanelField
 from mcp_app.admin.forms.overlay import OverlayForm, put_back
 from mcp_app.admin.frame import lacking, may, page_url
 from mcp_app.admin.kinds import KindAdmin
@@ -37,6 +39,7 @@ from mcp_app.admin.rights import GuardedAdmin
 from mcp_app.admin.who import WhoPages
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
+from mcp_app.kinds.registered import is_guarded
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
 from mcp_app.models.demands import DEMANDS
 from mcp_app.publishing.overlays import declared_definition, reckon
@@ -168,10 +171,22 @@ class DefinitionAdmin(
     def guarded(self, request: HttpRequest, obj: Row | None) -> dict[str, str]:
         guarded = super().guarded(request, obj)
         if not may(request, "behind"):
-            guarded["function"] = "behind"
-            if self.kind_of(request, obj) == "function":
-                guarded["config"] = "behind"
+            guarded |= dict.fromkeys(self._behind(request, obj), "behind")
         return guarded
+
+    def _behind(self, request: HttpRequest, obj: Row | None) -> set[str]:
+        """Return the fields by which what stands behind a definition is changed."""
+        kind = self.kind_of(request, obj)
+        if not is_guarded(kind):
+            return set()
+        form = form_of(self.model, kind)
+        asked = form.behind(None)
+        panels = {
+            name
+            for name, field in form.base_fields.items()
+            if isinstance(field, PanelField)
+        }
+        return {"config", *asked.fields, *asked.more} - {*form.BESIDE, *panels}
 
     def has_delete_permission(
         self, request: HttpRequest, obj: Row | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -17,10 +19,13 @@ from mcp_app.admin.forms import DEFINITIONS, form_of, kinds_for
 from mcp_app.admin.locking import LockingAdmin
 from mcp_app.admin.read_only import READ, ReadOnlyFields
 from mcp_app.admin.wording import EVERY, Said
-from mcp_app.kinds import Kind
+from mcp_app.kinds import Kind, Missing
+from mcp_app.kinds.registered import OURS
 from mcp_app.models import DefinitionRow
 
 Row = TypeVar("Row", bound=DefinitionRow)
+
+logger = logging.getLogger("mcp_app.kinds")
 
 PARTS: Final = (
     "arguments",
@@ -46,6 +51,22 @@ class Offer:
     """What to send to a developer."""
 
 
+def _to_read(fieldset: Fieldset, read: Mapping[str, str]) -> Fieldset:
+    """Return the fields with those that only show in the place of others."""
+    heading, about = fieldset
+    shown = (read.get(str(name), str(name)) for name in about["fields"])
+    return heading, {**about, "fields": list(dict.fromkeys(shown))}
+
+
+def _missing(kind: Kind) -> Missing | None:
+    try:
+        missing = kind.missing()
+        return None if missing is None else Missing(*missing)
+    except Exception as error:
+        logger.exception("The kind %s has failed.", type(kind).__name__)
+        return Missing(_("This kind has failed: %(error)r") % {"error": error}, "")
+
+
 class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     """Chooses the form and its fields by the kind of the row."""
 
@@ -59,31 +80,23 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         asked = request.GET.get("kind") or request.POST.get("kind")
         return asked if asked and asked in known else next(iter(known))
 
+    def get_readonly_fields(self, request: HttpRequest, obj: Row | None = None) -> Any:
+        return [*super().get_readonly_fields(request, obj), READ["config"]]
+
     def get_fieldsets(
         self, request: HttpRequest, obj: Row | None = None
     ) -> list[Fieldset]:
         form = form_of(self.model, self.kind_of(request, obj))
-        config = obj.json("config") if obj is not None else None
-        fieldsets = fieldsets_of(self.model, form.behind(config))
-        if obj is None or self.has_change_permission(request, obj):
-            return fieldsets
-        return [self._to_read(each) for each in fieldsets]
-
-    def _to_read(self, fieldset: Fieldset) -> Fieldset:
-        """Return the fields as people see them who only look.
-
-        Fields of a form that nobody here knows say together what the config is.
-        """
-        heading, about = fieldset
-        columns = {field.name for field in self.opts.get_fields()}
-        names = [str(name) for name in about["fields"]]
-        known = [
-            READ.get(name, name)
-            if name in columns or hasattr(self, name)
-            else READ["config"]
-            for name in names
-        ]
-        return heading, {**about, "fields": list(dict.fromkeys(known))}
+        behind = form.behind(obj.json("config") if obj is not None else None)
+        fieldsets = fieldsets_of(self.model, behind)
+        looks = obj is not None and not self.has_change_permission(request, obj)
+        read = dict(READ) if looks else {}
+        if form.KIND not in OURS:
+            # What a site's form asks for is read as the config that it makes.
+            own = {*behind.fields, *behind.more} - {*form.BESIDE}
+            fixed = own if looks else own & {*self.get_readonly_fields(request, obj)}
+            read |= dict.fromkeys(fixed, READ["config"])
+        return [_to_read(each, read) for each in fieldsets]
 
     def get_form(
         self,
@@ -132,7 +145,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     def _offer(self, request: HttpRequest, key: str, kind: Kind) -> Offer:
         query = request.GET.copy()
         query["kind"] = key
-        reason, line = kind.missing() or ("", "")
+        reason, line = _missing(kind) or ("", "")
         return Offer(
             url=f"?{query.urlencode()}",
             name=kind.name,

@@ -22,6 +22,7 @@ from mcp_app.admin.frame import frame, lacking, may, page_url, why_broken
 from mcp_app.admin.locking import LockingAdmin
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import text_problem
+from mcp_app.kinds.registered import is_guarded
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow
 from mcp_app.models.demands import DEMANDS
 from mcp_app.protocol.json_types import JsonObject
@@ -185,8 +186,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         now = row.working_content()
         if _demands(content) != _demands(now):
             self._demand(request, "grant")
-        behind = [(each.get("kind"), _function(each)) for each in (content, now)]
-        if behind[0] != behind[1]:
+        if _guarded(content) != _guarded(now):
             self._demand(request, "behind")
 
     def _committed(
@@ -383,8 +383,10 @@ def _demands(content: JsonObject) -> list[object]:
     return [content.get(name) or "" for name in DEMANDS]
 
 
-def _function(content: JsonObject) -> object:
-    return (content.get("config") or {}).get("function")
+def _guarded(content: JsonObject) -> object:
+    """Return what stands behind, if to change it needs a right."""
+    kind = content.get("kind")
+    return (kind, content.get("config")) if kind and is_guarded(kind) else None
 
 
 def author_of(request: HttpRequest) -> AbstractBaseUser:

@@ -16,6 +16,7 @@ from mcp_app.admin.forms.fields import Panel
 from mcp_app.admin.hints import BOXES, EFFECTS, Answer
 from mcp_app.admin.sheet_fields import SheetField, SheetWidget
 from mcp_app.interface.rules import visible
+from mcp_app.kinds.registered import name_of_kind
 from mcp_app.models import DefinitionRow, Prompt, ResourceTemplate, Tool
 from mcp_app.models.definitions import ReadableRow
 
@@ -41,11 +42,12 @@ READ: Final = {
         "config",
         "icons",
         "input_schema",
+        "kind",
         "output_schema",
         "suggestions",
     )
 }
-"""The columns of JSON, and what shows each to people who only look.
+"""Columns, and what shows each to people who only look.
 
 The admin takes what is called like a column for the column.
 """
@@ -106,6 +108,9 @@ class ReadOnlyFields:
 
     def read_output_schema(self, row: Tool) -> str:
         return _json(row.output_schema)
+
+    def read_kind(self, row: DefinitionRow) -> str:
+        return str(name_of_kind(row.kind))
 
     def read_config(self, row: DefinitionRow) -> str:
         return _json(row.config)

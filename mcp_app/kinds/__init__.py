@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 
 from django.utils.translation import gettext as _
@@ -18,13 +19,23 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.kinds.kind import NO_UPLOADS, Kind, KindError, Problem, Uploads
+from mcp_app.kinds.kind import (
+    NO_UPLOADS,
+    Incomplete,
+    Kind,
+    KindError,
+    Missing,
+    Problem,
+    Uploads,
+)
 from mcp_app.kinds.registered import kind_classes, no_such_kind
 from mcp_app.protocol.json_types import JsonObject
 
 __all__ = [
+    "Incomplete",
     "Kind",
     "KindError",
+    "Missing",
     "Problem",
     "PromptDefinition",
     "ResourceDefinition",
@@ -36,9 +47,19 @@ __all__ = [
 ]
 
 
+logger = logging.getLogger("mcp_app.kinds")
+
+
 def kinds_of(registry: Registry) -> Mapping[str, Kind]:
     """Return the kinds that can be used, by their keys, for one registry."""
-    return {key: kind(registry) for key, kind in kind_classes().items()}
+    kinds: dict[str, Kind] = {}
+    for key, kind in kind_classes().items():
+        try:
+            kinds[key] = kind(registry)
+        except Exception:
+            # It takes its own rows along, and no other.
+            logger.exception("The kind %r cannot be made.", key)
+    return kinds
 
 
 def problems(
@@ -82,10 +103,18 @@ def findings(
         [
             *(must_fix("kind", each.field, each.message) for each in blocking),
             *found,
-            *(made.findings(definition, config) if made else ()),
+            *(_advice_of(made, definition, config) if made else ()),
             *_overruled(definition, registry),
         ]
     )
+
+
+def _advice_of(kind: Kind, definition: Definition, config: JsonObject) -> list[Finding]:
+    try:
+        return list(kind.findings(definition, config))
+    except Exception:
+        logger.exception("The kind %s has no advice.", type(kind).__name__)
+        return []
 
 
 _UNREADABLE = frozenset({"schema-refused", "uri-not-allowed"})

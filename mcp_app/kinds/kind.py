@@ -14,11 +14,21 @@ A site or a package adds a kind: a subclass of `Kind`, named in `MCP["KINDS"]`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypeVar,
+)
 
 from mcp_app.catalog.callables import inspected
 from mcp_app.catalog.findings import Finding
@@ -44,6 +54,8 @@ Output = TypeVar("Output")
 
 logger = logging.getLogger("mcp_app.kinds")
 
+PARAMETERS: Final = ("definition", "config", "arguments")
+"""What `Kind.call` takes, by these names, besides a context."""
 Uploads: TypeAlias = Mapping[str, bytes]
 """Uploaded content by its digest."""
 NO_UPLOADS: Uploads = MappingProxyType({})
@@ -97,6 +109,8 @@ class Kind:
     """For which definitions it is, each with an example for who makes one."""
     schema: ClassVar[JsonObject] = {"type": "object"}
     """The JSON Schema of its configs."""
+    guarded: ClassVar[bool] = True
+    """Whether a change of the config needs the right to change what stands behind."""
     forms: ClassVar[Mapping[type[Definition], str]] = {}
     """Dotted paths of its forms in the admin; without one, the config is JSON."""
 
@@ -109,8 +123,8 @@ class Kind:
 
     def check(
         self, definition: Definition, config: JsonObject, uploads: Uploads
-    ) -> Iterable[str]:
-        """Yield a sentence for each thing that is wrong with a config."""
+    ) -> Iterable[str] | None:
+        """Return a sentence for each thing that is wrong with a config, a copy."""
         return ()
 
     def call(
@@ -170,10 +184,15 @@ class Kind:
         convert: Callable[[object], Output],
     ) -> Runnable[Output]:
         called = inspected(self.call)
+        names = tuple(each.name for each in called.parameters)
+        if type(self).call is Kind.call or names != PARAMETERS:
+            given = ", ".join(("self", *PARAMETERS))
+            raise KindError(f"“{self.name}” has no method call({given}).")
         return Runnable(
-            run=partial(called.run, definition=definition, config=config),
+            run=partial(called.run, definition=definition),
             style=called.style,
-            bind=lambda arguments: {"arguments": arguments},
+            # Each call has a config of its own.
+            bind=lambda arguments: {"config": deepcopy(config), "arguments": arguments},
             convert=convert,
             context=called.context,
         )
@@ -191,32 +210,47 @@ class Kind:
             ResourceTemplateDefinition: self.template,
             PromptDefinition: self.prompt,
         }
-        about = type(definition)
-        if about not in self.examples:
-            raise KindError(
-                f"“{self.name}” is not for this kind of definition.", "kind"
-            )
-        for violation in schemas.compile(self.schema).violations(config, 1):
-            raise KindError(f"{violation.path}: {violation.message}")
         try:
-            for sentence in self.check(definition, config, uploads):
-                raise KindError(sentence)
-            return makers[about](definition, config, uploads)
+            for problem in self._wrong(definition, config, uploads):
+                raise problem
+            return makers[type(definition)](definition, config, uploads)
         except KindError:
             raise
         except Exception as error:
-            logger.exception("The kind %s cannot judge a config.", type(self).__name__)
-            raise KindError(f"“{self.name}” failed to read this: {error!r}") from error
+            raise self._failed(error) from error
 
     def problems(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> list[Problem]:
         """Say why a definition cannot be made runnable."""
         try:
+            if wrong := list(self._wrong(definition, config, uploads)):
+                return [Problem.of(each) for each in wrong]
             self.runnable(definition, config, uploads)
         except KindError as error:
             return [Problem.of(error)]
+        except Exception as error:
+            return [Problem.of(self._failed(error))]
         return []
+
+    def _wrong(
+        self, definition: Definition, config: JsonObject, uploads: Uploads
+    ) -> Iterator[KindError]:
+        """Yield what schema and check have against a config."""
+        if type(definition) not in self.examples:
+            sentence = f"“{self.name}” is not for this kind of definition."
+            yield KindError(sentence, "kind")
+            return
+        violations = schemas.compile(self.schema).violations(config)
+        yield from (KindError(f"{each.path}: {each.message}") for each in violations)
+        if not violations:
+            # What is published stays as it was written, whatever a check does to it.
+            said = self.check(definition, deepcopy(config), uploads) or ()
+            yield from map(KindError, [said] if isinstance(said, str) else said)
+
+    def _failed(self, error: Exception) -> KindError:
+        logger.error("The kind %s has failed.", type(self).__name__, exc_info=error)
+        return KindError(f"“{self.name}” failed to read this: {error!r}")
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
         """Return what lint says of this kind's configs, beside `problems`."""

@@ -5,6 +5,7 @@ A kind that cannot be used is left out, and so are its rows; the others go on.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -14,19 +15,33 @@ from typing import Final
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.dispatch import receiver
+from django.utils.functional import Promise
 from django.utils.module_loading import import_string
 
 from mcp_app.conf import mcp_settings
+from mcp_app.interface.definitions import (
+    PromptDefinition,
+    ResourceDefinition,
+    ResourceTemplateDefinition,
+    ToolDefinition,
+)
 from mcp_app.interface.extras import with_remedy
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.kind import Kind, Label
+from mcp_app.protocol import schemas
 
 OURS: Final = {
     "text": "mcp_app.kinds.text.TextKind",
     "function": "mcp_app.kinds.function.FunctionKind",
 }
+DEFINITIONS: Final = frozenset(
+    {ToolDefinition, ResourceDefinition, ResourceTemplateDefinition, PromptDefinition}
+)
 KEY: Final = re.compile(r"[a-z][a-z0-9_]{0,15}")
 """Rows have the key in a column of sixteen characters."""
+
+
+logger = logging.getLogger("mcp_app.kinds")
 
 
 class UnusableKind(ImproperlyConfigured):
@@ -40,9 +55,8 @@ def kind_classes() -> Mapping[str, type[Kind]]:
     for key, path in _registered():
         try:
             classes[key] = _usable(key, path, classes)
-        except UnusableKind:
-            # `manage.py check` tells of it.
-            continue
+        except UnusableKind as error:
+            logger.error("%s", error)
     return classes
 
 
@@ -57,6 +71,12 @@ def no_such_kind(key: str) -> str:
     return f"There is no kind “{visible(key)}”."
 
 
+def is_guarded(key: str) -> bool:
+    """Whether a right guards the configs of a kind; of one that is gone, too."""
+    kind = kind_classes().get(key)
+    return kind is None or kind.guarded
+
+
 def unusable_kinds() -> Iterator[str]:
     """Yield a sentence for each entry of `MCP["KINDS"]` that cannot be used."""
     classes: dict[str, type[Kind]] = {}
@@ -69,7 +89,10 @@ def unusable_kinds() -> Iterator[str]:
 
 def _registered() -> Iterator[tuple[str, str]]:
     yield from OURS.items()
-    yield from mcp_settings.kinds.items()
+    given = mcp_settings.kinds
+    # Of anything else the check says what it must be.
+    if isinstance(given, Mapping):
+        yield from ((str(key), path) for key, path in given.items())
 
 
 def _usable(key: str, path: str, others: Mapping[str, type[Kind]]) -> type[Kind]:
@@ -90,6 +113,8 @@ def _usable(key: str, path: str, others: Mapping[str, type[Kind]]) -> type[Kind]
             raise UnusableKind(
                 f"{place} is {path!r}, which is registered as “{other}” already."
             )
+    for problem in _members(kind):
+        raise UnusableKind(f"{place} is {path!r}, {problem}")
     for form in kind.forms.values():
         if not _has_module(form):
             raise UnusableKind(
@@ -107,17 +132,35 @@ def _imported(place: str, path: str) -> type[Kind]:
         raise UnusableKind(with_remedy(sentence, error)) from error
     if not isinstance(kind, type) or not issubclass(kind, Kind):
         raise UnusableKind(f"{place} is {path!r}: it must be a subclass of Kind.")
-    for name in ("name", "examples"):
-        if not getattr(kind, name, None):
-            raise UnusableKind(f"{place} is {path!r}, which has no `{name}`.")
     return kind
+
+
+def _members(kind: type[Kind]) -> Iterator[str]:
+    """Yield what of a kind is not as it must be."""
+    examples = getattr(kind, "examples", None)
+    if not isinstance(getattr(kind, "name", None), str | Promise) or not kind.name:
+        yield "which has no `name`."
+    if not examples or not _by_definition(examples):
+        yield "whose `examples` must be a dict of texts by definition."
+    if not _by_definition(kind.forms) or not all(
+        isinstance(each, str) for each in kind.forms.values()
+    ):
+        yield "whose `forms` must be a dict of dotted paths by definition."
+    try:
+        schemas.compile(kind.schema)
+    except Exception as error:
+        yield f"whose `schema` is no JSON Schema: {error}"
+
+
+def _by_definition(value: object) -> bool:
+    return isinstance(value, Mapping) and value.keys() <= DEFINITIONS
 
 
 def _has_module(path: str) -> bool:
     """Whether a module is there; a form itself is imported by the admin alone."""
     try:
         return find_spec(path.rpartition(".")[0]) is not None
-    except (ImportError, ValueError):
+    except Exception:
         return False
 
 

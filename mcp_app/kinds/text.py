@@ -54,6 +54,7 @@ class TextKind(Kind):
     """Runs nothing of anyone's: it fills in names and is done."""
 
     name = gettext_lazy("Answer with a text")
+    guarded = False
     examples = {
         ToolDefinition: gettext_lazy(
             "The same sentence each time, perhaps with what was asked in it: “Our "

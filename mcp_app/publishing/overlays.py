@@ -115,8 +115,7 @@ def reckon_all(registry: Registry, *, only_code: bool = False) -> int:
     for model in MODELS.values():
         rows: models.QuerySet[Any] = model.rows().select_related("published")
         if only_code:
-            of_code = models.Q(source=Source.CODE) | models.Q(kind="function")
-            rows = rows.filter(of_code)
+            rows = rows.filter(models.Q(source=Source.CODE) | ~models.Q(kind="text"))
         for row in rows.order_by("pk").iterator(chunk_size=500):
             reckon(row, registry)
             count += bool(row.broken)

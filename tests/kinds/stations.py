@@ -92,3 +92,69 @@ class Failing(Station):
         self, definition: Definition, config: JsonObject, uploads: object
     ) -> Iterator[str]:
         raise ZeroDivisionError("of the kind's own")
+
+
+class Unmade(Station):
+    """Cannot be made."""
+
+    def __init__(self, *arguments: Any) -> None:
+        raise ZeroDivisionError
+
+
+class Listed(Station):
+    examples = [ToolDefinition]  # type: ignore[assignment]
+
+
+class Schemaless(Station):
+    schema = {"type": "objekt"}
+
+
+class WithForms(Station):
+    forms = {ToolDefinition: Station}  # type: ignore[dict-item]
+
+
+class OfResources(Station):
+    forms = {ToolDefinition: "mcp_app.admin.forms.ResourceForm"}
+
+
+class Missed(Station):
+    """Fails wherever it may."""
+
+    def missing(self) -> Any:
+        raise ZeroDivisionError
+
+    def findings(self, *_: Any) -> Any:
+        raise ZeroDivisionError
+
+
+class Careless(Station):
+    """Writes to what it is given, and says what is wrong in one text, or nothing."""
+
+    forms = {}
+
+    def check(self, definition: Definition, config: JsonObject, uploads: object) -> Any:
+        config["seen"] = True
+        return "It is the moon." if config["station"] == "moon" else None
+
+    async def call(  # type: ignore[override]
+        self, definition: Definition, config: JsonObject, arguments: JsonObject
+    ) -> str:
+        return str(config.pop("station"))
+
+
+class Silent(Kind):
+    """Answers nothing."""
+
+    name = "Say nothing"
+    examples = {ToolDefinition: "Nothing."}
+
+
+class Renamed(Silent):
+    def call(self, tool: Definition, config: JsonObject, given: JsonObject) -> str:
+        return ""
+
+
+class Open(Station):
+    """Everybody who edits may change its configs."""
+
+    guarded = False

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mcp_app.catalog.registry import Registry
@@ -14,7 +16,7 @@ from mcp_app.kinds.function import FunctionKind
 from mcp_app.kinds.kind import KindError, Problem, only
 from mcp_app.kinds.text import TextKind
 from mcp_app.protocol.json_types import JsonObject
-from tests.kinds.stations import Everywhere, Failing, Station
+from tests.kinds.stations import Careless, Everywhere, Failing, Renamed, Silent, Station
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_a_config_is_judged_by_schema_and_check(
 def test_a_kind_that_fails_breaks_one_row(caplog: pytest.LogCaptureFixture) -> None:
     [problem] = Failing().problems(TOOL, {"station": "hill"})
     assert "ZeroDivisionError" in problem.message
-    assert "The kind Failing cannot judge a config." in caplog.text
+    assert "The kind Failing has failed." in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -103,3 +105,24 @@ def test_what_it_returns_is_converted(definition: Definition, shown: str) -> Non
 def test_it_may_take_the_context() -> None:
     runnable = Station().runnable(TOOL, {"station": "hill"})
     assert (runnable.style, runnable.context) == ("async", "context")
+
+
+def test_what_is_published_is_what_was_written() -> None:
+    config: JsonObject = {"station": "hill"}
+    assert Careless().problems(TOOL, config) == []
+    assert config == {"station": "hill"}
+    [problem] = Careless().problems(TOOL, {"station": "moon"})
+    assert problem.message == "It is the moon."
+
+
+async def test_each_call_has_a_config_of_its_own() -> None:
+    runnable = Careless().runnable(TOOL, {"station": "hill"})
+    for _ in range(2):
+        called: Any = runnable.run(**runnable.bind({}))
+        assert await called == "hill"
+
+
+@pytest.mark.parametrize("kind", [Silent, Renamed])
+def test_a_kind_without_a_call_is_told_before_a_client_calls(kind: type[Any]) -> None:
+    [problem] = kind().problems(TOOL, {})
+    assert "has no method call(self, definition, config, arguments)" in problem.message

@@ -7,7 +7,13 @@ from django.test import override_settings
 
 from mcp_app.checks import check_settings
 from mcp_app.kinds.function import FunctionKind
-from mcp_app.kinds.registered import OURS, kind_classes, name_of_kind, unusable_kinds
+from mcp_app.kinds.registered import (
+    OURS,
+    is_guarded,
+    kind_classes,
+    name_of_kind,
+    unusable_kinds,
+)
 from mcp_app.kinds.text import TextKind
 from tests.kinds.stations import Station
 
@@ -82,10 +88,31 @@ def test_ours_are_registered_like_others() -> None:
         (
             {"vague": f"{PATH}.Vague"},
             [
-                "MCP[\"KINDS\"]['vague'] has the form"
-                " 'tests.kinds.station_forms.NoSuchForm', which cannot be imported:"
+                f"MCP[\"KINDS\"]['vague'] is '{PATH}.Vague': the form"
+                " 'tests.kinds.station_forms.NoSuchForm' cannot be imported:"
                 ' Module "tests.kinds.station_forms" does not define a "NoSuchForm"'
                 " attribute/class"
+            ],
+        ),
+        (
+            {"listed": f"{PATH}.Listed"},
+            [
+                f"MCP[\"KINDS\"]['listed'] is '{PATH}.Listed', whose `examples` must be"
+                " a dict of texts by definition."
+            ],
+        ),
+        (
+            {"forms": f"{PATH}.WithForms"},
+            [
+                f"MCP[\"KINDS\"]['forms'] is '{PATH}.WithForms', whose `forms` must be"
+                " a dict of dotted paths by definition."
+            ],
+        ),
+        (
+            {"other": f"{PATH}.OfResources"},
+            [
+                f"MCP[\"KINDS\"]['other'] is '{PATH}.OfResources': the form"
+                " 'mcp_app.admin.forms.ResourceForm' must be one for Tool."
             ],
         ),
     ],
@@ -100,8 +127,31 @@ def test_what_cannot_be_used(kinds: dict[str, str], sentences: list[str]) -> Non
         assert {*OURS, "good"} <= kind_classes().keys()
 
 
-def test_a_value_that_is_no_path() -> None:
-    with override_settings(MCP={"KINDS": {"station": Station}}):
+@pytest.mark.parametrize(
+    "value", [{"station": Station}, None, [STATION], STATION, {1: STATION}]
+)
+def test_a_value_that_is_no_path(value: object) -> None:
+    with override_settings(MCP={"KINDS": value}):
         [error] = check_settings(None)
+        assert [*kind_classes()] == [*OURS]
     assert error.id == "mcp_app.E002"
     assert error.msg.startswith('MCP["KINDS"] is ')
+
+
+def test_a_schema_that_is_none() -> None:
+    with override_settings(MCP={"KINDS": {"some": f"{PATH}.Schemaless"}}):
+        [error] = check_settings(None)
+    assert "whose `schema` is no JSON Schema" in error.msg
+
+
+def test_whose_configs_need_a_right() -> None:
+    kinds = {"station": STATION, "open": f"{PATH}.Open"}
+    with override_settings(MCP={"KINDS": kinds}):
+        asked = ("text", "function", "station", "open", "vanished")
+        assert [is_guarded(each) for each in asked] == [
+            False,
+            True,
+            True,
+            False,
+            True,
+        ]

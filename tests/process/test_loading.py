@@ -154,17 +154,18 @@ def test_kinds_that_fail_take_no_other_row_along(registry: Registry) -> None:
         "station": "tests.kinds.stations.Station",
         "failing": "tests.kinds.stations.Failing",
         "gone": "no.such.module.Kind",
+        "unmade": "tests.kinds.stations.Unmade",
         "text": "tests.kinds.stations.Everywhere",
     }
     config = '{"station": "hill"}'
     rows()
-    for kind in ("station", "failing", "gone"):
+    for kind in ("station", "failing", "gone", "unmade"):
         published(Tool(name=f"by_{kind}", kind=kind, config=config))
     published(Prompt(name="by_station", kind="station", config=config))
     with override_settings(MCP={"KINDS": kinds}):
         catalog = load_catalogs(registry)["default"]
     assert "by_station" in catalog.tools
-    assert {"by_failing", "by_gone"}.isdisjoint(catalog.tools)
+    assert {"by_failing", "by_gone", "by_unmade"}.isdisjoint(catalog.tools)
     # No prompt can be of this kind.
     assert "by_station" not in catalog.prompts
     assert "stored_tool" in catalog.tools

@@ -6,6 +6,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
+from django.test import override_settings
 
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.text_lint import HIDDEN
@@ -84,6 +85,21 @@ def test_what_vanished_is_broken_and_not_lost(registry: Registry) -> None:
     row.refresh_from_db()
     assert (row.state, row.title) == (State.BROKEN, "Better")
     assert "no longer in the code" in row.broken
+
+
+def test_a_deployment_finds_a_kind_that_is_gone_and_one_that_is_back() -> None:
+    kinds = {"KINDS": {"station": "tests.kinds.stations.Station"}}
+    registry = Registry()
+    with override_settings(MCP=kinds):
+        config = '{"station": "hill"}'
+        row = published(Tool(name="wind", kind="station", config=config))
+    assert reckon_all(registry, only_code=True) == 1
+    row.refresh_from_db()
+    assert (row.state, row.broken) == (State.BROKEN, "There is no kind “station”.")
+    with override_settings(MCP=kinds):
+        assert reckon_all(registry, only_code=True) == 0
+    row.refresh_from_db()
+    assert (row.state, row.broken) == (State.PUBLISHED, "")
 
 
 def test_a_function_that_changed_its_signature(registry: Registry) -> None:

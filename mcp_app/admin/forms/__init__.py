@@ -6,8 +6,8 @@ Their fields are those that `mcp_app.admin.fieldsets` names.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
 
 from django.utils.module_loading import import_string
 
@@ -31,6 +31,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.kinds import Kind, kinds_of
+from mcp_app.kinds.registered import kind_classes
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
 
 __all__ = [
@@ -76,15 +77,39 @@ def form_of(model: type[DefinitionRow], kind: str) -> Form:
     """Return the form of a kind; of one that is not there any more, too."""
     known = kinds_for(model).get(kind)
     path = None if known is None else known.forms.get(DEFINITIONS[model])
-    form = WITHOUT[model] if path is None else _imported(path, WITHOUT[model])
+    try:
+        form = WITHOUT[model] if path is None else imported(path, model)
+    except UnusableForm as error:
+        # `manage.py check` tells of it; the config can be edited meanwhile.
+        logger.error("%s", error)
+        form = WITHOUT[model]
     return type(form.__name__, (form,), {"KIND": kind})
 
 
-def _imported(path: str, otherwise: Form) -> Form:
+class UnusableForm(Exception):
+    """A form of a kind that cannot be used; the sentence names it."""
+
+
+def imported(path: str, model: type[DefinitionRow]) -> Form:
+    """Return a form for the rows of a model; raises `UnusableForm`."""
     try:
-        form: Form = import_string(path)
-    except ImportError:
-        # `manage.py check` tells of it; the config can be edited meanwhile.
-        logger.exception("The form %s cannot be imported.", path)
-        return otherwise
-    return form
+        form: Any = import_string(path)
+    except Exception as error:
+        # A module may raise whatever it likes.
+        raise UnusableForm(f"the form {path!r} cannot be imported: {error}") from error
+    is_form = isinstance(form, type) and issubclass(form, DefinitionForm)
+    if not is_form or form._meta.model is not model:
+        raise UnusableForm(f"the form {path!r} must be one for {model.__name__}.")
+    return cast("Form", form)
+
+
+def unusable_forms() -> Iterator[str]:
+    """Yield a sentence for each form of a kind that cannot be used."""
+    models = {about: model for model, about in DEFINITIONS.items()}
+    for key, kind in kind_classes().items():
+        for about, path in kind.forms.items():
+            try:
+                imported(path, models[about])
+            except UnusableForm as error:
+                name = f"{kind.__module__}.{kind.__qualname__}"
+                yield f'MCP["KINDS"][{key!r}] is {name!r}: {error}'

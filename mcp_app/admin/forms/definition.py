@@ -180,7 +180,8 @@ class ConfigForm(DefinitionForm[Defined]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         config = self.instance.json("config") or {}
-        self.initial.update({name: config.get(name) for name in self.MEMBERS})
+        known = {name: config[name] for name in self.MEMBERS if name in config}
+        self.initial.update(known)
 
     @classmethod
     def behind(cls, config: JsonObject | None) -> Behind:
@@ -194,7 +195,8 @@ class ConfigForm(DefinitionForm[Defined]):
             if name in self.cleaned_data
         }
         before = self.instance.json("config") or {}
-        after = {**before, **given}
+        # What is left empty is left out.
+        after = {k: v for k, v in {**before, **given}.items() if v is not None}
         changed = {} if after == before else {"config": written(after)}
         return {**super().columns(), **changed}
 

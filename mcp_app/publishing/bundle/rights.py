@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from mcp_app.kinds.registered import is_guarded
 from mcp_app.models import Server
 from mcp_app.models.demands import DEMANDS
 from mcp_app.protocol.json_types import JsonObject
@@ -59,7 +60,8 @@ def _changes(
 
 def _runs_another(before: JsonObject, after: JsonObject) -> bool:
     kinds = {before.get("kind"), after.get("kind")}
-    return "function" in kinds and _differs(_BEHIND, before, after)
+    guarded = any(each and is_guarded(each) for each in kinds)
+    return guarded and _differs(_BEHIND, before, after)
 
 
 def _lets_others(before: JsonObject, after: JsonObject) -> bool:

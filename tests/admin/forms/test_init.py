@@ -93,7 +93,60 @@ def test_a_row_whose_kind_is_gone_keeps_what_it_says(
     assert (row.kind, row.title) == ("station", "")
 
 
-def test_a_form_that_cannot_be_imported_leaves_the_json() -> None:
-    path = "tests.kinds.stations.Vague"
+@pytest.mark.parametrize("kind", ["Vague", "OfResources"])
+def test_a_form_that_cannot_be_used_leaves_the_json(kind: str) -> None:
+    path = f"tests.kinds.stations.{kind}"
     with override_settings(MCP={"KINDS": {"vague": path}}):
         assert "config" in form_of(Tool, "vague").base_fields
+
+
+@pytest.mark.parametrize("kind", ["Missed", "Unmade"])
+def test_a_kind_that_fails_leaves_the_pages_of_others(
+    kind: str, admin_client: Client
+) -> None:
+    row = published(Tool(name="wind", kind="failing", config='{"station": "hill"}'))
+    path = f"tests.kinds.stations.{kind}"
+    with override_settings(MCP={"KINDS": {"failing": path}}):
+        for url in (
+            page("tool"),
+            page("tool", "add"),
+            form_page("tool"),
+            page("tool", "change", row.pk),
+            page("tool", "publish", row.pk),
+        ):
+            assert admin_client.get(url).status_code == 200
+
+
+def test_who_only_looks_sees_the_config_and_the_kind_by_its_name(
+    staff: Callable[..., Client],
+) -> None:
+    row = published(Tool(name="wind", kind="station", config='{"station": "hill"}'))
+    text = staff("view_tool").get(page("tool", "change", row.pk)).content.decode()
+    assert "Ask a weather station" in text
+    assert "&quot;station&quot;: &quot;hill&quot;" in text
+
+
+@pytest.mark.parametrize(("kind", "is_open"), [("station", False), ("open", True)])
+def test_the_right_to_change_what_stands_behind(
+    kind: str, is_open: bool, staff: Callable[..., Client]
+) -> None:
+    kinds = {**KINDS, "open": "tests.kinds.stations.Open"}
+    with override_settings(MCP={"KINDS": kinds}):
+        row = published(Tool(name="wind", kind=kind, config='{"station": "hill"}'))
+        client, url = staff("view_tool", "change_tool"), page("tool", "change", row.pk)
+        text = client.get(url).content.decode()
+        assert ('name="station"' in text) is is_open
+        assert ("&quot;hill&quot;" in text) is not is_open
+        changed = fill_in(client, url, station="harbour")
+        assert changed.status_code == (302 if is_open else 403)
+        row.refresh_from_db()
+        assert row.json("config") == {"station": "harbour" if is_open else "hill"}
+
+
+def test_what_is_left_empty_is_left_out_and_what_begins_stays() -> None:
+    form = form_of(Tool, "station")
+    assert "station" not in form(instance=Tool()).initial
+    filled = form(instance=Tool(config='{"station": "hill", "other": 1}'))
+    assert filled.initial["station"] == "hill"
+    filled.cleaned_data = {"station": None}
+    assert filled.columns()["config"] == '{"other":1}'

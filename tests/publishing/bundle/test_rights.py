@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.test import override_settings
 
 from mcp_app.models import Server, Tool
 from mcp_app.publishing import bundle
@@ -59,6 +60,18 @@ def test_a_function_that_something_is_made_to_run() -> None:
     assert needed(file) == {"behind": ["hours"]}
     clear()
     assert needed(file) == {"behind": ["hours"]}
+
+
+@pytest.mark.parametrize(("kind", "rights"), [("station", ["behind"]), ("open", [])])
+def test_the_config_of_a_kind_that_a_site_brings(kind: str, rights: list[str]) -> None:
+    path = "tests.kinds.stations"
+    kinds = {"station": f"{path}.Station", "open": f"{path}.Open"}
+    with override_settings(MCP={"KINDS": kinds}):
+        row = tool(kind=kind, config='{"station": "hill"}')
+        file = exported()
+        row.config = '{"station": "harbour"}'
+        row.save()
+        assert [*needed(file)] == rights
 
 
 def test_a_function_that_is_taken_away() -> None:
