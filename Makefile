@@ -108,6 +108,13 @@ format: $(VENV_STAMP) ## Format the code and sort its imports.
 	@ruff check --fix-only --quiet .
 	@ruff format .
 
+.PHONY: lint
+lint: $(VENV_STAMP) ## Check format, imports and types.
+	@ruff check .
+	@ruff format --check .
+	@lint-imports
+	@mypy
+
 .PHONY: test
 test: $(VENV_STAMP) node-if-possible ## Run what a change can break (REQUIRE_ALL=1, ALLOW_UNSTEADY=1).
 	@exec python -m tests.suite test
