@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from django.apps import AppConfig, apps
@@ -67,6 +67,7 @@ def check_settings(
     return [
         *_unknown(getattr(settings, "MCP", {})),
         *(checks.Error(sentence, id="mcp_app.E002") for sentence in wrong),
+        *_moved(),
         # Values of the wrong type are told of; nothing more can be said of them.
         *(() if wrong else _unusable(current)),
     ]
@@ -77,6 +78,34 @@ def _unknown(given: Mapping[str, object]) -> list[checks.CheckMessage]:
         checks.Warning(sentence, id="mcp_app.W001")
         for sentence in conf.unknown_keys(given)
     ]
+
+
+MOVED: Final = {
+    "mcp_app.auth.sessions.django_session": "mcp_app.authentication.django_session",
+    "mcp_app.auth.tokens.access_token": "mcp_app.authentication.access_token",
+    "mcp_app.interface.access_logs.WithoutSessionIds": "mcp_app.logs.WithoutSessionIds",
+    "mcp_app.interface.json_logs.JsonFormatter": "mcp_app.logs.JsonFormatter",
+}
+"""Paths that settings had, and those that they have now."""
+
+
+def _moved() -> Iterator[checks.CheckMessage]:
+    """Yield an error for each path of the settings that has a new one."""
+    for name in ("MCP", "LOGGING"):
+        for path in sorted(set(_texts(getattr(settings, name, None))) & MOVED.keys()):
+            sentence = f"{name} names {path!r}: write {MOVED[path]!r}."
+            yield checks.Error(sentence, id="mcp_app.E010")
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in a value, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts([*value.values()])
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
 
 
 def _unusable(current: conf.McpSettings) -> list[checks.CheckMessage]:

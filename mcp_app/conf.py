@@ -29,7 +29,7 @@ MOST_NUMBER = 2**40
 MOST_THREADS = 10_000
 
 
-BY_TOKEN = {"token": "mcp_app.auth.tokens.access_token"}
+BY_TOKEN = {"token": "mcp_app.authentication.access_token"}
 """The one way in where a site names none."""
 
 

@@ -143,7 +143,7 @@ LOG_FORMAT = env.str("LOG_FORMAT", default="text" if DEBUG else "json")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"json": {"()": "mcp_app.interface.json_logs.JsonFormatter"}},
+    "formatters": {"json": {"()": "mcp_app.logs.JsonFormatter"}},
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",

@@ -59,7 +59,7 @@ def ids(given: Any) -> list[str | None]:
                 "AUTHENTICATION": {
                     "class": "rest_framework.authentication.BasicAuthentication",
                     "kept": {"path": "tests.auth.callables.by_name", "cache": "header"},
-                    "session": "mcp_app.auth.sessions.django_session",
+                    "session": "mcp_app.authentication.django_session",
                 }
             },
             [],
@@ -105,6 +105,17 @@ def ids(given: Any) -> list[str | None]:
 )
 def test_settings(given: Any, found: list[str]) -> None:
     assert ids(given) == found
+
+
+def test_a_path_that_has_a_new_one_is_told_with_it() -> None:
+    old = "mcp_app.auth.tokens.access_token"
+    log = {"()": "mcp_app.interface.json_logs.JsonFormatter"}
+    given = {"AUTHENTICATION": {"token": {"path": old}}}
+    with override_settings(MCP=given, LOGGING={"formatters": {"json": log}}):
+        way, formatter = check_settings(None)
+    assert way.msg == f"MCP names {old!r}: write 'mcp_app.authentication.access_token'."
+    assert formatter.msg.endswith(": write 'mcp_app.logs.JsonFormatter'.")
+    assert {way.id, formatter.id} == {"mcp_app.E010"}
 
 
 def test_sentences() -> None:

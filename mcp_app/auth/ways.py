@@ -31,7 +31,7 @@ Authenticate: TypeAlias = Callable[
     [AuthenticationRequest], Principal | Awaitable[Principal | None] | None
 ]
 
-SESSION_INSTEAD = "mcp_app.auth.sessions.django_session"
+SESSION_INSTEAD = "mcp_app.authentication.django_session"
 
 
 class Unusable(ImproperlyConfigured):

@@ -14,7 +14,7 @@ from mcp_app.admin.access import AccessField, AccessWidget, Answer, answer_of
 def _ways(settings: Settings) -> None:
     settings.MCP = {
         "AUTHENTICATION": {
-            "token": "mcp_app.auth.tokens.access_token",
+            "token": "mcp_app.authentication.access_token",
             "header": "tests.serving.by_header",
             "drf": {"path": "shop.Basic"},
         }

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.django_db
 
 BY_KEY: Final = {"path": "shop.auth.PartnerKey", "cache": "header"}
 WAYS: Final = {
-    "token": "mcp_app.auth.tokens.access_token",
-    "session": "mcp_app.auth.sessions.django_session",
+    "token": "mcp_app.authentication.access_token",
+    "session": "mcp_app.authentication.django_session",
     "partners": BY_KEY,
 }
 PUBLIC: Final = {"access-public": "on", "access-way-token": None}

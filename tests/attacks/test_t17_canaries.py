@@ -65,7 +65,7 @@ LOGGED: Final = {
 
 
 def environment(database: Path, **more: str) -> dict[str, str]:
-    tokens = {"token": "mcp_app.auth.tokens.access_token"}
+    tokens = {"token": "mcp_app.authentication.access_token"}
     return {
         "DATABASE_URL": f"sqlite:///{database}",
         "SECRET_KEY": SECRET_KEY,

@@ -38,7 +38,7 @@ def mcp() -> dict[str, Any]:
             "bearer": {"path": f"{CLASSES}.BearerToken"},
             "odd": f"{CLASSES}.Odd",
             "basic": BASIC,
-            "token": "mcp_app.auth.tokens.access_token",
+            "token": "mcp_app.authentication.access_token",
         }
     }
 
@@ -269,7 +269,7 @@ settings.configure(
 django.setup()
 from mcp_app.auth.ways import Unusable, verifier
 import mcp_app.auth.principals, mcp_app.transports.endpoint, mcp_app.checks
-verifier("mcp_app.auth.tokens.access_token")
+verifier("mcp_app.authentication.access_token")
 for path in ("mcp_app.models.Server", "rest_framework.authentication.Any"):
     try:
         verifier(path)

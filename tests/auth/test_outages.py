@@ -72,8 +72,8 @@ def test_errors_that_lead_to_each_other() -> None:
 @pytest.mark.parametrize(
     ("way", "headers"),
     [
-        ("mcp_app.auth.tokens.access_token", {"authorization": "Bearer mcp_aaaa"}),
-        ("mcp_app.auth.sessions.django_session", {"cookie": "sessionid=aaaabbbbcccc"}),
+        ("mcp_app.authentication.access_token", {"authorization": "Bearer mcp_aaaa"}),
+        ("mcp_app.authentication.django_session", {"cookie": "sessionid=aaaabbbbcccc"}),
         ("tests.auth.drf_classes.NamedToken", {"authorization": "Token ana"}),
         ("tests.auth.callables.by_name", {"x-name": "ana"}),
     ],

@@ -42,8 +42,8 @@ FORBIDDEN: Final = 403
 def mcp() -> dict[str, Any]:
     return {
         "AUTHENTICATION": {
-            "session": "mcp_app.auth.sessions.django_session",
-            "token": "mcp_app.auth.tokens.access_token",
+            "session": "mcp_app.authentication.django_session",
+            "token": "mcp_app.authentication.access_token",
         },
         "ORIGINS": [ORIGIN, "https://app.example"],
     }

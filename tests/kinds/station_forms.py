@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import forms
 
-from mcp_app.admin.forms import ConfigForm, ToolForm
+from mcp_app.kind_forms import ConfigForm, ToolForm
 from mcp_app.models import Tool
 from tests.kinds.stations import SITES
 

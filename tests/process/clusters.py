@@ -31,7 +31,7 @@ LINES: Final = 72
 LISTED: Final = "drill_add"
 AUTHENTICATION: Final = {
     "name": "tests.auth.callables.by_name",
-    "token": "mcp_app.auth.tokens.access_token",
+    "token": "mcp_app.authentication.access_token",
 }
 CHANGING: Final = "changing"
 """A server whose list has only what changes, and is short for that."""

@@ -1,0 +1,8 @@
+"""What `MCP["AUTHENTICATION"]` can name: our ways to know who is asking."""
+
+from __future__ import annotations
+
+from mcp_app.auth.sessions import django_session
+from mcp_app.auth.tokens import access_token
+
+__all__ = ["access_token", "django_session"]
