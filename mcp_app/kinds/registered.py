@@ -115,7 +115,7 @@ def _usable(key: str, path: str, others: Mapping[str, type[Kind]]) -> type[Kind]
             )
     for problem in _members(kind):
         raise UnusableKind(f"{place} is {path!r}, {problem}")
-    for form in kind.forms.values():
+    for form in kind.forms.values() if key not in OURS else ():
         if not _has_module(form):
             raise UnusableKind(
                 f"{place}: {path!r} names the form {form!r}, which cannot be imported."
@@ -157,11 +157,14 @@ def _by_definition(value: object) -> bool:
 
 
 def _has_module(path: str) -> bool:
-    """Whether a module is there; a form itself is imported by the admin alone."""
+    """Whether a module may be there; a form itself is imported by the admin alone."""
     try:
         return find_spec(path.rpartition(".")[0]) is not None
-    except Exception:
+    except ModuleNotFoundError:
         return False
+    except Exception:
+        # The packages around it are imported, and may need the admin.
+        return True
 
 
 def _path(kind: type[Kind]) -> str:

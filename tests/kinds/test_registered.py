@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from django.test import override_settings
 
@@ -16,6 +19,7 @@ from mcp_app.kinds.registered import (
 )
 from mcp_app.kinds.text import TextKind
 from tests.kinds.stations import Station
+from tests.suite.rooms import ROOT
 
 PATH = "tests.kinds.stations"
 STATION = f"{PATH}.Station"
@@ -142,6 +146,27 @@ def test_a_schema_that_is_none() -> None:
     with override_settings(MCP={"KINDS": {"some": f"{PATH}.Schemaless"}}):
         [error] = check_settings(None)
     assert "whose `schema` is no JSON Schema" in error.msg
+
+
+WITHOUT_THE_ADMIN = """
+import sys
+import django
+from django.conf import settings
+settings.configure(
+    SECRET_KEY="a key for a moment",
+    INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes", "mcp_app"],
+    MCP={"KINDS": {"station": "tests.kinds.stations.Station"}},
+)
+django.setup()
+from mcp_app.kinds.registered import kind_classes
+assert [*kind_classes()] == ["text", "function", "station"], kind_classes()
+assert not [each for each in sys.modules if each.startswith("mcp_app.admin")]
+"""
+
+
+def test_a_site_without_the_admin_has_the_kinds_and_imports_no_form() -> None:
+    program = [sys.executable, "-c", WITHOUT_THE_ADMIN]
+    subprocess.run(program, cwd=ROOT, check=True, timeout=60)
 
 
 def test_whose_configs_need_a_right() -> None:
