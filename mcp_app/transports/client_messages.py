@@ -43,7 +43,8 @@ async def take(current: Process, session: OpenSession, message: Message) -> None
 async def _initialized(
     current: Process, session: OpenSession, _: dict[str, Any]
 ) -> None:
-    await current.sessions.initialized(session)
+    if session.negotiated:
+        await current.sessions.initialized(session)
 
 
 async def _cancelled(

@@ -20,7 +20,7 @@ from mcp_app.protocol.errors import (
 )
 from mcp_app.protocol.lines import Broken
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, Revision
-from mcp_app.server import dispatch, subscriptions
+from mcp_app.server import conversation, dispatch, subscriptions
 from mcp_app.server.exchange import End, Exchange, NoWayBack
 from mcp_app.streams.in_memory import MemoryQuestions, MemorySessions
 from mcp_app.streams.listeners import LISTS
@@ -43,8 +43,6 @@ logger = logging.getLogger("mcp_app.transports")
 
 Write = Callable[[bytes], object]
 
-BEFORE_SESSION: Final = frozenset({"initialize", "ping"})
-"""What a client of the stateful era may ask before it has a session."""
 NO_WAY_BACK: Final = NoWayBack()
 APART_S: Final = 0.005
 """An answer follows a notification after so long: the TypeScript SDK handles those that
@@ -175,8 +173,7 @@ class Connection:
             await self._stateless(exchange, request)
             return
         session = self.sessions.session
-        if session is None and request.method not in BEFORE_SESSION:
-            raise InvalidRequest("Server not initialized: send initialize first.")
+        conversation.check_turn(request.method, session.revision if session else None)
         meta = negotiation.meta_of(request.params) or {}
         exchange = await self._exchange(request, self._revision, meta, session)
         self._check(exchange)
@@ -209,10 +206,7 @@ class Connection:
 
     def _check(self, exchange: Exchange) -> None:
         """Raise for an id that is taken, at a stop, and where too much runs."""
-        if exchange.request_id in self.running:
-            raise InvalidRequest(
-                f"A request with the id {exchange.request_id!r} is running already."
-            )
+        conversation.check_id(exchange.request_id, self.running)
         self.current.refuse_if_stopping()
         if not self.principal.anonymous:
             self.current.admit(self.principal, 1)
@@ -239,8 +233,6 @@ class Connection:
 
     async def _initialize(self, exchange: Exchange) -> None:
         """Open the session; what follows on the line waits for it."""
-        if self.sessions.session is not None:
-            raise InvalidRequest("This session is initialized already.")
         _, body = await dispatch.answer(exchange)
         self.write(body)
         if exchange.opened_session is not None:
@@ -263,23 +255,19 @@ class Connection:
 
     async def _batch(self, value: list[object], arrived: float) -> None:
         session, current = self.sessions.session, self.current
-        if session is None or not session.revision.batches:
-            raise InvalidRequest("A line must be a single message, not a batch.")
-        messages = envelope.parse_batch(
-            value, current.limits.batch, lenient=current.lenient
+        batch = conversation.read_batch(
+            value,
+            session.revision if session else None,
+            self.running,
+            most=current.limits.batch,
+            lenient=current.lenient,
         )
-        requests = [each for each in messages if type(each) is Request]
-        if any(negotiation.is_stateless(each.params, None) for each in requests):
-            raise InvalidRequest("A message of the stateless era is in no batch.")
-        if any(each.method == "initialize" for each in requests):
-            raise InvalidRequest("initialize must be a message of its own.")
-        if requests:
+        if batch.requests:
             await self._fresh(arrived)
-        for each in messages:
-            if type(each) is not Request:
-                await self._take_other(each, arrived)
-        if requests:
-            await self._call_all(session, requests)
+        for each in batch.others:
+            await self._take_other(each, arrived)
+        if batch.requests and session is not None:
+            await self._call_all(session, batch.requests)
 
     async def _call_all(self, session: OpenSession, requests: list[Request]) -> None:
         if not self.principal.anonymous:

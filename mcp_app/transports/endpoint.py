@@ -43,7 +43,8 @@ from mcp_app.protocol.headers import (
     check_session_header,
 )
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revision
-from mcp_app.server import dispatch, subscriptions
+from mcp_app.server import conversation, dispatch, subscriptions
+from mcp_app.server.conversation import Batch, MixedEras
 from mcp_app.server.exchange import Exchange, NoWayBack
 from mcp_app.server.identity import runs_once
 from mcp_app.streams import event_ids
@@ -510,8 +511,9 @@ class Visit:
         return session
 
     async def _initialize(self, request: Request) -> None:
-        if self._headers.get(SESSION_HEADER) is not None:
-            raise InvalidRequest("This session is initialized already.")
+        named = self._headers.get(SESSION_HEADER)
+        revision = None if named is None else (await self._session()).revision
+        conversation.check_turn(request.method, revision)
         self._process.refuse_if_stopping()
         exchange = self._exchange(request, LATEST_STATEFUL, {})
         status, body = await dispatch.answer(exchange)
@@ -526,43 +528,48 @@ class Visit:
 
     def _session_exchange(self, session: OpenSession, request: Request) -> Exchange:
         self._process.refuse_if_stopping()
-        if request.method == "initialize":
-            raise InvalidRequest("initialize must be a message of its own.")
         meta = negotiation.meta_of(request.params) or {}
         exchange = self._exchange(request, session.revision, meta, session)
         same = session.running.get(request.id)
         # The log tells whether a call that runs once is the same one.
         if same is not None and not (runs_once(same) and runs_once(exchange)):
-            raise InvalidRequest(
-                f"A request with the id {request.id!r} is running in this session."
-            )
+            conversation.check_id(request.id, session.running)
         return exchange
 
     async def _batch(self, value: list[object]) -> None:
         """Answer a batch with an array of the answers (2025-03-26, JSON-RPC 2.0)."""
         version = self._headers.get(negotiation.VERSION_HEADER)
         if version is not None and version not in STATEFUL:
-            raise InvalidRequest("The body must be a single message, not a batch.")
-        session = await self._session()
-        if not session.revision.batches:
-            raise InvalidRequest("The body must be a single message, not a batch.")
-        current = self._process
-        messages = envelope.parse_batch(
-            value, current.limits.batch, lenient=current.lenient
-        )
-        requests = [each for each in messages if type(each) is Request]
-        if any(negotiation.is_stateless(each.params, None) for each in requests):
-            self._revision = LATEST
-            raise InvalidRequest("A message of the stateless era is in no batch.")
-        if requests:
+            conversation.check_batches(None)
+        session, current = await self._session(), self._process
+        batch = self._read_batch(value, session, session.revision)
+        if batch.requests:
             current.refuse_if_stopping()
-        for each in messages:
+        for each in batch.others:
             await client_messages.take(current, session, each)
         await self._keep_up()
-        if requests:
-            await self._call_all(session, requests)
+        if batch.requests:
+            await self._call_all(session, batch.requests)
         else:
             await self._accepted()
+
+    def _read_batch(
+        self, value: list[object], session: OpenSession, revision: Revision | None
+    ) -> Batch:
+        """Return the messages; `revision` is None before `initialize`."""
+        current = self._process
+        try:
+            return conversation.read_batch(
+                value,
+                revision,
+                session.running,
+                most=current.limits.batch,
+                lenient=current.lenient,
+            )
+        except MixedEras:
+            # Whoever speaks of the newer era knows no error whose id is null.
+            self._revision = LATEST
+            raise
 
     async def _call_all(self, session: OpenSession, requests: list[Request]) -> None:
         if not self._principal.anonymous:
@@ -572,7 +579,7 @@ class Visit:
         for each in requests:
             try:
                 exchanges.append(self._session_exchange(session, each))
-            except InvalidParams as error:
+            except (InvalidParams, InvalidRequest) as error:
                 refusal = dispatch.refusal(session.revision, each.id, error)
                 refused.append(refusal[1])
         self.started = True

@@ -23,7 +23,7 @@ from mcp_app.protocol.envelope import Request
 from mcp_app.protocol.errors import InvalidRequest, ProtocolError, Refused
 from mcp_app.protocol.headers import accepted_content, accepts
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL
-from mcp_app.server import dispatch
+from mcp_app.server import conversation, dispatch
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.identity import runs_once
 from mcp_app.streams.appending import Fenced
@@ -31,7 +31,6 @@ from mcp_app.streams.held import Negotiation
 from mcp_app.streams.sessions import not_found
 from mcp_app.transports import at_most_once, client_messages
 from mcp_app.transports.asgi_types import below
-from mcp_app.transports.connection import BEFORE_SESSION
 from mcp_app.transports.endpoint import SESSION_ID, Visit
 from mcp_app.transports.event_stream import EventStream
 from mcp_app.transports.held_stream import HeldStream, OneChannel
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from mcp_app.protocol.envelope import Message
+    from mcp_app.protocol.revisions import Revision
     from mcp_app.streams.request_log import OwnedStream
     from mcp_app.streams.sessions import OpenSession
 
@@ -176,12 +176,9 @@ class MessagesVisit(Address):
     def _begun(self, session: OpenSession, request: Request) -> Exchange:
         """Return the exchange of a request; raise where it is not its time."""
         _refuse_if_closed(session)
+        conversation.check_turn(request.method, _agreed(session))
         if session.negotiated:
-            if request.method == "initialize":
-                raise InvalidRequest("This session is initialized already.")
             return self._session_exchange(session, request)
-        if request.method not in BEFORE_SESSION:
-            raise InvalidRequest("Server not initialized: send initialize first.")
         self._process.refuse_if_stopping()
         exchange = self._exchange(request, LATEST_STATEFUL, {})
         exchange.adapters = replace(exchange.adapters, handshakes=Negotiation(session))
@@ -194,21 +191,14 @@ class MessagesVisit(Address):
     async def _batch(self, value: list[object]) -> None:
         """Take a batch; each request is answered by itself (2025-03-26, transports)."""
         session, current = await self._session(), self._process
-        if not (session.negotiated and session.revision.batches):
-            raise InvalidRequest("The body must be a single message, not a batch.")
-        messages = envelope.parse_batch(
-            value, current.limits.batch, lenient=current.lenient
-        )
-        for each in messages:
-            self._check_era(each)
-        requests = [each for each in messages if isinstance(each, Request)]
-        if requests:
+        batch = self._read_batch(value, session, _agreed(session))
+        if batch.requests:
             current.refuse_if_stopping()
-        for each in messages:
+        for each in batch.others:
             await client_messages.take(current, session, each)
         await self._keep_up()
-        self._admit(len(requests))
-        for request in requests:
+        self._admit(len(batch.requests))
+        for request in batch.requests:
             await self._one_of_many(session, request)
 
     async def _one_of_many(self, session: OpenSession, request: Request) -> None:
@@ -276,6 +266,11 @@ class MessagesVisit(Address):
         except TimeoutError:
             stream.withdraw()
             raise unavailable() from None
+
+
+def _agreed(session: OpenSession) -> Revision | None:
+    """Return the revision that `initialize` has agreed on, None before it."""
+    return session.revision if session.negotiated else None
 
 
 def _refuse_if_closed(session: OpenSession) -> None:

@@ -489,7 +489,7 @@ async def test_what_runs_may_be_ended_while_the_process_stops(
     await stage.begun()
     process.stopping = True
     refused(await client.sent(whole(client)), 503, -32603)
-    refused(await client.sent([PING]), 503, -32603)
+    refused(await client.sent([{**PING, "id": "q"}]), 503, -32603)
     cancelled = await client.notify("notifications/cancelled", {"requestId": "p"})
     assert cancelled.status == 202
     assert (await outcome(running)).messages == []

@@ -1,0 +1,370 @@
+"""One table of what a session takes, and when; each transport gives these answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pytest
+from asgiref.sync import SyncToAsync
+from django.db import connections
+
+from mcp_app.process.background import background
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.revisions import STATEFUL
+from tests.behaviours import Stage
+from tests.transports.conversing import (
+    TRANSPORTS,
+    Answers,
+    HttpPeer,
+    Message,
+    Peer,
+    SsePeer,
+    StdioPeer,
+    WsgiPeer,
+    initialize,
+    notification,
+    reply,
+    request,
+    stateless,
+)
+from tests.wire.middleware import WireCheck
+
+BATCHED: Final = "2025-03-26"
+RUNNING: Final = 7
+"""The id of the call that runs, where one does."""
+
+State = Callable[[Peer, Stage], Awaitable[None]]
+
+
+async def connected(peer: Peer, stage: Stage) -> None:
+    """Nothing was said."""
+
+
+async def initialized(peer: Peer, stage: Stage) -> None:
+    await before_initialized(peer, stage)
+    assert await peer.says(notification("notifications/initialized")) == {}
+
+
+async def before_initialized(peer: Peer, stage: Stage) -> None:
+    """The client was answered, and has not said that it is ready."""
+    assert await peer.says(initialize(peer.version, "i"), 1) == {"i": "result"}
+
+
+async def initializing(peer: Peer, stage: Stage) -> None:
+    """The client was not answered yet."""
+    await peer.begins(initialize(peer.version, "i"))
+
+
+async def calling(peer: Peer, stage: Stage) -> None:
+    """A call runs in the session."""
+    await initialized(peer, stage)
+    await peer.begins(request("tools/call", RUNNING, {"name": "waits"}))
+    await stage.begun()
+
+
+@dataclass(frozen=True)
+class But:
+    """What a transport answers instead, and why."""
+
+    expected: Mapping[Any, str]
+    why: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is said in a state, and the answers by id: "result", or part of the error.
+
+    None is the id of what answers no request: the whole of a batch, for one.
+    """
+
+    name: str
+    state: State
+    value: Any
+    expected: Mapping[Any, str]
+    versions: tuple[str, ...] = (BATCHED, "2025-11-25")
+    but: Mapping[str, But] = field(default_factory=dict)
+
+
+def on_http(expected: Mapping[Any, str], why: str) -> dict[str, But]:
+    return {each: But(expected, why) for each in ("http", "wsgi")}
+
+
+NO_SESSION: Final = (
+    "On Streamable HTTP a header names the session that `initialize` opens, and a POST"
+    " that names none has its answer: 400 (2025-11-25, transports, Session Management)."
+)
+NO_ANSWER: Final = (
+    "A line that wants no answer gets none; a POST has a status in any case (400)."
+)
+ONE_ERA: Final = (
+    "HTTP+SSE is the transport of sessions: it speaks no revision without them."
+)
+OTHERS: Final = tuple(each for each in STATEFUL if each != BATCHED)
+PING: Final = request("ping", 2)
+LIST: Final = request("tools/list", 3)
+UNKNOWN: Final = notification("notifications/unknown")
+STOP_IT: Final = notification("notifications/cancelled", requestId=RUNNING)
+STATELESS_NOTIFICATION: Final = notification(
+    "notifications/unknown", _meta=stateless("ping")["params"]["_meta"]
+)
+READY: Final = notification("notifications/initialized")
+
+
+def told(name: str, message: Message, why: str = NO_SESSION) -> Row:
+    """Return the row of a notification before `initialize`."""
+    refused = on_http({None: "initialize first"}, why)
+    return Row(f"{name} before initialize", connected, message, {}, but=refused)
+
+
+ROWS: Final = [
+    # -- initialize ----------------------------------------------------------------
+    Row("initialize", connected, initialize("2025-11-25"), {1: "result"}),
+    Row(
+        "initialize before initialized",
+        before_initialized,
+        initialize("2025-11-25"),
+        {1: "initialized already"},
+    ),
+    Row(
+        "initialize twice",
+        initialized,
+        initialize("2025-11-25"),
+        {1: "initialized already"},
+    ),
+    Row(
+        "initialize while a call runs",
+        calling,
+        initialize("2025-11-25"),
+        {1: "initialized already"},
+    ),
+    Row(
+        "initialize with the id of a call that runs",
+        calling,
+        initialize("2025-11-25", RUNNING),
+        {RUNNING: "initialized already"},
+    ),
+    Row(
+        "initialize while another runs",
+        initializing,
+        initialize("2025-11-25"),
+        {"i": "result", 1: "initialized already"},
+        but=on_http({1: "result"}, "Each opens a session of its own."),
+    ),
+    Row(
+        "initialize in a batch at first",
+        connected,
+        [initialize(BATCHED), PING],
+        {None: "single message"},
+        but=on_http({None: "initialize first"}, NO_SESSION),
+    ),
+    Row(
+        "initialize in a batch",
+        initialized,
+        [PING, initialize(BATCHED)],
+        {None: "message of its own"},
+        (BATCHED,),
+    ),
+    Row(
+        "initialize in a batch that cancels a call",
+        calling,
+        [STOP_IT, initialize(BATCHED)],
+        {None: "message of its own"},
+        (BATCHED,),
+    ),
+    # -- before initialize ---------------------------------------------------------
+    Row("a request before initialize", connected, LIST, {3: "initialize first"}),
+    Row(
+        "an unknown request before initialize",
+        connected,
+        request("nothing"),
+        {1: "initialize first"},
+    ),
+    Row(
+        "ping before initialize",
+        connected,
+        PING,
+        {2: "result"},
+        but=on_http({2: "initialize first"}, NO_SESSION),
+    ),
+    told("initialized", READY),
+    told("cancelled", STOP_IT),
+    told("an unknown notification", UNKNOWN),
+    Row(
+        "an answer before initialize",
+        connected,
+        reply("q"),
+        {None: "Nobody asked"},
+        but={
+            **on_http({None: "initialize first"}, NO_SESSION),
+            "stdio": But({}, NO_ANSWER),
+        },
+    ),
+    # -- before initialized --------------------------------------------------------
+    Row("ping before initialized", before_initialized, PING, {2: "result"}),
+    Row("a request before initialized", before_initialized, LIST, {3: "result"}),
+    Row("cancelled before initialized", before_initialized, STOP_IT, {}),
+    Row("an unknown one before initialized", before_initialized, UNKNOWN, {}),
+    Row(
+        "an answer before initialized",
+        before_initialized,
+        reply("q"),
+        {None: "Nobody asked"},
+        but={"stdio": But({}, NO_ANSWER)},
+    ),
+    Row(
+        "a batch before initialized",
+        before_initialized,
+        [PING, LIST],
+        {2: "result", 3: "result"},
+        (BATCHED,),
+    ),
+    # -- the stateless era ---------------------------------------------------------
+    *(
+        Row(
+            f"a request without a session, {state.__name__}",
+            state,
+            stateless("tools/list"),
+            {1: "result"},
+            but={"sse": But({1: "Unsupported protocol version"}, ONE_ERA)},
+        )
+        for state in (connected, before_initialized, initialized)
+    ),
+    # -- batches -------------------------------------------------------------------
+    Row(
+        "a batch",
+        initialized,
+        [PING, UNKNOWN, LIST],
+        {2: "result", 3: "result"},
+        (BATCHED,),
+    ),
+    Row(
+        "a batch of another revision",
+        initialized,
+        [PING],
+        {None: "single message"},
+        OTHERS,
+    ),
+    Row(
+        "an empty batch of another revision",
+        initialized,
+        [],
+        {None: "single message"},
+        OTHERS,
+    ),
+    Row("an empty batch", initialized, [], {None: "at least one"}, (BATCHED,)),
+    Row(
+        "a batch in a batch",
+        initialized,
+        [UNKNOWN, [PING]],
+        {None: "Message 2 of the batch"},
+        (BATCHED,),
+    ),
+    Row(
+        "a batch of notifications",
+        initialized,
+        [UNKNOWN, STOP_IT],
+        {},
+        (BATCHED,),
+    ),
+    Row(
+        "a batch with an id twice",
+        initialized,
+        [PING, {**LIST, "id": 2}],
+        {None: "the same id"},
+        (BATCHED,),
+    ),
+    Row(
+        "a batch of answers and requests",
+        initialized,
+        [PING, reply("q")],
+        {None: "not both"},
+        (BATCHED,),
+    ),
+    Row(
+        "a batch of both eras",
+        calling,
+        [STOP_IT, PING, stateless("tools/list")],
+        {None: "stateless era"},
+        (BATCHED,),
+    ),
+    Row(
+        "a batch with a notification of the other era",
+        calling,
+        [STOP_IT, PING, STATELESS_NOTIFICATION],
+        {None: "stateless era"},
+        (BATCHED,),
+    ),
+    # -- ids -----------------------------------------------------------------------
+    Row(
+        "an id that runs",
+        calling,
+        request("ping", RUNNING),
+        {RUNNING: "is running"},
+    ),
+    Row(
+        "a batch with an id that runs",
+        calling,
+        [STOP_IT, PING, request("tools/list", RUNNING)],
+        {None: "is running"},
+        (BATCHED,),
+    ),
+    Row(
+        "a request while another runs",
+        calling,
+        LIST,
+        {3: "result"},
+    ),
+]
+
+
+@pytest.fixture(params=TRANSPORTS)
+async def peer(
+    request: pytest.FixtureRequest,
+    version: str,
+    process: Process,
+    application: WireCheck,
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+) -> AsyncIterator[Peer]:
+    """A client of each transport in turn."""
+    monkeypatch.setattr(background, "_loop", process.loop)
+    peers: dict[str, Callable[[], Peer]] = {
+        "http": lambda: HttpPeer(application, version),
+        "sse": lambda: SsePeer(application, version),
+        "stdio": lambda: StdioPeer(process, version),
+        "wsgi": lambda: WsgiPeer(version),
+    }
+    peer = peers[request.param]()
+    yield peer
+    stage.released.set()
+    await peer.leaves()
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+
+
+@pytest.mark.parametrize(
+    ("row", "version"),
+    [
+        pytest.param(row, version, id=f"{row.name}, {version}")
+        for row in ROWS
+        for version in row.versions
+    ],
+)
+async def test_what_is_said_when(peer: Peer, row: Row, stage: Stage) -> None:
+    transport = type(peer).__name__.removesuffix("Peer").lower()
+    await row.state(peer, stage)
+    otherwise = row.but.get(transport)
+    expected = row.expected if otherwise is None else otherwise.expected
+    answers = await peer.says(row.value, len(expected))
+    assert _shortened(answers, expected) == expected
+    # What is refused does nothing: the call goes on.
+    assert stage.told == []
+
+
+def _shortened(answers: Answers, expected: Mapping[Any, str]) -> Answers:
+    """Return the answers with those parts of errors that are expected."""
+    return {
+        number: part if (part := expected.get(number, "")) and part in said else said
+        for number, said in answers.items()
+    }
