@@ -47,7 +47,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.meta import ReceivedMeta
 from mcp_app.protocol.revisions import Revision
 from mcp_app.server import deprecations
-from mcp_app.server.conversations import check_tools, conversation
+from mcp_app.server.sampling import check_tools, conversation
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 

@@ -30,7 +30,6 @@ from mcp_app.server import (
     call,
     clock,
     context,
-    conversations,
     dispatch,
     exchange,
     log_handler,
@@ -38,6 +37,7 @@ from mcp_app.server import (
     questions,
     request_state,
     round_trip,
+    sampling,
     subscriptions,
 )
 from mcp_app.server.handlers import HANDLERS, lists, prompts, resources, tools
@@ -247,7 +247,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         context.CallCore.visited, returns=None, demands=("S-ELICIT-027", "S-ELICIT-028")
     ),
     Guard(
-        conversations._check_tool_uses,
+        sampling._check_tool_uses,
         returns=None,
         demands=(
             "S-SAMPLING-015",
@@ -259,7 +259,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-SAMPLE-019",
         ),
     ),
-    Guard(conversations._message, returns=None, demands=("L-SAMPLE-011",)),
+    Guard(sampling._message, returns=None, demands=("L-SAMPLE-011",)),
     Guard(
         dispatch._answered,
         returns=None,

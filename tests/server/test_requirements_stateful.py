@@ -30,9 +30,9 @@ from mcp_app.protocol.content import Block, Image, Text, ToolResult, ToolUse
 from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.server import log_handler
 from mcp_app.server.context import current_call
-from mcp_app.server.conversations import conversation
 from mcp_app.server.handlers import completion, tools
 from mcp_app.server.questions import Prepared, prepare, sampled_block
+from mcp_app.server.sampling import conversation
 from mcp_app.streams import sessions
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage, new_stage
