@@ -61,7 +61,7 @@ async def _measure() -> None:
     from mcp_app.protocol import jsonrpc, negotiation  # noqa: PLC0415
     from mcp_app.protocol.headers import Headers  # noqa: PLC0415
     from mcp_app.server import dispatch  # noqa: PLC0415
-    from mcp_app.transports.endpoint import Visit  # noqa: PLC0415
+    from mcp_app.transports.http.handler import Visit  # noqa: PLC0415
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": BODY, "more_body": False}

@@ -12,7 +12,7 @@ from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.conf import mcp_settings
-from mcp_app.transports.pipes import take_standard_streams
+from mcp_app.transports.stdio.pipes import take_standard_streams
 
 STDIO: Final = "mcp_stdio"
 """The command that speaks to its client on standard output."""

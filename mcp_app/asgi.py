@@ -17,7 +17,7 @@ from mcp_app.interface.server import DEFAULT_SLUG, PARTS
 from mcp_app.transports.asgi_types import Application, Receive, Scope, Send, below
 
 if TYPE_CHECKING:
-    from mcp_app.transports.consumer import MCPConsumer
+    from mcp_app.transports.http.consumer import MCPConsumer
 
 
 Place: TypeAlias = tuple[str, str]
@@ -93,6 +93,6 @@ def _place_of(named: str) -> Place | None:
 def application(site: Callable[..., Awaitable[Any]]) -> Application:
     """Return the site's application with the MCP endpoint in front of it."""
     # Its rows need the app registry, which `get_asgi_application()` has filled.
-    from mcp_app.transports.consumer import MCPConsumer  # noqa: PLC0415
+    from mcp_app.transports.http.consumer import MCPConsumer  # noqa: PLC0415
 
     return Switch(site, MCPConsumer())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import re_path
 
-from mcp_app.transports.consumer import MCPConsumer
+from mcp_app.transports.http.consumer import MCPConsumer
 
 http_urlpatterns = [
     re_path(

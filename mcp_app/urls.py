@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.urls import path
 
 from mcp_app.interface.server import PARTS
-from mcp_app.transports.view import endpoint
+from mcp_app.transports.http.view import endpoint
 
 app_name = "mcp_app"
 

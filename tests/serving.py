@@ -87,7 +87,7 @@ def _patient() -> Iterator[None]:
     that takes two is given up: tests that want that set it, or wait for it.
     """
     from mcp_app.process import freshness  # noqa: PLC0415
-    from mcp_app.transports import replies  # noqa: PLC0415
+    from mcp_app.transports.http import replies  # noqa: PLC0415
 
     # A function's own would be taken back before those that tests set after it.
     with pytest.MonkeyPatch.context() as patched:
@@ -99,7 +99,7 @@ def _patient() -> Iterator[None]:
 @pytest.fixture
 def after_a_second(_patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer becomes a stream after a second of silence, as it does elsewhere."""
-    from mcp_app.transports import replies  # noqa: PLC0415
+    from mcp_app.transports.http import replies  # noqa: PLC0415
 
     monkeypatch.setattr(replies, "PROMOTE_AFTER", 1.0)
 
@@ -230,12 +230,12 @@ async def process(
     """The process that serves a test; nothing may be left of its requests."""
     from mcp_app.pools.database import writer  # noqa: PLC0415
     from mcp_app.process import runtime  # noqa: PLC0415
-    from mcp_app.transports.endpoint import doors  # noqa: PLC0415
+    from mcp_app.transports.http.handler import policy  # noqa: PLC0415
     from tests.behaviours import new_stage, registry  # noqa: PLC0415
 
     scene = new_stage()
     settings.MCP = {"AUTHENTICATION": {"header": "tests.serving.by_header"}, **mcp}
-    doors.forget()
+    policy.forget()
     runtime._current = current = runtime.Process(registry)
     # Whole pages are kept encoded, with cursors that are sealed with the keys.
     if "STATE_KEYS" not in mcp:
@@ -249,7 +249,7 @@ async def process(
     runtime._current = None
     current.rest()
     current.threads.close()
-    doors.forget()
+    policy.forget()
     await writer.run(_erase_traces)
 
 

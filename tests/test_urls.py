@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import resolve, reverse
 
-from mcp_app.transports.view import endpoint
+from mcp_app.transports.http.view import endpoint
 
 
 def test_names() -> None:

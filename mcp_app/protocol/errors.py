@@ -17,7 +17,7 @@
     └── UrlElicitationRequired       -32042
 
 They are turned into a message in one place (`server.dispatch`) and into a status
-in one place (`transports.endpoint`).
+in one place (`transports.http.handler`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from mcp_app.server.identity import runs_once
 from mcp_app.streams.appending import Fenced
 from mcp_app.streams.following import after
 from mcp_app.streams.request_log import ABORTED, why
-from mcp_app.transports import at_most_once
+from mcp_app.transports.http import at_most_once
 
 if TYPE_CHECKING:
     from mcp_app.process.running import Answer

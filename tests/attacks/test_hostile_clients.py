@@ -15,9 +15,9 @@ from mcp_app.process import uploads
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.server.handlers import resources
-from mcp_app.transports import event_stream
-from mcp_app.transports.doors import Doors
-from mcp_app.transports.endpoint import doors
+from mcp_app.transports.http import event_stream
+from mcp_app.transports.http.handler import policy
+from mcp_app.transports.http.host_and_origin import HostAndOriginPolicy
 from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
 from tests.behaviours import Stage
 from tests.serving import Connect
@@ -145,8 +145,8 @@ async def test_long_headers_are_not_kept(application: WireCheck) -> None:
         changes = {"host": "localhost:" + "1" * digits}
         served = await Client(application, headers=changes).call("drill_add", a=1, b=2)
         assert served.text == "3"
-    assert isinstance(doors, Doors)
-    kept = [len(host or b"") for host, _ in doors._known]
+    assert isinstance(policy, HostAndOriginPolicy)
+    kept = [len(host or b"") for host, _ in policy._known]
     assert kept == [len("localhost:1111")]
 
 

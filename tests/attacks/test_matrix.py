@@ -20,7 +20,7 @@ from mcp_app.protocol.revisions import REVISIONS, STATELESS
 from mcp_app.server.handlers import HANDLERS
 from mcp_app.server.subscriptions import METHOD as LISTEN
 from mcp_app.transports.client_messages import _NOTIFICATIONS
-from mcp_app.transports.connection import NotServed
+from mcp_app.transports.stdio.connection import NotServed
 from tests.asgi_client import PREFIX, Client, outcome
 from tests.attacks.callers import (
     Bytes,
@@ -69,7 +69,7 @@ from tests.behaviours import Stage
 from tests.old_client import OldClient
 from tests.serving import _nothing_untold
 from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
-from tests.transports.test_connection import META, Channel, called
+from tests.transports.stdio.test_connection import META, Channel, called
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"

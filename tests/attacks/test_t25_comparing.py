@@ -35,7 +35,8 @@ NO_SECRET: Final = {
     "mcp_app/server/round_trip.py: asked == question.digest": (
         "of questions, from a state that was unsealed"
     ),
-    "mcp_app/transports/resumed.py: earlier.digest != identity.digest(exchange)": (
+    "mcp_app/transports/http/resumption.py:"
+    " earlier.digest != identity.digest(exchange)": (
         "of requests of one session, whose client made both"
     ),
     "mcp_app/streams/announcing.py: kind == ACCESS_TOKEN": "a kind of principals",

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.interface.json_logs import LARGEST, JsonFormatter
-from mcp_app.transports import token_in_address
+from mcp_app.transports.http import token_in_address
 from tests.asgi_client import PREFIX, Client, outcome
 from tests.suite.marks import NEWEST_FIRST
 from tests.wire.middleware import WireCheck

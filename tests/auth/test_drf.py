@@ -268,7 +268,7 @@ settings.configure(
 )
 django.setup()
 from mcp_app.auth.ways import Unusable, verifier
-import mcp_app.auth.principals, mcp_app.transports.endpoint, mcp_app.checks
+import mcp_app.auth.principals, mcp_app.transports.http.handler, mcp_app.checks
 verifier("mcp_app.authentication.access_token")
 for path in ("mcp_app.models.Server", "rest_framework.authentication.Any"):
     try:

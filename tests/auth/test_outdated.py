@@ -13,7 +13,7 @@ from mcp_app.interface.rights import Rule
 from mcp_app.models import Server, Tool
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
-from mcp_app.transports import at_most_once
+from mcp_app.transports.http import at_most_once
 from tests.asgi_client import Client, Outcome, Visit, outcome
 from tests.auth.test_ruled import RULED, header, people, tools
 from tests.behaviours import registry

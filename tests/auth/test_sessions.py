@@ -22,7 +22,7 @@ from mcp_app.pools.database import authenticators, writer
 from mcp_app.process.background import background
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.headers import Headers
-from mcp_app.transports.endpoint import doors
+from mcp_app.transports.http.handler import policy
 from tests.asgi_client import Client, HeaderChanges, Outcome, outcome, routing_headers
 from tests.drill.ports import free_port
 from tests.published import published
@@ -384,7 +384,7 @@ async def test_behind_a_proxy_that_speaks_tls(
     browser: Client, settings: Settings
 ) -> None:
     settings.MCP = {**settings.MCP, "ORIGINS": ["https://localhost"]}
-    doors.forget()
+    policy.forget()
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     proof = {"origin": "https://localhost", "x_forwarded_proto": "https"}
     assert (await asked(browser, **proof)).status == 200

@@ -22,7 +22,7 @@ from mcp_app.models.tokens import AccessTokenRows
 from mcp_app.pools.database import authenticators, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.transports.token_in_address import PARAMETER, _tell
+from mcp_app.transports.http.token_in_address import PARAMETER, _tell
 from mcp_app.wakeup.workers import here
 from tests.asgi_client import Client, Outcome, Visit, outcome, routing_headers
 from tests.behaviours import Stage

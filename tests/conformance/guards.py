@@ -42,16 +42,10 @@ from mcp_app.server import (
 )
 from mcp_app.server.handlers import HANDLERS, lists, prompts, resources, tools
 from mcp_app.streams import event_ids, sessions, steps
-from mcp_app.transports import (
-    client_messages,
-    connection,
-    doors,
-    endpoint,
-    legacy_sse,
-    logged_replies,
-    replies,
-    standing,
-)
+from mcp_app.transports import client_messages, open_streams
+from mcp_app.transports.http import handler, host_and_origin, logged_replies, replies
+from mcp_app.transports.http_sse import sse_handler
+from mcp_app.transports.stdio import connection
 from tests.conformance.disabling import AnyGuard, Guard, GuardEntry
 
 GUARDS: Final[tuple[AnyGuard, ...]] = (
@@ -415,35 +409,35 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(connection.RunningCall.cancel, returns=None, demands=("L-STDIO-012",)),
     Guard(connection._wants_no_answer, returns=None, demands=("L-BASE-021",)),
     Guard(
-        doors._origin_allowed,
+        host_and_origin._origin_allowed,
         returns=True,
         demands=("S-HTTP-003", "S-HTTP-004", "L-HTTP-003", "L-HTTP-004"),
     ),
     Guard(
-        endpoint.Visit._accepted,
+        handler.Visit._accepted,
         returns=None,
         demands=("S-BASE-020", "S-HTTP-012", "S-HTTP-013", "L-HTTP-011"),
     ),
     Guard(
-        endpoint.Visit._not_allowed, returns=None, demands=("L-HTTP-038", "L-HTTP-041")
+        handler.Visit._not_allowed, returns=None, demands=("L-HTTP-038", "L-HTTP-041")
     ),
-    Guard(endpoint.Visit._session, returns=None, demands=("S-LIFE-001",)),
-    Guard(endpoint.Visit.get, returns=None, demands=("S-HTTP-001", "S-HTTP-035")),
-    Guard(endpoint.Visit.post, returns=None, demands=("L-HTTP-001",)),
-    Guard(endpoint._refuse_answer, returns=None, demands=("L-ERR-009", "L-BASE-048")),
-    Guard(legacy_sse.MessagesVisit.post, returns=None, demands=("S-SSE-004",)),
-    Guard(legacy_sse.StreamVisit.get, returns=None, demands=("S-SSE-002",)),
+    Guard(handler.Visit._session, returns=None, demands=("S-LIFE-001",)),
+    Guard(handler.Visit.get, returns=None, demands=("S-HTTP-001", "S-HTTP-035")),
+    Guard(handler.Visit.post, returns=None, demands=("L-HTTP-001",)),
+    Guard(handler._refuse_answer, returns=None, demands=("L-ERR-009", "L-BASE-048")),
+    Guard(sse_handler.MessagesVisit.post, returns=None, demands=("S-SSE-004",)),
+    Guard(sse_handler.StreamVisit.get, returns=None, demands=("S-SSE-002",)),
     Guard(logged_replies.LoggedReply._begin, returns=None, demands=("L-HTTP-046",)),
     Guard(replies.Reply._gone, returns=None, demands=("L-HTTP-025", "L-CANCEL-005")),
-    Guard(standing.ListenStream.opened, returns=None, demands=("L-SUBS-005",)),
+    Guard(open_streams.ListenStream.opened, returns=None, demands=("L-SUBS-005",)),
     Guard(
-        standing.ListenStream.watched,
+        open_streams.ListenStream.watched,
         returns="argument",
         demands=("L-SUBS-001", "L-SUBS-017"),
     ),
-    Guard(standing.OpenStream._begun_with, returns=True, demands=("L-SUBS-006",)),
+    Guard(open_streams.OpenStream._begun_with, returns=True, demands=("L-SUBS-006",)),
     Guard(
-        standing.StandingStream._newest,
+        open_streams.StandingStream._newest,
         returns=True,
         demands=("S-HTTP-044", "S-HTTP-045"),
     ),

@@ -62,7 +62,7 @@ LOADED: Final = (
     "django.db.models.sql.compiler",
     "gunicorn.workers.gthread",
     "mcp_app.asgi",
-    "mcp_app.transports.consumer",
+    "mcp_app.transports.http.consumer",
     "tests.drill.preloading",
     "tests.drill.preparing",
     "tests.drill.urls",

@@ -30,7 +30,7 @@ from tests.scripting import STATEFUL as A_STATEFUL
 from tests.scripting import STATELESS
 from tests.server.handlers.test_lists import pages
 from tests.serving import PATIENCE_S, Connect
-from tests.transports.test_connection import (
+from tests.transports.stdio.test_connection import (
     Channel,
     called,
     code,
@@ -576,7 +576,7 @@ async def test_a_call_that_waits_for_its_row_is_refused(
     connect: Connect, process: Process, stop: Stopping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has stopped it was answered before its row was there."""
-    from mcp_app.transports import at_most_once  # noqa: PLC0415
+    from mcp_app.transports.http import at_most_once  # noqa: PLC0415
 
     client = await connect(A_STATEFUL)
     begun, scopes = at_most_once.begun, iter([Scope.DEFINITION, Scope.EVERYTHING])

@@ -103,8 +103,10 @@ def test_what_is_no_module_of_the_app(
 
 def test_of_this_checkout() -> None:
     reach = of_checkout()
-    steps = reach.steps(["mcp_app/transports/doors.py"])
-    assert steps[0] == Step("mirror", ("tests/transports/test_doors.py",))
+    steps = reach.steps(["mcp_app/transports/http/host_and_origin.py"])
+    assert steps[0] == Step(
+        "mirror", ("tests/transports/http/test_host_and_origin.py",)
+    )
     assert steps[1].name == "tests/transports"
     assert names(steps)[-1] == "tests/*.py"
     assert "tests/protocol" not in names(steps)

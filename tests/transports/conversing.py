@@ -12,7 +12,7 @@ from django.test import Client as Browser
 from mcp_app.interface.principal import Principal
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.transports.connection import Connection
+from mcp_app.transports.stdio.connection import Connection
 from tests.asgi_client import CLIENT, EVERYTHING, Client, Visit, outcome
 from tests.old_client import OldClient
 from tests.serving import PATIENCE_S

@@ -10,8 +10,8 @@ import pytest
 
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import LATEST, STATEFUL
-from mcp_app.transports.event_stream import MOST_QUEUED, EventStream
-from mcp_app.transports.replies import Reply
+from mcp_app.transports.http.event_stream import MOST_QUEUED, EventStream
+from mcp_app.transports.http.replies import Reply
 from tests.asgi_client import Client, JsonObject
 from tests.behaviours import Stage, new_stage
 from tests.serving import Connect

@@ -22,8 +22,8 @@ async def application(scope, receive, send):
     await send({"type": "http.response.body", "body": sys.argv[1].encode()})
 
 mcp_app.asgi.Switch = lambda site, consumer: application
-sys.modules["mcp_app.transports.consumer"] = type(sys)("consumer")
-sys.modules["mcp_app.transports.consumer"].MCPConsumer = object
+sys.modules["mcp_app.transports.http.consumer"] = type(sys)("consumer")
+sys.modules["mcp_app.transports.http.consumer"].MCPConsumer = object
 scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"",
          "headers": []}
 body = {"type": "http.request", "body": b'{"jsonrpc":"2.0","id":1,"method":"ping"}'}

@@ -24,9 +24,9 @@ from django.db import connections
 import mcp_app.asgi
 from mcp_app.interface.principal import Principal
 from mcp_app.process.background import background
-from mcp_app.transports import stdio
-from mcp_app.transports.connection import Connection
-from mcp_app.transports.pipes import Output
+from mcp_app.transports.stdio import server
+from mcp_app.transports.stdio.connection import Connection
+from mcp_app.transports.stdio.pipes import Output
 from tests.asgi_client import EVERYTHING, Client, Visit
 from tests.old_client import OldClient
 from tests.serving import PATIENCE_S
@@ -349,7 +349,7 @@ class StdioWire(Wire):
         loop = asyncio.get_running_loop()
         loop.add_reader(self._from, self._readable)
         self._tasks = [
-            loop.create_task(stdio._take_all(connection, incoming)),
+            loop.create_task(server._take_all(connection, incoming)),
             loop.create_task(self._take_lines()),
         ]
 

@@ -14,9 +14,9 @@ from mcp_app.auth.permissions import named
 from mcp_app.interface.principal import STDIO, Principal
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.transports import stdio
-from mcp_app.transports.connection import NotServed
-from mcp_app.transports.pipes import take_standard_streams
+from mcp_app.transports.stdio import server
+from mcp_app.transports.stdio.connection import NotServed
+from mcp_app.transports.stdio.pipes import take_standard_streams
 
 NOT_SERVED = 2
 """The exit status where this server is not for this caller."""
@@ -47,7 +47,7 @@ class Command(BaseCommand):
         try:
             principal = _principal(options["user"])
             connections.close_all()
-            asyncio.run(stdio.serve(options["server"], principal, incoming, outgoing))
+            asyncio.run(server.serve(options["server"], principal, incoming, outgoing))
         except NotServed as refused:
             raise CommandError(refused.message, returncode=NOT_SERVED) from None
         except (DatabaseError, Unavailable) as error:

@@ -14,8 +14,8 @@ from mcp_app.interface.principal import RESERVED_KINDS
 from mcp_app.management.commands.mcp_stdio import _principal
 from tests.drill.piped import COMMAND, database, environment, piped
 from tests.drill.running import ROOT
-from tests.transports.test_connection import called
-from tests.transports.test_stdio import HELLO, READY
+from tests.transports.stdio.test_connection import called
+from tests.transports.stdio.test_server import HELLO, READY
 
 NOT_SERVED = 2
 SHUT_DOWN = -32603

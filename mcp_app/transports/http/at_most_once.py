@@ -1,0 +1,69 @@
+"""Requests that must not run twice: their rows are there before they run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from django.db import IntegrityError
+
+from mcp_app.pools.database import unavailable
+from mcp_app.server import identity
+from mcp_app.transports.http.logged_replies import open_stream
+
+if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
+    from mcp_app.server.exchange import Exchange
+    from mcp_app.streams.request_log import OwnedStream, RequestLog
+    from mcp_app.streams.sessions import OpenSession
+
+PATIENCE_S: Final = 10.0
+"""In an outage of the database a request is refused after so long."""
+
+
+async def begun_and_served(
+    current: Process, exchange: Exchange, session: OpenSession
+) -> OwnedStream | None:
+    """The same, for a call that runs from now on; raise 503 where it was stopped.
+
+    It finds what is served when its row is there.
+    """
+    stream = await begun(current.log, exchange, session)
+    if stream is not None:
+        try:
+            if exchange.renew is not None:
+                await exchange.renew(exchange)
+        except BaseException:
+            stream.withdraw()
+            raise
+    return stream
+
+
+async def begun(
+    log: RequestLog, exchange: Exchange, session: OpenSession
+) -> OwnedStream | None:
+    """Return the stream of a request once its row is there.
+
+    None stands for one that came before, or whose session is gone.  Raises 503 where
+    the database is away.
+    """
+    stream = open_stream(
+        log,
+        session,
+        exchange.request_id,
+        tool=exchange.params["name"],
+        request_key=identity.key(exchange.request_id),
+        request_digest=identity.digest(exchange),
+    )
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await stream.committed()
+    except IntegrityError:
+        return None
+    except TimeoutError:
+        stream.withdraw()
+        raise unavailable() from None
+    except BaseException:
+        stream.withdraw()
+        raise
+    return stream

@@ -1,0 +1,180 @@
+"""Who may knock: Host and Origin of every request (DNS rebinding), and CORS.
+
+Decisions are kept by the pair of headers: browsers and clients repeat themselves.
+"""
+
+from __future__ import annotations
+
+import logging
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http.request import split_domain_port, validate_host
+
+from mcp_app.conf import mcp_settings
+from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.headers import Headers
+from mcp_app.transports.asgi_types import RawHeaders
+
+logger = logging.getLogger("mcp_app.transports")
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+DEBUG_HOSTS = (".localhost", "127.0.0.1", "[::1]")
+KEPT = 1_024
+LONGEST_KEPT = 512
+"""Whoever makes headers up may make long ones up."""
+ALLOWED_METHODS = b"POST, GET, DELETE, OPTIONS"
+EXPOSED = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After"
+REQUEST_HEADERS = frozenset(
+    {
+        "accept",
+        "authorization",
+        "content-type",
+        "last-event-id",
+        "mcp-method",
+        "mcp-name",
+        "mcp-protocol-version",
+        "mcp-session-id",
+    }
+)
+PARAMETER_PREFIX = "mcp-param-"
+PREFLIGHT_SECONDS = b"600"
+
+
+class HostAndOriginPolicy:
+    """Checks Host and Origin against the settings."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bytes | None, bytes | None], RawHeaders] = {}
+        self._told = False
+
+    def check(self, headers: Headers) -> RawHeaders:
+        """Return the CORS headers for the answer; raise 421 or 403."""
+        key = (headers.raw.get(b"host"), headers.raw.get(b"origin"))
+        answered = self._known.get(key)
+        if answered is None:
+            answered = self._checked(headers.get(b"host"), headers.get(b"origin"))
+            self._keep(key, answered)
+        return answered
+
+    def _keep(
+        self, key: tuple[bytes | None, bytes | None], answered: RawHeaders
+    ) -> None:
+        if sum(len(each or b"") for each in key) > LONGEST_KEPT:
+            return
+        if len(self._known) >= KEPT:
+            self._known.clear()
+        self._known[key] = answered
+
+    def forget(self) -> None:
+        """Decide anew: the settings are other ones."""
+        self._known.clear()
+
+    def _checked(self, host: str | None, origin: str | None) -> RawHeaders:
+        if host is None or not self._host_allowed(host):
+            raise Refused(421, f"This endpoint does not answer to the host {host!r}.")
+        if origin is None:
+            return []
+        if not _origin_allowed(origin, host):
+            raise Refused(403, f"The origin {origin!r} may not call this endpoint.")
+        return [
+            (b"access-control-allow-origin", origin.encode("latin-1")),
+            (b"access-control-expose-headers", EXPOSED),
+            (b"vary", b"Origin"),
+        ]
+
+    def _host_allowed(self, host: str) -> bool:
+        domain, _ = split_domain_port(host)
+        if not domain:
+            return False
+        allowed = self._hosts()
+        return validate_host(domain, allowed)
+
+    def _hosts(self) -> list[str]:
+        if mcp_settings.hosts is not None:
+            return list(mcp_settings.hosts)
+        if mcp_settings.public_url is not None:
+            return [_domain(mcp_settings.public_url)]
+        hosts = list(settings.ALLOWED_HOSTS)
+        if settings.DEBUG:
+            return hosts or list(DEBUG_HOSTS)
+        if "*" in hosts:
+            self._tell_open_hosts()
+            return []
+        return hosts
+
+    def _tell_open_hosts(self) -> None:
+        if not self._told:
+            self._told = True
+            logger.error(
+                'ALLOWED_HOSTS has "*", so the MCP endpoint refuses every request:'
+                ' set MCP["HOSTS"] or MCP["PUBLIC_URL"].'
+            )
+
+
+def _domain(url: str) -> str:
+    parts = urlsplit(url)
+    return split_domain_port(parts.netloc.lower())[0]
+
+
+def _origin_allowed(origin: str, host: str) -> bool:
+    normal = _normal_origin(origin)
+    if normal is None:
+        return False
+    if normal in _allowed_origins():
+        return True
+    scheme, _, netloc = normal.partition("://")
+    if netloc == _normal_netloc(scheme, host):
+        return True
+    return settings.DEBUG and mcp_settings.origins is None and _is_loopback(netloc)
+
+
+def _normal_origin(origin: str) -> str | None:
+    """Return scheme, host and port in lower case; None for what is no origin."""
+    try:
+        parts = urlsplit(origin)
+        port = parts.port
+    except ValueError:
+        return None
+    bare = f"{parts.scheme}://{parts.netloc}".lower()
+    if parts.scheme not in ("http", "https") or bare != origin.lower():
+        return None
+    if parts.username is not None or not parts.hostname or port == 0:
+        return None
+    return f"{parts.scheme}://{_normal_netloc(parts.scheme, parts.netloc)}"
+
+
+def _normal_netloc(scheme: str, netloc: str) -> str:
+    default = ":443" if scheme == "https" else ":80"
+    return netloc.lower().removesuffix(default)
+
+
+def _allowed_origins() -> set[str]:
+    named = list(mcp_settings.origins or ())
+    if mcp_settings.public_url is not None:
+        parts = urlsplit(mcp_settings.public_url)
+        named.append(f"{parts.scheme}://{parts.netloc}")
+    return {normal for each in named if (normal := _normal_origin(each)) is not None}
+
+
+def _is_loopback(netloc: str) -> bool:
+    domain = split_domain_port(netloc)[0]
+    return domain in LOOPBACK
+
+
+def preflight(cors: RawHeaders, requested: str | None) -> RawHeaders:
+    """Return the headers that answer a preflight; only our own names are allowed."""
+    if not cors:
+        return []
+    names = [name.strip().lower() for name in (requested or "").split(",")]
+    allowed = [
+        name
+        for name in names
+        if name in REQUEST_HEADERS or name.startswith(PARAMETER_PREFIX)
+    ]
+    shown = ", ".join(allowed or sorted(REQUEST_HEADERS))
+    return [
+        (b"access-control-allow-methods", ALLOWED_METHODS),
+        (b"access-control-allow-headers", shown.encode("latin-1")),
+        (b"access-control-max-age", PREFLIGHT_SECONDS),
+    ]

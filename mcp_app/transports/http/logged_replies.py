@@ -1,0 +1,290 @@
+"""The way back of a request in a session: what streams is logged before it is sent.
+
+A client whose connection breaks comes back with the id of the last event that it has,
+to any process, and gets the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from mcp_app.protocol import jsonrpc
+from mcp_app.server.exchange import End
+from mcp_app.streams import event_ids
+from mcp_app.streams.appending import Fenced
+from mcp_app.streams.following import after
+from mcp_app.streams.last_words import last_words
+from mcp_app.streams.request_log import ABORTED, COMPLETED, EXPECTED, why
+from mcp_app.transports.http.bodies import ClientGone
+from mcp_app.transports.http.replies import Reply
+from mcp_app.transports.http.responses import OK, Connection, send_json
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from mcp_app.process.running import Answer
+    from mcp_app.server.exchange import Exchange
+    from mcp_app.streams.appending import Beside
+    from mcp_app.streams.following import Place
+    from mcp_app.streams.request_log import OwnedStream, RequestLog
+    from mcp_app.streams.sessions import OpenSession
+    from mcp_app.transports.http.event_stream import EventStream
+    from mcp_app.transports.http.resumption import Returning
+
+
+LONGEST_NAME: Final = 128
+"""Characters of a tool's name that the log keeps."""
+LAST_WORDS_S: Final = 1.0
+"""So long the end of a cancelled call waits for the database."""
+
+
+Requests: TypeAlias = str | int | list[str | int]
+"""The id of a request, or those of a batch."""
+
+
+def open_stream(
+    log: RequestLog, session: OpenSession, requests: Requests, **identity: str
+) -> OwnedStream:
+    """Begin the stream that answers requests of a session."""
+    return log.open(
+        session.pk,
+        event_ids.new_public_id(session.digest),
+        requests=jsonrpc.write(requests).decode(),
+        **identity,
+    )
+
+
+def called_tool(exchange: Exchange) -> str:
+    """Return which tool a request calls, "" where none is that could have a row.
+
+    Its name is the client's: PostgreSQL takes no NUL in a text.
+    """
+    name = exchange.params.get("name") if exchange.method == "tools/call" else ""
+    if not isinstance(name, str) or "\0" in name:
+        return ""
+    return name[:LONGEST_NAME]
+
+
+class SessionConnection(Connection, Protocol):
+    """What a reply in a session needs of the request that it answers."""
+
+    def returning(self) -> Returning:
+        """Return who serves this client from the log."""
+
+
+class LoggedReply(Reply):
+    """A reply that is JSON, or becomes a stream of the log.
+
+    The call goes on when its client leaves, and what it says is logged.  A request that
+    must not run twice has its stream before it runs; others have one if anything but
+    the answer is to be sent.
+    """
+
+    _connection: SessionConnection
+    _promoted = False
+    _parting: asyncio.Task[None] | None = None
+    """Sends the client away."""
+    _rest: Place | None = None
+    """What follows here comes from another process."""
+    _last: Answer | None = None
+    """The answer, while it is being logged."""
+
+    def __init__(
+        self,
+        connection: SessionConnection,
+        exchange: Exchange,
+        session: OpenSession,
+        log: RequestLog,
+        requests: Requests,
+    ) -> None:
+        super().__init__(connection, exchange)
+        self._session = session
+        self._log = log
+        self._requests = requests
+        self._stream: OwnedStream | None = None
+
+    def begun(self, stream: OwnedStream) -> None:
+        """Use this stream, whose row is there."""
+        self._stream = stream
+        stream.lost = self._lose
+        stream.readers.append(self)
+
+    def send(self, message: bytes, beside: Beside | None = None) -> None:
+        if not self._connection.accepts.events:
+            self._connection.dropped()
+            return
+        if self._stream is None and self.streams and not self._over:
+            self._logged()
+        if self._stream is None:
+            return
+        if self._stream.full:
+            self._stream.overflow()
+            self._lose(None)
+        else:
+            self._stream.append(message, beside)
+
+    def _lose(self, words: bytes | None) -> None:
+        """Stop what cannot be answered, but perhaps with these words."""
+        if words is not None:
+            self._last = (OK, words)
+        requests = self._requests
+        for each in requests if isinstance(requests, list) else [requests]:
+            exchange = self._session.running.get(each)
+            if exchange is not None and exchange.outgoing is self:
+                exchange.stop(End.CANCELLED)
+
+    def reconnect(self, after_ms: int) -> None:
+        able = self._session.revision.priming and self.streams
+        if able and not self._over and self._parting is None:
+            self._parting = asyncio.create_task(self._part(self._logged(), after_ms))
+
+    async def _part(self, stream: OwnedStream, after_ms: int) -> None:
+        """Close the connection once its client has what was said by now.
+
+        The stream goes on in the log, and so does the call.
+        """
+        with suppress(Exception):
+            # Where nothing can be logged any more, the stream says so to its readers.
+            await stream.committed()
+        if self not in stream.readers or self._last is not None:
+            # The client has left, or the answer is on its way.
+            return
+        self._leave()
+        self._opened().end(retry_ms=after_ms)
+        self._over = True
+        self._resolve(None)
+
+    def _logged(self) -> OwnedStream:
+        if self._stream is None:
+            tool = self._tool()
+            stream = open_stream(self._log, self._session, self._requests, tool=tool)
+            self.begun(stream)
+        return self._stream  # type: ignore[return-value]
+
+    def _tool(self) -> str:
+        """Return which tool is called, "" for a batch, or where none is."""
+        if self._exchange is None or isinstance(self._requests, list):
+            return ""
+        return called_tool(self._exchange)
+
+    def _promote(self) -> None:
+        self._timer = None
+        if not self.streams or self._over:
+            return
+        self._promoted = True
+        if self._logged().key is not None:
+            self.began()
+
+    def _answer(self, answer: Answer | None) -> None:
+        stream = self._stream
+        if stream is None and (answer is None or self._left or self._whole(answer)):
+            super()._answer(answer)
+        elif stream is not None and (stream.ends or stream.failure is not None):
+            # Its last words are on their way, or another process has said them.
+            return
+        elif stream is not None and self._untouched:
+            self._leave()
+            stream.withdraw()
+            super()._answer(answer)
+        elif answer is None:
+            self._cut(self._logged())
+        else:
+            self._last = answer
+            self._logged().end(answer[1], COMPLETED)
+
+    @property
+    def _untouched(self) -> bool:
+        """Whether nothing has run; in a batch others may have."""
+        alone = not isinstance(self._requests, list)
+        return alone and self._exchange is not None and self._exchange.untouched
+
+    def _cut(self, stream: OwnedStream) -> None:
+        """End without an answer, soon: who cancelled waits for nothing much."""
+        stream.end(None, ABORTED)
+        if self._events is None:
+            self._leave()
+            super()._answer(None)
+            return
+        # What was said before may be of use: that questions are withdrawn.
+        asyncio.get_running_loop().call_later(LAST_WORDS_S, self._resolve, None)
+
+    def _whole(self, answer: Answer) -> bool:
+        """Whether an answer is sent as JSON, where nothing was streamed before."""
+        return self._connection.accepts.json or answer[0] != OK
+
+    def _gone(self) -> None:
+        self._leave()
+        super()._gone()
+        # What is asked from now on waits for the client that comes back.
+        self.streams = self._stream is not None and self._connection.accepts.events
+
+    def _leave(self) -> None:
+        if self._stream is not None and self in self._stream.readers:
+            self._stream.readers.remove(self)
+
+    # -- what the log has committed ---------------------------------------------------
+
+    def began(self) -> None:
+        if self._promoted:
+            self._opened()
+            # Servers send the headers with the first bytes; messages may follow.
+            asyncio.get_running_loop().call_soon(self.beat)
+
+    def message(self, payload: bytes, event_id: str) -> None:
+        last = self._last
+        if self._events is None and last and payload is last[1] and self._whole(last):
+            self._resolve(last)
+        else:
+            resumable = self._session.revision.resumable
+            self._opened().message(payload, event_id if resumable else None)
+
+    def ended(self) -> None:
+        """End the connection, with or without an answer.
+
+        Where another process took this one for dead, it has answered.
+        """
+        stream = self._stream
+        if stream is not None and isinstance(stream.failure, Fenced):
+            self._rest = after(stream)
+        if stream is None or stream.failure is None or self._rest is not None:
+            self._resolve(None)
+        elif self._events is None:
+            self._resolve((OK, self._in_doubt(stream)))
+        else:
+            if not isinstance(stream.failure, EXPECTED):
+                # It is not in the log, and so it has no id.
+                self._events.message(self._in_doubt(stream))
+            self._resolve(None)
+
+    def _in_doubt(self, stream: OwnedStream) -> bytes:
+        """Return the answer where nothing more can be logged."""
+        return last_words(stream.requests, why(stream.failure or Fenced()))
+
+    def _conclude(self, answer: Answer | None) -> Awaitable[object]:
+        if self._rest is None or self._left:
+            return super()._conclude(answer)
+        self._over = True
+        self._stop_watching()
+        return self._continue(self._rest)
+
+    async def _continue(self, place: Place) -> None:
+        """Send the rest of the stream as the log has it."""
+        way, session = self._connection, self._session
+        if self._events is not None or not way.accepts.json:
+            await way.returning().rest(session, place, self._opened())
+            return
+        try:
+            body = await way.returning().last(session, place)
+        except ClientGone:
+            return
+        words = last_words(place.requests, why(Fenced()))
+        await send_json(way.send, OK, body or words, way.cors)
+
+    def _begin(self, events: EventStream) -> None:
+        if self._stream is None or self._over:
+            # A stream that only ends begins with nothing.
+            return
+        if self._session.revision.priming:
+            events.prime(self._stream.event_id(0))

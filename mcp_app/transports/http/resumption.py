@@ -1,0 +1,263 @@
+"""Clients that come for what was said before: with an event id, or a request's id."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_app.pools.database import unavailable
+from mcp_app.protocol.errors import InternalError, InvalidRequest, Unavailable
+from mcp_app.server import identity
+from mcp_app.streams import event_ids
+from mcp_app.streams.following import LastMessage
+from mcp_app.streams.last_words import is_answer, last_words
+from mcp_app.transports.http.bodies import ClientGone
+from mcp_app.transports.http.event_stream import EventStream, send_events
+from mcp_app.transports.http.responses import OK, send_json
+from mcp_app.transports.open_streams import OpenStream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mcp_app.interface.principal import Principal
+    from mcp_app.process.runtime import Process
+    from mcp_app.server.exchange import Exchange
+    from mcp_app.streams.following import Earlier, Place
+    from mcp_app.streams.sessions import OpenSession
+    from mcp_app.transports.asgi_types import Receive
+    from mcp_app.transports.http.responses import Connection
+
+
+LAST_LOOK_S: Final = 0.5
+"""So long a process that stops looks for what another one has answered."""
+
+
+class WatchesNothing:
+    """A listener that is one only to be counted, and to be ended."""
+
+    __slots__ = ()
+
+    def watched(self, what: str) -> str | None:
+        return None
+
+    def watching(self) -> Iterable[str]:
+        return ()
+
+    def tell(self, what: Sequence[str], number: int) -> None:
+        """It watches nothing, so that it is told nothing."""
+
+
+class ResumedStream(WatchesNothing, OpenStream):
+    """Sends what the log says after a place."""
+
+    __slots__ = ("_ids",)
+
+    def __init__(
+        self,
+        stream: EventStream,
+        current: Process,
+        session: OpenSession,
+        principal: Principal,
+    ) -> None:
+        super().__init__(
+            stream,
+            current.listeners,
+            server=session.server,
+            principal=principal,
+            session=session.digest,
+        )
+        self._ids = session.revision.resumable
+
+    def opened(self, first: str | None) -> None:
+        """What it is told from now on is written at once; first an id, if there is."""
+        if first is not None:
+            self._stream.prime(first)
+        self._opened(0)
+
+    # -- a reader of the log ----------------------------------------------------------
+
+    def began(self) -> None:
+        """The stream was there before its client came back."""
+
+    def message(self, payload: bytes, event_id: str) -> None:
+        self._stream.message(payload, event_id if self._ids else None)
+
+    def ended(self) -> None:
+        self._stream.end()
+
+    def _end(self, retry_ms: int | None) -> None:
+        self._stream.end(retry_ms=retry_ms)
+
+
+class WholeAnswer(WatchesNothing, LastMessage):
+    """A reader that waits for the answer, as one of the listeners of the process."""
+
+    seen = 0
+    # What it waits for ends by itself.
+    lasts = True
+
+    def __init__(self, session: OpenSession, principal: Principal) -> None:
+        super().__init__()
+        self.server = session.server
+        self.session = session.digest
+        self.principal = principal
+        self.owner = principal.owner
+
+    async def wait(self, receive: Receive) -> bytes | None:
+        """Return the answer; None where the stream ended without one.
+
+        Raises `ClientGone`, and 503 where the process stops.
+        """
+        gone = asyncio.ensure_future(_disconnected(receive))
+        ends: list[asyncio.Future[Any]] = [self.over, gone]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+            # Whoever ends it from now on ends nothing.
+            self.over.cancel()
+        if self.over.cancelled():
+            raise ClientGone
+        last = self.over.result()
+        return last if last and is_answer(last) else None
+
+    def beat(self) -> None:
+        """Nothing can be sent before the answer."""
+
+    def end(self, *, retry_ms: int | None = None) -> None:
+        if not self.over.done():
+            self.over.set_exception(
+                Unavailable(
+                    "This process stops: send the request again.",
+                    retry_after=(retry_ms or 2_000) // 1_000,
+                )
+            )
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        continue
+
+
+async def earlier_one(
+    current: Process, exchange: Exchange, session: OpenSession
+) -> Earlier:
+    """Return the request whose id came before; raise where that was another one."""
+    key = identity.key(exchange.request_id)
+    earlier = await current.followers.earlier(session.pk, key)
+    if earlier is None:
+        # The session is gone, or another process took back what it did not begin.
+        await current.sessions.seen(session)
+        raise unavailable()
+    if earlier.digest != identity.digest(exchange):
+        raise InvalidRequest(
+            f"The id {exchange.request_id!r} was used before in this session, for"
+            f" a call of {earlier.tool}: give each request an id of its own."
+        )
+    return earlier
+
+
+class Returning:
+    """Serves who comes back to a session's request."""
+
+    def __init__(
+        self, connection: Connection, current: Process, principal: Principal
+    ) -> None:
+        self._connection = connection
+        self._current = current
+        self._principal = principal
+
+    async def resume(
+        self, session: OpenSession, place: Place, first: str | None = None
+    ) -> None:
+        """Send what follows a place, as events; `first` is an id to begin with."""
+        if place.expired:
+            await self._expired(place)
+            return
+        way, current = self._connection, self._current
+        stream = EventStream(way.send, way.cors)
+        resumed = ResumedStream(stream, current, session, self._principal)
+        current.listen(resumed)
+        way.started = True
+        with resumed, current.followers.following(place, resumed):
+            resumed.opened(first)
+            await resumed.serve(way.receive)
+
+    async def rest(
+        self, session: OpenSession, place: Place, stream: EventStream
+    ) -> None:
+        """Send on an open connection what another process has added to its stream.
+
+        Nobody is refused who was served before, and a process that stops looks for a
+        moment more.
+        """
+        current = self._current
+        resumed = ResumedStream(stream, current, session, self._principal)
+        current.listeners.add(resumed)
+        current.watch()
+        with resumed, current.followers.following(place, resumed):
+            resumed.opened(None)
+            if current.stopping:
+                current.loop.call_later(LAST_LOOK_S, resumed.end)
+            await resumed.serve(self._connection.receive)
+
+    async def last(self, session: OpenSession, place: Place) -> bytes | None:
+        """Return the answer that another process has given; None where there is none.
+
+        Raises `ClientGone`.
+        """
+        current, answer = self._current, WholeAnswer(session, self._principal)
+        current.listeners.add(answer)
+        current.watch()
+        if current.stopping:
+            current.loop.call_later(LAST_LOOK_S, answer.end)
+        try:
+            return await self._awaited(answer, place)
+        except Unavailable:
+            return None
+
+    async def _expired(self, place: Place) -> None:
+        """Answer the requests of a stream that cannot be read on."""
+        error = InternalError(
+            f"The messages after number {place.seq} of this stream have expired:"
+            f" only those after number {place.floor} are kept."
+        )
+        await self._say(last_words(place.requests, error))
+
+    async def _say(self, *messages: bytes) -> None:
+        """Send an event stream that ends at once."""
+        self._connection.started = True
+        await send_events(self._connection.send, self._connection.cors, *messages)
+
+    async def repeat(self, exchange: Exchange, session: OpenSession) -> None:
+        """Answer a request whose id came before; raise where that was another one."""
+        earlier = await earlier_one(self._current, exchange, session)
+        accepts = self._connection.accepts
+        if accepts.json and (earlier.whole or not accepts.events):
+            await self._whole(session, earlier.place)
+            return
+        primed = session.revision.priming
+        place = earlier.place
+        first = event_ids.of_message(place.public_id, place.seq) if primed else None
+        await self.resume(session, place, first)
+
+    async def _whole(self, session: OpenSession, place: Place) -> None:
+        """Send the answer as JSON, once it is there."""
+        way, answer = self._connection, WholeAnswer(session, self._principal)
+        self._current.listen(answer)
+        body = await self._awaited(answer, place)
+        if body is None:
+            # It was cancelled: nothing answers it.
+            await self._say()
+            return
+        way.started = True
+        await send_json(way.send, OK, body, way.cors)
+
+    async def _awaited(self, answer: WholeAnswer, place: Place) -> bytes | None:
+        """Let a listener wait for the answer that follows a place."""
+        current = self._current
+        try:
+            with current.followers.following(place, answer):
+                return await answer.wait(self._connection.receive)
+        finally:
+            current.listeners.discard(answer)

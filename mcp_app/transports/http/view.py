@@ -1,0 +1,148 @@
+"""The endpoint as a view of Django's: with streams under ASGI, without under WSGI.
+
+It is the same endpoint: the request becomes an ASGI call, and its answer a response.
+"""
+
+from __future__ import annotations
+
+from asyncio import events
+from collections.abc import Awaitable, Callable
+from functools import partial
+from http import HTTPStatus
+from types import SimpleNamespace
+from typing import Any, cast
+
+from asgiref.sync import markcoroutinefunction
+from django.db import connections
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.log import log_response
+
+from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.process.background import Unsuitable, background
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.envelope import error_message
+from mcp_app.protocol.errors import InternalError, ProtocolError, Refused
+from mcp_app.transports.addresses import endpoint as served
+from mcp_app.transports.http.bridge import Call, Whole, body_of, pieces, scope_of
+
+SECRET_HEADERS = ("HTTP_AUTHORIZATION", "HTTP_MCP_SESSION_ID", "HTTP_MCP_PARAM_")
+SECRET_ADDRESSES = {"RAW_URI", "REQUEST_URI"}
+"""Where servers of WSGI keep the address as it came."""
+_COROUTINE: dict[str, Any] = vars(markcoroutinefunction(cast("Any", SimpleNamespace())))
+"""How a coroutine function is told: the attribute's name depends on Python."""
+
+
+def _on_a_loop(value: object) -> property:
+    """Return an attribute that is there where a loop runs in the thread that asks."""
+
+    def get(_: object) -> object:
+        if events._get_running_loop() is None:
+            raise AttributeError
+        return value
+
+    return property(get)
+
+
+class EndpointView:
+    """One view for both kinds of server, to which no habit of the site applies.
+
+    Django asks for each request whether its view is a coroutine function: it is one
+    where a loop runs in the thread that asks.
+    """
+
+    csrf_exempt = True
+    """The way in that a cookie has makes this check itself (`auth.sessions`)."""
+    login_required = False
+    """Servers have access rules of their own."""
+    endpoint = served
+
+    @property
+    def _non_atomic_requests(self) -> frozenset[str]:
+        """Django would not run a coroutine in a transaction; functions still are."""
+        return frozenset(connections)
+
+    def __call__(
+        self, request: HttpRequest, slug: str = DEFAULT_SLUG, part: str = ""
+    ) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        if events._get_running_loop() is not None:
+            return self._streamed(request, slug, part)
+        return self._whole(request, slug, part)
+
+    async def _streamed(
+        self, request: HttpRequest, slug: str, part: str
+    ) -> HttpResponseBase:
+        call = Call(pieces(request))
+        scope = getattr(request, "scope", None) or scope_of(request)
+        _forget_secrets(request)
+        work = self.endpoint(scope, call.receive, call.send, slug=slug, part=part)
+        return await call.response(work)
+
+    def _whole(self, request: HttpRequest, slug: str, part: str) -> HttpResponseBase:
+        try:
+            # The loop must not wait for a client that is slow.
+            scope, whole = scope_of(request), Whole(body_of(request))
+            _forget_secrets(request)
+            background.run(
+                partial(
+                    self.endpoint,
+                    scope,
+                    whole.receive,
+                    whole.send,
+                    slug=slug,
+                    part=part,
+                    streams=False,
+                )
+            )
+        except Unsuitable as error:
+            return _refused(503, InternalError(str(error)))
+        except Refused as error:
+            return _refused(error.http_status, error)
+        response = whole.response()
+        if response.status_code == HTTPStatus.NOT_IMPLEMENTED:
+            _log_quietly(request, response)
+        return response
+
+
+def _log_quietly(request: HttpRequest, response: HttpResponse) -> None:
+    """Log as a client's mistake what Django would call an error, and mail to people.
+
+    That this site has no streams is how it is served, and no fault; Django logs
+    nothing twice.
+    """
+    log_response(
+        "%s: %s",
+        response.reason_phrase,
+        request.path,
+        response=response,
+        request=request,
+        level="warning",
+    )
+
+
+for _name, _value in _COROUTINE.items():
+    setattr(EndpointView, _name, _on_a_loop(_value))
+
+
+def _forget_secrets(request: HttpRequest) -> None:
+    """Leave no session's id, token or argument to what Django logs, shows or mails.
+
+    It shows all headers of a request that failed, but for those whose names it knows.
+    """
+    meta = request.META
+    meta["QUERY_STRING"] = ""
+    for name in [each for each in meta if each.startswith(SECRET_HEADERS)]:
+        del meta[name]
+    for name in SECRET_ADDRESSES & meta.keys():
+        meta[name] = meta[name].partition("?")[0]
+    for name in ("GET", "headers"):
+        # They are reckoned once, by whoever asks first.
+        vars(request).pop(name, None)
+
+
+def _refused(status: int, error: ProtocolError) -> HttpResponse:
+    body = jsonrpc.write(error_message(None, error, null_id=False))
+    return HttpResponse(body, status=status, content_type="application/json")
+
+
+endpoint = cast("Callable[..., HttpResponseBase]", EndpointView())

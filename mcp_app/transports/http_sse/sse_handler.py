@@ -1,0 +1,283 @@
+"""HTTP+SSE of 2024-11-05: one stream for all that is said, and an address to POST to.
+
+The stream is the session: its first event names the address with the session's id, and
+with its end the session ends.  A POST is answered with 202; whatever process it comes
+to, what it brings about is logged, and read by the process that has the stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs, quote
+
+from django.conf import settings
+from django.db import IntegrityError
+
+from mcp_app.interface.server import MESSAGES_PART
+from mcp_app.pools.database import unavailable
+from mcp_app.protocol import envelope, negotiation
+from mcp_app.protocol.envelope import Reply as ClientReply
+from mcp_app.protocol.envelope import Request
+from mcp_app.protocol.errors import InvalidRequest, ProtocolError, Refused
+from mcp_app.protocol.headers import accepted_content, accepts
+from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL
+from mcp_app.server import conversation, dispatch
+from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.identity import runs_once
+from mcp_app.streams.appending import Fenced
+from mcp_app.streams.held import Negotiation
+from mcp_app.streams.sessions import not_found
+from mcp_app.transports import client_messages
+from mcp_app.transports.asgi_types import below
+from mcp_app.transports.http import at_most_once
+from mcp_app.transports.http.event_stream import EventStream
+from mcp_app.transports.http.handler import SESSION_ID, Visit
+from mcp_app.transports.http.logged_replies import called_tool, open_stream
+from mcp_app.transports.http.resumption import earlier_one
+from mcp_app.transports.http_sse.reply import PostedCall
+from mcp_app.transports.http_sse.stream import HeldStream, OneChannel
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcp_app.protocol.envelope import Message
+    from mcp_app.protocol.revisions import Revision
+    from mcp_app.streams.request_log import OwnedStream
+    from mcp_app.streams.sessions import OpenSession
+
+PARAMETER: Final = "session_id"
+"""The name under which the address of the messages has the session's id."""
+
+
+class Address(Visit):
+    """A visit to one of the two addresses."""
+
+    async def get(self) -> None:
+        raise self._not_allowed()
+
+    async def post(self) -> None:
+        raise self._not_allowed()
+
+    async def delete(self) -> None:
+        raise self._not_allowed()
+
+    def _serving(self) -> Callable[[], Awaitable[None]]:
+        if not self._streams:
+            raise Refused(
+                501,
+                "HTTP+SSE needs a stream that stays open, and this site is served"
+                " without streams (WSGI): use Streamable HTTP at the endpoint.",
+            )
+        return super()._serving()
+
+
+class StreamVisit(Address):
+    """A client opens the stream of a new session."""
+
+    allowed = "GET, OPTIONS"
+
+    async def get(self) -> None:
+        """Hold the stream; with it the session ends."""
+        if not accepts(self._headers.get(b"accept")).events:
+            raise Refused(406, "Accept must allow text/event-stream.")
+        current = self._process
+        session = current.held.new(self._principal, self._slug)
+        events = EventStream(self.send, self.cors)
+        stream = HeldStream(OneChannel(events), current, session, self._principal)
+        try:
+            current.listen(stream)
+            with stream:
+                await current.sessions.store(session, self._principal)
+                self.started = True
+                with current.gathering.of(session.pk, stream):
+                    events.endpoint(self._messages_at(session.session_id))
+                    await stream.serve(self.receive)
+        finally:
+            current.listeners.discard(stream)
+            current.spawn(current.held.end(session))
+
+    def _messages_at(self, session_id: str) -> str:
+        """Return where the session's messages are POSTed, with the site's prefix."""
+        root = settings.FORCE_SCRIPT_NAME or self._scope.get("root_path", "")
+        path = root.rstrip("/") + below(root, self._scope["path"])
+        # Two slashes would begin the name of a host (RFC 3986, section 4.2).
+        parent = f"/{path.strip('/')}".rpartition("/")[0]
+        return f"{quote(parent)}/{MESSAGES_PART}?{PARAMETER}={session_id}"
+
+
+class MessagesVisit(Address):
+    """A client sends a message of its session."""
+
+    allowed = "POST, OPTIONS"
+    _named: str
+
+    async def answer(self) -> None:
+        self._named = self._session_id()
+        await super().answer()
+
+    def _session_id(self) -> str:
+        """Take the session's id out of the scope: servers log what they find there."""
+        query = self._scope.get("query_string", b"")
+        self._scope["query_string"] = b""
+        named = parse_qs(query.decode("latin-1")).get(PARAMETER, [])
+        return named[0] if len(named) == 1 else ""
+
+    async def post(self) -> None:
+        """Take a message, or a batch of 2025-03-26."""
+        raw = self._headers.raw
+        # What is accepted is of no account: there is nothing in the answer.
+        accepted_content(raw.get(b"content-type"), raw.get(b"content-encoding"), None)
+        value = await self._value()
+        if type(value) is list:
+            await self._batch(value)
+        else:
+            await self._one(envelope.parse(value, lenient=self._process.lenient))
+        await self._accepted()
+
+    async def _session(self) -> OpenSession:
+        """Return the caller's session; raise 400 or 404."""
+        if not SESSION_ID.fullmatch(self._named):
+            raise InvalidRequest(
+                f"{PARAMETER} is missing: open the stream, and POST where its first"
+                " event says."
+            )
+        session = await self._process.held.find(
+            self._named, self._principal, self._catalog.server.slug
+        )
+        self._revision = session.revision
+        if session.negotiated:
+            header = self._headers.get(negotiation.VERSION_HEADER)
+            negotiation.check_session_version(session.revision, header)
+        return session
+
+    def _check_era(self, message: Message) -> None:
+        params = {} if isinstance(message, ClientReply) else message.params
+        header = self._headers.get(negotiation.VERSION_HEADER)
+        try:
+            negotiation.refuse_stateless(params, header)
+        except ProtocolError:
+            self._revision = LATEST
+            raise
+
+    async def _one(self, message: Message) -> None:
+        if isinstance(message, Request):
+            self._request_id = message.id
+        self._check_era(message)
+        session = await self._session()
+        if not isinstance(message, Request):
+            await client_messages.take(self._process, session, message)
+            return
+        await self._keep_up()
+        exchange = self._begun(session, message)
+        self._admit(1)
+        await self._run(session, exchange)
+
+    def _begun(self, session: OpenSession, request: Request) -> Exchange:
+        """Return the exchange of a request; raise where it is not its time."""
+        _refuse_if_closed(session)
+        conversation.check_turn(request.method, _agreed(session))
+        if session.negotiated:
+            return self._session_exchange(session, request)
+        self._process.refuse_if_stopping()
+        exchange = self._exchange(request, LATEST_STATEFUL, {})
+        exchange.adapters = replace(exchange.adapters, handshakes=Negotiation(session))
+        return exchange
+
+    def _admit(self, count: int) -> None:
+        if not self._principal.anonymous:
+            self._process.admit(self._principal, count)
+
+    async def _batch(self, value: list[object]) -> None:
+        """Take a batch; each request is answered by itself (2025-03-26, transports)."""
+        session, current = await self._session(), self._process
+        batch = self._read_batch(value, session, _agreed(session))
+        if batch.requests:
+            current.refuse_if_stopping()
+        for each in batch.others:
+            await client_messages.take(current, session, each)
+        await self._keep_up()
+        self._admit(len(batch.requests))
+        for request in batch.requests:
+            await self._one_of_many(session, request)
+
+    async def _one_of_many(self, session: OpenSession, request: Request) -> None:
+        """Run a request of a batch; what is refused is no reason to refuse others."""
+        try:
+            await self._run(session, self._begun(session, request))
+        except ProtocolError as error:
+            _, body = dispatch.refusal(session.revision, request.id, error)
+            stream = open_stream(self._process.log, session, request.id)
+            stream.end(body)
+            await self._kept(stream, session)
+
+    # -- calls ------------------------------------------------------------------------
+
+    async def _run(self, session: OpenSession, exchange: Exchange) -> None:
+        """Run a request; return when its row is there, so that it has an end."""
+        if exchange.session is not None and runs_once(exchange):
+            await self._run_once(session, exchange)
+            return
+        stream = open_stream(
+            self._process.log, session, exchange.request_id, tool=called_tool(exchange)
+        )
+        call = self._start(session, exchange, stream)
+        try:
+            await self._kept(stream, session)
+        except ProtocolError:
+            # Whoever is refused is answered with that, and with nothing else.
+            call.over = True
+            exchange.stop(End.CANCELLED)
+            raise
+
+    async def _run_once(self, session: OpenSession, exchange: Exchange) -> None:
+        """Run a call that must not run twice; the same one again runs already."""
+        current = self._process
+        with current.running.expected(exchange, session):
+            stream = await at_most_once.begun_and_served(current, exchange, session)
+        if stream is None:
+            await earlier_one(current, exchange, session)
+            return
+        try:
+            current.refuse_if_stopping()
+            _refuse_if_closed(session)
+        except ProtocolError:
+            stream.withdraw()
+            raise
+        self._start(session, exchange, stream)
+
+    def _start(
+        self, session: OpenSession, exchange: Exchange, stream: OwnedStream
+    ) -> PostedCall:
+        current = self._process
+        exchange.outgoing = call = PostedCall(current, session, exchange, stream)
+        current.running.start(exchange, dispatch.answer(exchange), call)
+        return call
+
+    async def _kept(self, stream: OwnedStream, session: OpenSession) -> None:
+        """Return when a stream has its row; raise 404 or 503 where it gets none."""
+        try:
+            async with asyncio.timeout(at_most_once.PATIENCE_S):
+                await stream.committed()
+        except (IntegrityError, Fenced):
+            # A session that was closed elsewhere took its streams along.
+            await self._process.sessions.seen(session)
+            raise unavailable() from None
+        except TimeoutError:
+            stream.withdraw()
+            raise unavailable() from None
+
+
+def _agreed(session: OpenSession) -> Revision | None:
+    """Return the revision that `initialize` has agreed on, None before it."""
+    return session.revision if session.negotiated else None
+
+
+def _refuse_if_closed(session: OpenSession) -> None:
+    """Raise 404 where the stream has ended since the session was found.
+
+    What runs was cancelled then; what begins later nobody would cancel.
+    """
+    if session.closed:
+        raise not_found()

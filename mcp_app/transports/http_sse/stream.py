@@ -1,0 +1,162 @@
+"""The stream of HTTP+SSE: all that is said in one session, without event ids."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from django.db import Error as DatabaseError
+
+from mcp_app.protocol.errors import ProtocolError, Refused
+from mcp_app.streams.gathering import LOOK_S
+from mcp_app.transports.open_streams import StandingStream
+from mcp_app.transports.stdio.connection import APART_S
+
+if TYPE_CHECKING:
+    from mcp_app.interface.principal import Principal
+    from mcp_app.process.runtime import Process
+    from mcp_app.streams.sessions import OpenSession
+    from mcp_app.transports.http.event_stream import EventStream
+
+logger = logging.getLogger("mcp_app.transports")
+
+MOST_WAITING: Final = 1024 * 1024
+"""While more bytes wait for the client, no more is read."""
+
+
+class OneChannel:
+    """An event stream of which no event has an id."""
+
+    def __init__(self, events: EventStream) -> None:
+        self._events = events
+        self.closed = events.closed
+        self._said = float("-inf")
+        self._late: deque[tuple[float, bytes]] = deque()
+        """Answers that wait, and until when."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether much waits for the client."""
+        late = sum(len(data) for _, data in self._late)
+        return self._events.waiting + late > MOST_WAITING
+
+    def message(self, data: bytes, event_id: str | None = None) -> None:
+        self._said = asyncio.get_running_loop().time()
+        self._events.message(data)
+
+    def answer(self, data: bytes) -> None:
+        """Queue the last message of a request, a moment after what came before it."""
+        loop = asyncio.get_running_loop()
+        due = self._said + APART_S
+        if not self._late and loop.time() >= due:
+            self._events.message(data)
+            return
+        self._late.append((due, data))
+        if self._timer is None:
+            self._timer = loop.call_at(due, self._send_due)
+
+    def _send_due(self) -> None:
+        """Send what has waited for long enough; later ones have a time of their own."""
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        while self._late and self._late[0][0] <= loop.time():
+            self._events.message(self._late.popleft()[1])
+        if self._late:
+            self._timer = loop.call_at(self._late[0][0], self._send_due)
+
+    def prime(self, event_id: str) -> None:
+        """There are no ids: nobody comes back."""
+
+    def beat(self) -> None:
+        self._events.beat()
+
+    def end(self, *, retry_ms: int | None = None) -> None:
+        while self._late:
+            self._events.message(self._late.popleft()[1])
+        self._events.end(retry_ms=retry_ms)
+
+    def abandon(self) -> None:
+        self._late.clear()
+        self._events.abandon()
+
+
+class HeldStream(StandingStream):
+    """Tells a session what its requests say, and once initialized of changes."""
+
+    __slots__ = ("_channel", "_current", "_opening", "_parting")
+
+    def __init__(
+        self,
+        channel: OneChannel,
+        current: Process,
+        session: OpenSession,
+        principal: Principal,
+    ) -> None:
+        super().__init__(channel, current.listeners, session, principal=principal)
+        self._channel = channel
+        self._current = current
+        self._opening = self._parting = False
+
+    # -- what its requests say --------------------------------------------------------
+
+    @property
+    def full(self) -> bool:
+        return self._channel.full
+
+    def said(self, payload: bytes, *, last: bool) -> None:
+        """Write a message of a request."""
+        if not last:
+            self._channel.message(payload)
+            return
+        self._channel.answer(payload)
+        self._hear()
+
+    # -- what it is told as a listener ------------------------------------------------
+
+    def _hear(self) -> None:
+        """After the answer to `initialize`: be told of changes from now on."""
+        if not self._open and not self._opening:
+            self._opening = True
+            self._current.spawn(self._heard())
+
+    async def _heard(self) -> None:
+        current, session = self._current, self._session
+        try:
+            if await current.sessions.negotiated(session):
+                await current.openings.standing(self, session, None)
+                current.spawn(current.deliveries.deliver(session))
+        except Refused:
+            # The client has left meanwhile, or the session was closed elsewhere.
+            return
+        except (ProtocolError, DatabaseError) as error:
+            # It is tried again with the next answer, or the next heartbeat.
+            logger.warning("A session is told of no changes: %r", error)
+        finally:
+            self._opening = False
+
+    def beat(self) -> None:
+        self._stream.beat()
+        if self._session.negotiated:
+            self._hear()
+
+    def end(self, *, retry_ms: int | None = None) -> None:
+        """End at once, or, where the process stops, after the calls that run."""
+        if retry_ms is None:
+            self._stream.end()
+        elif not self._parting:
+            self._parting = True
+            self._current.spawn(self._part(retry_ms))
+
+    async def _part(self, retry_ms: int) -> None:
+        gathering, loop = self._current.gathering, self._current.loop
+        deadline = loop.time() + self._current.limits.drain
+        known = gathering.next_whole
+        while loop.time() < deadline and (
+            gathering.looks < known or gathering.busy(self._session.pk)
+        ):
+            gathering.hurry()
+            await asyncio.sleep(LOOK_S / 4)
+        self._stream.end(retry_ms=retry_ms)

@@ -1,0 +1,1 @@
+"""stdio: one client on standard input and output."""

@@ -1,0 +1,101 @@
+"""stdio: newline-delimited messages on standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from mcp_app.process.runtime import begun
+from mcp_app.protocol.errors import SwitchedOff
+from mcp_app.protocol.lines import Lines
+from mcp_app.transports.stdio.connection import Connection, NotServed
+from mcp_app.transports.stdio.pipes import Input, Output
+
+if TYPE_CHECKING:
+    from mcp_app.interface.principal import Principal
+
+GRACE_S: Final = 1.0
+"""So long running calls have when the client has said its last."""
+EXIT_S: Final = 1.8
+"""So long all of the end may take: what hangs then is left behind."""
+LAST_WRITES_S: Final = 0.2
+HANG_UP: Final = getattr(signal, "SIGHUP", signal.SIGTERM)
+"""What a terminal that goes away sends; elsewhere than on POSIX there is none."""
+AT_ONCE: Final = 32
+"""Messages that are taken before what they began may run."""
+
+
+async def serve(slug: str, principal: Principal, incoming: int, outgoing: int) -> None:
+    """Serve one client on these descriptors until it leaves, or a signal comes.
+
+    Raises `NotServed` where the server is not for this caller, and `Unavailable`
+    where the database cannot be reached at the start.
+    """
+    current, stopped = begun(), asyncio.Event()
+    _stop_at_signals(stopped)
+    try:
+        output = Output(outgoing, stopped.set)
+        connection = Connection(current, slug, principal, output.message)
+        await current.gate.wait(time.monotonic())
+        await _check_served(connection)
+        taking = asyncio.create_task(_take_all(connection, incoming))
+        stopping = asyncio.create_task(stopped.wait())
+        await asyncio.wait([taking, stopping], return_when=asyncio.FIRST_COMPLETED)
+        leave_within(EXIT_S)
+        taking.cancel()
+        await current.drain(GRACE_S)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WRITES_S):
+                await output.written()
+    finally:
+        current.close()
+
+
+async def _check_served(connection: Connection) -> None:
+    try:
+        await connection.served()
+    except SwitchedOff:
+        # Each message is answered with that, until it is on again.
+        return
+    except NotServed:
+        # Others need not wait for this process.
+        await connection.current.drain(0)
+        raise
+
+
+def _stop_at_signals(stopped: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    # A terminal that goes away says so; what is to outlive it (nohup) ignores that.
+    if signal.getsignal(HANG_UP) is signal.SIG_DFL and HANG_UP not in numbers:
+        numbers.append(HANG_UP)
+    # Elsewhere than on POSIX signals end a process as they always do.
+    with suppress(NotImplementedError):
+        for number in numbers:
+            loop.add_signal_handler(number, stopped.set)
+
+
+def leave_within(seconds: float) -> None:
+    """Let the process end by then, whatever its threads do."""
+    timer = threading.Timer(seconds, os._exit, [0])
+    timer.daemon = True
+    timer.start()
+
+
+async def _take_all(connection: Connection, incoming: int) -> None:
+    """Take every line to the last, in their order."""
+    lines = Lines(connection.current.limits.body)
+    source = Input(incoming, lambda: leave_within(EXIT_S))
+    data, taken = b"more", 0
+    while data:
+        data, arrived = await source.next()
+        for line in lines.feed(data) if data else lines.end():
+            await connection.take(line, arrived)
+            taken += 1
+            if taken % AT_ONCE == 0:
+                await asyncio.sleep(0)

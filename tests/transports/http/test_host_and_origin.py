@@ -1,0 +1,254 @@
+"""Host and Origin of every request, and what browsers may do (DNS rebinding, CORS)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, Final
+
+import pytest
+from pytest_django import Settings
+
+from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.headers import Headers
+from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.transports.http.host_and_origin import KEPT, HostAndOriginPolicy
+from tests.asgi_client import Client, outcome
+from tests.serving import counted
+from tests.wire.middleware import WireCheck
+
+SERVED: Final = 200
+NO_HOST: Final = 421
+NO_ORIGIN: Final = 403
+
+HOSTS: Final[list[tuple[dict[str, Any], list[str], bool, str, int]]] = [
+    # MCP, ALLOWED_HOSTS, DEBUG, Host, status
+    ({}, ["localhost"], False, "localhost", SERVED),
+    ({}, ["localhost"], False, "LOCALHOST:8000", SERVED),
+    ({}, ["localhost"], False, "evil.example", NO_HOST),
+    ({}, ["localhost"], False, "localhost.evil.example", NO_HOST),
+    ({}, ["localhost"], False, "evil.example:80@localhost", NO_HOST),
+    ({}, ["localhost"], False, "localhost:x", NO_HOST),
+    ({}, ["localhost"], False, "", NO_HOST),
+    ({}, ["localhost"], False, " ", NO_HOST),
+    ({}, [".example.org"], False, "mcp.example.org", SERVED),
+    ({}, ["[::1]"], False, "[::1]:8000", SERVED),
+    ({}, [], False, "localhost", NO_HOST),
+    ({}, [], True, "localhost", SERVED),
+    ({}, [], True, "site.localhost:8000", SERVED),
+    ({}, [], True, "127.0.0.1", SERVED),
+    ({}, [], True, "evil.example", NO_HOST),
+    ({}, ["*"], False, "localhost", NO_HOST),
+    ({}, ["*"], True, "anything.example", SERVED),
+    ({"HOSTS": ["mcp.example.org"]}, ["*"], False, "mcp.example.org", SERVED),
+    ({"HOSTS": ["mcp.example.org"]}, ["localhost"], False, "localhost", NO_HOST),
+    ({"HOSTS": []}, ["localhost"], True, "localhost", NO_HOST),
+    ({"PUBLIC_URL": "https://A.example:8443/x"}, ["*"], False, "a.example", SERVED),
+    ({"PUBLIC_URL": "https://a.example"}, ["localhost"], False, "localhost", NO_HOST),
+]
+
+
+@pytest.mark.parametrize(("mcp", "allowed", "debug", "host", "status"), HOSTS)
+async def test_host(
+    application: WireCheck,
+    settings: Settings,
+    allowed: list[str],
+    debug: bool,
+    host: str,
+    status: int,
+) -> None:
+    settings.ALLOWED_HOSTS, settings.DEBUG = allowed, debug
+    client = Client(application, headers={"host": host})
+    assert (await client.request("tools/list")).status == status
+
+
+ORIGINS: Final[list[tuple[dict[str, Any], bool, str | Sequence[str], int]]] = [
+    # MCP, DEBUG, Origin, status; the Host is localhost
+    ({}, False, [], SERVED),
+    ({}, False, "null", NO_ORIGIN),
+    ({}, False, "", NO_ORIGIN),
+    ({}, False, "http://evil.example", NO_ORIGIN),
+    ({}, False, "http://localhost.evil.example", NO_ORIGIN),
+    ({}, False, "http://localhost:3000@evil.example", NO_ORIGIN),
+    ({}, False, "http://evil.example@localhost", NO_ORIGIN),
+    ({}, False, "ftp://localhost", NO_ORIGIN),
+    ({}, False, "localhost", NO_ORIGIN),
+    ({}, False, "http://localhost/", NO_ORIGIN),
+    ({}, False, "http://localhost:x", NO_ORIGIN),
+    ({}, False, "http://localhost:0", NO_ORIGIN),
+    ({}, False, "http://[::1", NO_ORIGIN),
+    ({}, False, "http://", NO_ORIGIN),
+    ({}, False, ["http://localhost", "http://localhost"], NO_ORIGIN),
+    ({}, False, "http://localhost", SERVED),
+    ({}, False, "HTTP://LOCALHOST:80", SERVED),
+    ({}, False, "https://localhost:443", SERVED),
+    ({}, False, "http://localhost:3000", NO_ORIGIN),
+    ({}, True, "http://localhost:3000", SERVED),
+    ({}, True, "http://LOCALHOST:3000", SERVED),
+    ({}, True, "http://127.0.0.1:6274", SERVED),
+    ({}, True, "http://[::1]:6274", SERVED),
+    ({}, True, "http://localhost.evil.example", NO_ORIGIN),
+    ({"ORIGINS": []}, True, "http://localhost:3000", NO_ORIGIN),
+    ({"ORIGINS": ["https://app.example"]}, False, "https://app.example", SERVED),
+    ({"ORIGINS": ["https://APP.example:443"]}, False, "https://app.example", SERVED),
+    ({"ORIGINS": ["https://app.example"]}, False, "http://app.example", NO_ORIGIN),
+    ({"ORIGINS": ["no origin at all"]}, False, "https://app.example", NO_ORIGIN),
+    (
+        {"PUBLIC_URL": "https://mcp.example/mcp", "HOSTS": ["localhost"]},
+        False,
+        "https://mcp.example",
+        SERVED,
+    ),
+]
+
+
+@pytest.mark.parametrize(("mcp", "debug", "origin", "status"), ORIGINS)
+@pytest.mark.covers(
+    "L-HTTP-003",
+    "L-HTTP-004",
+    "L-HTTP-006",
+    "S-HTTP-003",
+    "S-HTTP-004",
+)
+async def test_origin(
+    application: WireCheck,
+    settings: Settings,
+    debug: bool,
+    origin: str | Sequence[str],
+    status: int,
+) -> None:
+    settings.DEBUG = debug
+    client = Client(application, headers={"origin": origin})
+    found = await client.request("tools/list")
+    assert found.status == status
+    told = found.headers.get("access-control-allow-origin")
+    assert told == (origin if status == SERVED and origin else None)
+    assert "access-control-allow-credentials" not in found.headers
+
+
+@pytest.mark.covers("L-HTTP-003", "L-HTTP-004", "S-HTTP-003", "S-HTTP-004")
+async def test_nothing_is_made_for_a_foreign_origin(application: WireCheck) -> None:
+    for version in REVISIONS:
+        client = Client(application, version, headers={"origin": "null"})
+        assert (await client.sent(client.initialize())).status == NO_ORIGIN
+    assert (await counted())["Session"] == 0
+
+
+@pytest.mark.parametrize("mcp", [{"ORIGINS": ["https://app.example"]}])
+async def test_browsers_may_read_every_answer(application: WireCheck) -> None:
+    client = Client(application, headers={"origin": "https://app.example"})
+    listening = client.begin("subscriptions/listen", {"notifications": {}})
+    await listening.begun()
+    refused = await client.request("nothing")
+    notified = await client.notify("notifications/cancelled")
+    missing = await outcome(client.visit("GET"))
+    for found in (listening, refused, notified, missing):
+        assert found.headers["access-control-allow-origin"] == "https://app.example"
+        assert "Mcp-Session-Id" in found.headers["access-control-expose-headers"]
+        assert found.headers["vary"] == "Origin"
+    await listening.leave()
+
+
+async def asked(
+    application: WireCheck, origin: str | None, headers: str | None = None
+) -> Any:
+    client = Client(application, headers={"origin": origin})
+    changes = {
+        "access-control-request-method": "POST",
+        "access-control-request-headers": headers,
+    }
+    return await outcome(client.visit("OPTIONS", headers=changes))
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/private", "/mcp/missing"])
+@pytest.mark.parametrize("mcp", [{"ORIGINS": ["https://app.example"]}])
+async def test_preflight(application: WireCheck, path: str) -> None:
+    """It asks nobody who they are, and tells nothing about the server."""
+    client = Client(application, path=path, headers={"origin": "https://app.example"})
+    wanted = "Content-Type, MCP-Protocol-Version, Mcp-Param-Region, X-Other, Cookie"
+    headers = {"access-control-request-headers": wanted}
+    found = await outcome(client.visit("OPTIONS", headers=headers))
+    assert (found.status, found.raw) == (204, b"")
+    assert found.headers["access-control-allow-methods"] == "POST, GET, DELETE, OPTIONS"
+    assert found.headers["access-control-allow-headers"] == (
+        "content-type, mcp-protocol-version, mcp-param-region"
+    )
+    assert int(found.headers["access-control-max-age"]) > 0
+
+
+@pytest.mark.parametrize("mcp", [{"ORIGINS": ["https://app.example"]}])
+async def test_preflight_without_names(application: WireCheck) -> None:
+    found = await asked(application, "https://app.example")
+    names = found.headers["access-control-allow-headers"].split(", ")
+    assert {"authorization", "content-type", "mcp-session-id", "mcp-name"} < set(names)
+
+
+@pytest.mark.covers("L-HTTP-003")
+async def test_preflight_of_a_foreign_origin(application: WireCheck) -> None:
+    found = await asked(application, "https://evil.example", "content-type")
+    assert found.status == NO_ORIGIN
+    assert "access-control-allow-headers" not in found.headers
+
+
+async def test_options_without_an_origin(application: WireCheck) -> None:
+    found = await asked(application, None, "content-type")
+    assert found.status == 204
+    assert found.headers["allow"] == "POST, GET, DELETE, OPTIONS"
+    assert "access-control-allow-headers" not in found.headers
+
+
+def headers(host: str | None, origin: str | None = None) -> Headers:
+    named = {b"host": host, b"origin": origin}
+    return Headers([(name, each.encode()) for name, each in named.items() if each])
+
+
+def test_open_hosts_are_told_once(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.ALLOWED_HOSTS = ["*"]
+    policy = HostAndOriginPolicy()
+    for host in ("a.example", "b.example"):
+        with pytest.raises(Refused):
+            policy.check(headers(host))
+    (record,) = caplog.records
+    assert 'MCP["HOSTS"]' in record.getMessage()
+
+
+def decision(
+    policy: HostAndOriginPolicy, host: str | None, origin: str | None
+) -> object:
+    """Return the CORS headers, or the status of the refusal."""
+    try:
+        return policy.check(headers(host, origin))
+    except Refused as refused:
+        return refused.http_status
+
+
+def test_what_is_kept_is_for_that_host_and_that_origin(settings: Settings) -> None:
+    """DNS rebinding: the browser's good origin comes with a foreign host."""
+    settings.ALLOWED_HOSTS = ["localhost", "127.0.0.1"]
+    hosts = [*settings.ALLOWED_HOSTS, "evil.example", None]
+    origins = ["http://localhost", "http://127.0.0.1", "http://evil.example", None]
+    pairs = list(product(hosts, origins))
+    good = [
+        pair
+        for pair in pairs
+        if isinstance(decision(HostAndOriginPolicy(), *pair), list)
+    ]
+    assert len(good) == 4
+    for before, pair in product(good, pairs):
+        policy = HostAndOriginPolicy()
+        policy.check(headers(*before))
+        assert decision(policy, *pair) == decision(HostAndOriginPolicy(), *pair)
+
+
+def test_decisions_are_kept(settings: Settings) -> None:
+    settings.ALLOWED_HOSTS = [".example.org"]
+    policy = HostAndOriginPolicy()
+    for number in range(KEPT + 1):
+        assert policy.check(headers(f"{number}.example.org")) == []
+    settings.ALLOWED_HOSTS = []
+    assert policy.check(headers(f"{KEPT}.example.org")) == []
+    policy.forget()
+    with pytest.raises(Refused):
+        policy.check(headers(f"{KEPT}.example.org"))

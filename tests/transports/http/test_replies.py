@@ -1,0 +1,478 @@
+"""JSON or a stream, and what happens when a client leaves or cancels."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import Any, Final
+
+import pytest
+
+from mcp_app.process.runtime import Process, process
+from mcp_app.transports.http import replies
+from mcp_app.wakeup.workers import FRESHNESS
+from tests.asgi_client import Client, JsonObject, Visit, outcome
+from tests.behaviours import Stage
+from tests.serving import Connect
+from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
+from tests.wire.middleware import WireCheck
+
+NEWEST: Final = "2026-07-28"
+ERAS: Final = ("2025-11-25", NEWEST)
+JSON_ONLY: Final = {"accept": "application/json"}
+STREAM_HEADERS: Final = {
+    "content-type": "text/event-stream",
+    "cache-control": "no-cache, no-transform",
+    "x-accel-buffering": "no",
+    "content-encoding": "identity",
+}
+LOGGED: Final[JsonObject] = {"_meta": {"io.modelcontextprotocol/logLevel": "debug"}}
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silence is too long at once."""
+    monkeypatch.setattr(replies, "PROMOTE_AFTER", 0.01)
+
+
+def talking(client: Client, tool: str = "talks", **arguments: Any) -> Visit:
+    return client.begin("tools/call", {"name": tool, "arguments": arguments, **LOGGED})
+
+
+async def entered(stage: Stage) -> None:
+    await stage.begun()
+
+
+async def told(stage: Stage, *words: str) -> None:
+    """Wait until the tool has noted these words."""
+    async with asyncio.timeout(60):
+        while stage.told != list(words):
+            await asyncio.sleep(0.001)
+
+
+# -- JSON that turns into a stream ----------------------------------------------
+
+
+@pytest.mark.parametrize("version", NEWEST_FIRST)
+@pytest.mark.covers(
+    "L-BASE-055",
+    "L-BASE-056",
+    "L-HTTP-014",
+    "L-HTTP-016",
+    "L-HTTP-019",
+    "L-HTTP-022",
+    "L-HTTP-042",
+    "S-HTTP-016",
+    "S-HTTP-017",
+    "S-HTTP-019",
+    "S-HTTP-021",
+    "S-HTTP-023",
+    "S-HTTP-024",
+    "S-HTTP-026",
+    "S-HTTP-027",
+    "S-HTTP-076",
+)
+async def test_the_first_notification_opens_a_stream(
+    connect: Connect, stage: Stage, version: str
+) -> None:
+    client = await connect(version)
+    visit = await talking(client, after="second").begun()
+    assert (visit.status, visit.headers) == (200, STREAM_HEADERS)
+    first = await visit.message()
+    assert first is not None
+    assert first["params"]["data"] == "first"
+    assert not visit.ended
+    stage.released.set()
+    second, answer = await visit.messages()
+    assert second["params"]["data"] == "second"
+    assert answer["result"]["content"] == [{"type": "text", "text": "talked"}]
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_json_alone_gets_no_notifications(
+    connect: Connect, stage: Stage, impatient: None, version: str
+) -> None:
+    client = await connect(version, headers=JSON_ONLY)
+    dropped = process().report().dropped
+    visit = talking(client, after="second")
+    await entered(stage)
+    await asyncio.sleep(0.03)
+    assert visit.status == 0
+    stage.released.set()
+    found = await outcome(visit)
+    assert found.headers["content-type"] == "application/json"
+    assert found.text == "talked"
+    # Operators see how many.
+    assert process().report().dropped == dropped + 2
+
+
+@pytest.mark.parametrize("tool", ["visits", "visits_sync"])
+@pytest.mark.covers(
+    "S-ELICIT-029",
+    "S-ELICIT-030",
+    "S-ELICIT-031",
+    "S-ELICIT-032",
+    "S-ELICIT-033",
+)
+async def test_json_alone_cannot_carry_a_question_but_names_the_url(
+    connect: Connect, tool: str
+) -> None:
+    """client/elicitation of 2025-11-25, "URL Elicitation Required Error"."""
+    client = await connect("2025-11-25", headers=JSON_ONLY)
+    found = await client.call(tool)
+    assert (found.status, found.error["code"]) == (200, -32042)
+    (elicitation,) = found.error["data"]["elicitations"]
+    assert elicitation.pop("elicitationId")
+    assert elicitation == {
+        "mode": "url",
+        "message": "Pay there.",
+        "url": "https://example.org/pay",
+    }
+
+
+@pytest.mark.parametrize("tool", ["visits", "visits_sync"])
+@pytest.mark.covers("L-ERR-013", "L-MRTR-031")
+async def test_json_alone_carries_the_question_that_ends_a_request(
+    connect: Connect, tool: str
+) -> None:
+    client = await connect(NEWEST, headers=JSON_ONLY)
+    found = await client.call(tool)
+    assert found.result["resultType"] == "input_required"
+    (asked,) = found.result["inputRequests"].values()
+    assert asked["params"]["url"] == "https://example.org/pay"
+
+
+@pytest.mark.usefixtures("after_a_second")
+@pytest.mark.covers("L-HTTP-023", "L-HTTP-045")
+async def test_silence_becomes_a_stream_with_heartbeats(
+    connect: Connect, process: Process, stage: Stage
+) -> None:
+    """The one test that waits: for a second of silence."""
+    clients = [await connect(version) for version in ERAS]
+    plain = await connect(NEWEST, headers=JSON_ONLY)
+    visits = [talking(client, "waits") for client in clients]
+    json_visit = talking(plain, "waits")
+    began = asyncio.get_running_loop().time()
+    for visit in visits:
+        await visit.comment()
+        assert visit.headers == STREAM_HEADERS
+    assert asyncio.get_running_loop().time() - began >= 0.9
+    process.running.beat()
+    for visit in visits:
+        await visit.comment()
+    assert json_visit.status == 0
+    stage.released.set()
+    for visit in [*visits, json_visit]:
+        assert (await outcome(visit)).text == "waited"
+    assert json_visit.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"heartbeat": 0.5}}])
+@pytest.mark.covers("L-HTTP-045", "S-PING-004", "S-PING-005", "S-PING-006")
+async def test_the_process_beats(connect: Connect, stage: Stage) -> None:
+    client = await connect("2025-11-25")
+    standing = await client.standing()
+    visit = await talking(client).begun()
+    before = (standing.comments, visit.comments)
+    await asyncio.gather(standing.comment(), visit.comment())
+    assert (standing.comments, visit.comments) > before
+    stage.released.set()
+    await visit.body()
+    await standing.leave()
+
+
+@pytest.mark.covers("S-PING-007")
+async def test_beats_are_tens_of_seconds_apart(
+    connect: Connect, process: Process
+) -> None:
+    client = await connect("2025-11-25")
+    standing = await client.standing()
+    before = standing.comments
+    process._beaten = process.loop.time() - 10
+    await asyncio.sleep(2 * FRESHNESS)
+    await standing.quiet()
+    assert standing.comments == before
+    process._beaten = process.loop.time() - 60
+    await standing.comment()
+    await standing.leave()
+
+
+async def test_a_promoted_error_comes_as_an_event(
+    connect: Connect, stage: Stage, impatient: None
+) -> None:
+    """The status is sent: what follows is told in the message."""
+    client = await connect(NEWEST)
+    visit = await talking(client, "waits_and_refuses").begun()
+    stage.released.set()
+    found = await outcome(visit)
+    assert found.status == 200
+    assert found.headers["content-type"] == "text/event-stream"
+    assert found.error["code"] == -32021
+
+
+async def test_a_quick_error_comes_with_its_status(
+    connect: Connect, stage: Stage
+) -> None:
+    stage.released.set()
+    for headers in (None, {"accept": "text/event-stream"}):
+        client = await connect(NEWEST, headers=headers)
+        found = await outcome(talking(client, "waits_and_refuses"))
+        assert found.status == 400
+        assert found.headers["content-type"] == "application/json"
+        assert found.error["code"] == -32021
+
+
+async def test_a_batch_of_calls_that_last(
+    connect: Connect, process: Process, stage: Stage, impatient: None
+) -> None:
+    client = await connect("2025-03-26")
+    waiting = [
+        client.message("tools/call", {"name": "waits"}, id=request_id)
+        for request_id in (1, 2)
+    ]
+    visit = await client.post(waiting).begun()
+    await visit.comment()
+    process.running.beat()
+    await visit.comment()
+    stage.released.set()
+    found = await outcome(visit)
+    assert {each["id"] for each in found.messages} == {1, 2}
+
+
+# -- a client that leaves -------------------------------------------------------
+
+
+@pytest.mark.parametrize("promoted", [False, True])
+@pytest.mark.covers(
+    "L-CANCEL-005",
+    "L-CANCEL-010",
+    "L-CANCEL-011",
+    "L-HTTP-025",
+    "L-HTTP-026",
+)
+async def test_leaving_cancels_a_stateless_call(
+    connect: Connect,
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    process: Process,
+    promoted: bool,
+) -> None:
+    if promoted:
+        monkeypatch.setattr(replies, "PROMOTE_AFTER", 0.0)
+    client = await connect(NEWEST)
+    visit = talking(client, "waits")
+    await entered(stage)
+    if promoted:
+        await visit.begun()
+    await visit.leave()
+    await told(stage, "cancelled")
+    assert not process.running
+
+
+@pytest.mark.covers("L-CANCEL-005", "L-HTTP-025", "L-HTTP-026")
+async def test_leaving_cancels_a_stateless_thread(
+    connect: Connect, stage: Stage
+) -> None:
+    client = await connect(NEWEST)
+    visit = talking(client, "waits_sync")
+    await asyncio.to_thread(stage.entered_thread.wait, 60)
+    await visit.leave()
+    await told(stage, "cancelled")
+    assert visit.raw == b""
+
+
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
+@pytest.mark.parametrize("promoted", [False, True])
+@pytest.mark.covers("S-HTTP-032")
+async def test_leaving_does_not_cancel_a_call_of_a_session(
+    connect: Connect,
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+    promoted: bool,
+) -> None:
+    if promoted:
+        monkeypatch.setattr(replies, "PROMOTE_AFTER", 0.0)
+    client = await connect(version)
+    visit = talking(client, "waits")
+    await entered(stage)
+    if promoted:
+        await visit.begun()
+    await visit.leave()
+    assert stage.told == []
+    # The request runs: its id is taken, and it can be cancelled.
+    request_id = json.loads(json.dumps(client.message("ping")))["id"] - 1
+    found = await client.request("ping", id=request_id)
+    assert found.status == 400
+    stage.released.set()
+    await told(stage, "done")
+
+
+async def test_what_is_said_after_the_client_left_is_lost(
+    connect: Connect, stage: Stage
+) -> None:
+    client = await connect("2025-11-25")
+    visit = await talking(client, after="second").begun()
+    assert await visit.message() is not None
+    await visit.leave()
+    stage.released.set()
+    await asyncio.sleep(0.01)
+    assert await visit.message() is None
+
+
+async def test_a_batch_whose_client_leaves(connect: Connect, stage: Stage) -> None:
+    client = await connect("2025-03-26")
+    waiting = client.message("tools/call", {"name": "waits"}, id=1)
+    visit = client.post([waiting, {"jsonrpc": "2.0", "id": 2, "method": "ping"}])
+    await entered(stage)
+    await asyncio.sleep(0.01)
+    await visit.leave()
+    stage.released.set()
+    await told(stage, "done")
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_client_that_leaves_before_the_answer_is_sent(
+    connect: Connect, stage: Stage, version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its server may say so with an error: nothing of it is logged as a failure."""
+    client = await connect(version)
+    visit = talking(client, "drill_add", a=1, b=2)
+    visit._gone.set()
+    await visit.done()
+    assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
+
+
+async def test_a_server_that_stops_the_request(connect: Connect, stage: Stage) -> None:
+    """Some servers cancel the application when the client leaves."""
+    for version in ERAS:
+        client = await connect(version)
+        stage.entered.clear()
+        visit = talking(client, "waits")
+        await entered(stage)
+        visit.task.cancel()
+        await asyncio.wait([visit.task])
+        assert visit.task.cancelled()
+    stage.released.set()
+    await told(stage, "lost", "done")
+
+
+# -- notifications/cancelled ----------------------------------------------------
+
+
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
+@pytest.mark.parametrize("tool", ["waits", "talks", "stubborn", "stubborn_talker"])
+@pytest.mark.covers(
+    "S-CANCEL-005",
+    "S-CANCEL-007",
+    "S-CANCEL-010",
+    "S-CANCEL-015",
+    "S-HTTP-033",
+)
+async def test_a_cancelled_call_has_no_answer(
+    connect: Connect, stage: Stage, version: str, tool: str
+) -> None:
+    client = await connect(version)
+    params = {"name": tool, "arguments": {}}
+    visit = client.begin("tools/call", params, id=7)
+    await entered(stage)
+    cancelled = {"requestId": 7, "reason": "Enough."}
+    assert (await client.notify("notifications/cancelled", cancelled)).status == 202
+    found = await outcome(visit)
+    assert (found.status, found.headers["content-type"]) == (200, "text/event-stream")
+    assert all("method" in each for each in found.messages)
+    assert (await client.request("ping", id=7)).status == 200
+
+
+@pytest.mark.covers("S-CANCEL-007", "S-CANCEL-010")
+async def test_nothing_is_said_after_the_end(connect: Connect, stage: Stage) -> None:
+    client = await connect("2025-11-25")
+    visit = client.begin("tools/call", {"name": "stubborn_talker"}, id=7)
+    await entered(stage)
+    await client.notify("notifications/cancelled", {"requestId": 7})
+    assert (await outcome(visit)).raw == b""
+    assert stage.told == ["caught"]
+
+
+@pytest.mark.covers("S-CANCEL-005", "S-CANCEL-007")
+async def test_a_cancelled_thread_has_no_answer(connect: Connect, stage: Stage) -> None:
+    client = await connect("2025-11-25")
+    visit = client.begin("tools/call", {"name": "waits_sync"}, id="seven")
+    await asyncio.to_thread(stage.entered_thread.wait, 60)
+    await client.notify("notifications/cancelled", {"requestId": "seven"})
+    assert (await outcome(visit)).raw == b""
+    await told(stage, "cancelled")
+
+
+@pytest.mark.covers("L-CANCEL-012", "L-CANCEL-014", "L-HTTP-027")
+async def test_a_stubborn_stateless_call_has_no_answer(
+    connect: Connect, stage: Stage
+) -> None:
+    client = await connect(NEWEST)
+    visit = talking(client, "stubborn")
+    await entered(stage)
+    await asyncio.sleep(0.02)
+    await visit.leave()
+    await told(stage, "caught")
+    assert (visit.status, visit.raw) == (0, b"")
+
+
+async def test_deleting_a_session_cancels_its_calls(
+    connect: Connect, stage: Stage
+) -> None:
+    client = await connect("2025-11-25")
+    visit = talking(client, "waits")
+    await entered(stage)
+    assert (await outcome(client.visit("DELETE"))).status == 204
+    assert (await outcome(visit)).raw == b""
+    await told(stage, "cancelled")
+
+
+# -- a stop ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"drain": 0.02}}])
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_stop_answers_what_it_ends(
+    connect: Connect, process: Process, stage: Stage, version: str
+) -> None:
+    client = await connect(version)
+    visit = talking(client, "waits")
+    await entered(stage)
+    await process.drain()
+    found = await outcome(visit)
+    assert (found.status, found.error["code"]) == (503, -32603)
+    assert int(found.headers["retry-after"]) > 0
+    assert stage.told == ["cancelled"]
+
+
+async def test_a_stop_lets_calls_finish(
+    connect: Connect, process: Process, stage: Stage
+) -> None:
+    client = await connect("2025-11-25")
+    visit = talking(client, "waits")
+    await entered(stage)
+    draining = asyncio.create_task(process.drain())
+    await asyncio.sleep(0)
+    assert (await client.request("ping")).status == 503
+    stage.released.set()
+    assert (await outcome(visit)).text == "waited"
+    await draining
+
+
+# -- slow readers ---------------------------------------------------------------
+
+
+async def test_a_reader_that_takes_nothing_for_a_while(
+    connect: Connect, stage: Stage, application: WireCheck
+) -> None:
+    client = await connect(NEWEST)
+    visit = talking(client, after="second")
+    await entered(stage)
+    await visit.begun()
+    visit.stalled.clear()
+    stage.released.set()
+    await asyncio.sleep(0.01)
+    visit.stalled.set()
+    assert (await outcome(visit)).text == "talked"

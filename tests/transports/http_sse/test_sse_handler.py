@@ -1,0 +1,876 @@
+"""HTTP+SSE of 2024-11-05, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from math import inf
+from typing import Any, Final
+
+import pytest
+from django.test import override_settings
+
+from mcp_app import log
+from mcp_app.models import Session, Stream
+from mcp_app.pools.database import log_writer, reader, writer
+from mcp_app.process import runtime
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.revisions import STATEFUL
+from mcp_app.server.exchange import Exchange
+from mcp_app.streams import gathering, request_log
+from mcp_app.streams.appending import Batch, write
+from mcp_app.streams.request_log import OwnedStream, RequestLog
+from mcp_app.streams.sessions import OpenSession, not_found
+from mcp_app.transports.http import at_most_once
+from tests.asgi_client import Client, JsonObject, Outcome, Visit, outcome
+from tests.behaviours import Stage
+from tests.old_client import OldClient
+from tests.serving import Connect, counted
+from tests.streams.logging_rows import further, opening
+from tests.streams.writes import Writes
+from tests.suite.marks import STATEFUL_NEWEST_FIRST
+from tests.wire.middleware import WireCheck
+
+pytestmark = pytest.mark.databases
+
+NEWEST: Final = "2025-11-25"
+STATELESS: Final = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+URI: Final = "memo://fixed"
+
+Opened = Callable[..., Awaitable[OldClient]]
+
+
+@pytest.fixture
+def opened(application: WireCheck) -> Opened:
+    """Open a session of HTTP+SSE."""
+
+    async def open_one(version: str = NEWEST, **options: Any) -> OldClient:
+        return await OldClient(application, version, **options).open()
+
+    return open_one
+
+
+async def nothing_left() -> None:
+    """Wait until the database has nothing of a session any more."""
+    async with asyncio.timeout(60):
+        while (found := await counted())["Session"] or found["Stream"]:
+            await asyncio.sleep(0.01)
+
+
+async def rows() -> list[Stream]:
+    return await reader.run(list, Stream.objects.order_by("pk"))
+
+
+# -- the two addresses --------------------------------------------------------------
+
+
+@pytest.mark.covers(
+    "L-HTTP-033",
+    "L-HTTP-042",
+    "S-HTTP-070",
+    "S-SSE-002",
+    "S-SSE-003",
+    "S-SSE-004",
+    "S-SSE-005",
+    "S-SSE-006",
+    "S-SSE-008",
+    "S-SSE-009",
+)
+@pytest.mark.parametrize("version", STATEFUL)
+async def test_a_session(application: WireCheck, version: str) -> None:
+    client = await OldClient(application, version).connect()
+    assert client.stream.headers["content-type"] == "text/event-stream"
+    assert client.stream.headers["x-accel-buffering"] == "no"
+    assert client.stream.raw.startswith(b"event: endpoint\ndata: /mcp/messages?")
+    result = await client.initialize()
+    assert result["protocolVersion"] == version
+    await client.notify("notifications/initialized")
+    assert (await client.request("ping")).result == {}
+    assert (await client.call("drill_add", a=20, b=22)).text == "42"
+    assert (await client.call("drill_ledger", key="a", seconds=0)).text == "1"
+    assert (await client.request("tools/list")).result["tools"]
+    assert b"event: message\ndata: {" in client.stream.raw
+    assert client.stream.ids == []
+    await client.leave()
+
+
+@pytest.mark.parametrize("wanted", ["2026-07-28", "2030-01-01", "1.0"])
+async def test_what_nobody_speaks_is_the_newest(opened: Opened, wanted: str) -> None:
+    client = await opened(wanted)
+    (row,) = await reader.run(list, Session.objects.all())
+    assert (row.revision, row.client_name) == (NEWEST, "drill-client 1.0")
+    assert row.initialized
+    await client.leave()
+
+
+@pytest.mark.parametrize(
+    ("root", "forced", "path", "messages"),
+    [
+        ("", None, "/mcp/sse/", "/mcp/messages"),
+        ("", None, "/mcp/pages/sse", "/mcp/pages/messages"),
+        ("/app", None, "/mcp/sse", "/app/mcp/messages"),
+        ("/app/", None, "/app/mcp/pages/sse/", "/app/mcp/pages/messages"),
+        ("/app", "/site", "/mcp/sse", "/site/mcp/messages"),
+        ("//evil.example", None, "/mcp/sse", "/evil.example/mcp/messages"),
+    ],
+)
+@pytest.mark.covers("S-SSE-003")
+async def test_the_address_has_the_sites_prefix(
+    application: WireCheck, root: str, forced: str | None, path: str, messages: str
+) -> None:
+    with override_settings(FORCE_SCRIPT_NAME=forced):
+        client = OldClient(application, path=path)
+        visit = client.visit("GET", path, accept="text/event-stream")
+        visit.scope["root_path"] = root
+        await visit.opened()
+    assert visit.endpoint.partition("?")[0] == messages
+    await visit.leave()
+
+
+@pytest.mark.parametrize("path", ["/mcp/sse", "/mcp/pages/sse/"])
+@pytest.mark.covers("S-HTTP-071", "S-HTTP-072")
+async def test_a_client_that_probes(application: WireCheck, path: str) -> None:
+    """It POSTs `initialize` first, and takes up the stream where that is refused."""
+    new = Client(application, "2025-11-25", path=path)
+    probed = await outcome(new.post(new.initialize()))
+    assert probed.status == 405
+    assert probed.headers["allow"] == "GET, OPTIONS"
+    client = await OldClient(application, path=path).open()
+    assert (await client.request("tools/list")).result["tools"]
+    await client.leave()
+
+
+@pytest.mark.parametrize("path", ["/mcp/messages", "/mcp/pages/messages"])
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD"])
+async def test_other_methods(application: WireCheck, path: str, method: str) -> None:
+    visit = OldClient(application).visit(method, path)
+    assert (await outcome(visit)).status == 405
+    assert visit.headers["allow"] == "POST, OPTIONS"
+    visit = OldClient(application).visit("DELETE", "/mcp/sse")
+    assert (await outcome(visit)).status == 405
+
+
+@pytest.mark.parametrize(
+    ("path", "allow"), [("/mcp/sse", "GET"), ("/mcp/messages", "POST")]
+)
+async def test_options(application: WireCheck, path: str, allow: str) -> None:
+    visit = OldClient(application).visit("OPTIONS", path)
+    await visit.body()
+    assert (visit.status, visit.headers["allow"]) == (204, f"{allow}, OPTIONS")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"accept": "application/json"}, 406),
+        ({"origin": "https://evil.example"}, 403),
+        ({"host": "evil.example"}, 421),
+    ],
+)
+@pytest.mark.covers("S-HTTP-003", "S-SSE-010")
+async def test_a_stream_that_is_refused(
+    application: WireCheck, headers: dict[str, str], status: int
+) -> None:
+    before = await counted()
+    visit = OldClient(application).visit("GET", "/mcp/sse", b"", **headers)
+    assert (await outcome(visit)).status == status
+    assert await counted() == before
+
+
+@pytest.mark.covers("S-HTTP-007", "S-SSE-010")
+async def test_who_may_not_come_in(application: WireCheck) -> None:
+    client = OldClient(application)
+    for path in ("/mcp/private/sse", "/mcp/private/messages?session_id=a"):
+        for method in ("GET", "POST"):
+            found = await outcome(client.visit(method, path))
+            assert (found.status, bool(found.headers["www-authenticate"])) == (
+                401,
+                True,
+            )
+    for slug, status in (("unheard-of", 404), ("off", 503), ("sse", 404)):
+        found = await outcome(client.visit("GET", f"/mcp/{slug}/sse"))
+        assert found.status == status
+
+
+# -- messages -----------------------------------------------------------------------
+
+
+async def refused(client: OldClient, message: object, **headers: str) -> Outcome:
+    """POST what must be refused; nothing comes of it on the stream."""
+    found = await client.sent(message, **headers)
+    assert found.status >= 400
+    assert found.headers["content-type"] == "application/json"
+    await client.stream.quiet()
+    return found
+
+
+@pytest.mark.covers("S-LIFE-001")
+async def test_the_order_of_a_session(application: WireCheck) -> None:
+    client = await OldClient(application, NEWEST).connect()
+    assert (await client.request("ping")).result == {}
+    found = await refused(client, client.message("tools/list"))
+    assert (found.status, found.error["code"]) == (400, -32600)
+    wrong = await client.request("initialize", {"protocolVersion": NEWEST})
+    assert wrong.error["code"] == -32602
+    assert (await client.initialize())["protocolVersion"] == NEWEST
+    found = await refused(client, client.message("initialize", {}))
+    assert (found.status, found.error["code"]) == (400, -32600)
+    assert (await client.request("tools/list")).result["tools"]
+    await client.leave()
+
+
+async def test_only_one_initialize_counts(application: WireCheck) -> None:
+    client = await OldClient(application).connect()
+    asked = {
+        "protocolVersion": "2024-11-05",
+        "capabilities": {},
+        "clientInfo": {"name": "twice", "version": "1"},
+    }
+    messages = [client.message("initialize", asked) for _ in range(2)]
+    visits = [client.post(each) for each in messages]
+    refused = [(await outcome(each)).status == 400 for each in visits]
+    # Who comes a moment later is refused at once, and else on the stream.
+    found = [
+        (await client.answered(each["id"])).answer
+        for each, late in zip(messages, refused, strict=True)
+        if not late
+    ]
+    assert sum("result" in each for each in found) == 1
+    await client.leave()
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "code"),
+    [
+        (b"{", {}, 400, -32700),
+        (b"[]", {}, 400, -32600),
+        (b'{"jsonrpc": "2.0"}', {}, 400, -32600),
+        (b"1", {}, 400, -32600),
+        (b"{}", {"content-type": "text/plain"}, 415, -32600),
+        (b"{}", {"content-encoding": "gzip"}, 415, -32600),
+        (b"{}", {"content-length": "999999999"}, 413, -32600),
+        (b"{}", {"origin": "https://evil.example"}, 403, -32600),
+    ],
+)
+@pytest.mark.covers("S-HTTP-003")
+async def test_what_is_no_message(
+    opened: Opened, body: bytes, headers: dict[str, str], status: int, code: int
+) -> None:
+    client = await opened()
+    named = {"content-type": "application/json", **headers}
+    found = await outcome(client.visit("POST", client.messages, body, **named))
+    assert (found.status, found.error["code"]) == (status, code)
+    await client.stream.quiet()
+    await client.leave()
+
+
+@pytest.mark.parametrize("member", ["request", "notification"])
+async def test_the_stateless_era_is_refused(opened: Opened, member: str) -> None:
+    client = await opened()
+    message = client.message("tools/list", {"_meta": STATELESS})
+    if member == "notification":
+        message = {**message, "method": "notifications/x"}
+        del message["id"]
+    found = await refused(client, message)
+    assert (found.status, found.error["code"]) == (400, -32022)
+    assert found.error["data"] == {
+        "requested": "2026-07-28",
+        "supported": ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"],
+    }
+    await client.leave()
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [("2026-07-28", -32022), ("2025-06-18", -32600), (NEWEST, 0)]
+)
+async def test_a_version_header(opened: Opened, version: str, code: int) -> None:
+    """Clients that know newer transports send it here, too."""
+    client = await opened()
+    message = client.message("ping")
+    found = await client.sent(message, **{"mcp-protocol-version": version})
+    if code:
+        assert (found.status, found.error["code"]) == (400, code)
+    else:
+        assert (found.status, found.raw) == (202, b"")
+        assert (await client.answered(message["id"])).result == {}
+    await client.leave()
+
+
+async def test_replies_that_nobody_waits_for(opened: Opened) -> None:
+    client = await opened()
+    found = await client.reply("question-1", {})
+    assert (found.status, found.error["code"]) == (400, -32600)
+    await client.leave()
+
+
+async def test_errors_of_requests_come_on_the_stream(opened: Opened) -> None:
+    client = await opened("2024-11-05")
+    assert (await client.request("no/such")).error["code"] == -32601
+    assert (await client.call("no such")).error["code"] == -32602
+    await client.leave()
+
+
+async def test_a_tool_whose_name_no_row_could_have(opened: Opened) -> None:
+    """PostgreSQL takes no NUL in a text."""
+    client = await opened("2025-03-26")
+    assert (await client.call("no\0such")).error["code"] == -32602
+    calls = [client.message("tools/call", {"name": "no\0such"}) for _ in range(2)]
+    assert (await client.sent(calls)).status == 202
+    for each in calls:
+        assert (await client.answered(each["id"])).error["code"] == -32602
+    await client.leave()
+
+
+async def test_batches(opened: Opened, stage: Stage) -> None:
+    """Each request has an answer of its own, also one that must not run twice."""
+    client = await opened("2025-03-26")
+    requests = [
+        client.message("ping"),
+        client.message("tools/call", {"name": "waits", "arguments": {"say": "last"}}),
+        client.message(
+            "tools/call", {"name": "drill_add", "arguments": {"a": 1, "b": 2}}
+        ),
+        client.message("tools/list", {"_meta": []}),
+    ]
+    note = {"jsonrpc": "2.0", "method": "notifications/unheard-of"}
+    found = await client.sent([*requests, note])
+    assert (found.status, found.raw) == (202, b"")
+    assert (await client.answered(requests[0]["id"])).result == {}
+    assert (await client.answered(requests[2]["id"])).text == "3"
+    assert (await client.answered(requests[3]["id"])).error["code"] == -32602
+    stage.released.set()
+    assert (await client.answered(requests[1]["id"])).text == "last"
+    assert (await client.sent([note])).status == 202
+    await client.leave()
+
+
+@pytest.mark.parametrize("version", [each for each in STATEFUL if each != "2025-03-26"])
+async def test_other_revisions_have_no_batches(opened: Opened, version: str) -> None:
+    client = await opened(version)
+    found = await refused(client, [client.message("ping")])
+    assert (found.status, found.error["code"]) == (400, -32600)
+    await client.leave()
+
+
+# -- whose session it is ---------------------------------------------------------------
+
+
+def posted(application: WireCheck, path: str, **headers: str) -> Visit:
+    client = OldClient(application)
+    client.messages = path
+    return client.post(client.message("tools/list"), **headers)
+
+
+async def test_sessions_of_others_are_unknown(
+    application: WireCheck, outside: WireCheck
+) -> None:
+    mine = {"x-user": "ada"}
+    client = await OldClient(application, path="/mcp/private/sse", headers=mine).open()
+    assert (await client.request("tools/list")).result["tools"]
+    path, _, query = client.messages.partition("?")
+    unknown = await outcome(posted(outside, f"{path}?session_id=unknown", **mine))
+    assert unknown.status == 404
+    for address, headers in (
+        (client.messages, {"x-user": "eve"}),
+        (f"/mcp/messages?{query}", mine),
+        (f"/mcp/pages/messages?{query}", {}),
+    ):
+        found = await outcome(posted(outside, address, **headers))
+        assert found.status == 404
+        assert found.error["message"] == unknown.error["message"]
+    await client.stream.quiet()
+    await client.leave()
+
+
+async def test_sessions_of_the_two_transports(
+    application: WireCheck, outside: WireCheck, connect: Connect, opened: Opened
+) -> None:
+    """Each is unknown where the other one is served."""
+    old, new = await opened(), await connect(NEWEST)
+    found = await outcome(posted(outside, f"/mcp/messages?session_id={new.session}"))
+    assert found.status == 404
+    stranger = Client(outside, NEWEST)
+    stranger.session = old.messages.partition("=")[2]
+    assert (await stranger.request("tools/list")).status == 404
+    assert (await old.request("ping")).result == {}
+    # It is known here by now, and still no session of the other transport.
+    assert (await stranger.request("tools/list")).status == 404
+    await old.leave()
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?", "?session_id=", "?session_id=%00", "?session_id=a&session_id=b"]
+)
+async def test_a_session_must_be_named(outside: WireCheck, query: str) -> None:
+    found = await outcome(posted(outside, f"/mcp/messages{query}"))
+    assert (found.status, found.error["code"]) == (400, -32600)
+
+
+async def test_the_id_is_in_no_log(
+    opened: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Servers log the query of their scope: they find none."""
+    caplog.set_level(logging.DEBUG)
+    client = await opened()
+    visit = client.post(client.message("ping"))
+    await visit.body()
+    assert visit.scope["query_string"] == b""
+    await client.call("fails", kind="exception")
+    session_id = client.messages.partition("=")[2]
+    await client.leave()
+    await nothing_left()
+    assert session_id not in caplog.text
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"streams_per_process": 2}}])
+@pytest.mark.covers("S-SSE-001")
+async def test_many_sessions(application: WireCheck, opened: Opened) -> None:
+    """Ids of requests are a client's own; of too many streams one is refused."""
+    clients = [await opened(), await opened()]
+    for number, client in enumerate(clients):
+        await client.begin("tools/call", call("drill_add", a=number, b=0), id=7)
+    for number, client in enumerate(clients):
+        assert (await client.answered(7)).text == str(number)
+    visit = OldClient(application).visit("GET", "/mcp/sse")
+    assert (await outcome(visit)).status == 503
+    assert (await counted())["Session"] == 2
+    for client in clients:
+        await client.leave()
+
+
+def call(tool: str, **arguments: Any) -> JsonObject:
+    return {"name": tool, "arguments": arguments}
+
+
+# -- what is said on the way ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
+async def test_progress_and_log_messages_come_before_the_answer(
+    opened: Opened, version: str
+) -> None:
+    client = await opened(version)
+    assert (await client.request("logging/setLevel", {"level": "info"})).result == {}
+    params = {**call("reports", steps=[1, 2, 3]), "_meta": {"progressToken": "p"}}
+    assert (await client.request("tools/call", params)).text == "done"
+    said = [each["params"]["progress"] for each in client.said]
+    assert said == [1, 2, 3]
+    client.said.clear()
+    assert (await client.call("logs")).text == "logged"
+    assert {each["params"]["level"] for each in client.said} >= {"info", "error"}
+    assert "debug" not in {each["params"]["level"] for each in client.said}
+    await client.leave()
+
+
+async def test_changes(application: WireCheck) -> None:
+    client = await OldClient(application, NEWEST).connect()
+    other = await OldClient(application, NEWEST).open()
+    await other.call("changes", what=["tools"])
+    assert await other.told("notifications/tools/list_changed")
+    # Who is not initialized is told of nothing.
+    await client.stream.quiet()
+    await client.initialize()
+    await other.call("changes", what=["prompts"])
+    assert await client.told("notifications/prompts/list_changed")
+    assert (await client.request("resources/subscribe", {"uri": URI})).result == {}
+    await other.call("changes", what=[URI])
+    updated = await client.told("notifications/resources/updated")
+    assert updated["params"] == {"uri": URI}
+    assert not [each for each in other.said if "updated" in each["method"]]
+    await client.leave()
+    await other.leave()
+
+
+async def test_what_is_logged_outside_of_calls(opened: Opened) -> None:
+    client = await opened()
+    await client.request("logging/setLevel", {"level": "info"})
+    await writer.run(partial(log, "error", {"text": "from outside"}, server="default"))
+    message = await client.told("notifications/message")
+    assert message["params"]["data"] == {"text": "from outside"}
+    assert client.stream.ids == []
+    await client.leave()
+
+
+@pytest.mark.parametrize(
+    ("tool", "version", "method", "answer", "text"),
+    [
+        (
+            "orders",
+            "2025-06-18",
+            "elicitation/create",
+            {"action": "accept", "content": {"item": "tea", "count": 2}},
+            "2 tea",
+        ),
+        (
+            "orders_sync",
+            NEWEST,
+            "elicitation/create",
+            {"action": "decline"},
+            "declined",
+        ),
+        (
+            "roots",
+            "2024-11-05",
+            "roots/list",
+            {"roots": [{"uri": "file:///a", "name": "a"}]},
+            None,
+        ),
+        (
+            "samples",
+            "2024-11-05",
+            "sampling/createMessage",
+            {
+                "role": "assistant",
+                "model": "m",
+                "content": {"type": "text", "text": "said"},
+            },
+            None,
+        ),
+    ],
+)
+async def test_questions(
+    opened: Opened, tool: str, version: str, method: str, answer: Any, text: str | None
+) -> None:
+    client = await opened(version)
+    request_id = await client.begin_call(tool)
+    found = await client.answered(request_id, lambda _, __: answer)
+    assert [each["method"] for each in found.questions] == [method]
+    assert "isError" not in found.result or not found.result["isError"]
+    assert text is None or found.text == text
+    await client.leave()
+
+
+async def test_a_stream_has_heartbeats(
+    application: WireCheck, opened: Opened, process: Process
+) -> None:
+    silent, client = await OldClient(application).connect(), await opened()
+    for listener in process.listeners:
+        listener.beat()
+    await client.stream.comment()
+    await silent.stream.comment()
+    await client.leave()
+    await silent.leave()
+
+
+# -- the end -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", ["waits", "peeks"])
+async def test_a_cancelled_call_has_no_answer(
+    opened: Opened, stage: Stage, process: Process, tool: str
+) -> None:
+    client = await opened()
+    request_id = await client.begin_call(tool)
+    await stage.begun()
+    found = await client.notify("notifications/cancelled", {"requestId": request_id})
+    assert found.status == 202
+    assert (await client.request("ping")).result == {}
+    async with asyncio.timeout(60):
+        while process.running:
+            await asyncio.sleep(0.001)
+    assert json.dumps(request_id) not in client._answers
+    await client.leave()
+
+
+@pytest.mark.parametrize("tool", ["waits", "peeks"])
+@pytest.mark.covers("S-SSE-007", "S-LIFE-027")
+async def test_the_stream_is_the_session(
+    opened: Opened, outside: WireCheck, stage: Stage, process: Process, tool: str
+) -> None:
+    client = await opened()
+    other = await opened()
+    await client.begin_call(tool)
+    await stage.begun()
+    await client.leave()
+    async with asyncio.timeout(60):
+        while process.running:
+            await asyncio.sleep(0.001)
+    assert (await outcome(posted(outside, client.messages))).status == 404
+    assert (await other.request("ping")).result == {}
+    await other.leave()
+    await nothing_left()
+
+
+async def test_a_session_that_is_closed_by_others(
+    opened: Opened, stage: Stage, process: Process
+) -> None:
+    """In the admin, for instance."""
+    client = await opened()
+    await client.begin_call("waits")
+    await stage.begun()
+    await writer.run(Session.objects.all().delete)
+    await client.ended()
+    async with asyncio.timeout(60):
+        while process.running:
+            await asyncio.sleep(0.001)
+    assert stage.told == ["cancelled"]
+
+
+async def test_a_session_that_ends_before_it_listens(
+    application: WireCheck,
+    process: Process,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A client that leaves at once is no fault of which the log should speak."""
+    gone = asyncio.Event()
+
+    async def standing(*_: object) -> None:
+        gone.set()
+        raise not_found()
+
+    monkeypatch.setattr(process.openings, "standing", standing)
+    client = await OldClient(application).connect()
+    await client.initialize()
+    async with asyncio.timeout(60):
+        await gone.wait()
+    await client.leave()
+    await nothing_left()
+    assert caplog.messages == []
+
+
+async def test_many_answers_begin_one_stream(
+    application: WireCheck, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer tries to open it, until it is open."""
+    standing = process.openings.standing
+    streams: list[object] = []
+    released = asyncio.Event()
+
+    async def held(stream: Any, *arguments: Any) -> None:
+        streams.append(stream)
+        await released.wait()
+        await standing(stream, *arguments)
+
+    monkeypatch.setattr(process.openings, "standing", held)
+    client = await OldClient(application, NEWEST).connect()
+    await client.initialize()
+    for _ in range(3):
+        await client.request("ping")
+    released.set()
+    await client.call("changes", what=["tools"])
+    assert await client.told("notifications/tools/list_changed")
+    assert len(streams) == 1
+    await client.leave()
+
+
+async def test_a_session_that_went_unseen(
+    opened: Opened, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A POST may come before its process knows that the session is gone."""
+    client = await opened()
+    rows: Any = Session.objects.all()
+    monkeypatch.setattr(process.gate, "fresh", lambda _: True)
+    await writer.run(Stream.objects.all().delete)
+    await writer.run(lambda: rows._raw_delete(rows.db))
+    for tool in ("drill_add", "drill_ledger"):
+        message = client.message("tools/call", call(tool, a=1, b=2, key="a", seconds=0))
+        assert (await client.sent(message)).status == 404
+    await client.leave()
+
+
+@pytest.mark.parametrize("tool", ["waits", "peeks"])
+async def test_nothing_begins_when_the_stream_has_ended(
+    opened: Opened,
+    outside: WireCheck,
+    stage: Stage,
+    process: Process,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
+) -> None:
+    """Nobody would cancel it."""
+    client = await opened("2025-03-26")
+    find = process.held.find
+
+    async def ending(*arguments: Any) -> OpenSession:
+        session = await find(*arguments)
+        process.sessions.drop(session)
+        return session
+
+    message = client.message("tools/call", call(tool))
+    for body in (message, [message]):
+        with monkeypatch.context() as patched:
+            patched.setattr(process.held, "find", ending)
+            # That of a batch has no id, for which this revision has no error.
+            client.application = outside
+            assert (await client.sent(body)).status == 404
+    await client.ended()
+    assert not stage.entered.is_set()
+    await nothing_left()
+
+
+async def test_no_call_runs_whose_stream_ended_while_its_row_was_written(
+    opened: Opened, stage: Stage, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = at_most_once.begun
+
+    async def ending(
+        log: RequestLog, exchange: Exchange, session: OpenSession
+    ) -> OwnedStream | None:
+        stream = await begun(log, exchange, session)
+        process.sessions.drop(session)
+        return stream
+
+    monkeypatch.setattr(at_most_once, "begun", ending)
+    client = await opened()
+    message = client.message("tools/call", call("waits"))
+    assert (await client.sent(message)).status == 404
+    await client.ended()
+    assert not stage.entered.is_set()
+    await nothing_left()
+
+
+async def test_a_process_that_stops_answers_first(
+    opened: Opened, stage: Stage, process: Process
+) -> None:
+    client = await opened()
+    idle = await opened()
+    request_id = await client.begin_call("waits")
+    await stage.begun()
+    stopping = asyncio.create_task(process.drain())
+    await idle.ended()
+    assert b"retry: " in idle.stream.raw
+    assert (await client.sent(client.message("ping"))).status == 503
+    stage.released.set()
+    assert (await client.answered(request_id)).text == "waited"
+    await client.ended()
+    await stopping
+    await nothing_left()
+
+
+async def test_a_process_that_stops_waits_for_what_began_elsewhere(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, process: Process
+) -> None:
+    """Though it has not looked since: once it is gone, others close the session."""
+    for name in ("LAST_WORDS", "LAST_BYTES"):
+        monkeypatch.setattr(runtime, name, 0.0)
+    client = await opened()
+    (row,) = await reader.run(list, Session.objects.all())
+    begun = Batch([opening(row)], process._row.id)
+    (key,) = await log_writer.run(write, begun)
+    assert isinstance(key, int)
+    looks, stopping = process.gathering.looks, asyncio.create_task(process.drain())
+    async with asyncio.timeout(60):
+        while process.gathering.looks < looks + 4:
+            await asyncio.sleep(0.001)
+    assert not stopping.done()
+    closed = await reader.run(partial(further, key, state="closed"))
+    await log_writer.run(write, Batch([closed], process._row.id))
+    await client.ended()
+    await stopping
+
+
+# -- the log ---------------------------------------------------------------------------
+
+
+async def test_what_was_read_is_thrown_away(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for the rows of calls that must not run twice, which have no messages."""
+    monkeypatch.setattr(gathering, "THROW_S", 0.0)
+    client = await opened()
+    for _ in range(3):
+        assert (await client.request("ping")).result == {}
+    assert (await client.call("drill_ledger", key="a", seconds=0)).text == "1"
+    async with asyncio.timeout(60):
+        # Nothing is said meanwhile: each answer would be one more to throw away.
+        while (await counted())["Event"]:
+            await asyncio.sleep(0.01)
+    left = [each for each in await rows() if each.tool]
+    assert [(each.tool, each.state) for each in left] == [("drill_ledger", "closed")]
+    assert [(each.head_seq, each.floor_seq, each.size) for each in left] == [(1, 1, 0)]
+    await client.leave()
+
+
+async def test_a_call_that_comes_again_runs_once(opened: Opened) -> None:
+    """Its answer came on the stream, or will."""
+    client = await opened()
+    message = client.message("tools/call", call("drill_ledger", key="a", seconds=0))
+    assert (await client.sent(message)).status == 202
+    assert (await client.answered(message["id"])).text == "1"
+    assert (await client.sent(message)).status == 202
+    assert (await client.call("drill_ledger", key="a", seconds=0)).text == "2"
+    await client.stream.quiet()
+    changed = {**message, "params": call("drill_ledger", key="b", seconds=0)}
+    found = await refused(client, changed)
+    assert (found.status, found.error["code"]) == (400, -32600)
+    assert "drill_ledger" in found.error["message"]
+    await client.leave()
+
+
+async def test_an_id_that_runs(opened: Opened, stage: Stage) -> None:
+    client = await opened()
+    request_id = await client.begin_call("peeks")
+    await client.told("notifications/message")
+    found = await refused(
+        client, client.message("tools/call", call("peeks"), id=request_id)
+    )
+    assert (found.status, found.error["code"]) == (400, -32600)
+    stage.released.set()
+    assert (await client.answered(request_id)).text == "talked"
+    await client.leave()
+
+
+@pytest.mark.parametrize("tool", ["drill_add", "drill_ledger"])
+async def test_an_outage(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, process: Process, tool: str
+) -> None:
+    """What has no row by then is refused, and leaves nothing behind."""
+    writes = Writes(monkeypatch)
+    monkeypatch.setattr(at_most_once, "PATIENCE_S", 0.05)
+    client = await opened()
+    writes.outages = inf
+    message = client.message("tools/call", call(tool, a=1, b=2, key="a", seconds=0))
+    assert (await client.sent(message)).status == 503
+    writes.outages = 0
+    monkeypatch.setattr(at_most_once, "PATIENCE_S", 60)
+    assert (await client.request("ping")).result == {}
+    async with asyncio.timeout(60):
+        while process.log.busy:
+            await asyncio.sleep(0.001)
+    assert not [each for each in await rows() if each.tool == tool]
+    await client.leave()
+
+
+async def test_a_call_that_says_too_much_is_ended(
+    opened: Opened, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_log, "KEPT_EVENTS", 2)
+    client = await opened()
+    params = {**call("reports", steps=[1, 2, 3]), "_meta": {"progressToken": "p"}}
+    found = await client.request("tools/call", params)
+    assert found.error["code"] == -32603
+    assert "This call said more than 2 messages" in found.error["message"]
+    assert len(client.said) == 2
+    assert not process.running
+    await client.leave()
+
+
+async def test_a_slow_reader_is_waited_for(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, process: Process
+) -> None:
+    """What a client does not take stays in the database, and is not kept in memory."""
+    monkeypatch.setattr("mcp_app.transports.http_sse.stream.MOST_WAITING", 10_000)
+    monkeypatch.setattr("mcp_app.streams.gathering.MOST_BYTES", 10_000)
+    client = await opened()
+    client.stream.stalled.clear()
+    large = [await client.begin_call("large", size=9_000) for _ in range(8)]
+    async with asyncio.timeout(60):
+        while process.running or process.log.busy:
+            await asyncio.sleep(0.001)
+    looks = process.gathering.looks
+    async with asyncio.timeout(60):
+        while process.gathering.looks < looks + 2:
+            process.gathering.hurry()
+            await asyncio.sleep(0.001)
+    assert process.gathering.at_work(looks + 2)
+    client.stream.stalled.set()
+    for each in large:
+        assert (await client.answered(each)).text == "x" * 9_000
+    await client.leave()

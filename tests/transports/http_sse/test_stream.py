@@ -1,0 +1,138 @@
+"""What is written to the stream of HTTP+SSE, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mcp_app.transports.http.event_stream import EventStream
+from mcp_app.transports.http_sse import stream
+from mcp_app.transports.http_sse.stream import OneChannel
+
+
+class Client:
+    """Notes the pieces that are sent, once it is there."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.there = asyncio.Event()
+        self.there.set()
+
+    async def send(self, message: Any) -> None:
+        await self.there.wait()
+        if message.get("body"):
+            self.pieces.append(message["body"])
+
+    async def got(self, count: int) -> list[bytes]:
+        async with asyncio.timeout(60):
+            while len(self.pieces) < count:
+                await asyncio.sleep(0)
+        return self.pieces
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+@pytest.fixture
+async def channel(client: Client) -> OneChannel:
+    return OneChannel(EventStream(client.send, []))
+
+
+def event(data: str) -> bytes:
+    return f"event: message\ndata: {data}\n\n".encode()
+
+
+async def test_no_event_has_an_id(client: Client, channel: OneChannel) -> None:
+    channel.prime("a.0")
+    channel.message(b"1", "a.1")
+    assert await client.got(1) == [event("1")]
+
+
+async def test_an_answer_is_apart_from_what_came_before(
+    client: Client, channel: OneChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A widespread client loses progress that it reads together with the answer."""
+    # The machine may stand still between one line and the next.
+    monkeypatch.setattr(stream, "APART_S", 0.5)
+    channel.message(b"progress")
+    channel.answer(b"answer")
+    channel.answer(b"another")
+    answers = event("answer") + event("another")
+    assert await client.got(2) == [event("progress"), answers]
+
+
+async def test_each_answer_is_apart_from_what_came_before_it(
+    client: Client, channel: OneChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of other requests, which wait already, do not take it along."""
+    monkeypatch.setattr(stream, "APART_S", 0.5)
+    channel.message(b"progress 1")
+    channel.answer(b"answer 1")
+    monkeypatch.setattr(stream, "APART_S", 1.0)
+    channel.message(b"progress 2")
+    channel.answer(b"answer 2")
+    progress = event("progress 1") + event("progress 2")
+    apart = [progress, event("answer 1"), event("answer 2")]
+    assert await client.got(3) == apart
+
+
+async def test_answers_alone_wait_for_nothing(
+    client: Client, channel: OneChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "APART_S", 3600)
+    channel._said = -7200
+    channel.answer(b"1")
+    channel.answer(b"2")
+    assert await client.got(1) == [event("1") + event("2")]
+    assert channel._timer is None
+
+
+async def test_the_end_leaves_nothing_out(
+    client: Client, channel: OneChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "APART_S", 3600)
+    channel.message(b"1")
+    channel.answer(b"2")
+    channel.end(retry_ms=5)
+    await channel.closed
+    assert b"".join(client.pieces) == event("1") + event("2") + b"retry: 5\n\n"
+
+
+async def test_who_is_gone_is_sent_nothing(client: Client, channel: OneChannel) -> None:
+    channel.message(b"1")
+    channel.answer(b"2")
+    channel.abandon()
+    channel._send_due()
+    assert channel.closed.cancelled()
+    await asyncio.sleep(0)
+    assert client.pieces == []
+
+
+async def test_what_waits_is_counted(
+    client: Client, channel: OneChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "MOST_WAITING", 100)
+    client.there.clear()
+    full = []
+    for size in (1, 200):
+        channel.message(b"x" * size)
+        full.append(channel.full)
+    client.there.set()
+    await client.got(1)
+    assert [*full, channel.full] == [False, True, False]
+
+
+async def test_answers_that_wait_are_counted(
+    channel: OneChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "APART_S", 3600)
+    monkeypatch.setattr(stream, "MOST_WAITING", 100)
+    channel.message(b"x")
+    channel.answer(b"x" * 200)
+    assert channel.full
+    channel.abandon()
+    assert not channel.full
