@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from mcp_app.admin import definitions, server, sessions, tokens
 from mcp_app.admin.calls import log
+from mcp_app.admin.definitions import definition_admin
+from mcp_app.admin.operations import session_admin
+from mcp_app.admin.servers import server_admin
+from mcp_app.admin.tokens import token_admin
 
-__all__ = ["definitions", "log", "server", "sessions", "tokens"]
+__all__ = ["definition_admin", "log", "server_admin", "session_admin", "token_admin"]

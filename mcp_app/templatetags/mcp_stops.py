@@ -7,8 +7,8 @@ from typing import Any
 from django import template
 from django.template.context import Context
 
-from mcp_app.admin import stopped
-from mcp_app.admin.frame import may
+from mcp_app.admin.page import stop_banner
+from mcp_app.admin.page.header import may
 from mcp_app.models.stops import Scope
 
 register = template.Library()
@@ -21,15 +21,15 @@ def mcp_stopped(context: Context, kind: str = "") -> dict[str, Any]:
     On a list it also names the rows of it that are stopped one by one.
     """
     request = context["request"]
-    on = stopped.stops_on(request)
+    on = stop_banner.stops_on(request)
     single = [
         each.what for each in on if each.scope == Scope.DEFINITION and each.kind == kind
     ]
     return {
-        "sentences": [stopped.sentence(each) for each in stopped.wide(on)],
+        "sentences": [stop_banner.sentence(each) for each in stop_banner.wide(on)],
         "single": ", ".join(dict.fromkeys(single)),
-        "may_stop": may(request, stopped.RIGHT),
-        "url": stopped.stops_url(),
+        "may_stop": may(request, stop_banner.RIGHT),
+        "url": stop_banner.stops_url(),
     }
 
 
@@ -37,9 +37,9 @@ def mcp_stopped(context: Context, kind: str = "") -> dict[str, Any]:
 def mcp_stop_entry(context: Context) -> dict[str, Any]:
     """Lead to the page that stops, or say who can."""
     request = context["request"]
-    may_stop = may(request, stopped.RIGHT)
+    may_stop = may(request, stop_banner.RIGHT)
     return {
         "may_stop": may_stop,
-        "who_may": "" if may_stop else stopped.who_may(request),
-        "url": stopped.stops_url(),
+        "who_may": "" if may_stop else stop_banner.who_may(request),
+        "url": stop_banner.stops_url(),
     }

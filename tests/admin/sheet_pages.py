@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.http import QueryDict
 
-from mcp_app.admin.arguments import ArgumentSheet
-from mcp_app.admin.sheet_fields import SheetField
-from mcp_app.admin.sheets import Given, Sheet
+from mcp_app.admin.editors.json_editor import Given, Sheet
+from mcp_app.admin.editors.json_editor_fields import SheetField
+from mcp_app.admin.editors.prompts.arguments import ArgumentSheet
 from tests.admin.pages import Fields
 
 

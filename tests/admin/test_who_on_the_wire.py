@@ -10,9 +10,9 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
 
-from mcp_app.admin.who import checked
-from mcp_app.admin.who_people import _rows
-from mcp_app.admin.who_seen import Seen
+from mcp_app.admin.access.people_table import _rows
+from mcp_app.admin.access.visibility import Seen
+from mcp_app.admin.publishing.who_can_see import checked
 from mcp_app.auth.tokens import tokens
 from mcp_app.catalog.registry import mcp as registry
 from mcp_app.conf import BY_TOKEN

@@ -14,7 +14,7 @@ from tests.suite.selecting import PARTS, part_of
 @pytest.mark.parametrize(
     ("path", "part"),
     [
-        ("tests/admin/test_who.py", "in-process"),
+        ("tests/admin/publishing/test_who_can_see.py", "in-process"),
         ("tests/test_asgi.py", "in-process"),
         ("tests/auth/test_tokens.py", "in-process"),
         ("tests/wire/test_events.py", "driving"),

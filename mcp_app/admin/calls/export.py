@@ -12,7 +12,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
 from django.utils.timezone import localtime, now
 
-from mcp_app.admin.calls.asked import moment
+from mcp_app.admin.calls.filters import moment
 from mcp_app.interface.rules import visible
 from mcp_app.models import Call
 from mcp_app.models.call_pages import Key, Sought

@@ -20,18 +20,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.calls import doors, export
-from mcp_app.admin.calls.asked import (
-    ANY_FAILURE,
-    BETWEEN,
-    CHOICES,
-    ERROR_NUMBER,
-    KINDS,
-    Asked,
-    asked,
-    moment,
-)
-from mcp_app.admin.calls.figures import (
+from mcp_app.admin.calls import export, rejected_requests
+from mcp_app.admin.calls.charts import (
     Figures,
     Most,
     figures,
@@ -42,12 +32,22 @@ from mcp_app.admin.calls.figures import (
     percents,
     sentence,
 )
-from mcp_app.admin.calls.lines import Whole, in_words, line
-from mcp_app.admin.calls.meanings import meaning_of
-from mcp_app.admin.frame import lacking, may
-from mcp_app.admin.live import MEDIA
-from mcp_app.admin.locking import SettledAdmin
-from mcp_app.admin.wording import Said
+from mcp_app.admin.calls.filters import (
+    ANY_FAILURE,
+    BETWEEN,
+    CHOICES,
+    ERROR_NUMBER,
+    KINDS,
+    Asked,
+    asked,
+    moment,
+)
+from mcp_app.admin.calls.outcome_help import meaning_of
+from mcp_app.admin.calls.presentation import Whole, in_words, line
+from mcp_app.admin.operations.live import MEDIA
+from mcp_app.admin.page.concurrency import SettledAdmin
+from mcp_app.admin.page.header import lacking, may
+from mcp_app.admin.page.wording import Said
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.models import Call
@@ -136,7 +136,7 @@ class CallAdmin(SettledAdmin[Call]):
     def refused_view(self, request: HttpRequest) -> HttpResponse:
         """Show the requests that never became a call."""
         self._demand(request)
-        context = doors.turned_away()
+        context = rejected_requests.turned_away()
         return self._page(request, "refused", _("Refused at the door"), context)
 
     def _demand(self, request: HttpRequest) -> None:

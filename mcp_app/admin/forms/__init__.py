@@ -1,6 +1,6 @@
 """Forms in which definitions are made without writing JSON; each kind names its own.
 
-Their fields are those that `mcp_app.admin.fieldsets` names.
+Their fields are those that `mcp_app.admin.forms.fieldsets` names.
 """
 
 from __future__ import annotations

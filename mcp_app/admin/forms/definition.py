@@ -10,13 +10,13 @@ from django.contrib.auth.models import AbstractUser, AnonymousUser, Permission
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.content import config_of_text, needs_json, text_of_config
-from mcp_app.admin.fieldsets import ADVICE, BEYOND, FUNCTION, RUNS, TEXTS, Behind
+from mcp_app.admin.editors.content import config_of_text, needs_json, text_of_config
+from mcp_app.admin.editors.uploads import Upload, is_usable
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
+from mcp_app.admin.forms.fieldsets import ADVICE, BEYOND, FUNCTION, RUNS, TEXTS, Behind
+from mcp_app.admin.forms.from_code import described
 from mcp_app.admin.forms.watched import WatchedForm
-from mcp_app.admin.from_code import described
-from mcp_app.admin.uploads import Upload, is_usable
-from mcp_app.admin.wording import Said
+from mcp_app.admin.page.wording import Said
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.stored import StoredDefinition, digests_of, stored_definition

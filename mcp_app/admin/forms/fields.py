@@ -8,8 +8,8 @@ from typing import Any, cast
 from django import forms
 from django.core.exceptions import ValidationError
 
-from mcp_app.admin import json_texts
-from mcp_app.admin.json_texts import lines_from_browser
+from mcp_app.admin.editors import json_texts
+from mcp_app.admin.editors.json_texts import lines_from_browser
 
 ATTRIBUTES = {"class": "vLargeTextField mcp-json", "spellcheck": "false"}
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from django import forms
 from django.core.exceptions import ValidationError
 
-from mcp_app.admin.json_texts import lines_from_browser
+from mcp_app.admin.editors.json_texts import lines_from_browser
 from mcp_app.models.fields import digest
 
 _DIGITS: Final = 16

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.forms.definition import WIDGETS
 from mcp_app.admin.forms.watched import WatchedForm
-from mcp_app.admin.wording import Words
+from mcp_app.admin.page.wording import Words
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.interface.rules import visible

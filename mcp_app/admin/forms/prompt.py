@@ -8,9 +8,13 @@ from typing import Any, Final, cast
 
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin import from_code
-from mcp_app.admin.arguments import ArgumentSheet
-from mcp_app.admin.fieldsets import ADVICE, TEXTS, Behind
+from mcp_app.admin.editors.json_editor import Given
+from mcp_app.admin.editors.json_editor_fields import SheetField
+from mcp_app.admin.editors.prompts.arguments import ArgumentSheet
+from mcp_app.admin.editors.prompts.message_forms import MessageForm, MessageSheet
+from mcp_app.admin.editors.rows import RowForm
+from mcp_app.admin.editors.uploads import Upload
+from mcp_app.admin.forms import from_code
 from mcp_app.admin.forms.definition import (
     NOTHING,
     WIDGETS,
@@ -19,13 +23,9 @@ from mcp_app.admin.forms.definition import (
     JsonForm,
 )
 from mcp_app.admin.forms.fields import PanelField
-from mcp_app.admin.looks import Look, look_of_block
-from mcp_app.admin.message_forms import MessageForm, MessageSheet
-from mcp_app.admin.rows import RowForm
-from mcp_app.admin.sheet_fields import SheetField
-from mcp_app.admin.sheets import Given
-from mcp_app.admin.uploads import Upload
-from mcp_app.admin.wording import PROMPT
+from mcp_app.admin.forms.fieldsets import ADVICE, TEXTS, Behind
+from mcp_app.admin.page.preview import Look, look_of_block
+from mcp_app.admin.page.wording import PROMPT
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import PromptArgument, PromptDefinition
 from mcp_app.interface.rules import visible

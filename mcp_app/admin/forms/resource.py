@@ -12,7 +12,9 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin import reading
+from mcp_app.admin.editors import annotation_choices
+from mcp_app.admin.editors.uploads import Upload, upload_of
+from mcp_app.admin.editors.variables import VariablesField, variables_of
 from mcp_app.admin.forms.definition import (
     WIDGETS,
     DefinitionForm,
@@ -22,10 +24,8 @@ from mcp_app.admin.forms.definition import (
     written,
 )
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
-from mcp_app.admin.looks import look_of
-from mcp_app.admin.uploads import Upload, upload_of
-from mcp_app.admin.variables import VariablesField, variables_of
-from mcp_app.admin.wording import RESOURCE, RESOURCE_TEMPLATE
+from mcp_app.admin.page.preview import look_of
+from mcp_app.admin.page.wording import RESOURCE, RESOURCE_TEMPLATE
 from mcp_app.catalog.registry import mcp
 from mcp_app.kinds import KindError, kinds_of
 from mcp_app.models import Resource, ResourceTemplate
@@ -42,7 +42,7 @@ class ReadableForm(DefinitionForm[Readable]):
     BESIDE: ClassVar[tuple[str, ...]] = ("mime_type",)
 
     audience = forms.ChoiceField(
-        choices=tuple(reading.AUDIENCES.items()), required=False
+        choices=tuple(annotation_choices.AUDIENCES.items()), required=False
     )
     importance = forms.ChoiceField(required=False)
     annotations = JsonField()
@@ -50,12 +50,12 @@ class ReadableForm(DefinitionForm[Readable]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         annotations = self._annotations(self.instance.annotations)
-        importance = reading.importance_of(annotations)
-        self.initial["audience"] = reading.audience_of(annotations)
+        importance = annotation_choices.importance_of(annotations)
+        self.initial["audience"] = annotation_choices.audience_of(annotations)
         self.initial["importance"] = importance
         if "importance" in self.fields:
-            choices = {**reading.IMPORTANCES, importance: importance}
-            choices.update(reading.IMPORTANCES)
+            choices = {**annotation_choices.IMPORTANCES, importance: importance}
+            choices.update(annotation_choices.IMPORTANCES)
             field = cast("forms.ChoiceField", self.fields["importance"])
             field.choices = tuple(choices.items())
 
@@ -77,7 +77,9 @@ class ReadableForm(DefinitionForm[Readable]):
             return
         before = self._annotations(self.instance.annotations)
         given = {**self.initial, **self.cleaned_data}
-        after = reading.merged(before, given["audience"], given["importance"])
+        after = annotation_choices.merged(
+            before, given["audience"], given["importance"]
+        )
         self.cleaned_data["annotations"] = written(after) if after else ""
 
     def _annotations(self, text: str) -> JsonObject:

@@ -8,11 +8,11 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.access import AccessField, Answer
+from mcp_app.admin.access.ways_in import AccessField, Answer
 from mcp_app.admin.forms.definition import WIDGETS
 from mcp_app.admin.forms.fields import JsonField
 from mcp_app.admin.forms.watched import Difference, WatchedForm
-from mcp_app.admin.wording import SERVER
+from mcp_app.admin.page.wording import SERVER
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models import Server

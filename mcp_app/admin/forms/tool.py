@@ -7,9 +7,14 @@ from typing import Any, cast
 
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin import from_code
-from mcp_app.admin.fieldsets import BEYOND_PARTS
-from mcp_app.admin.file_parts import FilePartField, Given
+from mcp_app.admin.editors.file_fields import FilePartField, Given
+from mcp_app.admin.editors.hints import Answer, Hints, HintsField, answer_of, hints_of
+from mcp_app.admin.editors.json_editor_fields import SheetField
+from mcp_app.admin.editors.parameters.parameter_forms import ParameterSheet
+from mcp_app.admin.editors.prompts.messages import Message
+from mcp_app.admin.editors.text_answer import Parts, config_of, parts_of
+from mcp_app.admin.editors.uploads import Upload
+from mcp_app.admin.forms import from_code
 from mcp_app.admin.forms.definition import (
     WIDGETS,
     DefinitionForm,
@@ -18,13 +23,8 @@ from mcp_app.admin.forms.definition import (
     TextForm,
 )
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
-from mcp_app.admin.hints import Answer, Hints, HintsField, answer_of, hints_of
-from mcp_app.admin.messages import Message
-from mcp_app.admin.parameter_forms import ParameterSheet
-from mcp_app.admin.parts import Parts, config_of, parts_of
-from mcp_app.admin.sheet_fields import SheetField
-from mcp_app.admin.uploads import Upload
-from mcp_app.admin.wording import TOOL
+from mcp_app.admin.forms.fieldsets import BEYOND_PARTS
+from mcp_app.admin.page.wording import TOOL
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import Tool
 from mcp_app.protocol.json_types import JsonObject

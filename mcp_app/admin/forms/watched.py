@@ -17,12 +17,12 @@ from django.forms.widgets import Script
 from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 
+from mcp_app.admin.editors.json_editor_fields import SheetWidget
+from mcp_app.admin.editors.json_texts import shown
 from mcp_app.admin.forms import opened
 from mcp_app.admin.forms.demands import GroupsField, RuleField
 from mcp_app.admin.forms.fields import JsonField
-from mcp_app.admin.json_texts import shown
-from mcp_app.admin.sheet_fields import SheetWidget
-from mcp_app.admin.wording import EVERY, Words
+from mcp_app.admin.page.wording import EVERY, Words
 from mcp_app.interface.rules import visible
 from mcp_app.models.changes import WatchedRow
 from mcp_app.models.fields import JSONTextField

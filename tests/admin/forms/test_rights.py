@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.test import RequestFactory
 
-from mcp_app.admin.definitions import DefinitionAdmin
+from mcp_app.admin.definitions.definition_admin import DefinitionAdmin
 from mcp_app.admin.forms import form_of
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
 

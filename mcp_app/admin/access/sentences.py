@@ -1,0 +1,142 @@
+"""The sentences of the page *Who can see it*, by what it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from django.utils.formats import number_format
+from django.utils.text import capfirst, get_text_list
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
+
+from mcp_app.admin.page.wording import Said
+from mcp_app.interface.rules import visible
+
+CAN: Final[Mapping[str, Any]] = {
+    "tool": ngettext_lazy(
+        "%(number)s person can list and call this tool: %(who)s.",
+        "%(number)s people can list and call this tool: %(who)s.",
+        "count",
+    ),
+    "resource": ngettext_lazy(
+        "%(number)s person can list and read this resource: %(who)s.",
+        "%(number)s people can list and read this resource: %(who)s.",
+        "count",
+    ),
+    "resourcetemplate": ngettext_lazy(
+        "%(number)s person can list and read what this template shows: %(who)s.",
+        "%(number)s people can list and read what this template shows: %(who)s.",
+        "count",
+    ),
+    "prompt": ngettext_lazy(
+        "%(number)s person can list and use this prompt: %(who)s.",
+        "%(number)s people can list and use this prompt: %(who)s.",
+        "count",
+    ),
+    "server": ngettext_lazy(
+        "%(number)s person can use this server: %(who)s.",
+        "%(number)s people can use this server: %(who)s.",
+        "count",
+    ),
+}
+NOBODY: Final[Mapping[str, Said]] = {
+    "tool": gettext_lazy("Nobody can list and call this tool."),
+    "resource": gettext_lazy("Nobody can list and read this resource."),
+    "resourcetemplate": gettext_lazy(
+        "Nobody can list and read what this template shows."
+    ),
+    "prompt": gettext_lazy("Nobody can list and use this prompt."),
+    "server": gettext_lazy("Nobody can use this server."),
+}
+ANYONE: Final[Mapping[str, Said]] = {
+    "tool": gettext_lazy("Anyone on the internet can list and call this tool."),
+    "resource": gettext_lazy("Anyone on the internet can list and read this resource."),
+    "resourcetemplate": gettext_lazy(
+        "Anyone on the internet can list and read what this template shows."
+    ),
+    "prompt": gettext_lazy("Anyone on the internet can list and use this prompt."),
+    "server": gettext_lazy("Anyone on the internet can use this server."),
+}
+ONE_CAN: Final[Mapping[str, Said]] = {
+    "tool": gettext_lazy("%(name)s can list and call this tool."),
+    "resource": gettext_lazy("%(name)s can list and read this resource."),
+    "resourcetemplate": gettext_lazy(
+        "%(name)s can list and read what this template shows."
+    ),
+    "prompt": gettext_lazy("%(name)s can list and use this prompt."),
+    "server": gettext_lazy("%(name)s can use this server."),
+}
+ONE_CANNOT: Final[Mapping[str, Said]] = {
+    "tool": gettext_lazy("%(name)s cannot list and call this tool."),
+    "resource": gettext_lazy("%(name)s cannot list and read this resource."),
+    "resourcetemplate": gettext_lazy(
+        "%(name)s cannot list and read what this template shows."
+    ),
+    "prompt": gettext_lazy("%(name)s cannot list and use this prompt."),
+    "server": gettext_lazy("%(name)s cannot use this server."),
+}
+
+
+def in_digits(number: int) -> str:
+    """Return a number with its thousands apart."""
+    return str(number_format(number, force_grouping=True))
+
+
+def count_text(number: int, *, at_most: bool) -> str:
+    """Return a number of people; where not all can be counted, the greatest."""
+    shown = in_digits(number)
+    return _("at most %(number)s") % {"number": shown} if at_most else shown
+
+
+def counted(kind: str, number: int, who: str, *, at_most: bool) -> str:
+    """Say how many people can, and which."""
+    if not number:
+        return str(NOBODY[kind])
+    shown = capfirst(count_text(number, at_most=at_most))
+    return str(CAN[kind] % {"count": number, "number": shown, "who": who})
+
+
+def either(names: Iterable[str]) -> str:
+    """Return names of which one is enough."""
+    return str(get_text_list([visible(name) for name in sorted(names)], _("or")))
+
+
+def all_of(names: Iterable[str]) -> str:
+    """Return names that are all asked for."""
+    return str(get_text_list(list(names), _("and")))
+
+
+def everyone(permissions: Iterable[str], groups: Iterable[Iterable[str]]) -> str:
+    """Say of whom it is true that they meet these demands, superusers apart."""
+    said = {
+        "permissions": all_of(map(visible, permissions)),
+        "groups": all_of(map(either, groups)),
+    }
+    if said["permissions"] and said["groups"]:
+        return _("everyone in %(groups)s with %(permissions)s") % said
+    if said["groups"]:
+        return _("everyone in %(groups)s") % said
+    if said["permissions"]:
+        return _("everyone with %(permissions)s") % said
+    return _("everyone who may log in at this site")
+
+
+def and_superusers(people: str, count: int) -> str:
+    """Add those who need neither a permission nor a group."""
+    if not count:
+        return people
+    return ngettext(
+        "%(people)s, and %(number)s superuser",
+        "%(people)s, and %(number)s superusers",
+        count,
+    ) % {"people": people, "number": in_digits(count)}
+
+
+def anonymous(access: tuple[str, ...]) -> str:
+    """Say what becomes of those who do not say who they are."""
+    if access == ("token",):
+        return _("Anonymous callers cannot: the server asks for a token.")
+    return _(
+        "Anonymous callers cannot: the server asks who they are (%(methods)s)."
+    ) % {"methods": either(access)}

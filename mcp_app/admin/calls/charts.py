@@ -1,0 +1,266 @@
+"""How many calls there were, how many failed and how long they took: from counters.
+
+Never from rows of calls, of which there may be millions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import F, Max, QuerySet, Sum
+from django.db.models.functions import Lower
+from django.utils.formats import number_format
+from django.utils.timezone import now
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.calls.filters import AGES, DAY, Asked, milliseconds, moment
+from mcp_app.admin.calls.outcome_help import FAILED
+from mcp_app.audit.tallies import begin_ms
+from mcp_app.models import CallStatistic
+from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
+
+BARS: Final = 32
+"""At most so many bars, and one that has just begun."""
+WIDTH: Final = 640
+HEIGHT: Final = 96
+COLUMNS: Final = (*(f"to_{bound}" for bound in BOUNDS_MS), "longer")
+STEPS: Final = tuple(
+    minutes * MINUTE_S * 1_000
+    for minutes in (5, 60, 120, 360, 720, 1440, 2880, 10080, 20160, 43200)
+)
+"""What a bar may stand for, in milliseconds: from five minutes to thirty days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar of the chart, with its places in pixels."""
+
+    start: datetime
+    calls: int
+    failed: int
+    x: int
+    width: int
+    top: int
+    height: int
+    failed_top: int
+    failed_height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of all calls of a time `failed` have failed; `matching` are those asked for.
+
+    `half` and `most` are how long half of these took at most, and 95 of 100, in
+    milliseconds; None where there are none.
+    """
+
+    calls: int
+    failed: int
+    matching: int
+    dropped: int
+    half: int | None
+    most: int | None
+    bars: tuple[Bar, ...]
+    servers: tuple[str, ...]
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.failed / self.calls if self.calls else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Most:
+    """What failed most."""
+
+    kind: str
+    name: str
+    outcome: str
+    calls: int
+
+
+def figures(asked: Asked) -> Figures:
+    """Return what the counters say of what is asked for; one statement."""
+    end_ms = asked.end_ms or milliseconds(now())
+    step = _step(end_ms - asked.start_ms)
+    since = F("start_ms") - asked.start_ms
+    sums = {f"sum_{name}": Sum(name) for name in ("calls", "dropped", *COLUMNS)}
+    rows = list(
+        _counters(asked)
+        .annotate(since=since - since % step)
+        .values("since", "server", "outcome")
+        .annotate(**sums, top=Max("most_us"))
+    )
+    servers = tuple(sorted({row["server"] for row in rows}))
+    if asked.server:
+        rows = [row for row in rows if row["server"] == asked.server]
+    return _summed(asked, rows, servers, step, end_ms)
+
+
+def most_failing(asked: Asked) -> Most | None:
+    """Return what failed most; one statement."""
+    rows = _counters(asked).filter(outcome__in=FAILED)
+    if asked.server:
+        rows = rows.filter(server=asked.server)
+    found = (
+        rows.values("kind", "name", "outcome")
+        .annotate(sum=Sum("calls"))
+        .order_by("-sum", "name")[:1]
+    )
+    for row in found:
+        return Most(row["kind"], row["name"], row["outcome"], row["sum"])
+    return None
+
+
+def names_with(asked: Asked, text: str, most: int) -> tuple[str, ...]:
+    """Return the names that have a text within them, and were called in that time."""
+    # Names are compared exactly: not every database would find other letters' case.
+    lowered = _counters(asked).annotate(lowered=Lower("name"))
+    rows = lowered.filter(lowered__contains=text.lower())
+    names = rows.order_by("name").values_list("name", flat=True).distinct()
+    return tuple(names[:most])
+
+
+def last_day() -> tuple[int, int]:
+    """Return how many calls there were in 24 hours, and how many failed."""
+    asked = Asked(DAY, moment(begin_ms(milliseconds(now() - AGES[DAY]), HOUR_S)))
+    rows = _counters(asked).values_list("outcome").annotate(Sum("calls"))
+    counts = {outcome: int(calls) for outcome, calls in rows}
+    failed = sum(calls for outcome, calls in counts.items() if outcome in FAILED)
+    return sum(counts.values()), failed
+
+
+def alike(kind: str, name: str, outcome: str, start_ms: int) -> int:
+    """Return how many calls ended in the same way in the 24 hours from a time on."""
+    end_ms = start_ms + 24 * HOUR_S * 1_000
+    rows = CallStatistic.objects.filter(
+        seconds=HOUR_S, start_ms__gte=start_ms, start_ms__lt=end_ms
+    ).filter(kind=kind, name=name, outcome=outcome)
+    return int(rows.aggregate(sum=Sum("calls"))["sum"] or 0)
+
+
+def _counters(asked: Asked) -> QuerySet[CallStatistic]:
+    rows = CallStatistic.objects.filter(
+        seconds=asked.seconds, start_ms__gte=asked.start_ms
+    )
+    if asked.end_ms is not None:
+        rows = rows.filter(start_ms__lt=asked.end_ms)
+    if asked.kind:
+        rows = rows.filter(kind=asked.kind)
+    return rows.filter(name=asked.name) if asked.name else rows
+
+
+def _step(length_ms: int) -> int:
+    """Return what a bar stands for: a round time, or what makes few enough."""
+    fitting = (step for step in STEPS if length_ms / step <= BARS)
+    return next(fitting, length_ms // BARS + 1)
+
+
+def _summed(
+    asked: Asked,
+    rows: Sequence[Mapping[str, Any]],
+    servers: tuple[str, ...],
+    step: int,
+    end_ms: int,
+) -> Figures:
+    calls, failed = Counter[int](), Counter[int]()
+    for row in rows:
+        calls[row["since"]] += row["sum_calls"]
+        if row["outcome"] in FAILED:
+            failed[row["since"]] += row["sum_calls"]
+    matching = [
+        row for row in rows if not asked.outcomes or row["outcome"] in asked.outcomes
+    ]
+    slow = _slower_than(asked.slower)
+    buckets = [
+        sum(row[f"sum_{name}"] for row in matching) if name in slow else 0
+        for name in COLUMNS
+    ]
+    longest = max((row["top"] for row in matching), default=0)
+    times = range(0, max(step, end_ms - asked.start_ms), step)
+    return Figures(
+        calls=calls.total(),
+        failed=failed.total(),
+        matching=sum(buckets),
+        dropped=sum(row["sum_dropped"] for row in matching),
+        half=_bound(buckets, 50, longest),
+        most=_bound(buckets, 95, longest),
+        bars=tuple(_bars(asked.start_ms, times, calls, failed)),
+        servers=servers,
+    )
+
+
+def _slower_than(slower: str) -> Sequence[str]:
+    """Return the columns in which are the calls that took longer than that."""
+    bounds = [*BOUNDS_MS, None]
+    least = int(slower or 0)
+    return [
+        name
+        for name, bound in zip(COLUMNS, bounds, strict=True)
+        if bound is None or bound > least
+    ]
+
+
+def _bound(buckets: Sequence[int], percent: int, longest_us: int) -> int | None:
+    """Return in how many milliseconds so many of 100 were over."""
+    total, so_far = sum(buckets), 0
+    longest = -(-longest_us // 1_000)
+    for count, bound in zip(buckets, [*BOUNDS_MS, longest], strict=True):
+        so_far += count
+        if total and so_far * 100 >= total * percent:
+            return max(1, min(bound, longest))
+    return None
+
+
+def _bars(
+    start_ms: int, times: range, calls: Counter[int], failed: Counter[int]
+) -> Iterable[Bar]:
+    most = max(calls.values(), default=0) or 1
+    width = WIDTH // len(times)
+    for place, since in enumerate(times):
+        # What failed must be seen, however little of all it is.
+        height = -(-calls[since] * HEIGHT // most)
+        failing = -(-failed[since] * HEIGHT // most)
+        yield Bar(
+            start=moment(start_ms + since),
+            calls=calls[since],
+            failed=failed[since],
+            x=place * width,
+            width=max(1, width - 2),
+            top=HEIGHT - height,
+            height=height,
+            failed_top=HEIGHT - failing,
+            failed_height=failing,
+        )
+
+
+def sentence(asked: Asked, found: Figures, most: str) -> str:
+    """Say how many calls failed; `most` names what failed most."""
+    named = {
+        "failed": grouped(found.failed),
+        "calls": grouped(found.calls),
+        "percent": percents(found.percent),
+        "most": most,
+    }
+    if not found.calls:
+        return ""
+    if not found.failed:
+        return _("None of %(calls)s failed.") % named
+    if most:
+        said = _("%(failed)s of %(calls)s failed (%(percent)s). Most: %(most)s.")
+        return said % named
+    return _("%(failed)s of %(calls)s failed (%(percent)s).") % named
+
+
+def grouped(number: int) -> str:
+    """Write a number with the separators of the language."""
+    return number_format(number, force_grouping=True)
+
+
+def percents(percent: float) -> str:
+    """Write a part of a hundred; what is not nothing is not 0."""
+    number = number_format(round(max(percent, 0.1) if percent else 0.0, 1), 1)
+    return _("%(number)s %%") % {"number": number}

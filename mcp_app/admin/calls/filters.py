@@ -1,0 +1,255 @@
+"""What the list of calls is asked for: a time, filters from fixed lists, a place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.utils.dateparse import parse_datetime
+from django.utils.timezone import get_current_timezone, now
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.admin.calls.outcome_help import FAILED, MEANINGS
+from mcp_app.admin.page.wording import Said
+from mcp_app.interface.rules import visible
+from mcp_app.models.call_pages import Condition, Key, Sought
+from mcp_app.models.calls import HOUR_S, MINUTE_S
+
+LAST_HOUR: Final = "hour"
+DAY: Final = "day"
+BETWEEN: Final = "between"
+WHEN: Final[Mapping[str, Said]] = {
+    LAST_HOUR: gettext_lazy("Last hour"),
+    DAY: gettext_lazy("24 hours"),
+    "week": gettext_lazy("7 days"),
+    "month": gettext_lazy("30 days"),
+    BETWEEN: gettext_lazy("From … to"),
+}
+AGES: Final = {
+    LAST_HOUR: timedelta(hours=1),
+    DAY: timedelta(days=1),
+    "week": timedelta(days=7),
+    "month": timedelta(days=30),
+}
+KINDS: Final[Mapping[str, Said]] = {
+    "tool": gettext_lazy("Tool"),
+    "resource": gettext_lazy("Resource"),
+    "template": gettext_lazy("Resource template"),
+    "prompt": gettext_lazy("Prompt"),
+    "completion": gettext_lazy("Completion"),
+}
+ANY_FAILURE: Final = "failed"
+OUTCOMES: Final[Mapping[str, Said]] = {
+    ANY_FAILURE: gettext_lazy("Failed, in whatever way"),
+    **{name: meaning.label for name, meaning in MEANINGS.items()},
+}
+SLOWER: Final[Mapping[str, Said]] = {
+    "100": gettext_lazy("100 ms"),
+    "1000": gettext_lazy("1 s"),
+    "5000": gettext_lazy("5 s"),
+    "10000": gettext_lazy("10 s"),
+}
+"""Bounds of the counters, in milliseconds."""
+CHOICES: Final = {
+    "when": (gettext_lazy("When"), WHEN),
+    "outcome": (gettext_lazy("Outcome"), OUTCOMES),
+    "kind": (gettext_lazy("Kind"), KINDS),
+    "slower": (gettext_lazy("Slower than"), SLOWER),
+}
+TEXTS: Final = ("server", "name", "user", "q")
+LONGEST: Final = 255
+YEARS: Final = (2000, 3000)
+ERROR_NUMBER: Final = re.compile(r"[0-9a-f]{8}")
+_KEY: Final = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What stands in the address; `start` and `end` are whole hours, or minutes.
+
+    So that rows and counters speak of the same calls.  `end` of None is now.
+    """
+
+    when: str
+    start: datetime
+    end: datetime | None = None
+    outcome: str = ""
+    kind: str = ""
+    slower: str = ""
+    server: str = ""
+    name: str = ""
+    user: str = ""
+    q: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """What was typed as the beginning and the end."""
+    older: Key | None = None
+    newer: Key | None = None
+    problems: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> int:
+        """The length of the counters that tell of this time."""
+        return MINUTE_S if self.when == LAST_HOUR else HOUR_S
+
+    @property
+    def start_ms(self) -> int:
+        return milliseconds(self.start)
+
+    @property
+    def end_ms(self) -> int | None:
+        return None if self.end is None else milliseconds(self.end)
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """The outcomes that are asked for, none where all are."""
+        if self.outcome == ANY_FAILURE:
+            return FAILED
+        return (self.outcome,) if self.outcome else ()
+
+    @property
+    def counted(self) -> bool:
+        """Whether the counters tell what is asked for: they know no person."""
+        return not (self.user or self.q)
+
+    def sought(self, names: tuple[str, ...] = ()) -> Sought:
+        """Return which rows are meant; `names` are those that the search has found.
+
+        Failures are rarer than all calls of something.
+        """
+        found = self._conditions()
+        if self.q:
+            ways = [_is("user_name", self.q), *(_is("name", each) for each in names)]
+        elif "user" in found:
+            ways = [found.pop("user")]
+        elif self.outcomes and (self.outcomes != ("answered",) or not self.name):
+            found.pop("outcome")
+            ways = [_is("outcome", each) for each in self.outcomes]
+        else:
+            ways = [found.pop("name")] if "name" in found else []
+        return Sought(self.start_ms, self.end_ms, ways, list(found.values()))
+
+    def _conditions(self) -> dict[str, Condition]:
+        """Return what each filter demands of a row."""
+        found: dict[str, Condition] = {}
+        if self.user:
+            found["user"] = _is("user_name", self.user)
+        if self.name:
+            found["name"] = _is("name", self.name)
+        if self.outcomes:
+            found["outcome"] = ("outcome", "IN", self.outcomes)
+        for column in ("kind", "server"):
+            if value := getattr(self, column):
+                found[column] = _is(column, value)
+        if self.slower:
+            found["slower"] = ("took_us", ">", int(self.slower) * 1_000)
+        return found
+
+    def query(self, **changes: str | Key) -> str:
+        """Return the query string of the list with these changes; places go away."""
+        values: dict[str, str | Key] = {
+            "when": "" if self.when == DAY else self.when,
+            **self.given,
+            **{name: getattr(self, name) for name in (*CHOICES, *TEXTS)[1:]},
+            **changes,
+        }
+        said = {
+            name: f"{value.time_ms}.{value.pk}" if isinstance(value, Key) else value
+            for name, value in values.items()
+            if value
+        }
+        return f"?{urlencode(said)}" if said else "?"
+
+
+def _is(column: str, value: str) -> Condition:
+    return column, "=", value
+
+
+def milliseconds(time: datetime) -> int:
+    """Return what a column of times has."""
+    return int(time.timestamp() * 1_000)
+
+
+def moment(time_ms: int) -> datetime:
+    """Return the time that a column has."""
+    return datetime.fromtimestamp(time_ms / 1_000, UTC)
+
+
+def asked(request: HttpRequest) -> Asked:
+    """Return what is asked for; what cannot be is left out, and named."""
+    told = {name: request.GET.get(name, "").strip() for name in (*CHOICES, *TEXTS)}
+    problems = []
+    for name, (label, choices) in CHOICES.items():
+        if told[name] and told[name] not in choices:
+            said = _("“%(value)s” is no choice for “%(name)s”: it was left out.")
+            problems.append(said % {"value": visible(told[name]), "name": label})
+            told[name] = ""
+    for name in TEXTS:
+        # NUL is in no row, and some databases cannot be asked for it.
+        told[name] = told[name].replace("\0", "")[:LONGEST]
+    given: dict[str, Any] = {**told, "when": told["when"] or DAY}
+    found = Asked(
+        **given,
+        start=_whole(now() - AGES[DAY], HOUR_S),
+        older=_key(request.GET.get("older", "")),
+        newer=_key(request.GET.get("newer", "")),
+        problems=tuple(problems),
+    )
+    return _timed(found, request)
+
+
+def _timed(found: Asked, request: HttpRequest) -> Asked:
+    """Add the time that is meant."""
+    if found.when != BETWEEN:
+        start = _whole(now() - AGES[found.when], found.seconds)
+        return replace(found, start=start)
+    given = {name: request.GET.get(name, "").strip() for name in ("from", "to")}
+    problems = [*found.problems]
+    times: dict[str, datetime] = {}
+    for name, text in given.items():
+        read = _read(text)
+        if read is not None:
+            times[name] = read
+        elif text:
+            said = _("“%(value)s” is no time: it is written as 2026-11-18T14:00.")
+            problems.append(said % {"value": visible(text)})
+    end = times.get("to")
+    start = times.get("from", (end or now()) - AGES[DAY])
+    if end is not None and end <= start:
+        problems.append(_("The end is not after the beginning: it was left out."))
+        end = None
+    return replace(
+        found,
+        start=_whole(start, HOUR_S),
+        end=None if end is None else _whole(end + timedelta(minutes=59), HOUR_S),
+        given={name: given[name] for name in times},
+        problems=tuple(problems),
+    )
+
+
+def _read(text: str) -> datetime | None:
+    """Return a time that a browser sends, which knows of no zone."""
+    try:
+        read = parse_datetime(text)
+    except ValueError:
+        return None
+    # At the ends of the calendar nothing can be added or taken away.
+    if read is None or not YEARS[0] <= read.year < YEARS[1]:
+        return None
+    return read.replace(tzinfo=read.tzinfo or get_current_timezone())
+
+
+def _whole(time: datetime, seconds: int) -> datetime:
+    """Return when the hour, or the minute, of a time began."""
+    stamp = int(time.timestamp())
+    return datetime.fromtimestamp(stamp - stamp % seconds, UTC)
+
+
+def _key(text: str) -> Key | None:
+    found = _KEY.fullmatch(text)
+    return Key(int(found[1]), int(found[2])) if found else None

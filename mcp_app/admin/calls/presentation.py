@@ -1,0 +1,378 @@
+"""Calls in words: a line of the list, and one call in full.
+
+Nothing of it is markup, and what nobody sees is written out: all of it came from
+clients, or was copied from users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.contrib.auth import get_user_model
+from django.db.models import Q, Subquery
+from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.admin.calls.charts import alike
+from mcp_app.admin.calls.filters import BETWEEN, KINDS, Asked, moment
+from mcp_app.admin.calls.outcome_help import Meaning, meaning_of
+from mcp_app.admin.operations.live_rows import HANDLE
+from mcp_app.admin.page.header import may, page_url
+from mcp_app.admin.page.people import users
+from mcp_app.admin.page.wording import Said
+from mcp_app.audit.tallies import begin_ms
+from mcp_app.audit.writing import LONGEST_NAME
+from mcp_app.interface.rules import visible
+from mcp_app.models import (
+    AccessToken,
+    Call,
+    DefinitionRow,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Tool,
+)
+from mcp_app.models.calls import HOUR_S
+
+MODELS: Final[Mapping[str, type[DefinitionRow]]] = {
+    "tool": Tool,
+    "resource": Resource,
+    "template": ResourceTemplate,
+    "prompt": Prompt,
+}
+DID: Final[Mapping[str, Said]] = {
+    "tool": gettext_lazy("{who} called {what} through {client}."),
+    "resource": gettext_lazy("{who} read {what} through {client}."),
+    "template": gettext_lazy("{who} read from {what} through {client}."),
+    "prompt": gettext_lazy("{who} used the prompt {what} through {client}."),
+    "completion": gettext_lazy(
+        "{who} asked for suggestions for {what} through {client}."
+    ),
+}
+SHORT_DIGEST: Final = 4
+"""Characters at each end of a digest."""
+SLOW_MS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of the list."""
+
+    url: str
+    at: datetime
+    meaning: Meaning
+    kind: Said
+    name: str
+    name_url: str
+    version: int
+    who: str
+    who_url: str
+    client: str
+    took: str
+    size: str
+    failure: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do, and where."""
+
+    text: Said
+    label: str
+    url: str
+
+
+def line(call: Call, asked: Asked) -> Line:
+    """Return a row of the list; names lead to what else they called, or was called."""
+    named = asked.query(kind=call.kind, name=call.name, q="") if call.name else ""
+    return Line(
+        url=reverse("admin:mcp_app_call_change", args=[call.pk]),
+        at=moment(call.time_ms),
+        meaning=meaning_of(call.outcome),
+        kind=KINDS.get(call.kind, visible(call.kind)),
+        name=name_of(call),
+        name_url=named,
+        version=call.version,
+        who=who_of(call),
+        who_url=asked.query(user=call.user_name, q="") if call.user_name else "",
+        client=client_of(call),
+        took=duration(call.took_us),
+        size=size_of(call.size),
+        failure=visible(call.failure),
+    )
+
+
+def name_of(call: Call) -> str:
+    """Return what a call is for; what nobody has found has no name here."""
+    return visible(call.name) or _("a name that nothing has")
+
+
+def who_of(call: Call) -> str:
+    """Return whose call it is: the name that was copied, or what let it in."""
+    if call.user_name or call.user_id:
+        return visible(call.user_name or call.user_id)
+    if call.principal == "anonymous":
+        return _("anonymous")
+    named = {"kind": visible(call.principal), "client": visible(call.principal_client)}
+    return _("nobody (%(kind)s)") % named
+
+
+def client_of(call: Call) -> str:
+    """Return what a client calls itself, with its version."""
+    named = f"{call.client_name} {call.client_version}".strip()
+    return visible(named) or _("a client without a name")
+
+
+def duration(microseconds: int) -> str:
+    """Write how long something took."""
+    return in_words(microseconds / 1_000)
+
+
+def in_words(milliseconds: float) -> str:
+    """Write milliseconds, or seconds where they are many."""
+    if milliseconds < 1:
+        return _("under 1 ms")
+    if milliseconds < SLOW_MS:
+        return _("%(n)d ms") % {"n": milliseconds}
+    return _("%(n).1f s") % {"n": milliseconds / 1_000}
+
+
+def size_of(size: int) -> str:
+    """Write a number of bytes."""
+    return str(filesizeformat(size))
+
+
+class Whole:
+    """One call in full; everything but the call is asked for here, once each."""
+
+    def __init__(self, request: HttpRequest, call: Call) -> None:
+        self.call = call
+        self.meaning = meaning_of(call.outcome)
+        self.row = _definition(call)
+        self.user = _user(call) if call.user_id else None
+        self._request = request
+
+    @property
+    def at(self) -> datetime:
+        return moment(self.call.time_ms)
+
+    @property
+    def took(self) -> str:
+        return duration(self.call.took_us)
+
+    @property
+    def size(self) -> str:
+        return size_of(self.call.size)
+
+    @property
+    def failure(self) -> str:
+        return visible(self.call.failure)
+
+    @property
+    def said(self) -> SafeString:
+        """The sentence: who did what, through which client, and what became of it."""
+        did = DID.get(self.call.kind, DID["tool"])
+        return format_html(
+            f"{did} {{happened}}",
+            who=_strong(self._who()),
+            what=self._named(),
+            client=_strong(client_of(self.call)),
+            happened=self.meaning.happened,
+        )
+
+    def _who(self) -> str:
+        who = who_of(self.call)
+        gone = self.call.user_id and self.user is None
+        return _("%(name)s (deleted)") % {"name": who} if gone else who
+
+    def _what(self) -> str:
+        if self.row is not None:
+            return str(self.row)
+        name = name_of(self.call)
+        if not self.call.name or self.call.kind not in MODELS or self._is_cut():
+            return name
+        return _("%(name)s (deleted)") % {"name": name}
+
+    def _is_cut(self) -> bool:
+        return len(self.call.name) >= LONGEST_NAME
+
+    def _named(self) -> SafeString:
+        """Return what was called, with its version."""
+        named = _strong(self._what())
+        if not self.call.version:
+            return named
+        version = _("(version %(number)d)") % {"number": self.call.version}
+        return format_html("{} {}", named, version)
+
+    @property
+    def told(self) -> str:
+        """What the client was told, as it was told, or what that was about."""
+        return visible(self.call.error, None)
+
+    @property
+    def fingerprint(self) -> str:
+        digest = self.call.arguments_digest
+        return f"{digest[:SHORT_DIGEST]}…{digest[-SHORT_DIGEST:]}" if digest else ""
+
+    @property
+    def arguments_size(self) -> str:
+        return size_of(self.call.arguments_size)
+
+    @property
+    def steps(self) -> list[Step]:
+        """What to do; a link stands only where it can be followed."""
+        return [Step(each.text, *self._link(each.link)) for each in self.meaning.advice]
+
+    def _link(self, link: str) -> tuple[str, str]:
+        row = self.row
+        if link == "similar":
+            return _("Show them"), self.similar_url
+        if link == "live" and may(self._request, "view_session"):
+            return _("What happens now"), reverse("admin:mcp_app_session_live")
+        if row is None or not self._may_view(row):
+            return "", ""
+        if link == "change":
+            return _("Open it"), page_url(row, "change")
+        if link == "stop" and may(self._request, "stop"):
+            return _("Stop it…"), page_url(row, "stop")
+        return "", ""
+
+    def _may_view(self, row: DefinitionRow) -> bool:
+        return any(
+            may(self._request, f"{right}_{row.kind_of_row}")
+            for right in ("view", "change")
+        )
+
+    @property
+    def what(self) -> str:
+        return self._what()
+
+    @property
+    def shown_name(self) -> str:
+        """What programs call it, where a title stands before it."""
+        name = visible(self.call.name)
+        return "" if self.row is None or str(self.row) == name else name
+
+    @property
+    def server(self) -> str:
+        return visible(self.call.server)
+
+    @property
+    def session(self) -> str:
+        """The beginning of the digest of the session's id, as on other pages."""
+        return visible(self.call.session[:HANDLE])
+
+    @property
+    def revision(self) -> str:
+        return visible(self.call.revision)
+
+    @property
+    def definition_url(self) -> str:
+        if self.row is None or not self._may_view(self.row):
+            return ""
+        return page_url(self.row, "change")
+
+    @property
+    def version_url(self) -> str:
+        if not (self.call.version and self.definition_url and self.row):
+            return ""
+        return page_url(self.row, "version", self.call.version)
+
+    @property
+    def who(self) -> str:
+        return self._who()
+
+    @property
+    def user_url(self) -> str:
+        """The page of the user, where there is one that may be seen."""
+        model = get_user_model()
+        label, name = model._meta.app_label, model._meta.model_name
+        user = self._request.user
+        rights = [f"{label}.{right}_{name}" for right in ("view", "change")]
+        if self.user is None or not any(map(user.has_perm, rights)):
+            return ""
+        try:
+            return reverse(f"admin:{label}_{name}_change", args=[self.call.user_id])
+        except NoReverseMatch:
+            return ""
+
+    @property
+    def came_in(self) -> str:
+        """What let the call in, by the part of it that is no secret."""
+        if self.call.principal != "token":
+            return visible(self.call.principal)
+        if self.user is None or not self.user.token_prefix:
+            return _("an access token that is not there any more")
+        said = _("access token %(prefix)s… (%(name)s)")
+        named = {"prefix": self.user.token_prefix, "name": self.user.token_name}
+        return visible(said % named)
+
+    @property
+    def client(self) -> str:
+        return client_of(self.call)
+
+    @property
+    def hour_ms(self) -> int:
+        return begin_ms(self.call.time_ms, HOUR_S)
+
+    @property
+    def alike(self) -> int:
+        """How many calls ended in the same way within a day from that hour on."""
+        call = self.call
+        return alike(call.kind, call.name, call.outcome, self.hour_ms)
+
+    @property
+    def hour(self) -> datetime:
+        return moment(self.hour_ms)
+
+    @property
+    def similar_url(self) -> str:
+        """The list of the calls that ended in the same way."""
+        call = self.call
+        what: dict[str, Any] = {
+            "kind": call.kind,
+            "name": call.name,
+            "outcome": call.outcome,
+        }
+        listed = reverse("admin:mcp_app_call_changelist")
+        ends = (self.hour, moment(self.hour_ms + 24 * HOUR_S * 1_000))
+        times = [f"{localtime(each):%Y-%m-%dT%H:%M}" for each in ends]
+        given = dict(zip(("from", "to"), times, strict=True))
+        return listed + Asked(BETWEEN, self.hour, given=given, **what).query()
+
+
+def _strong(text: str) -> SafeString:
+    return format_html("<strong>{}</strong>", text)
+
+
+def _definition(call: Call) -> DefinitionRow | None:
+    """Return the row of what was called, if it still has that name."""
+    model = MODELS.get(call.kind)
+    if model is None or not call.name:
+        return None
+    served = Q(published_identity=model.identity_hash(call.name))
+    named = Q(**{model.IDENTITY: call.name})
+    found: list[Any] = list(model._default_manager.filter(served | named)[:5])
+    found.sort(key=lambda row: row.published_identity is None)
+    return found[0] if found else None
+
+
+def _user(call: Call) -> Any:
+    """Return the user whose call it is, with the newest token that let the call in.
+
+    A later one of the same family may have been made since then.
+    """
+    family = AccessToken.objects.filter(family=call.principal_client or None)
+    newest = family.order_by("-created", "-pk")
+    tokens = {name: Subquery(newest.values(name)[:1]) for name in ("prefix", "name")}
+    named = {f"token_{name}": token for name, token in tokens.items()}
+    return users([call.user_id]).annotate(**named).first()

@@ -1,0 +1,1 @@
+"""The admin of tools, resources, resource templates and prompts."""

@@ -1,0 +1,224 @@
+"""Admin pages of tools, resources, resource templates and prompts."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, TypeVar
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import QuerySet
+from django.forms import ModelForm, modelform_factory
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.admin.definitions.actions import ListActions
+from mcp_app.admin.definitions.guarded_fields import GuardedAdmin
+from mcp_app.admin.definitions.kinds import KindAdmin
+from mcp_app.admin.definitions.lists import (
+    ChangesFilter,
+    KindFilter,
+    ServerFilter,
+    StateFilter,
+    named,
+    problems,
+    state,
+    tokens,
+)
+from mcp_app.admin.forms import form_of
+from mcp_app.admin.forms.fields import PanelField
+from mcp_app.admin.forms.fieldsets import Fieldset, overlay_fieldsets
+from mcp_app.admin.forms.overlay import OverlayForm, put_back
+from mcp_app.admin.page.deleted import told_if_deleted
+from mcp_app.admin.page.header import lacking, may, page_url
+from mcp_app.admin.publishing.who_can_see import WhoPages
+from mcp_app.catalog.registry import mcp
+from mcp_app.interface.rules import visible
+from mcp_app.kinds.registered import is_guarded
+from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
+from mcp_app.models.demands import DEMANDS
+from mcp_app.publishing.overlays import declared_definition, reckon
+
+Row = TypeVar("Row", bound=DefinitionRow)
+
+
+class DefinitionAdmin(
+    ListActions[Row], WhoPages[Row], GuardedAdmin[Row], KindAdmin[Row]
+):
+    """What the pages of all definitions share."""
+
+    GUARDED = dict.fromkeys(DEMANDS, "grant")
+    list_display = [named, state, problems, tokens]
+    list_filter = [StateFilter, KindFilter, "source", ServerFilter]
+    prepopulated_fields = {"name": ["title"]}
+    search_fields = ["name", "title", "description", "tags"]
+    show_full_result_count = False
+    save_as = True
+    readonly_fields = ["created", "updated", "updated_by"]
+    list_select_related = ["published"]
+    sortable_by = ["named", "problems", "tokens"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Row]:
+        return super().get_queryset(request).defer("published__content")
+
+    # -- what code declares -------------------------------------------------------
+
+    def get_fieldsets(
+        self, request: HttpRequest, obj: Row | None = None
+    ) -> list[Fieldset]:
+        if obj is None or not obj.from_code:
+            return super().get_fieldsets(request, obj)
+        return overlay_fieldsets(isinstance(obj, Tool))
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Row | None = None,
+        change: bool = False,
+        **options: Any,
+    ) -> type[ModelForm[Row]]:
+        if obj is None or not obj.from_code:
+            return super().get_form(request, obj, change, **options)
+        fixed = self.get_readonly_fields(request, obj)
+        columns = [name for name in obj.content_columns() if name not in fixed]
+        form: type[ModelForm[Any]] = OverlayForm
+        return modelform_factory(
+            self.model,
+            form=form,
+            fields=columns,
+            formfield_callback=partial(self.formfield_for_dbfield, request=request),
+        )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Row | None = None) -> Any:
+        fields = super().get_readonly_fields(request, obj)
+        return [*fields, "code"] if obj is not None and obj.from_code else fields
+
+    def get_prepopulated_fields(
+        self, request: HttpRequest, obj: Row | None = None
+    ) -> dict[str, Any]:
+        if obj is not None and obj.from_code:
+            return {}
+        return dict(super().get_prepopulated_fields(request, obj))
+
+    @admin.display(description=gettext_lazy("Declared"))
+    def code(self, row: Row) -> SafeString:
+        """Say what code declares under this name, and where."""
+        definition = declared_definition(row, mcp)
+        if definition is None:
+            broken = row.broken or _("It is no longer in the code.")
+            return format_html("{}", visible(broken, None))
+        described = visible(definition.description, None) or _("(nothing)")
+        return format_html(
+            "<code>{}</code><br><span>{}</span>", visible(row.identity, None), described
+        )
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        *positional: Any,
+        **named: Any,
+    ) -> HttpResponse:
+        response = super().render_change_form(request, context, *positional, **named)
+        row = named.get("obj")
+        if row is not None and row.from_code:
+            # Nothing stands behind a copy. Django writes its own choice over ours.
+            context["save_as"] = False
+        return response
+
+    @told_if_deleted
+    def reset_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Put columns of an overlay back to what the code says: one, or all."""
+        row = self._row(request, object_id)
+        if request.method != "POST" or not row.from_code:
+            raise PermissionDenied
+        if not self.has_change_permission(request, row):
+            raise PermissionDenied
+        asked = request.GET.get("field", "")
+        names = [
+            name
+            for name in row.content_columns()
+            if asked in {"", name} and name not in self.guarded(request, row)
+        ]
+        with transaction.atomic():
+            locked = self._lock(request, row)
+            put_back(locked, names)
+            locked.updated_by_id = request.user.pk
+            locked.save()
+            reckon(locked, mcp)
+            self.log_change(request, locked, _("Put back to what the code says."))
+        said = _(
+            "The working copy is as in the code. Publish it to let clients see it."
+        )
+        kept = [name for name in row.content_columns() if name not in names]
+        if not asked and any(getattr(locked, name) for name in kept):
+            said = f"{said} {lacking('grant')}"
+        self.message_user(request, said, messages.SUCCESS)
+        return HttpResponseRedirect(page_url(row, "change"))
+
+    def get_urls(self) -> list[URLPattern]:
+        name = f"mcp_app_{self.opts.model_name}_reset"
+        view = self.admin_site.admin_view(self.reset_view)
+        return [path("<path:object_id>/reset/", view, name=name), *super().get_urls()]
+
+    # -- rights and saving --------------------------------------------------------
+
+    def guarded(self, request: HttpRequest, obj: Row | None) -> dict[str, str]:
+        guarded = super().guarded(request, obj)
+        if not may(request, "behind"):
+            guarded |= dict.fromkeys(self._behind(request, obj), "behind")
+        return guarded
+
+    def _behind(self, request: HttpRequest, obj: Row | None) -> set[str]:
+        """Return the fields by which what stands behind a definition is changed."""
+        kind = self.kind_of(request, obj)
+        if not is_guarded(kind):
+            return set()
+        form = form_of(self.model, kind)
+        asked = form.behind(None)
+        panels = {
+            name
+            for name, field in form.base_fields.items()
+            if isinstance(field, PanelField)
+        }
+        return {"config", *asked.fields, *asked.more} - {*form.BESIDE, *panels}
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Row | None = None
+    ) -> bool:
+        allowed = super().has_delete_permission(request, obj)
+        if obj is None or not obj.from_code:
+            return allowed
+        # What code declares would come back at once; what vanished may go.
+        return allowed and declared_definition(obj, mcp) is None
+
+    def save_model(
+        self, request: HttpRequest, obj: Row, form: ModelForm[Row], change: bool
+    ) -> None:
+        obj.updated_by_id = request.user.pk
+        super().save_model(request, obj, form, change)
+
+
+@admin.register(Tool)
+class ToolAdmin(DefinitionAdmin[Tool]):
+    list_filter = [StateFilter, KindFilter, ChangesFilter, "source", ServerFilter]
+
+
+@admin.register(Resource)
+class ResourceAdmin(DefinitionAdmin[Resource]):
+    search_fields = [*DefinitionAdmin.search_fields, "uri"]
+
+
+@admin.register(ResourceTemplate)
+class ResourceTemplateAdmin(DefinitionAdmin[ResourceTemplate]):
+    search_fields = [*DefinitionAdmin.search_fields, "uri_template"]
+
+
+@admin.register(Prompt)
+class PromptAdmin(DefinitionAdmin[Prompt]):
+    """Prompts."""

@@ -1,0 +1,200 @@
+"""Forms kind by kind: what stands behind it is asked first, and never changes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from django.core.exceptions import PermissionDenied
+from django.forms import ModelForm
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.definitions.read_only import READ, ReadOnlyFields
+from mcp_app.admin.forms import DEFINITIONS, form_of, kinds_for
+from mcp_app.admin.forms.fieldsets import Fieldset, fieldsets_of
+from mcp_app.admin.page.concurrency import LockingAdmin
+from mcp_app.admin.page.wording import EVERY, Said
+from mcp_app.kinds import Kind, Missing
+from mcp_app.kinds.registered import OURS
+from mcp_app.models import DefinitionRow
+
+Row = TypeVar("Row", bound=DefinitionRow)
+
+logger = logging.getLogger("mcp_app.kinds")
+
+PARTS: Final = (
+    "arguments",
+    "config",
+    "from_code",
+    "input_schema",
+    "now",
+    "preview",
+    "suggestions",
+)
+"""The fields that a page may ask for again while a form is filled in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One way to make a definition; `reason` says why it cannot be taken."""
+
+    url: str
+    name: Said
+    example: Said
+    reason: Said = ""
+    line: str = ""
+    """What to send to a developer."""
+
+
+def _to_read(fieldset: Fieldset, read: Mapping[str, str]) -> Fieldset:
+    """Return the fields with those that only show in the place of others."""
+    heading, about = fieldset
+    shown = (read.get(str(name), str(name)) for name in about["fields"])
+    return heading, {**about, "fields": list(dict.fromkeys(shown))}
+
+
+def _missing(kind: Kind) -> Missing | None:
+    try:
+        missing = kind.missing()
+        return None if missing is None else Missing(*missing)
+    except Exception as error:
+        logger.exception("The kind %s has failed.", type(kind).__name__)
+        return Missing(_("This kind has failed: %(error)r") % {"error": error}, "")
+
+
+class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
+    """Chooses the form and its fields by the kind of the row."""
+
+    kind_template = "admin/mcp_app/choose_kind.html"
+
+    def kind_of(self, request: HttpRequest, obj: Row | None) -> str:
+        """Return the kind that a form is about; the first where nobody said."""
+        if obj is not None:
+            return obj.kind
+        known = kinds_for(self.model)
+        asked = request.GET.get("kind") or request.POST.get("kind")
+        return asked if asked and asked in known else next(iter(known))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Row | None = None) -> Any:
+        return [*super().get_readonly_fields(request, obj), READ["config"]]
+
+    def get_fieldsets(
+        self, request: HttpRequest, obj: Row | None = None
+    ) -> list[Fieldset]:
+        form = form_of(self.model, self.kind_of(request, obj))
+        behind = form.behind(obj.json("config") if obj is not None else None)
+        fieldsets = fieldsets_of(self.model, behind)
+        looks = obj is not None and not self.has_change_permission(request, obj)
+        read = dict(READ) if looks else {}
+        if form.KIND not in OURS:
+            # What a site's form asks for is read as the config that it makes.
+            own = {*behind.fields, *behind.more} - {*form.BESIDE}
+            fixed = own if looks else own & {*self.get_readonly_fields(request, obj)}
+            read |= dict.fromkeys(fixed, READ["config"])
+        return [_to_read(each, read) for each in fieldsets]
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Row | None = None,
+        change: bool = False,
+        **options: Any,
+    ) -> type[ModelForm[Row]]:
+        form = form_of(self.model, self.kind_of(request, obj))
+        fixed = self.get_readonly_fields(request, obj)
+        hidden = {name: None for name in fixed if name in form.declared_fields}
+        words = {**EVERY, **form.WORDS}
+        shown = {READ.get(name, name): said for name, said in words.items()} | words
+        options["labels"] = {name: label for name, (label, _help) in shown.items()}
+        options["help_texts"] = {name: help_ for name, (_label, help_) in shown.items()}
+        members = {**hidden, "user": request.user}
+        options["form"] = type(form.__name__, (form,), members)
+        return super().get_form(request, obj, change, **options)
+
+    def add_view(
+        self,
+        request: HttpRequest,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        known = kinds_for(self.model)
+        is_asked = request.method == "GET" and request.GET.get("kind") not in known
+        if is_asked and self.has_add_permission(request):
+            return self._choice(request, extra_context or {})
+        return super().add_view(request, form_url, extra_context)
+
+    def _choice(self, request: HttpRequest, extra: dict[str, Any]) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": _("Add %(what)s") % {"what": self.opts.verbose_name},
+            "offers": [
+                self._offer(request, key, kind)
+                for key, kind in kinds_for(self.model).items()
+            ],
+            "media": self.media,
+            **extra,
+        }
+        return TemplateResponse(request, self.kind_template, context)
+
+    def _offer(self, request: HttpRequest, key: str, kind: Kind) -> Offer:
+        query = request.GET.copy()
+        query["kind"] = key
+        reason, line = _missing(kind) or ("", "")
+        return Offer(
+            url=f"?{query.urlencode()}",
+            name=kind.name,
+            example=kind.examples[DEFINITIONS[self.model]],
+            reason=reason,
+            line=line,
+        )
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        initial = super().get_changeform_initial_data(request)
+        initial.pop("kind", None)
+        return initial
+
+    def save_model(
+        self, request: HttpRequest, obj: Row, form: Any, change: bool
+    ) -> None:
+        form.keep_uploads()
+        super().save_model(request, obj, form, change)
+
+    def get_urls(self) -> list[URLPattern]:
+        name = f"{self.opts.app_label}_{self.opts.model_name}_preview"
+        view = self.admin_site.admin_view(self.preview_view)
+        return [
+            path("preview/", view, name=name),
+            path("<path:object_id>/preview/", view, name=name),
+            *super().get_urls(),
+        ]
+
+    def preview_view(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> HttpResponse:
+        """Answer a part of the form as it would be with what was sent; saves nothing.
+
+        `part` names the field.  It needs the right to save the form.
+        """
+        obj = None if object_id is None else self.get_object(request, object_id)
+        if object_id is not None and obj is None:
+            raise Http404
+        may = (
+            self.has_add_permission(request)
+            if obj is None
+            else self.has_change_permission(request, obj)
+        )
+        if not may or request.method != "POST":
+            raise PermissionDenied
+        form_class = self.get_form(request, obj, change=obj is not None)
+        form = form_class(request.POST, request.FILES, instance=obj)
+        form.full_clean()
+        part = request.GET.get("part", "")
+        if part not in PARTS or part not in form.fields:
+            raise Http404
+        return HttpResponse(str(form[part]))

@@ -1,0 +1,166 @@
+"""Columns and filters of lists: states in words, problems, tags, servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from mcp_app.admin.forms import kinds_for
+from mcp_app.admin.page.header import LOOKS, MEANS
+from mcp_app.interface.rules import visible
+from mcp_app.kinds.registered import name_of_kind
+from mcp_app.models import DefinitionRow, PublishedRow, Server, State
+from mcp_app.models.listings import words
+from mcp_app.models.server import SLUG
+from mcp_app.models.versions import PublishedRows
+
+NONE = "—"
+"""What a column shows where there is nothing to be said."""
+
+
+class StateFilter(admin.SimpleListFilter):
+    """By what people call the state, as the database reckons it."""
+
+    title = gettext_lazy("state")
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(state.value, str(state.label)) for state in State]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        asked = self.value()
+        if asked not in State.values:
+            return queryset
+        rows = cast("PublishedRows[Any]", queryset)
+        return rows.with_states().filter(reckoned_state=asked)
+
+
+class KindFilter(admin.SimpleListFilter):
+    """By what stands behind a definition."""
+
+    title = gettext_lazy("kind")
+    parameter_name = "behind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        kinds = kinds_for(model_admin.model)
+        return [(key, str(kind.name)) for key, kind in kinds.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        asked = self.value()
+        if asked not in kinds_for(queryset.model):
+            return queryset
+        return queryset.filter(kind=asked)
+
+
+class ChangesFilter(admin.SimpleListFilter):
+    """By what a tool changes."""
+
+    title = gettext_lazy("what it changes")
+    parameter_name = "changes"
+
+    CHOICES = {
+        "reads": (gettext_lazy("Only reads"), Q(read_only=True)),
+        "changes": (
+            gettext_lazy("Adds or changes"),
+            Q(read_only=False, destructive=False),
+        ),
+        "deletes": (gettext_lazy("May delete"), Q(destructive=True)),
+        "unsaid": (
+            gettext_lazy("Not said"),
+            Q(read_only=None, destructive=None),
+        ),
+    }
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, str(label)) for name, (label, _rows) in self.CHOICES.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        asked = self.value()
+        if asked not in self.CHOICES:
+            return queryset
+        return queryset.filter(self.CHOICES[asked][1])
+
+
+class ServerFilter(admin.SimpleListFilter):
+    """By the servers that offer the working copy."""
+
+    title = gettext_lazy("server")
+    parameter_name = "server"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(server.slug, str(server)) for server in Server.objects.all()[:50]]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        asked = self.value()
+        server = None
+        if asked and SLUG.fullmatch(asked):
+            server = Server.objects.filter(slug=asked).first()
+        if server is None or server.selection == Server.Selection.ALL:
+            return queryset
+        if server.selection == Server.Selection.CHOSEN:
+            return queryset.filter(servers=server)
+        return queryset.filter(_tagged(words(server.tags)))
+
+
+def _tagged(tags: Iterable[str]) -> Q:
+    """Return the rows that have one of these tags among their words."""
+    found = Q(pk__in=())
+    for tag in tags:
+        escaped = "".join(f"[{character}]" for character in tag)
+        found |= Q(tags__regex=rf"(^|[ ,]){escaped}($|[ ,])")
+    return found
+
+
+@admin.display(description=gettext_lazy("state"))
+def state(row: PublishedRow) -> SafeString:
+    """Show the state as a mark with its word; `held` says that a stop is on."""
+    held = getattr(row, "held", False)
+    now = State.STOPPED if held else row.state
+    return format_html(
+        '<span class="mcp-state {}" title="{}">{}</span>',
+        LOOKS[now],
+        visible("" if held else row.broken, None) or MEANS[now],
+        now.label,
+    )
+
+
+@admin.display(description=gettext_lazy("problems"), ordering="-to_fix")
+def problems(row: DefinitionRow) -> str:
+    """Show how much there is to fix, and how much advice there is."""
+    said = []
+    if row.to_fix:
+        said.append(_("%(count)d to fix") % {"count": row.to_fix})
+    if row.advices:
+        advices = ngettext(
+            "%(count)d piece of advice", "%(count)d pieces of advice", row.advices
+        )
+        said.append(advices % {"count": row.advices})
+    return ", ".join(said) or NONE
+
+
+@admin.display(description=gettext_lazy("tokens"), ordering="tokens")
+def tokens(row: DefinitionRow) -> str:
+    """Show what it takes of a model's memory."""
+    return f"≈ {row.tokens}" if row.tokens else NONE
+
+
+@admin.display(description=gettext_lazy("name"), ordering="title")
+def named(row: DefinitionRow) -> SafeString:
+    """Show the title, and below it what programs call it, and what stands behind it."""
+    here = not row.from_code
+    behind = name_of_kind(row.kind) if here else row.get_source_display()
+    return format_html(
+        '<span class="mcp-title">{}</span><br>'
+        '<span class="mcp-quiet"><code>{}</code> · {}</span>',
+        row,
+        visible(row.identity, None),
+        behind,
+    )

@@ -1,0 +1,1 @@
+"""Editors without JSON: rows, files, choices, and what they cannot show."""

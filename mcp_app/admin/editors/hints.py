@@ -1,0 +1,145 @@
+"""*What it changes*: three choices and two boxes for the four hints of a tool.
+
+A hint that the choices cannot show stays what it is until somebody answers anew
+(server/tools, `ToolAnnotations`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.editors.composite import CompositeWidget
+
+READS: Final = "reads"
+ADDS: Final = "adds"
+DELETES: Final = "deletes"
+EFFECTS: Final = {
+    READS: _("Nothing: it only reads"),
+    ADDS: _("It adds or changes things"),
+    DELETES: _("It may delete or overwrite"),
+}
+BOXES: Final = {
+    "idempotent": _("Calling it twice does the same as calling it once"),
+    "open_world": _("It reaches outside this site"),
+}
+PROTOCOL_NAMES: Final = {
+    READS: "readOnlyHint: true",
+    ADDS: "readOnlyHint: false, destructiveHint: false",
+    DELETES: "readOnlyHint: false, destructiveHint: true",
+    "idempotent": "idempotentHint",
+    "open_world": "openWorldHint",
+}
+
+
+ASKED_AS: Final = dict.fromkeys(
+    ("read_only", "destructive", "idempotent", "open_world"), "changes"
+)
+"""The columns that a form asks for as one: its field, by the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """The four columns of a tool; None leaves the protocol's default."""
+
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person answers; `effect` is "" where nothing is chosen."""
+
+    effect: str = ""
+    idempotent: bool = False
+    open_world: bool = False
+
+
+def answer_of(hints: Hints) -> Answer:
+    """Return the answer that shows the hints best."""
+    return Answer(_effect(hints), bool(hints.idempotent), bool(hints.open_world))
+
+
+def _effect(hints: Hints) -> str:
+    if hints.read_only:
+        return READS
+    if hints.destructive is not None:
+        return DELETES if hints.destructive else ADDS
+    # A tool that does not only read may delete, where it does not say (the default).
+    return "" if hints.read_only is None else DELETES
+
+
+def hints_of(answer: Answer, before: Hints) -> Hints:
+    """Return the hints of an answer; what was not answered anew stays."""
+    shown = answer_of(before)
+    effect = (before.read_only, before.destructive)
+    if answer.effect and answer.effect != shown.effect:
+        effect = _EFFECTS[answer.effect]
+    # Who answers for the first time has answered the boxes, too.
+    first = bool(answer.effect) and not shown.effect
+
+    def box(now: bool, then: bool | None) -> bool | None:
+        return now if first or now != bool(then) else then
+
+    return Hints(
+        *effect,
+        idempotent=box(answer.idempotent, before.idempotent),
+        open_world=box(answer.open_world, before.open_world),
+    )
+
+
+_EFFECTS: Final[Mapping[str, tuple[bool, bool | None]]] = {
+    READS: (True, None),
+    ADDS: (False, False),
+    DELETES: (False, True),
+}
+
+
+class HintsWidget(CompositeWidget):
+    """Radio buttons and boxes."""
+
+    template_name = "mcp_app/widgets/hints.html"
+    there = "-asked"
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Answer:
+        return Answer(
+            data.get(name, ""),
+            *(f"{name}-{box}" in data for box in BOXES),
+        )
+
+    def get_context(
+        self, name: str, value: Any, attrs: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        context = super().get_context(name, value, attrs)
+        answer = value if isinstance(value, Answer) else Answer()
+        effects = [
+            (effect, label, PROTOCOL_NAMES[effect], effect == answer.effect)
+            for effect, label in EFFECTS.items()
+        ]
+        boxes = [
+            (box, label, PROTOCOL_NAMES[box], getattr(answer, box))
+            for box, label in BOXES.items()
+        ]
+        return {**context, "effects": effects, "boxes": boxes}
+
+
+class HintsField(forms.Field):
+    """An `Answer`; no choice is one, too."""
+
+    def __init__(self) -> None:
+        super().__init__(required=False, widget=HintsWidget())
+
+    def clean(self, value: Answer) -> Answer:
+        if value.effect and value.effect not in EFFECTS:
+            raise ValidationError(_("Choose one of the three."))
+        return value
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(initial != data)

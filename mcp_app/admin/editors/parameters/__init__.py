@@ -1,0 +1,1 @@
+"""A tool's parameters as rows of a table."""

@@ -1,0 +1,1 @@
+"""A prompt's arguments and messages as rows."""

@@ -1,0 +1,110 @@
+"""Files of a form: read once, kept when the form is saved, named by their digests.
+
+A page carries the digest of a file that is there already.  What comes back is checked:
+whoever sends another one must be allowed to see something that has that file.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.exceptions import ValidationError
+from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.editors import stored_files
+from mcp_app.admin.editors.prompts.messages import is_media
+from mcp_app.catalog.stored import MODELS
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.rules import media_type_problem
+from mcp_app.models import Blob, DefinitionVersion
+from mcp_app.models.fields import digest
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractUser, AnonymousUser
+    from django.core.files.uploadedfile import UploadedFile
+
+ANY_TYPE: Final = "application/octet-stream"
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """The bytes of a file, their SHA-256 in hexadecimal, and what the browser said."""
+
+    digest: str
+    content: bytes
+    media_type: str
+
+    def keep(self, media_type: str = "") -> None:
+        """Store the bytes, so that configs that name them find them."""
+        Blob.objects.keep(self.content, media_type or self.media_type)
+
+
+def upload_of(file: UploadedFile[Any] | None, typed: str = "") -> Upload | None:
+    """Read a file that was sent; ValidationError where it cannot be taken.
+
+    What the browser says of its type counts for nothing where a person typed one.
+    """
+    if not file:
+        return None
+    limit = mcp_settings.limits.body
+    size = file.size or 0
+    if size > limit:
+        raise ValidationError(
+            _("The file is %(size)s; the limit is %(limit)s."),
+            params={"size": filesizeformat(size), "limit": filesizeformat(limit)},
+        )
+    media_type = str(file.content_type or ANY_TYPE)
+    if problem := media_type_problem(media_type):
+        if not typed:
+            raise ValidationError(
+                _("The browser gives the file a type: %(problem)s Type it yourself."),
+                params={"problem": problem},
+            )
+        media_type = ANY_TYPE
+    file.seek(0)
+    content = file.read()
+    return Upload(digest(content), content, media_type)
+
+
+def check_digest(name: str) -> str:
+    """Return what a page sent as the digest of a file; ValidationError for others."""
+    if name and not _DIGEST.fullmatch(name):
+        raise ValidationError(_("This names no file."))
+    return name
+
+
+def type_of(name: str) -> str:
+    """Return what the file with a digest was when it came; "" where it is not there."""
+    types = Blob.objects.filter(digest=name).values_list("media_type", flat=True)
+    return types.first() or ""
+
+
+def check_type(declared: str, found: str) -> None:
+    """Raise where clients would be shown a file as an image or audio that is none."""
+    family = declared.partition("/")[0]
+    if not is_media(declared) or found in ("", ANY_TYPE):
+        return
+    if found.partition("/")[0] != family:
+        raise ValidationError(
+            _("The file is %(found)s, so it cannot be sent as %(declared)s."),
+            params={"found": found, "declared": declared},
+        )
+
+
+def is_usable(user: AbstractUser | AnonymousUser, name: str) -> bool:
+    """Whether a file stands in something that a person may look at."""
+    blobs = Blob.objects.filter(digest=name)
+    if not blobs.exclude(media_type__startswith=stored_files.TYPE).exists():
+        return False
+    versions = DefinitionVersion.objects.filter(content__contains=name)
+    return any(
+        model.rows().filter(config__contains=name).exists()
+        or versions.filter(kind=kind).exists()
+        for kind, model in MODELS.items()
+        if user.has_perm(f"mcp_app.view_{kind}")
+        or user.has_perm(f"mcp_app.change_{kind}")
+    )

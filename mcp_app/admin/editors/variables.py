@@ -1,0 +1,176 @@
+"""The variables of an address pattern, each with what is suggested for it.
+
+The names come from the pattern.  What was suggested for one that the pattern has no
+more is shown, and kept until somebody empties it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.editors.composite import CompositeWidget
+from mcp_app.admin.editors.json_texts import lines_from_browser
+from mcp_app.admin.editors.suggestions import SuggestionsField, as_lines, of_lines
+from mcp_app.interface.decorations import suggestions_from_json
+from mcp_app.interface.rules import suggestions_problem, variable_problem, visible
+from mcp_app.models.fields import parsed
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.uri_templates import UriTemplate
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The texts that a browser sent, by the names of variables."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    is_there: bool = False
+    """Whether the page had a place for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One variable; `is_known` says whether the pattern has it."""
+
+    name: str
+    text: str
+    is_known: bool
+    problem: str = ""
+
+    def count(self) -> int:
+        """Return how many suggestions there are."""
+        return len(of_lines(self.text))
+
+
+class VariablesWidget(CompositeWidget):
+    """A text area for each variable, in the order of the pattern."""
+
+    template_name = "mcp_app/widgets/variables.html"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored = ""
+        self.variables: Sequence[str] = ()
+
+    def value_from_datadict(
+        self, data: Mapping[str, Any], files: Any, name: str
+    ) -> Sent:
+        prefix = f"{name}-"
+        texts = {
+            each.removeprefix(prefix): lines_from_browser(data[each])
+            for each in data
+            if each.startswith(prefix)
+        }
+        return Sent(texts, is_there=name in data)
+
+    def get_context(
+        self, name: str, value: Any, attrs: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        texts = value.texts if isinstance(value, Sent) else texts_of(self.stored)
+        return {
+            **super().get_context(name, value, attrs),
+            "name": name,
+            "rows": list(rows_of(texts, self.variables)),
+            "help": SuggestionsField().help_text,
+        }
+
+
+class VariablesField(forms.Field):
+    """The JSON text of the column: lists of texts by name, "" for none."""
+
+    def __init__(self) -> None:
+        super().__init__(required=False, widget=VariablesWidget())
+
+    @property
+    def variables_widget(self) -> VariablesWidget:
+        return cast("VariablesWidget", self.widget)
+
+    def shows(self, stored: str, uri_template: str) -> None:
+        """Say what the column has, and which pattern the page is about."""
+        self.variables_widget.stored = stored
+        self.variables_widget.variables = variables_of(uri_template)
+
+    def clean(self, value: Sent) -> str:
+        problems = [problem_of(*each) for each in value.texts.items()]
+        if any(problems):
+            raise ValidationError(list(filter(None, problems)))
+        return self._text(value)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        has_problem = any(problem_of(*each) for each in data.texts.items())
+        return has_problem or self._text(data) != self.variables_widget.stored
+
+    def parts(self, value: Any) -> Mapping[str, object]:
+        """Return what people see of a page, or of what is stored."""
+        texts = value.texts if isinstance(value, Sent) else texts_of(str(value or ""))
+        return {"": sorted(_lines_by_name(texts).items())}
+
+    def _text(self, sent: Sent) -> str:
+        """Return what is to be stored: as it was where nothing of it was changed."""
+        stored = self.variables_widget.stored
+        lines = _lines_by_name(sent.texts)
+        if not sent.is_there or lines == _lines_by_name(texts_of(stored)):
+            return stored
+        before = _by_name(stored)
+        after = {
+            name: _kept(each, before.get(name, ())) for name, each in lines.items()
+        }
+        return jsonrpc.write(after).decode() if after else ""
+
+
+def rows_of(texts: Mapping[str, str], variables: Sequence[str]) -> Iterator[Row]:
+    """Yield the variables of a pattern, and those for which there is a text."""
+    for name in dict.fromkeys((*variables, *texts)):
+        text = texts.get(name, "")
+        # While a pattern is half typed, nobody knows what it will have.
+        is_known = name in variables or not variables
+        if name in variables or text.strip():
+            yield Row(name, text, is_known, problem_of(name, text))
+
+
+def variables_of(uri_template: str) -> tuple[str, ...]:
+    """Return the names in a pattern; none where it is no pattern yet."""
+    try:
+        return tuple(UriTemplate.parse(uri_template).variables)
+    except ValueError:
+        return ()
+
+
+def texts_of(stored: str) -> dict[str, str]:
+    """Return the text that shows the suggestions of each name."""
+    return {name: as_lines(texts) for name, texts in _by_name(stored).items()}
+
+
+def problem_of(name: str, text: str) -> str:
+    """Say what is wrong with a variable's suggestions; "" for nothing."""
+    suggestions = of_lines(text)
+    if not suggestions:
+        return ""
+    if problem := variable_problem(name):
+        return problem
+    problem = suggestions_problem(suggestions)
+    shown = {"name": visible(name), "problem": problem}
+    return _("%(name)s: %(problem)s") % shown if problem else ""
+
+
+def _by_name(stored: str) -> Mapping[str, Sequence[str]]:
+    """Return what is stored; of what no form can have written, nothing."""
+    try:
+        return suggestions_from_json(parsed(stored or "{}"))
+    except ValueError:
+        return {}
+
+
+def _lines_by_name(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    lines = {name: of_lines(text) for name, text in texts.items()}
+    return {name: each for name, each in lines.items() if each}
+
+
+def _kept(lines: list[str], before: Sequence[str]) -> Sequence[str]:
+    """Return the lines, or what they showed where that has blanks around it."""
+    return before if lines == of_lines(as_lines(before)) else lines

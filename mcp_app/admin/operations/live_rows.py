@@ -1,0 +1,247 @@
+"""What runs now, in words: processes, sessions, and the calls that have a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from django.db.models import Count, F, QuerySet
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from mcp_app.admin.page.people import client_of, user_names, who
+from mcp_app.interface.rules import visible
+from mcp_app.models import Session, Stream, Worker
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.workers import LIVE_MS, MOST_SESSIONS
+from mcp_app.streams.last_words import is_batch, request_ids
+
+SHOWN: Final = 25
+"""Rows of each kind on the page."""
+COUNTED: Final = 1_000
+"""So many more are counted, and no more."""
+HANDLE: Final = 8
+"""Characters of a digest by which people tell things apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When something was, and how long ago that is, in words."""
+
+    at: datetime
+    ago: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLine:
+    """A process, with what it last said of itself."""
+
+    name: str
+    live: bool
+    seen: Moment
+    started: Moment
+    streams: Mapping[str, int]
+    logged: int
+    calls: Mapping[str, int]
+    lost: int
+    dropped: int
+    code: str
+    is_other: bool
+    """Whether others run other code."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether what it said holds; a process of an older release says nothing."""
+        return self.live and bool(self.code)
+
+    @property
+    def open_streams(self) -> int:
+        return sum(self.streams.values())
+
+    @property
+    def other_calls(self) -> int:
+        return sum(self.calls.values())
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLine:
+    """A session; `listens` is None where that was not told."""
+
+    pk: int
+    handle: str
+    client: str
+    who: str
+    server: str
+    revision: str
+    seen: Moment
+    opened: Moment
+    listens: bool | None
+    close_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallLine:
+    """A call that has a row, and is open."""
+
+    tool: str
+    client: str
+    who: str
+    server: str
+    began: Moment
+    messages: int
+    worker: str
+    live: bool
+    cancel_url: str
+
+
+def _ago(age_ms: int) -> Moment:
+    """Return the moment that is so long ago on the database's clock."""
+    seconds = max(0, age_ms) // 1_000
+    if seconds < 60:  # noqa: PLR2004 - a minute
+        said = ngettext("%(n)d s ago", "%(n)d s ago", seconds) % {"n": seconds}
+    elif (minutes := seconds // 60) < 60:  # noqa: PLR2004 - an hour
+        said = ngettext("%(n)d min ago", "%(n)d min ago", minutes) % {"n": minutes}
+    elif (hours := minutes // 60) < 48:  # noqa: PLR2004 - two days
+        said = ngettext("%(n)d h ago", "%(n)d h ago", hours) % {"n": hours}
+    else:
+        said = ngettext("%(n)d day ago", "%(n)d days ago", hours // 24)
+        said %= {"n": hours // 24}
+    return Moment(datetime.now(UTC) - timedelta(milliseconds=max(0, age_ms)), said)
+
+
+def _aged(rows: QuerySet[Any], *columns: str) -> QuerySet[Any]:
+    """Add how long ago each of these columns is, as the database reckons it."""
+    ages = {f"age_{each}": NowMilliseconds() - F(each) for each in columns}
+    aged: QuerySet[Any] = rows.annotate(**ages)
+    return aged
+
+
+def _more(rows: QuerySet[Any], shown: Sequence[object]) -> str:
+    """Say how many rows there are beyond those that are shown; "" for none."""
+    if len(shown) <= SHOWN:
+        return ""
+    more = rows.order_by()[: SHOWN + COUNTED + 1].count() - SHOWN
+    if more > COUNTED:
+        return _("and more than %(count)d more") % {"count": COUNTED}
+    return _("and %(count)d more") % {"count": more}
+
+
+def _process_name(worker: Worker) -> str:
+    named = {"host": visible(worker.host), "pid": worker.pid}
+    return _("%(host)s, process %(pid)d") % named
+
+
+def workers() -> dict[str, object]:
+    """Return what is said of processes."""
+    rows = Worker.objects.order_by("-seen_ms", "pk")
+    found = list(_aged(rows, "seen_ms", "started_ms")[: SHOWN + 1])
+    counts = Stream.objects.open().order_by().values_list("owner").annotate(Count("pk"))
+    logged = dict(counts.filter(owner__in=[each.pk for each in found[:SHOWN]]))
+    live = [each for each in found if each.age_seen_ms <= LIVE_MS]
+    codes = {code for each in live if (code := each.said().code)}
+    lines = [_worker_line(each, logged, len(codes) > 1) for each in found[:SHOWN]]
+    return {"workers": lines, "more": _more(rows, found)}
+
+
+def _worker_line(worker: Any, logged: Mapping[str, int], differ: bool) -> WorkerLine:
+    said = worker.said()
+    live = worker.age_seen_ms <= LIVE_MS
+    return WorkerLine(
+        name=_process_name(worker),
+        live=live,
+        seen=_ago(worker.age_seen_ms),
+        started=_ago(worker.age_started_ms),
+        streams=said.streams,
+        logged=logged.get(worker.pk, 0),
+        calls=said.calls,
+        lost=said.lost,
+        dropped=said.dropped,
+        code=said.code[:HANDLE],
+        is_other=live and differ,
+    )
+
+
+def sessions() -> dict[str, object]:
+    """Return what is said of sessions; the last heard of come first."""
+    rows = Session.objects.order_by("-seen_ms", "-pk")
+    columns = rows.defer("capabilities")
+    found = list(_aged(columns, "seen_ms", "created_ms")[: SHOWN + 1])
+    names = user_names(each.user_id for each in found[:SHOWN])
+    reports = [each.said() for each in Worker.objects.live()] if found else []
+    listening = {pk for report in reports for pk in report.sessions}
+    # A process of an older release says nothing.
+    all_told = all(
+        report.code and len(report.sessions) < MOST_SESSIONS for report in reports
+    )
+    lines = [
+        SessionLine(
+            pk=each.pk,
+            handle=each.digest[:HANDLE],
+            client=client_of(each),
+            who=who(each, names),
+            server=visible(each.server),
+            revision=each.revision,
+            seen=_ago(each.age_seen_ms),
+            opened=_ago(each.age_created_ms),
+            listens=True if each.pk in listening else (False if all_told else None),
+            close_url=reverse("admin:mcp_app_session_close", args=[each.pk]),
+        )
+        for each in found[:SHOWN]
+    ]
+    return {"sessions": lines, "more": _more(rows, found)}
+
+
+def calls() -> dict[str, object]:
+    """Return what is said of calls that have a row; the oldest come first."""
+    rows = Stream.objects.open().order_by("created_ms", "pk")
+    columns = rows.select_related("session").defer("session__capabilities")
+    found = list(_aged(columns, "created_ms")[: SHOWN + 1])
+    shown = found[:SHOWN]
+    names = user_names(each.session.user_id for each in shown)
+    owners = _owners(each.owner for each in shown)
+    lines = [_call_line(each, names, owners.get(each.owner)) for each in shown]
+    return {"calls": lines, "more": _more(rows, found)}
+
+
+def _owners(keys: Iterable[str]) -> dict[str, Any]:
+    wanted = set(keys)
+    if not wanted:
+        return {}
+    rows = Worker.objects.filter(pk__in=wanted).defer("report")
+    return {each.pk: each for each in _aged(rows, "seen_ms")}
+
+
+def _call_line(stream: Any, names: dict[str, str], owner: Any) -> CallLine:
+    live = owner is not None and owner.age_seen_ms <= LIVE_MS
+    return CallLine(
+        tool=call_name(stream),
+        client=client_of(stream.session),
+        who=who(stream.session, names),
+        server=visible(stream.session.server),
+        began=_ago(stream.age_created_ms),
+        messages=stream.head_seq,
+        worker=_("a process that is gone") if owner is None else _process_name(owner),
+        live=live,
+        cancel_url=reverse("admin:mcp_app_session_cancel", args=[stream.pk]),
+    )
+
+
+def call_name(stream: Stream) -> str:
+    """Return what a call is called: its tool, or what else it is."""
+    if stream.tool:
+        return visible(stream.tool)
+    if is_batch(stream.requests):
+        count = len(request_ids(stream.requests))
+        said = ngettext("a batch of %(n)d", "a batch of %(n)d", count)
+        return said % {"n": count}
+    return _("a request that is no call of a tool")
+
+
+PARTS: Final[Mapping[str, Callable[[], dict[str, object]]]] = {
+    "workers": workers,
+    "calls": calls,
+    "sessions": sessions,
+}

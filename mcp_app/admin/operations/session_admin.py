@@ -1,0 +1,104 @@
+"""The admin page of sessions: who is connected, and a way to end it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.models import DELETION, LogEntry
+from django.contrib.admin.views.main import ChangeList
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from mcp_app.admin.operations.live import LivePages
+from mcp_app.admin.page.people import client_of, user_names, who
+from mcp_app.models import Session
+
+
+class SessionList(ChangeList):
+    """Reads the users of a page with one query."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        names = user_names(session.user_id for session in self.result_list)
+        for session in self.result_list:
+            session.shown_user = who(session, names)
+
+
+@admin.register(Session)
+class SessionAdmin(LivePages):
+    change_list_template = "admin/mcp_app/sessions.html"
+    list_display = ["client", "user", "server", "revision", "last_seen", "opened"]
+    search_fields = ["client_info", "server"]
+    show_full_result_count = False
+    ordering = ["-seen_ms"]
+    actions = ["end_sessions"]
+    fields = ["client", "user", "server", "revision", "last_seen", "opened"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: Session | None = None
+    ) -> bool:
+        return False
+
+    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
+        return SessionList
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    @admin.display(description=_("client"), ordering="client_info")
+    def client(self, session: Session) -> str:
+        return client_of(session)
+
+    @admin.display(description=_("user"))
+    def user(self, session: Session) -> str:
+        if not hasattr(session, "shown_user"):
+            session.shown_user = who(session, user_names([session.user_id]))  # type: ignore[attr-defined]
+        return str(session.shown_user)  # type: ignore[attr-defined]
+
+    @admin.display(description=_("last seen"), ordering="seen_ms")
+    def last_seen(self, session: Session) -> datetime:
+        return datetime.fromtimestamp(session.seen_ms / 1000, UTC)
+
+    @admin.display(description=_("opened"), ordering="created_ms")
+    def opened(self, session: Session) -> datetime:
+        return datetime.fromtimestamp(session.created_ms / 1000, UTC)
+
+    def get_deleted_objects(
+        self, objs: Iterable[Session], request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[str]]:
+        """Name the sessions alone: what is theirs may be a million messages."""
+        named = [str(each) for each in objs]
+        return named, {str(self.opts.verbose_name_plural): len(named)}, set(), []
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        session = self.get_object(request, object_id)
+        may = session is not None and self.has_delete_permission(request, session)
+        if request.method == "POST" and may:
+            Session.objects.filter(pk=object_id).empty()
+        return super().delete_view(request, object_id, extra_context)
+
+    @admin.action(description=_("End the chosen sessions"), permissions=["delete"])
+    def end_sessions(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
+        # What is much goes before: not with one transaction.
+        Session.objects.filter(pk__in=queryset.values("pk")).empty()
+        with transaction.atomic():
+            LogEntry.objects.log_actions(
+                str(request.user.pk), queryset, DELETION, change_message="Ended."
+            )
+            count = queryset.count()
+            queryset.delete()
+        message = ngettext("%d session was ended.", "%d sessions were ended.", count)
+        self.message_user(request, message % count, messages.SUCCESS)

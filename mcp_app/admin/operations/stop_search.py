@@ -1,0 +1,114 @@
+"""What can be stopped one by one, found by what people and clients call it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Final
+
+from django.db import models
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.admin.page import stop_banner
+from mcp_app.admin.page.wording import Said
+from mcp_app.catalog.registry import mcp
+from mcp_app.catalog.stored import MODELS
+from mcp_app.interface.rules import one_line, visible
+from mcp_app.kinds.survey import declarations
+from mcp_app.models import DefinitionRow, Stop
+from mcp_app.models.definitions import Source
+from mcp_app.models.fields import digest
+from mcp_app.protocol.uri_templates import URI_LENGTH
+
+MOST_FOUND: Final = 20
+SERVING: Final = gettext_lazy("Serving")
+STOPPED: Final = gettext_lazy("Stopped")
+COLUMNS: Final = (
+    "kind_name",
+    "pk",
+    "name",
+    "title",
+    "identity_now",
+    "published_identity",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What can be stopped; `target` is what its button sends, `held` its own stops."""
+
+    title: str
+    about: str
+    button: str
+    target: str
+    held: Sequence[Stop] = ()
+    is_off: bool = False
+    """Whether it is stopped in another way: with everything, or by its own switch."""
+    switch_url: str = ""
+
+    @property
+    def state(self) -> Said:
+        return STOPPED if self.held or self.is_off else SERVING
+
+    @property
+    def look(self) -> str:
+        return "stopped" if self.held or self.is_off else "good"
+
+    @property
+    def start_url(self) -> str:
+        return stop_banner.start_url(self.target) if self.held else self.switch_url
+
+
+def sought(sent: QueryDict) -> str:
+    """Return what is looked for; no name or URI is longer, or has what is hidden."""
+    return one_line(sent.get("q", "")[:URI_LENGTH], URI_LENGTH)
+
+
+def found(wanted: str, on: Sequence[Stop]) -> Iterator[Line]:
+    """Yield what clients can see with these letters in its names; one query."""
+    if not wanted:
+        return
+    held = {stop_banner.target(each) for each in on}
+    names = {(each.kind, digest(each.served)) for each in on}
+    one, *others = (
+        model.rows()
+        .order_by()
+        .filter(_like(model, wanted), _seen(model, wanted))
+        .annotate(kind_name=models.Value(kind), identity_now=models.F(model.IDENTITY))
+        .values_list(*COLUMNS)
+        for kind, model in MODELS.items()
+    )
+    for each in one.union(*others).order_by("name")[:MOST_FOUND]:
+        kind, pk, name, title, identity, published = each
+        target = f"{kind}:{pk}"
+        if target in held or (kind, published or digest(identity)) in names:
+            continue
+        shown = visible(title or name, None)
+        label = str(MODELS[kind]._meta.verbose_name)
+        about = f"{label} · {visible(identity, None)}"
+        yield Line(shown, about, _("Stop %(name)s") % {"name": shown}, target)
+
+
+def _like(model: type[DefinitionRow], wanted: str) -> models.Q:
+    """Find it by its working copy's words, or by exactly what clients call it."""
+    served = models.Q(published_identity=model.identity_hash(wanted))
+    columns = dict.fromkeys(("name", "title", model.IDENTITY))
+    return reduce(
+        or_, (models.Q(**{f"{each}__icontains": wanted}) for each in columns), served
+    )
+
+
+def _seen(model: type[DefinitionRow], wanted: str) -> models.Q:
+    """Find what is served; a draft, where code serves something of its name."""
+    declared = declarations(mcp)[str(model._meta.model_name)]
+    letters = wanted.casefold()
+    close = [each for each in declared if letters in each.casefold()][:MOST_FOUND]
+    return (
+        models.Q(source=Source.CODE)
+        | models.Q(published__isnull=False)
+        | models.Q(**{f"{model.IDENTITY}__in": close})
+    )

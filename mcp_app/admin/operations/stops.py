@@ -1,0 +1,360 @@
+"""The page that stops everything, or a part of it, and starts it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from django.contrib import messages
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import models, router, transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from mcp_app.admin.operations.stop_search import Line, found, sought
+from mcp_app.admin.page import stop_banner
+from mcp_app.admin.page.concurrency import SettledAdmin
+from mcp_app.admin.page.header import lacking, may, page_url
+from mcp_app.admin.publishing.pages import author_of
+from mcp_app.catalog.registry import mcp
+from mcp_app.catalog.stored import MODELS
+from mcp_app.interface.rules import visible
+from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.models import PublishedRow, Server, Session, Stop
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.stops import By, Running, Scope
+from mcp_app.publishing.stopping import Tools, tools_of
+from mcp_app.wakeup import stops
+
+Row = TypeVar("Row", bound=models.Model)
+
+RECENT_MS: Final = 15 * 60_000
+"""A client that was heard of in this time counts as one of now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was typed, and is typed again where it cannot be done."""
+
+    reason: str = ""
+    running: str = Running.CANCEL
+    sought: str = ""
+
+
+class StopPages(SettledAdmin[Row]):
+    """Stopping needs no confirmation; starting shows what comes back, and asks."""
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path("stop/", wrap(self.stops_view), name="mcp_app_server_stops"),
+            path(
+                "stop/start/",
+                wrap(self.start_again_view),
+                name="mcp_app_server_start_again",
+            ),
+            *super().get_urls(),
+        ]
+
+    def stops_view(self, request: HttpRequest) -> HttpResponse:
+        """Say what is stopped, and stop more."""
+        _demand(request)
+        if request.method != "POST":
+            return self._stops_page(request, Wish(sought=sought(request.GET)))
+        wish = Wish(
+            reason=request.POST.get("reason", "").strip(),
+            running=request.POST.get("running", Running.CANCEL),
+            sought=sought(request.POST),
+        )
+        target = request.POST.get("stop", "")
+        if not target:
+            return self._stops_page(request, wish)
+        try:
+            scope, row = _target(target)
+            stop = self._stopped(request, scope, row, wish)
+        except ValidationError as error:
+            for problem in error.messages:
+                self.message_user(request, problem, messages.ERROR)
+            return self._stops_page(request, wish)
+        said = _("Stopped: %(what)s. No worker serves it any more.")
+        self.message_user(request, said % {"what": stop.what}, messages.SUCCESS)
+        if stop.reason != wish.reason:
+            said = _("The reason was changed, and is kept as “%(reason)s”.")
+            self.message_user(request, said % {"reason": stop.reason}, messages.WARNING)
+        return HttpResponseRedirect(stop_banner.stops_url())
+
+    def _stopped(
+        self, request: HttpRequest, scope: str, row: PublishedRow | None, wish: Wish
+    ) -> Stop:
+        with transaction.atomic(using=router.db_for_write(Stop)):
+            stop = stops.stop(
+                scope, row, by=_by(request), running=wish.running, reason=wish.reason
+            )
+            said = _("Stopped %(what)s; running calls: %(running)s. %(reason)s")
+            named = {
+                "what": stop.what,
+                "running": stop.get_running_display(),
+                "reason": stop.reason,
+            }
+            _log(request, row or stop, (said % named).strip())
+        return stop
+
+    def _stops_page(self, request: HttpRequest, wish: Wish) -> HttpResponse:
+        on = stop_banner.stops_on(request)
+        tools = tools_of(mcp)
+        context = {
+            "sentences": [
+                (stop_banner.sentence(each), stop_banner.result(each)) for each in on
+            ],
+            "lines": [*_lines(on, tools, with_clients=not wish.sought)],
+            "singles": [*_singles(on)],
+            "found": [*found(wish.sought, on)],
+            "switched_off": _switched_off(tools),
+            "wish": wish,
+            "running": Running.choices,
+        }
+        return self._page_of_stops(request, "stop", _("Stop"), context)
+
+    def start_again_view(self, request: HttpRequest) -> HttpResponse:
+        """Show what comes back; once confirmed, end the stops that were shown."""
+        _demand(request)
+        if request.method == "POST":
+            return self._start(request)
+        on = stop_banner.stops_on(request)
+        target = request.GET.get("what", "")
+        ending = _held_by(target, on)
+        if not ending:
+            said = _("This is not stopped any more.")
+            self.message_user(request, said, messages.WARNING)
+            return HttpResponseRedirect(stop_banner.stops_url())
+        context = {
+            "stops": [(each.pk, stop_banner.sentence(each)) for each in ending],
+            "back": [*_coming_back(ending, on)],
+            "staying": _staying([each for each in on if each not in ending]),
+            "back_url": stop_banner.stops_url(),
+        }
+        title = _("Start again: %(what)s") % {"what": ending[0].what}
+        return self._page_of_stops(request, "start_again", title, context)
+
+    def _start(self, request: HttpRequest) -> HttpResponse:
+        keys = [int(text) for text in request.POST.getlist("stop") if _is_key(text)]
+        with transaction.atomic(using=router.db_for_write(Stop)):
+            ended = stops.start(keys, by=_by(request))
+            for each in ended:
+                said = _("Started again: %(what)s.") % {"what": each.what}
+                _log(request, _row_of(each) or each, said)
+        if not ended:
+            said = _("Somebody has started this before you.")
+            self.message_user(request, said, messages.WARNING)
+            return HttpResponseRedirect(stop_banner.stops_url())
+        staying = _staying(Stop.objects.on())
+        said = _("Started again: %(what)s. %(staying)s")
+        what = ", ".join(dict.fromkeys(each.what for each in ended))
+        told = (said % {"what": what, "staying": staying}).strip()
+        self.message_user(request, told, messages.SUCCESS)
+        return HttpResponseRedirect(stop_banner.stops_url())
+
+    def _page_of_stops(
+        self, request: HttpRequest, template: str, title: str, context: dict[str, Any]
+    ) -> HttpResponse:
+        vars(request)["current_app"] = self.admin_site.name
+        both = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "media": self.media,
+            "title": title,
+            **context,
+        }
+        return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
+
+
+def _demand(request: HttpRequest) -> None:
+    if not may(request, stop_banner.RIGHT):
+        raise PermissionDenied(lacking(stop_banner.RIGHT))
+
+
+def _by(request: HttpRequest) -> By:
+    user = author_of(request)
+    return By(user.get_username(), str(user.pk))
+
+
+def _log(request: HttpRequest, row: models.Model, said: str) -> None:
+    LogEntry.objects.log_actions(
+        str(request.user.pk), [row], CHANGE, said, single_object=True
+    )
+
+
+# -- what can be stopped ------------------------------------------------------------
+
+
+def _target(text: str) -> tuple[str, PublishedRow | None]:
+    """Return the scope and the row that a button names; raise `ValidationError`."""
+    if text in (Scope.EVERYTHING, Scope.CHANGES):
+        return text, None
+    kind, _separator, ref = text.partition(":")
+    row = _row(kind, ref)
+    if row is None:
+        said = _("“%(what)s” does not exist any more: nothing was stopped.")
+        raise ValidationError(said % {"what": visible(text)})
+    return (Scope.SERVER if isinstance(row, Server) else Scope.DEFINITION), row
+
+
+def _row(kind: str, ref: str) -> PublishedRow | None:
+    kinds: dict[str, type[PublishedRow]] = {"server": Server, **MODELS}
+    if kind not in kinds or not _is_key(ref):
+        return None
+    return kinds[kind].rows().filter(pk=int(ref)).first()
+
+
+def _row_of(stop: Stop) -> PublishedRow | None:
+    return _row(stop.kind, stop.ref)
+
+
+def _is_key(text: str) -> bool:
+    most = 18
+    return text.isascii() and text.isdecimal() and len(text) <= most
+
+
+def _held_by(target: str, on: Sequence[Stop]) -> list[Stop]:
+    """Return the stops of a target: of its row whatever it is called, too."""
+    row = _row(*target.split(":", 1)) if ":" in target else None
+    return [
+        each
+        for each in on
+        if target == stop_banner.target(each) or (row is not None and each.holds(row))
+    ]
+
+
+def _lines(on: Sequence[Stop], tools: Tools, *, with_clients: bool) -> Iterator[Line]:
+    everything = _of(on, Scope.EVERYTHING)
+    yield Line(
+        title=_("Everything"),
+        about=_("No client can do anything. The site itself keeps running."),
+        button=_("Stop everything"),
+        target=Scope.EVERYTHING,
+        held=everything,
+    )
+    count = tools.changing
+    about = ngettext(
+        "%(count)d tool. Reading goes on.", "%(count)d tools. Reading goes on.", count
+    )
+    yield Line(
+        title=_("All tools that change things"),
+        about=_with_everything(about % {"count": count}, everything),
+        button=_("Stop all changes"),
+        target=Scope.CHANGES,
+        held=_of(on, Scope.CHANGES),
+        is_off=bool(everything),
+    )
+    clients = _clients() if with_clients else None
+    for server in Server.rows().filter(published__isnull=False):
+        yield Line(
+            title=_("Server %(name)s") % {"name": server},
+            about=_with_everything(_about(server, clients), everything),
+            button=_("Stop %(name)s") % {"name": server},
+            target=f"server:{server.pk}",
+            held=stop_banner.of_row(on, server),
+            is_off=bool(everything) or not server.enabled,
+            switch_url="" if server.enabled else page_url(server, "start"),
+        )
+
+
+def _with_everything(about: str, everything: Sequence[Stop]) -> str:
+    return f"{about} {_('Stopped with everything.')}" if everything else about
+
+
+def _of(on: Sequence[Stop], scope: str) -> list[Stop]:
+    return [each for each in on if each.scope == scope]
+
+
+def _about(server: Server, clients: dict[str, int] | None) -> str:
+    address = "/mcp" if server.slug == DEFAULT_SLUG else f"/mcp/{server.slug}"
+    if clients is None:
+        return address
+    count = clients.get(server.slug, 0)
+    said = ngettext(
+        "%(address)s · %(count)d session in the last 15 minutes.",
+        "%(address)s · %(count)d sessions in the last 15 minutes.",
+        count,
+    )
+    return said % {"address": address, "count": count}
+
+
+def _clients() -> dict[str, int]:
+    """Return how many sessions were heard of lately, by server."""
+    recent = Session.objects.filter(seen_ms__gte=NowMilliseconds() - RECENT_MS)
+    counted = recent.order_by().values_list("server")
+    return dict(counted.annotate(count=models.Count("pk")))
+
+
+def _singles(on: Sequence[Stop]) -> Iterator[Line]:
+    """Yield what is stopped one by one, whatever became of its row."""
+    targets = dict.fromkeys(
+        stop_banner.target(each) for each in on if each.scope == Scope.DEFINITION
+    )
+    for target in targets:
+        held = [each for each in on if stop_banner.target(each) == target]
+        yield Line(held[0].what, held[0].kind, "", target, held)
+
+
+def _switched_off(tools: Tools) -> str:
+    if not tools.off:
+        return ""
+    said = ngettext(
+        "%(count)d tool is switched off by itself, in the list of tools.",
+        "%(count)d tools are switched off by themselves, in the list of tools.",
+        tools.off,
+    )
+    return said % {"count": tools.off}
+
+
+# -- starting again -----------------------------------------------------------------
+
+
+def _coming_back(
+    ending: Sequence[Stop], on: Sequence[Stop]
+) -> Iterator[str | SafeString]:
+    """Say what clients can use again, where nothing else keeps it stopped."""
+    stop = ending[0]
+    if stop.scope == Scope.CHANGES:
+        count = tools_of(mcp).changing
+        said = ngettext(
+            "%(count)d tool that changes things comes back.",
+            "%(count)d tools that change things come back.",
+            count,
+        )
+        yield said % {"count": count}
+    elif stop.scope == Scope.DEFINITION:
+        what = ", ".join(dict.fromkeys(each.what for each in ending))
+        yield _("%(what)s comes back: clients see it and can use it.") % {"what": what}
+    else:
+        rows = Server.rows().filter(published__isnull=False, enabled=True)
+        staying = [each for each in on if each not in ending]
+        back = [row for row in rows if _comes_back(row, ending, staying)]
+        names = ", ".join(str(each) for each in back)
+        yield (
+            _("These servers come back: %(names)s.") % {"names": names}
+            if back
+            else _("No server comes back by this.")
+        )
+
+
+def _comes_back(row: Server, ending: Sequence[Stop], staying: Sequence[Stop]) -> bool:
+    """Whether a server is stopped by those that end, and by no other."""
+    ends = _of(ending, Scope.EVERYTHING) or stop_banner.of_row(ending, row)
+    stays = _of(staying, Scope.EVERYTHING) or stop_banner.of_row(staying, row)
+    return bool(ends) and not stays
+
+
+def _staying(on: Any) -> str:
+    """Name what stays stopped, "" for nothing."""
+    names = list(dict.fromkeys(each.what for each in on))
+    if not names:
+        return ""
+    return _("These stay stopped: %(names)s.") % {"names": ", ".join(names)}

@@ -1,0 +1,141 @@
+"""Two people at one form: the second one to save is told, and loses nothing."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.exceptions import BadRequest
+from django.db import connections, models, router
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.page import deleted
+from mcp_app.models.changes import WatchedRow
+from mcp_app.wakeup.workers import hold_after_commit
+
+AnyRow = TypeVar("AnyRow", bound=models.Model)
+Row = TypeVar("Row", bound=WatchedRow)
+
+MOST_TOLD: Final = 10
+"""Rows of which a message says that they are deleted."""
+
+if TYPE_CHECKING:
+
+    class TypedAdmin(admin.ModelAdmin[AnyRow]): ...
+
+else:
+    # Django's class takes no type arguments when it runs.
+    class TypedAdmin(admin.ModelAdmin, Generic[AnyRow]): ...
+
+
+def _utf8_only(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Answer 400 to a form in another encoding.
+
+    Some can write halves of surrogate pairs, which no page and no database can hold.
+    """
+
+    @wraps(view)
+    def checked(request: HttpRequest, *given: Any, **named: Any) -> HttpResponse:
+        encoding = request.encoding
+        if encoding and codecs.lookup(encoding).name != "utf-8":
+            raise BadRequest(f"The form must be in UTF-8, not in {encoding}.")
+        return view(request, *given, **named)
+
+    return checked
+
+
+class SettledAdmin(TypedAdmin[AnyRow]):
+    """Answers a change when every process knows of it.
+
+    Actions bring their own transactions, if any; the other views run in one.
+    """
+
+    @property
+    def urls(self) -> list[URLPattern]:
+        """All views of the rows, which read nothing but UTF-8."""
+        patterns: list[URLPattern] = self.get_urls()
+        for pattern in patterns:
+            pattern.callback = _utf8_only(pattern.callback)
+        return patterns
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Whether a list may be narrowed so by its address: by its own filters only.
+
+        Whatever else Django takes there is for the database to judge: a broken pattern
+        or a null character would be an error of the server.
+        """
+        name, _separator, how = lookup.partition("__")
+        if name not in {field.name for field in self.opts.get_fields()}:
+            return super().lookup_allowed(lookup, value, request)
+        if name not in self.list_filter or how not in ("", "exact"):
+            return False
+        choices = dict(self.opts.get_field(name).flatchoices)  # type: ignore[union-attr]
+        return value in choices
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: AnyRow,
+        form: ModelForm[AnyRow],
+        change: bool,
+    ) -> None:
+        super().save_model(request, obj, form, change)
+        self._hold()
+
+    def delete_model(self, request: HttpRequest, obj: AnyRow) -> None:
+        super().delete_model(request, obj)
+        self._hold()
+
+    def response_action(
+        self,
+        request: HttpRequest,
+        queryset: models.QuerySet[Any],
+        *positional: Any,
+        **named: Any,
+    ) -> HttpResponse | None:
+        if not self._are_there(request):
+            return None
+        response = super().response_action(request, queryset, *positional, **named)
+        self._hold()
+        return response
+
+    def _are_there(self, request: HttpRequest) -> bool:
+        """Whether any chosen row is there; say who deleted the others meanwhile."""
+        sent = request.POST.getlist(ACTION_CHECKBOX_NAME)
+        if request.POST.get("select_across") == "1":
+            return True
+        keys = [deleted.key_of(self.model, text) for text in sent]
+        if None in keys:
+            said = _("What was chosen is no row of this list. Choose again.")
+            self.message_user(request, said, messages.ERROR)
+            return False
+        gone = list(deleted.sentences(self.model, keys))
+        for sentence in gone[:MOST_TOLD]:
+            self.message_user(request, sentence, messages.ERROR)
+        return len(set(keys)) > len(gone) or not keys
+
+    def _hold(self) -> None:
+        hold_after_commit(router.db_for_write(self.model))
+
+
+class LockingAdmin(SettledAdmin[Row]):
+    """Locks the row while a POST compares its version and saves it."""
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Row | None:
+        # A page that says it of no field means the key.
+        found = super().get_object(request, object_id, from_field or None)
+        if found is None or request.method != "POST":
+            return found
+        rows = self.model._default_manager.all()
+        if not connections[rows.db].in_atomic_block:
+            return found
+        return rows.select_for_update().filter(pk=found.pk).first()

@@ -1,0 +1,185 @@
+"""What stands above every page of one row: its state, in words, and the tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib.auth.models import AbstractUser, AnonymousUser
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.admin.page import stop_banner
+from mcp_app.admin.page.wording import Said
+from mcp_app.catalog.registry import mcp
+from mcp_app.catalog.stored import uploads_of
+from mcp_app.interface.rules import visible
+from mcp_app.models import DefinitionRow, PublishedRow, State
+from mcp_app.publishing.overlays import broken
+from mcp_app.publishing.publication import judge_content
+
+if TYPE_CHECKING:
+    from django.contrib.admin import ModelAdmin
+
+LOOKS: Final[Mapping[State, str]] = {
+    State.UNPUBLISHED: "",
+    State.PUBLISHED: "good",
+    State.CHANGED: "warn",
+    State.STOPPED: "stopped",
+    State.BROKEN: "bad",
+}
+"""The class of a state's mark: shape and tint; the word stands beside it."""
+
+MEANS: Final[Mapping[State, Said]] = {
+    State.UNPUBLISHED: gettext_lazy("Clients do not see it."),
+    State.PUBLISHED: gettext_lazy("Clients see exactly this."),
+    State.CHANGED: gettext_lazy("The working copy differs from what clients see."),
+    State.STOPPED: gettext_lazy("Switched off by a person, at once."),
+    State.BROKEN: gettext_lazy("Not served: what stands behind it is missing."),
+}
+RIGHTS: Final[Mapping[str, Said]] = {
+    "publish": gettext_lazy("Can publish and roll back"),
+    "stop": gettext_lazy("Can stop and start"),
+    "behind": gettext_lazy("Can change what stands behind a definition"),
+    "grant": gettext_lazy("Can change who may use it"),
+    "bundle": gettext_lazy("Can import and export bundles"),
+    "delete_session": gettext_lazy("Can delete session"),
+    "manage_tokens": gettext_lazy("Can manage everyone's access tokens"),
+    "view_call": gettext_lazy("Can see calls"),
+}
+
+
+def may(request: HttpRequest, right: str) -> bool:
+    """Whether the person has one of the product's own rights."""
+    user: AbstractUser | AnonymousUser = request.user
+    return user.has_perm(f"mcp_app.{right}")
+
+
+def lacking(right: str) -> str:
+    """Return the sentence for someone who lacks a right."""
+    return _("This needs the right “%(right)s”.") % {"right": RIGHTS[right]}
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    label: Said
+    url: str
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """`look` is the class of the state's mark; the counts are of the working copy."""
+
+    state: State
+    look: str
+    sentence: str
+    tokens: int
+    to_fix: int
+    advices: int
+    stop_url: str
+    start_url: str
+    stop_reason: str
+    """Why the person may neither stop nor start it, "" where they may."""
+
+    @property
+    def stopped(self) -> bool:
+        return self.state == State.STOPPED
+
+
+def page_url(row: PublishedRow, page: str, *more: object) -> str:
+    """Return the address of one of a row's own pages."""
+    return reverse(f"admin:mcp_app_{row.kind_of_row}_{page}", args=[row.pk, *more])
+
+
+def strip(request: HttpRequest, row: PublishedRow) -> Strip:
+    """Return what the strip says of a row."""
+    definition = row if isinstance(row, DefinitionRow) else None
+    row.broken = why_broken(row)
+    held = stop_banner.of_row(stop_banner.stops_on(request), row)
+    state = State.STOPPED if held else row.state
+    start_url = page_url(row, "start")
+    if held and row.enabled:
+        start_url = stop_banner.start_url(stop_banner.target_of(row))
+    return Strip(
+        state=state,
+        look=LOOKS[state],
+        sentence=stop_banner.sentence(held[0]) if held else _sentence(row),
+        tokens=definition.tokens if definition else 0,
+        to_fix=definition.to_fix if definition else 0,
+        advices=definition.advices if definition else 0,
+        stop_url=page_url(row, "stop"),
+        start_url=start_url,
+        stop_reason="" if may(request, "stop") else lacking("stop"),
+    )
+
+
+def why_broken(row: PublishedRow) -> str:
+    """Return why a row cannot be served as it was published, "" where it can.
+
+    The column is as of the last save or deployment; this looks at the code of now.
+    """
+    if not isinstance(row, DefinitionRow) or not _depends_on_code(row):
+        return row.broken
+    # No other row is published under its name.
+    content = row.working_content()
+    working = judge_content(row, content, mcp, uploads_of(content))
+    return broken(row, mcp, working)
+
+
+def _depends_on_code(row: DefinitionRow) -> bool:
+    return row.from_code or row.kind != "text"
+
+
+def _sentence(row: PublishedRow) -> str:
+    """Say what clients see now."""
+    if row.broken:
+        return visible(row.broken, None)
+    if not row.enabled:
+        return _("Clients do not see it: it was stopped. Nothing was lost.")
+    if row.published is None:
+        if isinstance(row, DefinitionRow) and row.from_code:
+            return _("Clients see what the code says.")
+        return str(MEANS[State.UNPUBLISHED])
+    version = row.published
+    return _("Clients see version %(number)d: %(author)s published it on %(at)s") % {
+        "number": version.number,
+        "author": version.author_name or _("a command"),
+        "at": date_format(localtime(version.created), "SHORT_DATETIME_FORMAT"),
+    }
+
+
+def tabs(row: PublishedRow, current: str) -> list[Tab]:
+    """Return the pages of a row."""
+    pages = {
+        "change": gettext_lazy("Edit"),
+        "publish": gettext_lazy("Publish"),
+        "history": gettext_lazy("History"),
+        "who": gettext_lazy("Who can see it"),
+    }
+    return [
+        Tab(label, page_url(row, page), page == current)
+        for page, label in pages.items()
+    ]
+
+
+def frame(
+    admin: ModelAdmin[Any], request: HttpRequest, row: PublishedRow, page: str
+) -> dict[str, object]:
+    """Return the context that the templates of a row's pages share."""
+    opts = admin.opts
+    return {
+        **admin.admin_site.each_context(request),
+        "opts": opts,
+        "original": row,
+        "row": row,
+        "strip": strip(request, row),
+        "tabs": tabs(row, page),
+        "media": admin.media,
+        "subtitle": str(row),
+    }

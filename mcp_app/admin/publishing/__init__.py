@@ -1,0 +1,1 @@
+"""Publishing: compare, publish, roll back, export and import."""

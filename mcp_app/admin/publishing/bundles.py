@@ -1,0 +1,282 @@
+"""Bundles in the admin: look at a file, then import all of it or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar, cast
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from mcp_app.admin.editors import stored_files
+from mcp_app.admin.page.header import lacking, may
+from mcp_app.admin.publishing.comparison import Shown, served_label, shown
+from mcp_app.admin.publishing.exports import RIGHT
+from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
+from mcp_app.catalog.registry import mcp
+from mcp_app.interface.rules import visible
+from mcp_app.models import PublishedRow
+from mcp_app.publishing import bundle
+from mcp_app.publishing.bundle import (
+    BundleRefused,
+    Compared,
+    Comparison,
+    Imported,
+    Outcome,
+)
+from mcp_app.publishing.bundle.report import counts
+from mcp_app.publishing.publication import OutOfDate
+
+Row = TypeVar("Row", bound=PublishedRow)
+
+MOST_SHOWN: Final = 200
+"""Entries that a page shows field by field."""
+LOOKS: Final[Mapping[Outcome, str]] = {
+    Outcome.NEW: "good",
+    Outcome.CHANGED: "warn",
+    Outcome.SAME: "",
+    Outcome.CANNOT: "bad",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEntry:
+    """An entry of a file on the page that compares it; `also` is what clients see."""
+
+    compared: Compared
+    name: str
+    outcome: str
+    look: str
+    url: str
+    differences: list[Shown]
+    before_label: str
+    published: list[Shown] | None
+    served_label: str
+    published_label: str
+
+
+class ImportPages(PublishedAdmin[Row]):
+    """The page that looks at a file and imports it."""
+
+    change_list_template = "admin/mcp_app/servers.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.import_view)
+        name = f"mcp_app_{self.opts.model_name}_import"
+        return [path("import/", view, name=name), *super().get_urls()]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        extra = {**(extra_context or {}), "may_import": may(request, RIGHT)}
+        response = super().changelist_view(request, extra)
+        assert isinstance(response, HttpResponse)  # noqa: S101 - Django's stub says less
+        return response
+
+    def import_view(self, request: HttpRequest) -> HttpResponse:
+        """Ask for a file; show what it would change; import exactly that."""
+        self._demand(request, RIGHT)
+        if request.method != "POST":
+            return self._import_page(request, {})
+        try:
+            if "file" in request.POST:
+                return self._import(request)
+            content, name = _sent(request.FILES.get("bundle"))
+            return self._look(request, content, name)
+        except BundleRefused as refused:
+            return self._import_page(request, {"problems": refused.problems})
+
+    # -- looking ----------------------------------------------------------------------
+
+    def _look(
+        self,
+        request: HttpRequest,
+        content: bytes,
+        name: str,
+        problems: Sequence[str] = (),
+    ) -> HttpResponse:
+        comparison = bundle.compare(bundle.read(content), mcp)
+        context = {
+            **self._compared(request, comparison),
+            "file": stored_files.keep(author_of(request), content),
+            "name": name,
+            "problems": problems,
+        }
+        return self._import_page(request, context)
+
+    def _compared(self, request: HttpRequest, comparison: Comparison) -> dict[str, Any]:
+        touched = [
+            each
+            for each in comparison.entries
+            if each.outcome(publish=True) != Outcome.SAME
+        ]
+        publishing = _publishing(request, comparison)
+        count = len(comparison.touched(publish=not publishing["reasons"]))
+        return {
+            "comparison": comparison,
+            "counts": counts(comparison, publish=False),
+            "entries": [self._shown(each) for each in touched[:MOST_SHOWN]],
+            "others": [visible(str(each.entry)) for each in touched[MOST_SHOWN:]],
+            "reasons": _reasons(request, comparison),
+            "impossible": bool(comparison.having(Outcome.CANNOT)),
+            "publishing": publishing,
+            "button": ngettext("Import %d", "Import all %d", count) % count,
+            "count": count,
+        }
+
+    def _shown(self, compared: Compared) -> ShownEntry:
+        row, publication = compared.row, compared.publication
+        outcome = compared.outcome(publish=False)
+        differences = shown(row, compared.differences)
+        published = None
+        if publication and publication.differences != compared.differences:
+            published = shown(row, publication.differences)
+        return ShownEntry(
+            compared=compared,
+            name=visible(str(compared.entry)),
+            outcome=_word(outcome),
+            look=LOOKS[outcome],
+            url="" if compared.is_new else _change_url(row),
+            differences=differences,
+            before_label=_("Here"),
+            published=published,
+            served_label=served_label(row),
+            published_label=_published_label(compared),
+        )
+
+    # -- importing --------------------------------------------------------------------
+
+    def _import(self, request: HttpRequest) -> HttpResponse:
+        user = author_of(request)
+        content = stored_files.kept(user, request.POST["file"], bundle.MOST_BYTES)
+        if content is None:
+            raise BundleRefused(
+                [_("The file is not kept any more. Choose it again, and look again.")]
+            )
+        name = visible(request.POST.get("name", ""))
+        publish = "publish" in request.POST
+        try:
+            with transaction.atomic():
+                done = bundle.apply(
+                    bundle.read(content),
+                    mcp,
+                    author=user,
+                    looked_at=request.POST.get("looked_at", ""),
+                    publish=publish,
+                    origin=name,
+                    allowed=partial(_check_rights, request, publish=publish),
+                )
+                self._log_imported(request, done)
+                stored_files.forget(user)
+                self._hold()
+        except OutOfDate as refused:
+            return self._look(request, content, name, [refused.message])
+        said = ngettext("%d was imported.", "%d were imported.", len(done)) % len(done)
+        if not done:
+            said = _("There was nothing to import: all of it is here already.")
+        self.message_user(request, said, messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:mcp_app_server_changelist"))
+
+    def _log_imported(self, request: HttpRequest, done: Iterable[Imported]) -> None:
+        for each in done:
+            log = self.log_addition if each.is_new else self.log_change
+            log(request, cast("Row", each.row), each.sentence)
+
+    def _import_page(
+        self, request: HttpRequest, context: Mapping[str, Any]
+    ) -> HttpResponse:
+        both = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "media": self.media,
+            "title": _("Import a bundle"),
+            **context,
+        }
+        return TemplateResponse(request, "admin/mcp_app/import.html", both)
+
+
+def _sent(file: UploadedFile[Any] | None) -> tuple[bytes, str]:
+    """Return the bytes and the name of a file; raises `BundleRefused`."""
+    if file is None:
+        raise BundleRefused([_("Choose a file first.")])
+    if (size := file.size or 0) > bundle.MOST_BYTES:
+        raise BundleRefused([bundle.too_large(size)])
+    return file.read(), visible(str(file.name or ""))
+
+
+def _reasons(request: HttpRequest, comparison: Comparison) -> list[str]:
+    """Return why this person may not import the file, one sentence for each right."""
+    rights = bundle.needed(comparison, publish=False)
+    return [
+        _("%(entry)s: %(right)s")
+        % {
+            "entry": visible(str(entries[0].entry)),
+            "right": lacking(right),
+        }
+        for right, entries in rights.items()
+        if not may(request, right)
+    ]
+
+
+def _check_rights(
+    request: HttpRequest, comparison: Comparison, *, publish: bool
+) -> None:
+    needed = dict.fromkeys(bundle.needed(comparison, publish=publish))
+    if publish:
+        needed["publish"] = None
+    for right in needed:
+        if not may(request, right):
+            raise PermissionDenied(lacking(right))
+
+
+def _publishing(request: HttpRequest, comparison: Comparison) -> dict[str, Any]:
+    """Say what *Publish at once* would do, and why it cannot be ticked."""
+    rights = bundle.needed(comparison, publish=True)
+    missing = [right for right in rights if not may(request, right)]
+    published = [each for each in comparison.entries if each.publication is not None]
+    reasons = [lacking(right) for right in missing]
+    reasons += [
+        _("%(entry)s: %(problem)s")
+        % {
+            "entry": visible(str(each.entry)),
+            "problem": problem,
+        }
+        for each in published
+        if each.publication is not None
+        for problem in each.publication.problems
+    ]
+    said = ngettext(
+        "%(count)d version is published.",
+        "%(count)d versions are published.",
+        len(published),
+    ) % {"count": len(published)}
+    return {"count": len(published), "sentence": said, "reasons": reasons}
+
+
+def _word(outcome: Outcome) -> str:
+    return {
+        Outcome.NEW: _("New"),
+        Outcome.CHANGED: _("Changed"),
+        Outcome.SAME: _("The working copy is the same"),
+        Outcome.CANNOT: _("Cannot be imported"),
+    }[outcome]
+
+
+def _published_label(compared: Compared) -> str:
+    if compared.publication is None:
+        return ""
+    number = {"number": compared.publication.number}
+    return _("Published there as version %(number)d") % number
+
+
+def _change_url(row: PublishedRow) -> str:
+    return reverse(f"admin:mcp_app_{row.kind_of_row}_change", args=[row.pk])

@@ -1,0 +1,188 @@
+"""The admin page of servers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.widgets import ManyToManyRawIdWidget
+from django.db import transaction
+from django.db.models import Count, QuerySet, Value
+from django.forms import CheckboxSelectMultiple
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.admin.definitions.actions import ACTIONS, ListActions
+from mcp_app.admin.definitions.guarded_fields import GuardedAdmin
+from mcp_app.admin.definitions.lists import StateFilter, state
+from mcp_app.admin.forms import ServerForm
+from mcp_app.admin.operations.stops import StopPages
+from mcp_app.admin.page.header import page_url
+from mcp_app.admin.publishing.bundles import ImportPages
+from mcp_app.admin.publishing.who_can_see import WhoPages
+from mcp_app.catalog.stored import DEFINITION_ROWS
+from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.models import DefinitionRow, Server
+from mcp_app.models.demands import DEMANDS
+
+MOST_OFFERED = 1_000
+"""Beyond so many rows a form does not list them to choose from."""
+
+
+@admin.register(Server)
+class ServerAdmin(
+    ListActions[Server],
+    ImportPages[Server],
+    StopPages[Server],
+    WhoPages[Server],
+    GuardedAdmin[Server],
+):
+    GUARDED = dict.fromkeys(("access", *DEMANDS), "grant")
+    form = ServerForm
+    list_display = ["address", "title", state, "who_may_come_in", "offers"]
+    list_filter = [StateFilter]
+    list_select_related = ["published"]
+    search_fields = ["slug", "title", "description", "tags"]
+    actions = [*ACTIONS, "copy_chosen"]
+    fieldsets = [
+        (
+            gettext_lazy("What clients see"),
+            {
+                "fields": [
+                    "title",
+                    "slug",
+                    "description",
+                    "instructions",
+                    "version",
+                    "website_url",
+                ]
+            },
+        ),
+        (
+            gettext_lazy("What it offers"),
+            {
+                "fields": [
+                    "selection",
+                    "tags",
+                    "tools",
+                    "resources",
+                    "templates",
+                    "prompts",
+                ],
+                "description": gettext_lazy("Published with the texts above."),
+            },
+        ),
+        (
+            gettext_lazy("Who may come in, and limits"),
+            {
+                "fields": [
+                    "access",
+                    *DEMANDS,
+                    "page_size",
+                    "opened_version",
+                    "opened_fields",
+                ],
+                "description": gettext_lazy("Holds from the save on."),
+            },
+        ),
+        (gettext_lazy("More"), {"classes": ["collapse"], "fields": ["icons"]}),
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Server]:
+        return super().get_queryset(request).defer("published__content")
+
+    def formfield_for_manytomany(
+        self, db_field: Any, request: HttpRequest, **options: Any
+    ) -> Any:
+        """Offer all rows to choose from, or their keys where there are very many.
+
+        A list works without scripts, which a field that searches does not.
+        """
+        if self._counts(request)[db_field.remote_field.model] > MOST_OFFERED:
+            options["widget"] = ManyToManyRawIdWidget(
+                db_field.remote_field, self.admin_site
+            )
+        else:
+            options["widget"] = CheckboxSelectMultiple({"class": "mcp-boxes"})
+        return super().formfield_for_manytomany(db_field, request, **options)
+
+    def _counts(self, request: HttpRequest) -> dict[type[DefinitionRow], int]:
+        """Return how many rows there are of each model, asked once for a request."""
+        known: dict[type[DefinitionRow], int] | None
+        known = getattr(request, "mcp_counts", None)
+        if known is None:
+            models = list(DEFINITION_ROWS)
+            one, *others = (
+                model._default_manager.order_by()
+                .annotate(place=Value(place))
+                .values("place")
+                .annotate(count=Count("pk"))
+                .values_list("place", "count")
+                for place, model in enumerate(models)
+            )
+            counted = dict(one.union(*others))
+            known = {model: counted.get(n, 0) for n, model in enumerate(models)}
+            vars(request)["mcp_counts"] = known
+        return known
+
+    @admin.display(description=gettext_lazy("address"), ordering="slug")
+    def address(self, server: Server) -> str:
+        return "/mcp" if server.slug == DEFAULT_SLUG else f"/mcp/{server.slug}"
+
+    @admin.display(description=gettext_lazy("who may come in"), ordering="access")
+    def who_may_come_in(self, server: Server) -> str:
+        return server.access or str(_("nobody"))
+
+    @admin.display(description=gettext_lazy("what it offers"))
+    def offers(self, server: Server) -> str:
+        if server.selection == Server.Selection.TAGS:
+            return server.tags
+        return str(server.get_selection_display())
+
+    @admin.action(description=gettext_lazy("Copy this server"), permissions=["add"])
+    def copy_chosen(
+        self, request: HttpRequest, queryset: QuerySet[Server]
+    ) -> HttpResponse | None:
+        """Make a copy with a new address, stopped and not published."""
+        servers = list(self._plain(queryset)[:2])
+        if len(servers) != 1:
+            said = _("Choose one server to copy.")
+            self.message_user(request, said, messages.ERROR)
+            return None
+        with transaction.atomic():
+            copy = copied(servers[0])
+            self.log_addition(
+                request,
+                copy,
+                _("Copied from %(server)s.") % {"server": servers[0]},
+            )
+        said = _("This copy is stopped and not published. Look at it, then publish it.")
+        self.message_user(request, said, messages.SUCCESS)
+        return HttpResponseRedirect(page_url(copy, "change"))
+
+
+def copied(server: Server) -> Server:
+    """Save a copy of a server's working copy: stopped, at an address of its own."""
+    chosen: dict[str, list[Any]] = {
+        name: list(getattr(server, name).all()) for name in Server.CHOICES
+    }
+    copy = Server(
+        slug=_free_slug(server.slug),
+        access=server.access,
+        **{name: getattr(server, name) for name in DEMANDS},
+        page_size=server.page_size,
+        enabled=False,
+    )
+    copy.put_content(server.working_content())
+    copy.save()
+    for name, rows in chosen.items():
+        getattr(copy, name).set(rows)
+    return copy
+
+
+def _free_slug(slug: str) -> str:
+    taken = set(Server.objects.values_list("slug", flat=True))
+    stem = slug[:56]
+    names = (f"{stem}-copy{number or ''}" for number in range(len(taken) + 1))
+    return next(name for name in names if name not in taken)

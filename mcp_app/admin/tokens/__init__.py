@@ -1,0 +1,1 @@
+"""Access tokens: their lists and pages."""

@@ -1,0 +1,149 @@
+"""The admin pages of access tokens: one's own, and everyone's for who has the right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.auth import get_permission_codename, get_user_model
+from django.db import router
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse
+from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext_lazy, ngettext
+
+from mcp_app.account import making, shown
+from mcp_app.account.views import unseen
+from mcp_app.admin.tokens.token_lists import TokenColumns, TokenStateFilter
+from mcp_app.admin.tokens.token_pages import MEDIA, NOT_YOURS, TokenPages, manages
+from mcp_app.models import AccessToken
+from mcp_app.models.transactions import own_transaction
+
+
+@admin.register(AccessToken)
+class TokenAdmin(TokenColumns, TokenPages):
+    """Whoever may open this app in the admin has tokens of their own there."""
+
+    change_list_template = "admin/mcp_app/tokens.html"
+    change_form_template = "admin/mcp_app/token.html"
+    list_display = ["name", "begins", "whose", "where", "may_do", "ends", "last_used"]
+    list_filter = [TokenStateFilter, "may"]
+    list_select_related = ["user"]
+    list_per_page = 50
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    actions = ["end_chosen"]
+    readonly_fields = [
+        "begins",
+        "whose",
+        "where",
+        "may_do",
+        "networks",
+        "tags",
+        "made",
+        "ends",
+        "last_used",
+    ]
+    fields = ["name", *readonly_fields]
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_module_perms("mcp_app")
+
+    def has_view_permission(
+        self, request: HttpRequest, obj: AccessToken | None = None
+    ) -> bool:
+        own = obj is None or obj.user_id == request.user.pk
+        return self.has_module_permission(request) and (own or manages(request))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.has_module_permission(request)
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: AccessToken | None = None
+    ) -> bool:
+        own = obj is None or self.is_for(request, obj)
+        return self.has_module_permission(request) and own
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: AccessToken | None = None
+    ) -> bool:
+        """Whether it may go; with its user it may for whoever deletes that one."""
+        opts = get_user_model()._meta
+        codename = get_permission_codename("delete", opts)
+        with_user = request.user.has_perm(f"{opts.app_label}.{codename}")
+        return self.has_view_permission(request, obj) or with_user
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AccessToken]:
+        rows = super().get_queryset(request)
+        if not manages(request):
+            rows = rows.filter(user=request.user.pk)
+        return rows.prefetch_related("servers")
+
+    def get_search_fields(self, request: HttpRequest) -> list[str]:
+        return ["name", "prefix", f"user__{get_user_model().USERNAME_FIELD}"]
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    @admin.action(description=gettext_lazy("Delete the chosen now"))
+    def end_chosen(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
+        rows = list(queryset.filter(revoked=None).order_by("pk"))
+        with own_transaction(router.db_for_write(AccessToken)):
+            for row in rows:
+                making.end(request.user, row)  # type: ignore[arg-type]
+        said = ngettext(
+            "Deleted: %d token lets nobody in any more.",
+            "Deleted: %d tokens let nobody in any more.",
+            len(rows),
+        )
+        self.message_user(request, said % len(rows), messages.SUCCESS)
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: AccessToken,
+        form: ModelForm[AccessToken],
+        change: bool,
+    ) -> None:
+        """Store the name alone: somebody may revoke the token in this moment."""
+        making.rename(request.user, obj)  # type: ignore[arg-type]
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """What is renamed is logged with the row."""
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        context = {"own_url": own_url(request), **(extra_context or {})}
+        return super().changelist_view(request, context)
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        *positional: Any,
+        **named: Any,
+    ) -> HttpResponse:
+        row: AccessToken = named["obj"]
+        context |= {
+            "state": shown.state_of(row),
+            "not_yours": "" if self.is_for(request, row) else NOT_YOURS,
+            "show_delete": False,
+            "show_save_and_add_another": False,
+            "show_save_and_continue": False,
+            "media": context["media"] + MEDIA,
+        }
+        response = super().render_change_form(request, context, *positional, **named)
+        unseen(response)
+        return response
+
+
+def own_url(request: HttpRequest) -> str:
+    """Return where everyone makes tokens, "" where the site has no such page."""
+    try:
+        return request.build_absolute_uri(reverse("mcp_account:tokens"))
+    except NoReverseMatch:
+        return ""

@@ -1,0 +1,244 @@
+"""Making, replacing and ending access tokens in the admin."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.contrib import messages
+from django.contrib.admin.helpers import AdminErrorList, AdminForm
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.forms import BaseForm
+from django.forms.widgets import Media, Script
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+)
+from django.shortcuts import render
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.debug import sensitive_variables
+
+from mcp_app.account import making, shown
+from mcp_app.account.forms import AnyonesTokenForm, NewTokenForm, ReplaceForm
+from mcp_app.account.making import AlreadyShown, HasEnded
+from mcp_app.account.views import unseen
+from mcp_app.admin.page.concurrency import SettledAdmin
+from mcp_app.admin.page.header import may
+from mcp_app.models import AccessToken, Server
+from mcp_app.models.tokens import Secret
+
+MANAGE: Final = "manage_tokens"
+"""The right to see and to delete everyone's tokens."""
+NOT_YOURS: Final = gettext_lazy("Only its owner can replace a token.")
+MEDIA: Final = Media(
+    css={"all": ["admin/css/forms.css", "mcp_app/admin.css"]},
+    js=[Script("mcp_app/copy.js", defer=True)],  # type: ignore[list-item]
+)
+FIELDSETS: Final[list[tuple[Any, dict[str, list[str]]]]] = [
+    (None, {"fields": ["name", "servers", "may", "ends", "until"]}),
+    (
+        gettext_lazy("Where from, and for what"),
+        {"fields": ["networks", "tags"], "classes": ["collapse"]},
+    ),
+]
+
+
+class TokenPages(SettledAdmin[AccessToken]):
+    """The pages beyond the list and the form of one token."""
+
+    class Media:
+        css = {"all": ["mcp_app/admin.css"]}
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap, name = self.admin_site.admin_view, "mcp_app_accesstoken"
+        pages = {
+            "replace": self.replace_view,
+            "revoke": self.revoke_view,
+            "forget": self.forget_view,
+        }
+        return [
+            *(
+                path(f"<int:key>/{page}/", wrap(view), name=f"{name}_{page}")
+                for page, view in pages.items()
+            ),
+            *super().get_urls(),
+        ]
+
+    @sensitive_variables()
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Ask what a new token is for; make it, and show it once."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = self._new_form(request)
+        if not form.is_valid():
+            return self._form_page(request, form)
+        try:
+            row, token = making.make(request.user, form)  # type: ignore[arg-type]
+        except AlreadyShown as already:
+            return self._already(request, already)
+        return self._shown(request, row, token)
+
+    def _new_form(self, request: HttpRequest) -> NewTokenForm:
+        """Return the form; superusers choose for whom."""
+        superuser = getattr(request.user, "is_superuser", False)
+        form = (AnyonesTokenForm if superuser else NewTokenForm)(
+            request.POST if request.method == "POST" else None,
+            user=request.user,  # type: ignore[arg-type]
+            servers=_choosable(request),
+        )
+        for name in ("name", "networks", "tags", "service_user"):
+            if name in form.fields:
+                form.fields[name].widget.attrs["class"] = "vTextField"
+        return form
+
+    def _form_page(self, request: HttpRequest, form: NewTokenForm) -> HttpResponse:
+        fieldsets = list(FIELDSETS)
+        if "service_user" in form.fields:
+            fieldsets.append((None, {"fields": ["service_user"]}))
+        return self._page(
+            request,
+            "token_add",
+            title=_("Make an access token"),
+            form=form,
+            errors=AdminErrorList(form, []),
+            adminform=AdminForm(form, fieldsets, {}, model_admin=self),
+            media=self.media + MEDIA,
+        )
+
+    @sensitive_variables()
+    def replace_view(self, request: HttpRequest, key: int) -> HttpResponse:
+        """Ask when the old token ends; make the next one, and show it once."""
+        row = self._row(request, key)
+        if not self.is_for(request, row):
+            # What is shown lets whoever sees it in as its owner.
+            raise PermissionDenied(NOT_YOURS)
+        form = ReplaceForm(request.POST if request.method == "POST" else None)
+        if not form.is_valid():
+            return self._replace_page(request, row, form)
+        try:
+            new, token = making.replace(request.user, row, form)  # type: ignore[arg-type]
+        except AlreadyShown as already:
+            return self._already(request, already)
+        except HasEnded as ended:
+            self.message_user(request, str(ended), messages.ERROR)
+            return HttpResponseRedirect(_change_url(row))
+        return self._shown(request, new, token, old=row)
+
+    def _replace_page(
+        self, request: HttpRequest, row: AccessToken, form: BaseForm
+    ) -> HttpResponse:
+        return self._page(
+            request,
+            "token_replace",
+            title=_("Replace %(token)s") % {"token": row},
+            form=form,
+            row=row,
+            state=shown.state_of(row),
+            line={"ends": shown.ends_of(row)},
+        )
+
+    def revoke_view(self, request: HttpRequest, key: int) -> HttpResponse:
+        """End a token; once this has answered it lets nobody in."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        row = self._row(request, key)
+        making.end(request.user, row)  # type: ignore[arg-type]
+        said = _("Deleted: “%(token)s” lets nobody in any more.") % {"token": row}
+        self.message_user(request, said, messages.SUCCESS)
+        return HttpResponseRedirect(_change_url(row))
+
+    def forget_view(self, request: HttpRequest, key: int) -> HttpResponse:
+        """Take a token that has ended from the list."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        row = self._row(request, key)
+        if not row.has_ended(timezone.now()):
+            said = _("“%(token)s” has not ended: delete it first.") % {"token": row}
+            self.message_user(request, said, messages.ERROR)
+            return HttpResponseRedirect(_change_url(row))
+        making.forget(request.user, row)  # type: ignore[arg-type]
+        said = _("“%(token)s” is not in the list any more.") % {"token": row}
+        self.message_user(request, said, messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:mcp_app_accesstoken_changelist"))
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        # Who has something open by the token would keep it.
+        raise Http404(_("A token is deleted on its own page."))
+
+    def is_for(self, request: HttpRequest, row: AccessToken) -> bool:
+        """Whether the person may have a token of this one's owner."""
+        own: bool = row.user_id == request.user.pk
+        return own or bool(getattr(request.user, "is_superuser", False))
+
+    def _row(self, request: HttpRequest, key: int) -> AccessToken:
+        """Return a token that the person may see; raise 403 or 404."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        row = self.get_queryset(request).select_related("user").filter(pk=key).first()
+        if row is None:
+            raise Http404(_("This access token does not exist any more."))
+        return row
+
+    def _shown(
+        self,
+        request: HttpRequest,
+        row: AccessToken,
+        token: Secret,
+        old: AccessToken | None = None,
+    ) -> HttpResponse:
+        return self._page(
+            request,
+            "token_shown",
+            title=_("Your token"),
+            row=row,
+            shown=shown.revealed(request, row, token),
+            old=old,
+            old_ends=old and shown.ends_of(old),
+        )
+
+    def _already(self, request: HttpRequest, already: AlreadyShown) -> HttpResponse:
+        return self._page(
+            request,
+            "token_already",
+            title=_("Access token"),
+            row=already.row,
+            said=str(already),
+        )
+
+    def _page(self, request: HttpRequest, name: str, **context: object) -> HttpResponse:
+        """Render a page here and now, so that nobody keeps it or what is in it."""
+        both = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "media": MEDIA,
+            **context,
+        }
+        response = render(request, f"admin/mcp_app/{name}.html", both)
+        unseen(response)
+        return response
+
+
+def manages(request: HttpRequest) -> bool:
+    """Whether the person may see and delete everyone's tokens."""
+    return may(request, MANAGE)
+
+
+def _change_url(row: AccessToken) -> str:
+    return reverse("admin:mcp_app_accesstoken_change", args=[row.pk])
+
+
+def _choosable(request: HttpRequest) -> QuerySet[Server]:
+    """Return the servers that somebody hears of: all only who may see drafts."""
+    if request.user.has_perm("mcp_app.view_server"):
+        return Server.objects.defer("published__content")
+    return shown.open_servers()

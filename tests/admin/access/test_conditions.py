@@ -1,0 +1,187 @@
+"""What has to hold so that somebody sees a row, in order, and what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db.models import Q
+
+from mcp_app.admin.access.conditions import conditions, first_letter, gates
+from mcp_app.auth import reach
+from mcp_app.auth.reach import KnownGroup
+from mcp_app.catalog.registry import mcp
+from mcp_app.interface.requirements import NO_DEMANDS, Demands
+from mcp_app.interface.rights import Asked, Rule
+from mcp_app.interface.server import ServerDefinition
+from mcp_app.models import DefinitionVersion, Prompt, Server, Tool
+
+VERSION = DefinitionVersion(number=1)
+OPEN = ServerDefinition(slug="shop", title="Shop", access=("token",))
+
+
+def tool(**columns: Any) -> Tool:
+    return Tool(**{"pk": 7, "name": "find", "published": VERSION, **columns})
+
+
+def server(**more: Any) -> ServerDefinition:
+    return ServerDefinition(**{"slug": "shop", "access": ("token",), **more})
+
+
+def closed(row: Any, at: ServerDefinition | None = OPEN, *tags: str) -> list[str]:
+    """Return why each gate is closed, "" for one that is open."""
+    return [each.closed for each in gates(row, at, frozenset(tags))]
+
+
+# -- gates -------------------------------------------------------------------------
+
+
+def test_all_gates_of_a_definition_are_open() -> None:
+    assert closed(tool()) == ["", "", ""]
+    assert all(not each.change for each in gates(tool(), OPEN, frozenset()))
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (tool(enabled=False), "It is stopped."),
+        (tool(published=None), "It is not published."),
+        # What people did comes before what is missing.
+        (tool(enabled=False, published=None), "It is stopped."),
+        (Prompt(pk=7, name="p", broken="The kind is gone."), "It is not published."),
+        (Prompt(pk=7, name="p", published=VERSION, broken="Gone."), "Gone."),
+        (
+            Prompt(pk=7, name="p", published=VERSION, broken="G\u202eone."),
+            "G⟦U+202E⟧one.",
+        ),
+    ],
+)
+def test_a_row_that_is_not_served(row: Any, why: str) -> None:
+    first, *others = closed(row)
+    assert (first, others) == (why, ["", ""])
+
+
+@pytest.mark.parametrize(
+    ("at", "tags", "offered"),
+    [
+        (server(selection="all"), (), True),
+        (server(selection="tags", tags=frozenset({"a", "b"})), ("b",), True),
+        (server(selection="tags", tags=frozenset({"a"})), ("b",), False),
+        (server(selection="tags", tags=frozenset({"a"})), (), False),
+        (server(selection="chosen", chosen=frozenset({("tool", "7")})), (), True),
+        (server(selection="chosen", chosen=frozenset({("prompt", "7")})), (), False),
+    ],
+)
+def test_what_a_server_offers(
+    at: ServerDefinition, tags: tuple[str, ...], offered: bool
+) -> None:
+    _, gate, _ = gates(tool(), at, frozenset(tags))
+    assert (gate.closed == "") is offered
+    if not offered:
+        assert gate.closed == "The server “shop” does not offer it."
+        assert ("Give it a tag" in gate.change) is (at.selection == "tags")
+
+
+def test_without_a_server_nobody_offers_it() -> None:
+    assert closed(tool(), None) == ["", "There is no published server."]
+
+
+@pytest.mark.parametrize(
+    ("at", "why"),
+    [
+        (server(access=("public",)), ""),
+        (server(access=()), "The server lets nobody in."),
+        (
+            server(access=("token", "gone", "away")),
+            "The server is closed: the settings have no authentication method"
+            " “away or gone”.",
+        ),
+        (server(enabled=False), "The server is stopped."),
+        (server(enabled=False, access=("public",)), "The server is stopped."),
+    ],
+)
+def test_whom_a_server_lets_in(at: ServerDefinition, why: str) -> None:
+    assert closed(tool(), at)[-1] == why
+
+
+def test_a_server_is_offered_by_none() -> None:
+    assert closed(Server(slug="shop", published=VERSION)) == ["", ""]
+
+
+# -- conditions --------------------------------------------------------------------
+
+
+@pytest.fixture
+def rules() -> Iterator[None]:
+    made = {
+        "plain": Rule("plain", judge),
+        "calls": Rule("calls", judge, arguments=True),
+        "object": Rule("object", judge, arguments=True, object=True),
+    }
+    mcp.rules.update(made)
+    yield
+    for key in made:
+        del mcp.rules[key]
+
+
+def judge(asked: Asked) -> bool:
+    return True
+
+
+def of(
+    own: Demands, by_server: Demands = NO_DEMANDS, *, is_server: bool = False
+) -> list[Any]:
+    known = [KnownGroup(1, "Support", 2, frozenset())]
+    return conditions(by_server, own, known, is_server=is_server)
+
+
+def test_the_server_is_asked_first() -> None:
+    own = Demands(permissions=("shop.view",), rules=("gone",))
+    found = of(own, Demands(permissions=("shop.enter",)))
+    assert [each.label for each in found] == [
+        "Asked for by the server: permission shop.enter",
+        "permission shop.view",
+        "rule in code: gone",
+    ]
+    assert first_letter(found[1]) == "Permission shop.view"
+
+
+def test_of_a_server_its_own_demands_are_all() -> None:
+    found = of(NO_DEMANDS, Demands(permissions=("shop.enter",)), is_server=True)
+    assert [each.label for each in found] == ["permission shop.enter"]
+    assert of(NO_DEMANDS) == []
+
+
+def test_a_group_that_there_is_not_is_named() -> None:
+    both = Demands(groups=(frozenset({"Support", "Gone"}), frozenset({"Support"})))
+    first, second = of(both)
+    assert first.label == "group Gone or Support"
+    assert first.note == "There is no group “Gone”."
+    assert second.note == ""
+
+
+@pytest.mark.usefixtures("rules")
+@pytest.mark.parametrize(
+    ("key", "which", "note"),
+    [
+        ("plain", None, "It can only be checked person by person."),
+        ("calls", None, "may refuse what the call is about."),
+        ("object", reach.EVERYBODY, "show the template all the same."),
+        ("gone", reach.NOBODY, "Code has no rule “gone”, so nobody is let in."),
+    ],
+)
+def test_a_rule(key: str, which: Q | None, note: str) -> None:
+    (found,) = of(Demands(rules=(key,)))
+    assert found.which == which
+    assert found.note.endswith(note)
+    assert ("at each call" in found.note) is (key == "calls")
+
+
+@pytest.mark.django_db
+def test_a_permission_that_can_be_counted_needs_no_note() -> None:
+    Group.objects.create(name="Support")
+    (found,) = of(Demands(permissions=("shop.view",)))
+    assert found.which is not None
+    assert found.note == ""

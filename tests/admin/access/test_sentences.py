@@ -1,0 +1,111 @@
+"""The sentences of the page *Who can see it*: numbers, names, and who is meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.utils.translation import override
+
+from mcp_app.admin.access.sentences import (
+    ANYONE,
+    CAN,
+    NOBODY,
+    ONE_CAN,
+    ONE_CANNOT,
+    all_of,
+    and_superusers,
+    anonymous,
+    count_text,
+    counted,
+    either,
+    everyone,
+    in_digits,
+)
+
+MARKS = "a\u202eb"
+
+
+@pytest.mark.parametrize(
+    ("number", "at_most", "text"),
+    [
+        (0, False, "Nobody can list and call this tool."),
+        (0, True, "Nobody can list and call this tool."),
+        (1, False, "1 person can list and call this tool: ana."),
+        (1, True, "At most 1 person can list and call this tool: ana."),
+        (2, False, "2 people can list and call this tool: ana."),
+        (1234, True, "At most 1,234 people can list and call this tool: ana."),
+    ],
+)
+def test_how_many_can(number: int, at_most: bool, text: str) -> None:
+    with override("en"):
+        assert counted("tool", number, "ana", at_most=at_most) == text
+
+
+def test_a_number_of_people() -> None:
+    with override("en"):
+        assert (in_digits(999), in_digits(1_000_000)) == ("999", "1,000,000")
+        assert count_text(7, at_most=True) == "at most 7"
+        assert count_text(7, at_most=False) == "7"
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [([], ""), (["a"], "a"), (["b", "a"], "a or b"), ({"c", "b", "a"}, "a, b or c")],
+)
+def test_one_is_enough(names: Any, text: str) -> None:
+    assert either(names) == text
+
+
+def test_all_are_asked_for_in_their_order() -> None:
+    assert all_of(["b", "a"]) == "b and a"
+    assert all_of([]) == ""
+
+
+def test_what_hides_in_a_name_is_seen() -> None:
+    assert "\u202e" not in either([MARKS])
+    assert "\u202e" not in everyone([MARKS], [[MARKS]])
+
+
+@pytest.mark.parametrize(
+    ("permissions", "groups", "text"),
+    [
+        ([], [], "everyone who may log in at this site"),
+        (["a.b", "a.c"], [], "everyone with a.b and a.c"),
+        ([], [["B", "A"], ["C"]], "everyone in A or B and C"),
+        (["a.b"], [["A"]], "everyone in A with a.b"),
+    ],
+)
+def test_of_whom_it_is_true(permissions: Any, groups: Any, text: str) -> None:
+    assert everyone(permissions, groups) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "everyone"),
+        (1, "everyone, and 1 superuser"),
+        (1000, "everyone, and 1,000 superusers"),
+    ],
+)
+def test_superusers_need_nothing(count: int, text: str) -> None:
+    with override("en"):
+        assert and_superusers("everyone", count) == text
+
+
+@pytest.mark.parametrize(
+    ("access", "text"),
+    [
+        (("token",), "asks for a token."),
+        (("session", "token"), "asks who they are (session or token)."),
+        (("session",), "asks who they are (session)."),
+    ],
+)
+def test_what_anonymous_callers_are_told(access: tuple[str, ...], text: str) -> None:
+    assert anonymous(access).startswith("Anonymous callers cannot: the server ")
+    assert anonymous(access).endswith(text)
+
+
+def test_each_kind_has_each_sentence() -> None:
+    assert CAN.keys() == NOBODY.keys() == ANYONE.keys()
+    assert CAN.keys() == ONE_CAN.keys() == ONE_CANNOT.keys()

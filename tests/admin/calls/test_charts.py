@@ -1,0 +1,186 @@
+"""Figures of calls, at the boundaries of counters, bars and percents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.utils.translation import override
+
+from mcp_app.admin.calls import charts
+from mcp_app.admin.calls.charts import (
+    BARS,
+    COLUMNS,
+    HEIGHT,
+    STEPS,
+    WIDTH,
+    Figures,
+    percents,
+    sentence,
+)
+from mcp_app.admin.calls.filters import DAY, Asked, moment
+from mcp_app.models import CallStatistic
+from mcp_app.models.calls import BOUNDS_MS, HOUR_S
+
+HOUR_MS = HOUR_S * 1_000
+START_MS = 480_000 * HOUR_MS
+ASKED = Asked(DAY, moment(START_MS), moment(START_MS + 24 * HOUR_MS))
+
+
+def buckets(*counts: tuple[int, int]) -> list[int]:
+    """Return how many calls took so many milliseconds at most."""
+    found = dict(counts)
+    return [found.pop(bound, 0) for bound in (*BOUNDS_MS, 10**9)]
+
+
+@pytest.mark.parametrize(
+    ("counts", "percent", "longest_us", "bound"),
+    [
+        ([], 50, 0, None),
+        ([(1, 1)], 50, 10, 1),
+        ([(5, 50), (10, 50)], 50, 9_000, 5),
+        ([(5, 49), (10, 51)], 50, 9_000, 9),
+        ([(5, 95), (10, 5)], 95, 9_000, 5),
+        ([(5, 94), (10, 6)], 95, 10_000, 10),
+        # No call took longer than the longest.
+        ([(10_000, 1)], 95, 6_000_001, 6_001),
+        ([(10**9, 1)], 50, 30_000_000, 30_000),
+        ([(1, 1), (10**9, 1)], 50, 30_000_000, 1),
+    ],
+)
+def test_in_how_many_milliseconds(
+    counts: Any, percent: int, longest_us: int, bound: int | None
+) -> None:
+    assert charts._bound(buckets(*counts), percent, longest_us) == bound
+
+
+@pytest.mark.parametrize(
+    ("slower", "first"), [("", "to_1"), ("100", "to_200"), ("10000", "longer")]
+)
+def test_columns_of_slower_calls(slower: str, first: str) -> None:
+    found = charts._slower_than(slower)
+    assert [*found] == [*COLUMNS[COLUMNS.index(first) :]]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_bar_stands_for_a_round_time(step: int) -> None:
+    assert charts._step(step * BARS) == step
+    assert charts._step(step * BARS + 1) > step
+
+
+def test_a_time_beyond_all_round_ones_has_few_bars() -> None:
+    length = STEPS[-1] * BARS * 10
+    assert length / charts._step(length) <= BARS
+
+
+@pytest.mark.parametrize(
+    ("percent", "text"),
+    [(0.0, "0.0 %"), (0.001, "0.1 %"), (0.14, "0.1 %"), (12.34, "12.3 %")],
+)
+def test_what_is_not_nothing_is_not_0(percent: float, text: str) -> None:
+    with override("en"):
+        assert percents(percent).replace("\xa0", " ") == text
+
+
+def found(calls: int, failed: int) -> Figures:
+    return Figures(calls, failed, 0, 0, None, None, (), ())
+
+
+@pytest.mark.parametrize(
+    ("calls", "failed", "most", "text"),
+    [
+        (0, 0, "", ""),
+        (5, 0, "add", "None of 5 failed."),
+        (4, 1, "", "1 of 4 failed (25.0 %)."),
+        (2_000, 2_000, "add", "2,000 of 2,000 failed (100.0 %). Most: add."),
+    ],
+)
+def test_the_sentence(calls: int, failed: int, most: str, text: str) -> None:
+    with override("en"):
+        said = sentence(ASKED, found(calls, failed), most)
+    assert said.replace("\xa0", " ") == text
+
+
+# -- counters ------------------------------------------------------------------------
+
+
+def count(hour: int, outcome: str = "answered", calls: int = 1, **columns: Any) -> None:
+    CallStatistic.objects.create(
+        **{
+            "seconds": HOUR_S,
+            "start_ms": START_MS + hour * HOUR_MS,
+            "server": "default",
+            "kind": "tool",
+            "name": "add",
+            "outcome": outcome,
+            "calls": calls,
+            "to_5": calls,
+            "most_us": 4_000,
+            **columns,
+        }
+    )
+
+
+@pytest.mark.django_db
+def test_only_the_time_that_is_asked_for() -> None:
+    for hour in (-1, 0, 23, 24):
+        count(hour)
+    count(0, seconds=60)
+    made = charts.figures(ASKED)
+    assert (made.calls, made.failed, made.matching) == (2, 0, 2)
+    assert (made.half, made.most) == (4, 4)
+
+
+@pytest.mark.django_db
+def test_bars_show_each_hour_and_every_failure() -> None:
+    count(0, calls=1_000)
+    count(23, "crashed", calls=1)
+    bars = charts.figures(ASKED).bars
+    assert [bar.calls for bar in bars] == [1_000, *[0] * 22, 1]
+    first, last = bars[0], bars[-1]
+    assert (first.top, first.height, first.failed_height) == (0, HEIGHT, 0)
+    # One of a thousand is seen.
+    assert (last.height, last.failed_height) == (1, 1)
+    assert last.x + last.width <= WIDTH
+    assert last.start == moment(START_MS + 23 * HOUR_MS)
+
+
+@pytest.mark.django_db
+def test_of_all_calls_some_are_asked_for() -> None:
+    count(0, calls=10)
+    count(0, "crashed", calls=3, server="shop", to_5=0, to_200=3, most_us=150_000)
+    count(0, "answered", calls=5, server="shop", name="find")
+    one = Asked(DAY, ASKED.start, ASKED.end, outcome="failed")
+    made = charts.figures(one)
+    assert (made.calls, made.failed, made.matching) == (18, 3, 3)
+    assert (made.servers, made.half) == (("default", "shop"), 150)
+    shop = charts.figures(Asked(DAY, ASKED.start, ASKED.end, server="shop"))
+    assert (shop.calls, shop.servers) == (8, ("default", "shop"))
+    slow = charts.figures(Asked(DAY, ASKED.start, ASKED.end, slower="100"))
+    assert (slow.calls, slow.matching) == (18, 3)
+
+
+@pytest.mark.django_db
+def test_what_failed_most_and_how_often_it_did_again() -> None:
+    assert charts.most_failing(ASKED) is None
+    count(0, calls=99)
+    count(0, "crashed", calls=2)
+    count(1, "crashed", calls=2)
+    count(1, "timed_out", calls=3, name="find")
+    found = charts.most_failing(ASKED)
+    assert found is not None
+    assert (found.name, found.outcome, found.calls) == ("add", "crashed", 4)
+    assert charts.alike("tool", "add", "crashed", START_MS) == 4
+    assert charts.alike("tool", "add", "crashed", START_MS + HOUR_MS) == 2
+    assert charts.alike("prompt", "add", "crashed", START_MS) == 0
+
+
+@pytest.mark.django_db
+def test_names_are_found_whatever_the_case_of_their_letters() -> None:
+    for name in ("Refund", "refund_all", "find", "100%"):
+        count(0, name=name)
+        count(1, name=name)
+    assert charts.names_with(ASKED, "FUND", 9) == ("Refund", "refund_all")
+    assert charts.names_with(ASKED, "f", 1) == ("Refund",)
+    # It is no pattern.
+    assert charts.names_with(ASKED, "%", 9) == ("100%",)

@@ -1,0 +1,226 @@
+"""What the list of calls is asked for: times, filters and places from an address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import RequestFactory
+from django.utils import timezone
+
+from mcp_app.admin.calls import filters as asking
+from mcp_app.admin.calls.filters import Asked, asked, milliseconds, moment
+from mcp_app.admin.calls.outcome_help import FAILED
+from mcp_app.models.call_pages import Key, Sought
+from mcp_app.models.calls import HOUR_S, MINUTE_S
+
+NOW = datetime(2026, 11, 18, 14, 37, 21, 500_000, UTC)
+HOUR = timedelta(hours=1)
+TOP = datetime(2026, 11, 18, 14, tzinfo=UTC)
+BEGAN = TOP - 24 * HOUR
+
+
+@pytest.fixture(autouse=True)
+def _now(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(asking, "now", lambda: NOW)
+    with timezone.override(UTC):
+        yield
+
+
+def of(**given: str) -> Asked:
+    return asked(RequestFactory().get("/", given))
+
+
+def between(begin: str = "", end: str = "") -> Asked:
+    return of(when="between", **{"from": begin, "to": end})
+
+
+# -- times -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("when", "start", "seconds"),
+    [
+        ("", BEGAN, HOUR_S),
+        ("day", BEGAN, HOUR_S),
+        ("week", TOP - 7 * 24 * HOUR, HOUR_S),
+        ("month", TOP - 30 * 24 * HOUR, HOUR_S),
+        # The last hour is counted by the minute.
+        ("hour", datetime(2026, 11, 18, 13, 37, tzinfo=UTC), MINUTE_S),
+    ],
+)
+def test_a_time_from_the_list(when: str, start: datetime, seconds: int) -> None:
+    found = of(when=when)
+    assert (found.start, found.end, found.seconds) == (start, None, seconds)
+    assert found.end_ms is None
+    assert moment(found.start_ms) == start
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "start", "stop"),
+    [
+        # Begun hours count whole.
+        ("2026-11-17T10:59", "2026-11-17T11:01", 10, 12),
+        ("2026-11-17T10:00", "2026-11-17T11:00", 10, 11),
+        ("2026-11-17T10:00", "2026-11-17T10:01", 10, 11),
+        ("2026-11-17T10:00:00+01:00", "2026-11-17T11:00", 9, 11),
+    ],
+)
+def test_a_time_of_ones_own(begin: str, end: str, start: int, stop: int) -> None:
+    found = between(begin, end)
+    day = datetime(2026, 11, 17, tzinfo=UTC)
+    assert (found.start, found.end) == (day + start * HOUR, day + stop * HOUR)
+    assert found.problems == ()
+    assert found.given == {"from": begin, "to": end}
+    assert found.end_ms == milliseconds(day + stop * HOUR)
+
+
+def test_one_end_of_a_time() -> None:
+    only_end = between(end="2026-11-10T10:00")
+    assert only_end.start == datetime(2026, 11, 9, 10, tzinfo=UTC)
+    only_start = between("2026-11-10T10:30")
+    assert (only_start.start.hour, only_start.end) == (10, None)
+    neither = between()
+    assert (neither.start, neither.end, neither.problems) == (BEGAN, None, ())
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("2026-11-17T10:00", "2026-11-17T10:00"),
+        ("2026-11-17T10:00", "2026-11-16T10:00"),
+    ],
+)
+def test_an_end_that_is_not_after_the_beginning(begin: str, end: str) -> None:
+    found = between(begin, end)
+    assert found.end is None
+    assert found.problems == ("The end is not after the beginning: it was left out.",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "yesterday",
+        "2026-13-01T00:00",
+        "1999-12-31T23:59",
+        "3000-01-01T00:00",
+        "9999-12-31T23:59",
+    ],
+)
+def test_what_is_no_time(text: str) -> None:
+    found = between(text)
+    assert found.start == BEGAN
+    assert found.given == {}
+    (problem,) = found.problems
+    assert problem.startswith(f"“{text}” is no time")
+
+
+# -- filters -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["when", "outcome", "kind", "slower"])
+def test_only_choices(name: str) -> None:
+    found = of(**{name: "no-such"})
+    (problem,) = found.problems
+    assert problem.startswith("“no-such” is no choice for “")
+    assert found.query() == "?"
+
+
+@pytest.mark.parametrize("name", ["server", "name", "user", "q"])
+def test_texts(name: str) -> None:
+    assert getattr(of(**{name: " a\0b "}), name) == "ab"
+    assert len(getattr(of(**{name: "x" * 300}), name)) == asking.LONGEST
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("5.7", Key(5, 7)),
+        ("", None),
+        ("5", None),
+        ("5.7.", None),
+        ("-5.7", None),
+        ("\N{ARABIC-INDIC DIGIT FIVE}.7", None),
+        (f"{'9' * 18}.1", Key(10**18 - 1, 1)),
+        (f"{'9' * 19}.1", None),
+    ],
+)
+def test_a_place(text: str, key: Key | None) -> None:
+    assert of(older=text).older == key
+    assert of(newer=text).newer == key
+
+
+@pytest.mark.parametrize(
+    ("given", "counted"), [({}, True), ({"name": "a"}, True), ({"user": "a"}, False)]
+)
+def test_counters_know_no_person(given: dict[str, str], counted: bool) -> None:
+    assert of(**given).counted is counted
+    assert not of(q="a", **given).counted
+
+
+OUTCOME = ("outcome", "=", "crashed")
+NAME = ("name", "=", "add")
+USER = ("user_name", "=", "ana")
+SLOW = ("took_us", ">", 100_000)
+
+
+@pytest.mark.parametrize(
+    ("given", "ways", "rest"),
+    [
+        ({}, [], []),
+        ({"name": "add"}, [NAME], []),
+        ({"outcome": "crashed"}, [OUTCOME], []),
+        # What is rarest leads.
+        ({"outcome": "crashed", "name": "add"}, [OUTCOME], [NAME]),
+        ({"outcome": "answered", "name": "add"}, [NAME], ["answered"]),
+        ({"outcome": "answered"}, [("outcome", "=", "answered")], []),
+        ({"user": "ana", "name": "add"}, [USER], [NAME]),
+        ({"user": "ana", "outcome": "crashed"}, [USER], ["crashed"]),
+        ({"kind": "tool", "slower": "100"}, [], [("kind", "=", "tool"), SLOW]),
+        ({"q": "ana"}, [USER, ("name", "=", "n1")], []),
+        ({"q": "ana", "user": "kim"}, [USER, ("name", "=", "n1")], ["kim"]),
+    ],
+)
+def test_which_rows_are_meant(
+    given: dict[str, str], ways: list[Any], rest: list[Any]
+) -> None:
+    shown = {
+        "answered": ("outcome", "IN", ("answered",)),
+        "crashed": ("outcome", "IN", ("crashed",)),
+        "kim": ("user_name", "=", "kim"),
+    }
+    rest = [shown[each] if isinstance(each, str) else each for each in rest]
+    found = of(**given)
+    assert found.sought(("n1",)) == Sought(found.start_ms, None, ways, rest)
+
+
+def test_any_failure_is_each_of_them() -> None:
+    sought = of(outcome="failed").sought()
+    assert [*sought.ways] == [("outcome", "=", each) for each in FAILED]
+    assert sought.rest == []
+
+
+# -- addresses ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"when": "week", "outcome": "crashed", "name": "ä&b", "slower": "100"},
+        {"when": "between", "from": "2026-11-17T10:00", "to": "2026-11-17T11:00"},
+    ],
+)
+def test_an_address_asks_for_the_same(given: dict[str, str]) -> None:
+    found = of(**given)
+    assert asked(RequestFactory().get(f"/{found.query()}")) == found
+
+
+def test_a_change_of_an_address_leaves_places_out() -> None:
+    found = of(when="day", name="add", older="5.7")
+    assert found.query() == "?name=add"
+    assert found.query(name="", kind="tool") == "?kind=tool"
+    assert found.query(newer=Key(3, 4)) == "?name=add&newer=3.4"
+    assert of().query() == "?"

@@ -1,0 +1,48 @@
+"""The catalogues: every outcome, and every reason of a refusal, has its texts."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_app.admin.calls.outcome_help import FAILED, FINE, MEANINGS, meaning_of
+from mcp_app.admin.calls.rejected_requests import REFUSALS
+from mcp_app.audit.turned_away import Reason
+from mcp_app.interface.outcomes import Outcome
+
+NEVER_SAID = ("please", "oops", "!", "endpoint", "payload", "invalid", "illegal")
+
+
+def test_every_outcome_has_an_entry() -> None:
+    assert set(MEANINGS) == set(Outcome)
+    assert {*FINE, *FAILED} == set(Outcome)
+    assert not set(FINE) & set(FAILED)
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_an_entry_says_what_it_is_and_what_to_do(outcome: Outcome) -> None:
+    entry = MEANINGS[outcome]
+    texts = [entry.label, entry.happened, entry.means, entry.told]
+    texts += [each.text for each in entry.advice]
+    assert all(map(str, texts))
+    # Who reads of a failure is told what to do.
+    assert entry.advice or outcome == Outcome.ANSWERED
+    assert (entry.look == "bad") is (outcome in FAILED)
+    for text in map(str, texts):
+        assert not [word for word in NEVER_SAID if word in text.lower()]
+
+
+def test_labels_tell_outcomes_apart() -> None:
+    labels = [str(each.label) for each in MEANINGS.values()]
+    assert len(set(labels)) == len(labels)
+
+
+def test_an_outcome_of_a_later_release_is_named() -> None:
+    assert meaning_of("rained_off").label == "rained_off"
+
+
+def test_every_reason_has_an_entry() -> None:
+    assert set(REFUSALS) == set(Reason)
+    for each in REFUSALS.values():
+        assert str(each.label)
+        assert str(each.means)
+        assert str(each.remedy)

@@ -1,0 +1,166 @@
+"""One call in full: who, what, what it means, and what was not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from mcp_app.admin.calls.presentation import in_words
+from mcp_app.interface.outcomes import Outcome
+from mcp_app.models import AccessToken, Call, Prompt, Resource, ResourceTemplate, Tool
+from tests.admin.calls.rows import HOUR, crash, write
+from tests.admin.pages import page
+from tests.published import published
+
+pytestmark = pytest.mark.django_db
+
+Staff = Callable[..., Client]
+
+
+def shown(client: Client, call: Call) -> str:
+    answer = client.get(page("call", "change", call.pk))
+    assert answer.status_code == 200
+    return " ".join(unescape(answer.content.decode()).split())
+
+
+def maria() -> User:
+    return User.objects.create_user("maria")
+
+
+def test_a_call_that_failed_in_full(admin_client: Client) -> None:
+    user = maria()
+    token, secret = AccessToken.objects.make(name="Claude Code", user=user)
+    tool = published(Tool.objects.create(name="book_table", title="Book a table"))
+    of = {
+        "user_id": str(user.pk),
+        "principal_client": token.family,
+        "took_us": 312_400,
+        "version": 1,
+    }
+    first, *_others = write(crash(**of), crash(**of), crash(outcome="failed", **of))
+    text = shown(admin_client, first)
+    for said in (
+        '<span class="mcp-state bad">Crashed</span>',
+        "Error number <strong>7f3a29cd</strong>",
+        "<strong>maria</strong> called <strong>Book a table</strong> (version 1) "
+        "through <strong>Claude Code 2.1</strong>. The code behind it failed.",
+        "The same call will most likely fail again.",
+        "Give the error number to the developers",
+        f'<a href="{page("tool", "stop", tool.pk)}">Stop it…</a>',
+        "2 calls of it ended like this",
+        '<pre class="mcp-code">book_table failed; its log entry is 7f3a29cd.</pre>',
+        "fingerprint <code>9c1e…ab77</code>",
+        f'<a href="{page("tool", "change", tool.pk)}">Book a table</a>',
+        f'<a href="{page("tool", "version", tool.pk, 1)}">1</a>',
+        f"access token {token.prefix}… (Claude Code)",
+        f'<a href="/admin/auth/user/{user.pk}/change/">maria</a>',
+        "<code>abcdef01</code>",
+        "2025-11-25",
+        "312 ms",
+    ):
+        assert said in text
+    # Nothing that lets anybody in, or tells what was sent.
+    for kept_back in (secret, token.digest, token.family, first.arguments_digest):
+        assert kept_back not in text
+
+
+def test_links_follow_rights(staff: Staff) -> None:
+    published(Tool.objects.create(name="book_table"))
+    (call,) = write(crash(user_id=str(maria().pk)))
+    client = staff("view_call")
+    links = {
+        "view_tool": "/mcp_app/tool/",
+        "view_user": "/auth/user/",
+        "stop": "Stop it",
+    }
+    text = shown(client, call)
+    for each in links.values():
+        assert each not in text
+    user = User.objects.get(username="kim")
+    for right, each in links.items():
+        user.user_permissions.add(Permission.objects.get(codename=right))
+        assert each in shown(client, call)
+
+
+def test_such_calls_are_listed(admin_client: Client) -> None:
+    calls = write(
+        crash(),
+        crash(ago_ms=2 * HOUR),
+        crash(name="other"),
+        crash(outcome="failed"),
+    )
+    oldest = calls[-1]
+    assert oldest.name == "book_table"
+    answer = admin_client.get(page("call", "change", oldest.pk))
+    url = answer.context["whole"].similar_url
+    listed = admin_client.get(url).context["lines"]
+    assert [(each.name, each.meaning.label) for each in listed] == [
+        ("book_table", "Crashed")
+    ] * 2
+
+
+def test_who_and_what_is_gone_keeps_its_name(admin_client: Client) -> None:
+    (call,) = write({"user_id": "999", "principal_client": "f" * 32})
+    text = shown(admin_client, call)
+    assert "<strong>maria (deleted)</strong>" in text
+    assert "<strong>book_table (deleted)</strong>" in text
+    assert "an access token that is not there any more" in text
+    assert "/auth/user/999" not in text
+
+
+@pytest.mark.parametrize("user_id", ["", "no-number", "9" * 40])
+def test_users_that_cannot_be(admin_client: Client, user_id: str) -> None:
+    (call,) = write({"user_id": user_id, "user_name": "", "principal": "anonymous"})
+    assert (user_id or "anonymous") in shown(admin_client, call)
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "said"),
+    [
+        ("prompt", Prompt(name="greet", title="Greet"), "used the prompt"),
+        ("resource", Resource(name="a", uri="x:a", title="Greet"), "read"),
+        (
+            "template",
+            ResourceTemplate(name="a", uri_template="x:{a}", title="Greet"),
+            "read from",
+        ),
+    ],
+)
+def test_what_is_no_tool(admin_client: Client, kind: str, row: Any, said: str) -> None:
+    row.save()
+    (call,) = write({"kind": kind, "name": row.identity, "user_name": "maria"})
+    text = shown(admin_client, call)
+    assert f"<strong>maria</strong> {said} <strong>Greet</strong>" in text
+
+
+def test_what_nothing_is_called(admin_client: Client) -> None:
+    (call,) = write({"name": "", "outcome": "unknown", "version": 0})
+    text = shown(admin_client, call)
+    assert "called <strong>a name that nothing has</strong> through" in text
+    assert "(deleted)" not in text
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_every_outcome_has_a_page(admin_client: Client, outcome: Outcome) -> None:
+    (call,) = write({"outcome": outcome.value})
+    text = shown(admin_client, call)
+    assert "What it means" in text
+    assert "What the client was told" in text
+
+
+@pytest.mark.parametrize("key", [999, 2**63, 2**70])
+def test_a_call_that_is_gone(admin_client: Client, key: int) -> None:
+    assert admin_client.get(f"{page('call')}{key}/").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "said"),
+    [(0.2, "under 1 ms"), (1, "1 ms"), (312.4, "312 ms"), (12_345, "12.3 s")],
+)
+def test_times_in_words(milliseconds: float, said: str) -> None:
+    assert in_words(milliseconds) == said

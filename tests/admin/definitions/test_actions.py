@@ -1,0 +1,141 @@
+"""What is done with many rows of a list at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from mcp_app.models import DefinitionVersion, Tool
+from tests.admin.pages import Fields, page
+from tests.admin.publishing.test_pages import tool
+from tests.published import published
+
+pytestmark = pytest.mark.django_db
+
+
+def chosen(action: str, *rows: Tool, **more: Any) -> dict[str, Any]:
+    keys = [row.pk for row in rows]
+    return {"action": f"{action}_chosen", "_selected_action": keys, **more}
+
+
+class Ticks(Fields):
+    """All values of the fields of the page that starts rows, in their order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.sent: list[tuple[str, str]] = []
+        self.feed(text[text.index('name="action" value="start_chosen"') - 100 :])
+
+    def _input(self, name: str, about: dict[str, str | None]) -> None:
+        if about.get("type") != "checkbox" or "checked" in about:
+            self.sent.append((name, about.get("value") or ""))
+
+    def without(self, *rows: Tool) -> dict[str, list[str]]:
+        """Return what is sent where these are not ticked any more."""
+        gone = [("_selected_action", str(row.pk)) for row in rows]
+        sent: dict[str, list[str]] = {}
+        for name, value in self.sent:
+            if (name, value) not in gone:
+                sent.setdefault(name, []).append(value)
+        return sent
+
+
+def broken(**columns: Any) -> Tool:
+    """A tool that clients see no more: its function is not in the code."""
+    row = tool(kind="function", config='{"function": "shop.gone"}', **columns)
+    version = DefinitionVersion.objects.create(
+        kind="tool",
+        ref=str(row.pk),
+        number=1,
+        content='{"name":"' + row.name + '","kind":"function","config":'
+        '{"function":"shop.gone"}}',
+        created=row.created,
+    )
+    Tool.rows().filter(pk=row.pk).update(published=version)
+    row.refresh_from_db()
+    return row
+
+
+def enabled() -> list[str]:
+    return sorted(Tool.objects.filter(enabled=True).values_list("name", flat=True))
+
+
+def test_starting_says_first_what_stays_broken(admin_client: Client) -> None:
+    rows = [published(tool(name="a", title="A")), broken(name="b", title="B")]
+    admin_client.post(page("tool"), chosen("stop", *rows))
+    assert enabled() == []
+    asked = admin_client.post(page("tool"), chosen("start", *rows)).content.decode()
+    why = "shop.gone"
+    assert "Clients see version 1 again." in asked
+    assert "It stays broken, so clients do not see it: " in asked
+    assert why in asked
+    assert enabled() == []
+    done = admin_client.post(page("tool"), Ticks(asked).without(), follow=True)
+    text = done.content.decode()
+    assert "2 were started." in text
+    assert "“B” stays broken: " in text
+    assert why in text
+    assert "“A”" not in text
+    assert enabled() == ["a", "b"]
+
+
+def test_one_that_stays_broken_is_told_too(admin_client: Client) -> None:
+    row = broken(enabled=False)
+    url = page("tool", "start", row.pk)
+    assert "It stays broken" in admin_client.get(url).content.decode()
+    done = admin_client.post(url, follow=True).content.decode()
+    assert "Started. It stays broken, so clients do not see it: " in done
+
+
+def test_very_many_that_stay_broken_are_counted(admin_client: Client) -> None:
+    rows = [tool(name=f"t{number}", enabled=False) for number in range(12)]
+    Tool.objects.update(broken="It is gone.")
+    asked = admin_client.post(page("tool"), chosen("start", *rows)).content.decode()
+    done = admin_client.post(page("tool"), Ticks(asked).without(), follow=True)
+    text = done.content.decode()
+    assert text.count("stays broken: It is gone.") == 10
+    assert "2 more stay broken." in text
+
+
+@pytest.fixture
+def many() -> list[Tool]:
+    """Stopped rows, one more than a page names, and the last one is broken."""
+    rows = [Tool(name=f"t{number:03}", enabled=False) for number in range(101)]
+    rows[-1].broken = "It is gone."
+    Tool.objects.bulk_create(rows)
+    return list(Tool.objects.order_by("name"))
+
+
+@pytest.mark.parametrize("across", ["0", "1"])
+def test_a_page_names_a_hundred(
+    admin_client: Client, many: list[Tool], across: str
+) -> None:
+    url = f"{page('tool')}?all="
+    ticked = many[:1] if across == "1" else many
+    sent = chosen("start", *ticked, select_across=across)
+    asked = admin_client.post(url, sent).content.decode()
+    assert asked.count('name="shown"') == 100
+    assert "And 1 more, which starts with them." in asked
+    assert asked.index("It stays broken") < asked.index("It is not published")
+    admin_client.post(url, Ticks(asked).without(many[0], many[-1]))
+    # The one that had no place is started, too.
+    assert enabled() == [f"t{number:03}" for number in range(1, 100)]
+
+
+def test_what_nobody_looked_at_is_not_started(
+    admin_client: Client, many: list[Tool]
+) -> None:
+    sent = chosen("start", many[0], select_across="1")
+    asked = admin_client.post(page("tool"), sent).content.decode()
+    Tool.objects.create(name="later", enabled=False)
+    again = admin_client.post(page("tool"), Ticks(asked).without()).content.decode()
+    assert "Others are stopped now than when you looked." in again
+    assert enabled() == []
+    admin_client.post(page("tool"), Ticks(again).without(*many))
+    # Nothing of what was named is ticked, and two had no place.
+    assert len(enabled()) == 2
+    sent = {**Ticks(again).without(), "shown": ["x", "1" * 30], "count": ["100"]}
+    admin_client.post(page("tool"), sent)
+    assert len(enabled()) == 102

@@ -1,0 +1,167 @@
+"""Filters and columns of the lists of definitions."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+from django.test import RequestFactory
+
+from mcp_app.admin.definitions.lists import (
+    NONE,
+    ChangesFilter,
+    ServerFilter,
+    StateFilter,
+    named,
+    problems,
+    state,
+    tokens,
+)
+from mcp_app.admin.page.header import LOOKS, MEANS
+from mcp_app.models import DefinitionVersion, Prompt, Server, State, Tool
+from mcp_app.models.definitions import Source
+from tests.published import published
+
+
+def chosen(kind: Any, value: str) -> set[str]:
+    """Return the names of the tools that a filter leaves."""
+    request = RequestFactory().get("/")
+    made = kind(request, {kind.parameter_name: [value]}, Tool, None)
+    return {each.name for each in made.queryset(request, Tool.rows())}
+
+
+# -- filters -----------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_every_state_finds_its_rows_and_each_row_has_one() -> None:
+    Tool.objects.create(name="draft")
+    published(Tool(name="served"))
+    changed = published(Tool(name="changed"))
+    changed.title = "New"
+    changed.save()
+    published(Tool(name="off"))
+    Tool.objects.filter(name="off").update(enabled=False)
+    published(Tool(name="broken"))
+    Tool.objects.filter(name="broken").update(broken="Gone.")
+    Tool.objects.create(name="code", source=Source.CODE, kind="function")
+    found = {each.value: chosen(StateFilter, each.value) for each in State}
+    assert found == {
+        "unpublished": {"draft"},
+        "published": {"served", "code"},
+        "changed": {"changed"},
+        "stopped": {"off"},
+        "broken": {"broken"},
+    }
+    assert chosen(StateFilter, "no-such") == set().union(*found.values())
+
+
+@pytest.mark.django_db
+def test_what_a_tool_changes() -> None:
+    for reads, deletes in product((None, True, False), repeat=2):
+        Tool.objects.create(
+            name=f"{reads}-{deletes}", read_only=reads, destructive=deletes
+        )
+    found = {each: chosen(ChangesFilter, each) for each in ChangesFilter.CHOICES}
+    assert found == {
+        "reads": {"True-None", "True-True", "True-False"},
+        "changes": {"False-False"},
+        "deletes": {"None-True", "True-True", "False-True"},
+        "unsaid": {"None-None"},
+    }
+    assert len(chosen(ChangesFilter, "no-such")) == 9
+
+
+@pytest.fixture
+def tagged(db: None) -> None:
+    for name, tags in (
+        ("first", "a b"),
+        ("last", "b,a"),
+        ("longer", "ab a.b"),
+        ("dotted", "a.b"),
+        ("none", ""),
+    ):
+        Tool.objects.create(name=name, tags=tags)
+
+
+@pytest.mark.usefixtures("tagged")
+@pytest.mark.parametrize(
+    ("tags", "names"),
+    [
+        ("a", {"first", "last"}),
+        # It is no pattern.
+        ("a.b", {"longer", "dotted"}),
+        ("ab", {"longer"}),
+        ("ab, a", {"longer", "first", "last"}),
+        ("c", set()),
+        ("", set()),
+    ],
+)
+def test_servers_that_offer_what_has_a_tag(tags: str, names: set[str]) -> None:
+    Server.objects.create(slug="shop", access="token", selection="tags", tags=tags)
+    assert chosen(ServerFilter, "shop") == names
+
+
+@pytest.mark.usefixtures("tagged")
+def test_servers_that_offer_what_was_chosen_or_all() -> None:
+    row = Server.objects.create(slug="shop", access="token", selection="chosen")
+    row.tools.add(Tool.objects.get(name="none"))
+    assert chosen(ServerFilter, "shop") == {"none"}
+    everything = {each.name for each in Tool.objects.all()}
+    Server.objects.update(selection="all")
+    for slug in ("shop", "gone", "sh\0p"):
+        assert chosen(ServerFilter, slug) == everything
+
+
+# -- columns -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [
+        ((0, 0), NONE),
+        ((1, 0), "1 to fix"),
+        ((0, 1), "1 piece of advice"),
+        ((2, 3), "2 to fix, 3 pieces of advice"),
+    ],
+)
+def test_problems(counts: tuple[int, int], text: str) -> None:
+    assert problems(Tool(to_fix=counts[0], advices=counts[1])) == text
+
+
+def test_tokens() -> None:
+    assert (tokens(Tool()), tokens(Tool(tokens=7))) == (NONE, "≈ 7")
+
+
+def test_what_stands_behind_a_name() -> None:
+    assert "<b>" not in named(Tool(name="a", title="<b>"))
+    assert "<code>a</code> · Answer with a text" in named(Tool(name="a"))
+    code = Prompt(name="a", source=Source.CODE, kind="function")
+    assert "<code>a</code> · from code" in named(code)
+
+
+@pytest.mark.parametrize(
+    ("columns", "held", "now", "title"),
+    [
+        ({}, False, State.UNPUBLISHED, ""),
+        ({"broken": "G<b>one."}, False, State.BROKEN, "G&lt;b&gt;one."),
+        # A stop is on: what is broken is of no account.
+        ({"broken": "Gone."}, True, State.STOPPED, ""),
+        ({"enabled": False}, False, State.STOPPED, ""),
+    ],
+)
+def test_a_state_is_a_mark_with_its_word(
+    columns: dict[str, Any], held: bool, now: State, title: str
+) -> None:
+    version = DefinitionVersion(number=1) if "broken" in columns else None
+    row = Tool(name="a", published=version, **columns)
+    vars(row)["held"] = held
+    mark = state(row)
+    assert f'class="mcp-state {LOOKS[now]}"' in mark
+    assert f'title="{title or MEANS[now]}"' in mark
+    assert f">{now.label}<" in mark
+
+
+def test_every_state_has_a_look_and_a_meaning() -> None:
+    assert LOOKS.keys() == MEANS.keys() == {*State}

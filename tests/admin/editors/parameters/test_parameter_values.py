@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mcp_app.admin.editors.parameters.parameter import MISSING, TYPES, Choice, Parameter
+from mcp_app.admin.editors.parameters.parameter_values import (
+    choices_of_text,
+    limits_in_words,
+    problems,
+    text_of_choices,
+    text_of_value,
+    type_label,
+    value_of_text,
+)
+
+VALUES: list[tuple[str, object, str]] = [
+    ("text", "Lisbon", "Lisbon"),
+    ("text", "", '""'),
+    ("text", " x", '" x"'),
+    ("text", "a\nb", '"a\\nb"'),
+    ("text", '"quoted"', '"\\"quoted\\""'),
+    ("text", "yes", "yes"),
+    ("text", MISSING, ""),
+    ("date", "2026-01-31", "2026-01-31"),
+    ("integer", 3, "3"),
+    ("number", 2.5, "2.5"),
+    ("number", 1.0, "1.0"),
+    ("boolean", True, "yes"),
+    ("boolean", False, "no"),
+    ("choice", "c", "c"),
+    ("choices", ["c", "f"], "c, f"),
+    ("texts", ["a", "b c"], "a, b c"),
+    ("texts", [], "[]"),
+    ("texts", [""], '[""]'),
+    ("texts", ["a,b"], '["a,b"]'),
+    ("texts", ["[a"], '["[a"]'),
+    ("integers", [1, 2], "1, 2"),
+    ("numbers", [1, 2.5], "1, 2.5"),
+    ("json", None, "null"),
+    ("json", "x", '"x"'),
+    ("json", {"a": [1]}, '{"a": [1]}'),
+    ("json", True, "true"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "text"), VALUES)
+def test_a_value_comes_back_from_its_line(kind: str, value: object, text: str) -> None:
+    assert text_of_value(kind, value) == text
+    again = value_of_text(kind, text)
+    assert again == value
+    assert type(again) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        ("integer", "abc", "“abc” is not a whole number."),
+        ("integer", "1.5", "“1.5” is not a whole number."),
+        ("integer", "true", "“true” is not a whole number."),
+        ("number", "1,5", "“1,5” is not a number."),
+        ("number", "NaN", "“NaN” is not a number."),
+        ("boolean", "maybe", "“maybe” is neither yes nor no."),
+        ("integers", "1, x", "“x” is not a list of whole numbers, such as: 1, 2."),
+        ("numbers", "[", "“[” is not a list of numbers, such as: 1, 2.5."),
+        ("texts", "[1]", "“[1]” is not a list of texts, such as: red, blue."),
+        ("choices", "[1]", "“[1]” is not a list of choices, such as: red, blue."),
+        ("json", "x", "“x” is not JSON; a text stands in double quotes."),
+        ("text", '"\\x"', "is not a text; what stands in double quotes is JSON."),
+    ],
+)
+def test_lines_that_are_no_value(kind: str, text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        value_of_text(kind, text)
+
+
+@pytest.mark.parametrize("word", ["Yes", "TRUE", "true", "yes"])
+def test_yes_has_more_than_one_word(word: str) -> None:
+    assert value_of_text("boolean", word) is True
+
+
+def test_choices_are_lines() -> None:
+    choices = choices_of_text("c = Celsius\r\n\r\n  f = Grad = F \nk=elvin\n")
+    assert choices == (
+        Choice("c", "Celsius"),
+        Choice("f", "Grad = F"),
+        Choice("k=elvin"),
+    )
+    assert choices_of_text(text_of_choices(choices)) == choices
+    assert choices_of_text("= x") == (Choice("= x"),)
+
+
+LIMITS: list[tuple[Parameter, str]] = [
+    (Parameter("a"), ""),
+    (Parameter("a", most=80), "at most 80 characters"),
+    (Parameter("a", least=2), "at least 2 characters"),
+    (Parameter("a", "integer", least=1, most=14), "1 to 14"),
+    (Parameter("a", "texts", most=3, unique=True), "at most 3 entries, each only once"),
+    (Parameter("a", pattern="^x"), "pattern ^x"),
+    (Parameter("a", "boolean", most=3), ""),
+    (
+        Parameter("a", "choice", choices=(Choice("c", "Celsius"), Choice("f"))),
+        "Celsius, f",
+    ),
+    (
+        Parameter("a", "choice", choices=tuple(map(Choice, "abcdef"))),
+        "a, b, c, d, e …",
+    ),
+]
+
+
+@pytest.mark.parametrize(("row", "said"), LIMITS)
+def test_limits_in_words(row: Parameter, said: str) -> None:
+    assert limits_in_words(row) == said
+
+
+CHOICE = (Choice("c"), Choice("f"))
+WRONG: list[tuple[Parameter, str, str]] = [
+    (
+        Parameter("a", "integer", most=14, default=30),
+        "default",
+        "The value 30 is above the largest, 14.",
+    ),
+    (
+        Parameter("a", "number", least=1, example=0.5),
+        "example",
+        "The value 0.5 is below the smallest, 1.",
+    ),
+    (
+        Parameter("a", most=2, default="abc"),
+        "default",
+        "“abc” is longer than 2 characters.",
+    ),
+    (
+        Parameter("a", least=2, default="a"),
+        "default",
+        "“a” is shorter than 2 characters.",
+    ),
+    (
+        Parameter("a", "texts", most=1, default=["a", "b"]),
+        "default",
+        "a, b are more than 1 entries.",
+    ),
+    (
+        Parameter("a", "texts", least=3, default=["a", "b"]),
+        "default",
+        "a, b are fewer than 3 entries.",
+    ),
+    (
+        Parameter("a", pattern="^x", default="y"),
+        "default",
+        "“y” does not match the pattern.",
+    ),
+    (Parameter("a", pattern="("), "pattern", "“(” is not a pattern"),
+    (Parameter("a", "date", default="1.2.2026"), "default", "is not a date"),
+    (Parameter("a", "datetime", default="now"), "default", "is not a date and time"),
+    (Parameter("a", "email", default="x"), "default", "is not an e-mail address"),
+    (Parameter("a", "url", default="x"), "default", "is not a web address"),
+    (Parameter("a", "choice"), "choices", "Write the choices, one in each line."),
+    (
+        Parameter("a", "choice", choices=(*CHOICE, Choice("c"))),
+        "choices",
+        "“c” is there more than once.",
+    ),
+    (
+        Parameter("a", "choice", choices=CHOICE, default="x"),
+        "default",
+        "“x” is none of the choices.",
+    ),
+    (
+        Parameter("a", "choices", choices=CHOICE, default=["x"]),
+        "default",
+        "“x” is not made of the choices, each once.",
+    ),
+    (
+        Parameter("a", "texts", unique=True, default=["x", "x"]),
+        "default",
+        "“x, x” does not fit the limits.",
+    ),
+    (
+        Parameter("a", "integer", least=9, most=3),
+        "most",
+        "The largest, 3, is below the smallest, 9.",
+    ),
+    (Parameter("a", least=-1), "least", "is 0 or more"),
+    (Parameter("a", "texts", most=1.5), "most", "is 0 or more"),
+]
+
+
+@pytest.mark.parametrize(("row", "field", "said"), WRONG)
+def test_what_is_wrong_is_said_at_its_field(
+    row: Parameter, field: str, said: str
+) -> None:
+    [(found, sentence), *more] = problems(row)
+    assert (found, more) == (field, [])
+    assert said in sentence
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Parameter("a", default="x", most=1, example="y"),
+        Parameter("a", "integer", least=-5, default=-5),
+        Parameter("a", "choices", choices=CHOICE, default=["c"], unique=True),
+        Parameter("a", "json", default={"a": 1}),
+    ],
+)
+def test_what_fits_says_nothing(row: Parameter) -> None:
+    assert list(problems(row)) == []
+
+
+def test_every_type_has_a_label() -> None:
+    labels = [type_label(kind) for kind in TYPES]
+    assert len(set(labels)) == len(TYPES)
+    assert type_label("object") == "Several fields"
+    assert type_label("own") == "own"

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.http import QueryDict
+
+from mcp_app.admin.editors.json_editor_fields import SheetField
+from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.prompts.arguments import ArgumentSheet
+from tests.admin.sheet_pages import given, html_of
+
+WHOLE: dict[str, Any] = {
+    "name": "order",
+    "title": "Order number",
+    "description": "On the bill:\ntop right",
+    "required": True,
+}
+LISTS: list[list[dict[str, Any]]] = [
+    [],
+    [{"name": "tone"}],
+    [WHOLE],
+    [{"required": False, "name": "a"}, WHOLE, {"description": "", "name": "b"}],
+    [{"suggestions": ["b", "a, c"], "name": "a"}, {"name": "b", "suggestions": []}],
+]
+
+
+@pytest.mark.parametrize("arguments", LISTS)
+def test_arguments_that_nobody_edited_keep_their_bytes(
+    arguments: list[dict[str, Any]],
+) -> None:
+    stored = json.dumps(arguments) if arguments else ""
+    result = given(ArgumentSheet(), stored).result
+    assert (result.text, result.problem) == (stored, "")
+
+
+def test_only_the_edited_argument_is_written_anew() -> None:
+    stored = json.dumps(LISTS[3])
+    result = given(ArgumentSheet(), stored, **{"arguments-2-title": "B"}).result
+    assert json.loads(result.text) == [
+        {"required": False, "name": "a"},
+        WHOLE,
+        {"name": "b", "title": "B"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "field", "said"),
+    [
+        ({"arguments-0-title": "T"}, "name", "An argument needs a name."),
+        ({"arguments-0-name": "x.y"}, "name", "“x.y” cannot name an argument"),
+        ({"arguments-0-name": "a b"}, "name", "“a b” cannot name an argument"),
+        (
+            {"arguments-0-name": "a", "arguments-0-description": "\u202e"},
+            "description",
+            "U+202E",
+        ),
+        ({"arguments-0-name": "a", "arguments-0-title": "\u202e"}, "title", "U+202E"),
+        (
+            {"arguments-0-name": "a", "arguments-0-suggestions": "b\r\nc\r\n b"},
+            "suggestions",
+            "“b” is suggested more than once.",
+        ),
+        (
+            {"arguments-0-name": "a", "arguments-0-suggestions": "b\u202ec"},
+            "suggestions",
+            "“b⟦U+202E⟧c”: There is a hidden character U+202E",
+        ),
+        (
+            {"arguments-0-name": "a", "arguments-0-suggestions": "x" * 201},
+            "suggestions",
+            "has 201 characters; a suggestion has at most 200.",
+        ),
+    ],
+)
+def test_what_makes_no_argument_is_told_at_its_field(
+    typed: dict[str, str], field: str, said: str
+) -> None:
+    sent = given(ArgumentSheet(), "", **typed)
+    assert sent.result.problem == "1 entry below has an error."
+    assert sent.formset is not None
+    assert said in sent.formset.forms[0].errors[field][0]
+
+
+def test_suggestions_are_written_one_in_each_line() -> None:
+    typed = {
+        "arguments-0-name": "tone",
+        "arguments-0-suggestions": " kind\r\n\r\nvery brief \r\nkind, brief\r\n",
+    }
+    said = ["kind", "very brief", "kind, brief"]
+    sent = given(ArgumentSheet(), "", **typed)
+    assert json.loads(sent.result.text) == [{"name": "tone", "suggestions": said}]
+    shown = html_of(ArgumentSheet(), sent.result.text)
+    assert "<summary>Suggestions: 3</summary>" in shown
+    assert "kind\nvery brief\nkind, brief</textarea>" in shown
+    gone = given(
+        ArgumentSheet(), sent.result.text, **{"arguments-0-suggestions": "\r\n"}
+    )
+    assert json.loads(gone.result.text) == [{"name": "tone"}]
+
+
+def test_wrong_suggestions_are_shown_again_with_their_error() -> None:
+    typed = {"arguments-0-name": "tone", "arguments-0-suggestions": "a\r\na"}
+    sent = given(ArgumentSheet(), "", **typed)
+    field = SheetField(ArgumentSheet())
+    text = str(field.widget.render("arguments", sent, {"id": "id_arguments"}))
+    assert '<details class="mcp-limits" open><summary>Suggestions: 2' in text
+    assert "a\na</textarea>" in text.replace("\r", "")
+    assert "“a” is suggested more than once." in text
+
+
+def test_a_name_is_there_once() -> None:
+    typed = {"arguments-0-name": "a", "arguments-1-name": "a"}
+    sent = given(ArgumentSheet(), "", **typed)
+    assert sent.formset is not None
+    [sentence] = sent.formset.forms[1].errors["name"]
+    assert sentence == "The argument a is there more than once."
+
+
+def test_a_row_that_goes_need_not_be_right() -> None:
+    stored = '[{"name":"a"},{"name":"b"}]'
+    typed = {"arguments-0-name": "x y", "arguments-0-DELETE": "on"}
+    sent = given(ArgumentSheet(), stored, **typed)
+    assert sent.result.text == '[{"name":"b"}]'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": 1},
+        [{"name": 1}],
+        [{"name": "a", "x": 1}],
+        [{"name": "a", "title": " T"}],
+        [{"name": "a", "title": ""}, {"name": "a"}],
+        [{"name": "a", "description": "x\ry"}],
+        [{"name": "a", "suggestions": ["b "]}],
+        [{"name": f"a{n}"} for n in range(41)],
+    ],
+)
+def test_what_rows_cannot_show(value: Any) -> None:
+    with pytest.raises(Beyond):
+        ArgumentSheet().initial(value)
+
+
+def test_json_is_checked_by_the_rules_of_arguments() -> None:
+    typed = {"arguments-json": '[{"name": "a", "x": 1}]'}
+    assert (
+        "An argument has no member “x”"
+        in given(ArgumentSheet(), "", **typed).result.problem
+    )
+
+
+def test_json_is_kept_as_it_was_typed() -> None:
+    typed = '[{"name":\n"a"}]'
+    assert given(ArgumentSheet(), "", **{"arguments-json": typed}).result.text == typed
+
+
+def test_what_was_sent_for_no_sheet_changes_nothing() -> None:
+    field = SheetField(ArgumentSheet())
+    field.shows('[{"name": "a"}]')
+    sent = field.widget.value_from_datadict(QueryDict(), None, "arguments")
+    assert field.clean(sent) == '[{"name": "a"}]'
+    assert not field.has_changed(None, sent)

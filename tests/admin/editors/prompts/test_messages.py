@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.prompts.messages import (
+    MOST_MESSAGES,
+    Message,
+    config_of,
+    messages_of,
+)
+
+DIGEST = "0" * 64
+ROWS: list[Message] = [
+    Message(text=" a {{b}}\n\n"),
+    Message(role="assistant", text="b"),
+    Message(kind="file", upload=DIGEST, mime_type="image/png"),
+    Message(kind="file", upload=DIGEST, mime_type="audio/wav"),
+    Message(kind="contents", uri="x:a", text="a", mime_type="text/plain"),
+    Message(kind="contents", uri="x:a", upload=DIGEST),
+    Message(kind="link", uri="x:a", name="a"),
+    Message(
+        kind="link",
+        uri="x:a",
+        name="a",
+        title="A",
+        description="d",
+        mime_type="text/plain",
+    ),
+]
+
+
+def test_rows_come_back_from_their_config() -> None:
+    config = config_of(ROWS)
+    assert messages_of(config) == ROWS
+    assert messages_of(json.loads(json.dumps(config))) == ROWS
+
+
+def test_what_nobody_edited_keeps_its_json() -> None:
+    config = {
+        "messages": [
+            {"content": {"text": "a", "type": "text"}},
+            {"role": "user", "content": {"type": "text", "text": "b"}},
+        ]
+    }
+    first, second = messages_of(config)
+    swapped = config_of([second, first], config)
+    assert json.dumps(swapped["messages"]) == json.dumps(config["messages"][::-1])
+    edited = config_of([replace(first, role="assistant"), second], config)
+    assert edited["messages"] == [
+        {"role": "assistant", "content": {"type": "text", "text": "a"}},
+        config["messages"][1],
+    ]
+
+
+def test_a_row_from_nowhere_is_new() -> None:
+    assert config_of([Message(text="a", was="7")], {"messages": []}) == {
+        "messages": [{"role": "user", "content": {"type": "text", "text": "a"}}]
+    }
+
+
+def test_another_file_is_a_picture_until_it_is_refused() -> None:
+    [message] = config_of([Message(kind="file", mime_type="text/plain")])["messages"]
+    assert message["content"]["type"] == "image"
+
+
+def text(**more: object) -> dict[str, Any]:
+    return {"role": "user", "content": {"type": "text", "text": "a", **more}}
+
+
+def resource(**members: object) -> dict[str, Any]:
+    return {"content": {"type": "resource", "resource": {"uri": "x:a", **members}}}
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"messages": [], "x": 1}, "x"),
+        ({"messages": {}}, "messages"),
+        ({"messages": ["a"]}, "message 1"),
+        ({"messages": [text()] * (MOST_MESSAGES + 1)}, "41 messages"),
+        ({"messages": [text(), {**text(), "x": 1}]}, "x in message 2"),
+        ({"messages": [{**text(), "role": "system"}]}, "role in message 1"),
+        ({"messages": [{}]}, "type in message 1"),
+        ({"messages": [{"content": {"type": "x"}}]}, "type in message 1"),
+        ({"messages": [text(annotations={})]}, "annotations in message 1"),
+        ({"messages": [text(_meta={})]}, "_meta in message 1"),
+        ({"messages": [text(text=1)]}, "text in message 1"),
+        ({"messages": [text(text="a\rb")]}, "text in message 1"),
+        (
+            {"messages": [{"content": {"type": "image", "data": ""}}]},
+            "data in message 1",
+        ),
+        ({"messages": [{"content": {"type": "resource"}}]}, "message 1"),
+        ({"messages": [resource(blob="")]}, "blob in message 1"),
+        (
+            {"messages": [resource(text="a", upload="b")]},
+            "text and upload in message 1",
+        ),
+        ({"messages": [resource(mimeType="a\nb")]}, "mimeType in message 1"),
+        (
+            {"messages": [{"content": {"type": "resource_link", "name": " a"}}]},
+            "name in message 1",
+        ),
+        (
+            {"messages": [{"content": {"type": "resource_link", "size": 1}}]},
+            "size in message 1",
+        ),
+    ],
+)
+def test_what_rows_cannot_show(config: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Beyond) as caught:
+        messages_of(config)
+    assert str(caught.value) == reason

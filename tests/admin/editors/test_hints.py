@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from mcp_app.admin.editors.hints import Answer, Hints, HintsField, answer_of, hints_of
+
+THREE = (None, True, False)
+
+
+def test_an_answer_that_nobody_changed_changes_nothing() -> None:
+    every = [Hints(*values) for values in product(THREE, repeat=4)]
+    changed = [each for each in every if hints_of(answer_of(each), each) != each]
+    assert changed == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "hints"),
+    [
+        (Answer("reads"), Hints(True, None, False, False)),
+        (Answer("adds", idempotent=True), Hints(False, False, True, False)),
+        (Answer("deletes", open_world=True), Hints(False, True, False, True)),
+        (Answer("", open_world=True), Hints(None, None, None, True)),
+        (Answer(), Hints()),
+    ],
+)
+def test_the_first_answer(answer: Answer, hints: Hints) -> None:
+    assert hints_of(answer, Hints()) == hints
+    assert answer_of(hints) == answer
+
+
+@pytest.mark.parametrize(
+    ("hints", "effect"),
+    [
+        (Hints(), ""),
+        (Hints(True, True), "reads"),
+        (Hints(None, False), "adds"),
+        (Hints(None, True), "deletes"),
+        # The protocol's default.
+        (Hints(False, None), "deletes"),
+    ],
+)
+def test_what_is_shown(hints: Hints, effect: str) -> None:
+    assert answer_of(hints).effect == effect
+
+
+def test_a_new_answer_leaves_the_boxes_that_nobody_touched() -> None:
+    before = Hints(True, None, None, True)
+    after = hints_of(Answer("adds", open_world=True), before)
+    assert after == Hints(False, False, None, True)
+    assert hints_of(Answer("reads"), before) == Hints(True, None, None, False)
+    # A choice that is made cannot be taken back by sending none.
+    assert hints_of(Answer("", open_world=True), before) == before
+
+
+def test_a_fourth_choice_is_refused() -> None:
+    field = HintsField()
+    sent = field.widget.value_from_datadict({"a": "x", "a-asked": "1"}, {}, "a")
+    with pytest.raises(Exception, match="Choose one of the three"):
+        field.clean(sent)
+    assert field.widget.value_omitted_from_data({}, {}, "a")

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcp_app.admin.editors.json_editor import Sheet
+from mcp_app.admin.editors.json_editor_fields import SheetField
+from mcp_app.admin.editors.json_texts import shown
+from mcp_app.admin.editors.parameters.parameter_forms import ParameterSheet
+from mcp_app.admin.editors.prompts.arguments import ArgumentSheet
+from mcp_app.admin.editors.prompts.message_forms import MessageSheet
+from tests.admin.sheet_pages import given, given_again, html_of, name_of
+
+STORED = (
+    '{"required": ["city"], "properties": {"city": {"maxLength": 80, "type": "string"},'
+    ' "days": {"default": 3, "type": "integer", "maximum": 14}}, "type": "object"}'
+)
+BEYOND = '{"type":"object","properties":{"p":{"oneOf":[{"type":"string"}]}}}'
+SHEET = ParameterSheet()
+
+
+def rendered(sent: Any) -> str:
+    """Return the page after the form was sent, and something else was wrong."""
+    return str(SheetField(SHEET).widget.render("sheet", sent, {"id": "id_sheet"}))
+
+
+@pytest.mark.parametrize("stored", ["", "{}", STORED, BEYOND, json.dumps(STORED)])
+def test_what_nobody_edited_keeps_its_bytes(stored: str) -> None:
+    sent = given(SHEET, stored)
+    assert (sent.result.text, sent.result.problem) == (stored, "")
+    assert not SheetField(SHEET).has_changed(None, sent)
+
+
+def test_the_table_is_read_where_it_was_changed() -> None:
+    sent = given(SHEET, STORED, **{"sheet-1-most": "20", "sheet-2-name": "unit"})
+    assert json.loads(sent.result.text) == {
+        "required": ["city"],
+        "properties": {
+            "city": {"maxLength": 80, "type": "string"},
+            "days": {"type": "integer", "maximum": 20, "default": 3},
+            "unit": {"type": "string"},
+        },
+        "type": "object",
+    }
+    assert sent.result.text.startswith(
+        '{"required":["city"],"properties":{"city":{"max'
+    )
+
+
+def test_the_json_is_read_where_it_was_changed_whatever_is_chosen() -> None:
+    typed = '{"type": "object",\n "properties": {"a": {}}}'
+    for way in ("table", "json"):
+        sent = given(SHEET, STORED, **{"sheet-as": way, "sheet-json": typed})
+        assert (sent.result.text, sent.result.way) == (typed, "json")
+
+
+def test_rows_move_and_go() -> None:
+    moved = given(SHEET, STORED, **{"sheet-0-ORDER": "2", "sheet-1-ORDER": "1"})
+    assert list(json.loads(moved.result.text)["properties"]) == ["days", "city"]
+    gone = given(SHEET, STORED, **{"sheet-0-DELETE": "on"})
+    assert json.loads(gone.result.text) == {
+        "required": [],
+        "properties": {"days": {"default": 3, "type": "integer", "maximum": 14}},
+        "type": "object",
+    }
+
+
+def test_no_row_at_all_is_a_schema_without_properties() -> None:
+    sent = given(SHEET, STORED, **{"sheet-0-DELETE": "on", "sheet-1-DELETE": "on"})
+    assert json.loads(sent.result.text)["properties"] == {}
+
+
+BOTH = {
+    "sheet-0-name": "town",
+    "sheet-json": '{"type": "object", "properties": {"place": {}}}',
+}
+
+
+def test_whoever_changes_both_ways_is_asked() -> None:
+    sent = given(SHEET, STORED, **BOTH)
+    assert sent.result.problem == "You changed the table and the JSON."
+    assert sent.result.both
+    page = rendered(sent)
+    # Nothing is lost.
+    assert 'value="town"' in page
+    assert "place" in page
+    assert "Keep the table" in page
+
+    table = given_again(SHEET, page, STORED, **{"sheet-keep": "table"})
+    assert list(json.loads(table.result.text)["properties"]) == ["town", "days"]
+    as_json = given_again(SHEET, page, STORED, **{"sheet-keep": "json"})
+    assert as_json.result.text == BOTH["sheet-json"]
+    still = given_again(SHEET, page, STORED)
+    assert still.result.both
+
+
+def test_what_is_kept_in_one_way_is_shown_in_both() -> None:
+    page = rendered(given(SHEET, STORED, **{"sheet-0-name": "town"}))
+    again = given_again(SHEET, page, STORED)
+    assert "town" in again.text
+    assert list(json.loads(again.result.text)["properties"]) == ["town", "days"]
+    # After that, a change of the JSON alone is no second change.
+    page = rendered(given(SHEET, STORED, **{"sheet-json": '{"properties": {"x": {}}}'}))
+    assert 'value="x"' in page
+    again = given_again(SHEET, page, STORED, **{"sheet-json": '{"properties": {}}'})
+    assert (again.result.text, again.result.both) == ('{"properties": {}}', False)
+
+
+def test_an_error_in_a_row_keeps_the_table_as_it_was_typed() -> None:
+    sent = given(SHEET, STORED, **{"sheet-1-default": "30"})
+    assert sent.result.problem == "1 entry below has an error."
+    page = rendered(sent)
+    assert "The value 30 is above the largest, 14." in page
+    assert 'value="30"' in page
+    better = given_again(SHEET, page, STORED, **{"sheet-1-default": "13"})
+    assert json.loads(better.result.text)["properties"]["days"]["default"] == 13
+
+
+def test_an_error_in_the_json_keeps_the_json_as_it_was_typed() -> None:
+    sent = given(
+        SHEET, STORED, **{"sheet-json": '{\n"require": []}', "sheet-as": "json"}
+    )
+    assert sent.result.problem.startswith("Line 2: “require” is not a schema keyword.")
+    page = rendered(sent)
+    assert "&quot;require&quot;" in page
+    better = given_again(SHEET, page, STORED, **{"sheet-json": '{"required": []}'})
+    assert better.result.text == '{"required": []}'
+
+
+def test_a_schema_beyond_the_table_is_edited_as_json() -> None:
+    page = html_of(SHEET, BEYOND)
+    assert "This schema says more than the table can show (oneOf in p)." in page
+    assert 'value="table" disabled' in page
+    assert "sheet-TOTAL_FORMS" not in page
+    typed = '{"type": "object", "properties": {"p": {"type": "string"}}}'
+    sent = given(SHEET, BEYOND, **{"sheet-json": typed})
+    assert sent.result.text == typed
+    # Now the table can show it.
+    assert "sheet-TOTAL_FORMS" in rendered(sent)
+
+
+def test_rows_that_nobody_was_shown_are_not_read() -> None:
+    sent = given(
+        SHEET,
+        BEYOND,
+        **{"sheet-TOTAL_FORMS": "1", "sheet-INITIAL_FORMS": "0", "sheet-0-name": "x"},
+    )
+    assert sent.result.text == BEYOND
+    assert given(SHEET, BEYOND, **{"sheet-keep": "table"}).result.text == BEYOND
+
+
+def test_what_the_function_says_is_shown_and_not_stored() -> None:
+    page = html_of(SHEET, "", STORED)
+    assert 'value="own" checked' in page
+    assert 'value="city"' in page
+    assert given(SHEET, "", STORED).result.text == ""
+    # A change makes it the row's own.
+    sent = given(SHEET, "", STORED, **{"sheet-0-name": "town"})
+    assert list(json.loads(sent.result.text)["properties"]) == ["town", "days"]
+    # So does the choice alone.
+    assert given(SHEET, "", STORED, **{"sheet-as": "table"}).result.text == STORED
+
+
+def test_the_functions_own_comes_back() -> None:
+    sent = given(SHEET, STORED, BEYOND, **{"sheet-as": "own"})
+    assert sent.result.text == ""
+    assert 'value="own" checked' in str(
+        SheetField(SHEET).widget.render("sheet", sent, {"id": "id_sheet"})
+    )
+    # Where there is no function, there is nothing of its own.
+    assert given(SHEET, STORED, None, **{"sheet-as": "own"}).result.text == STORED
+
+
+def test_a_schema_beyond_the_table_is_refused_like_any_other() -> None:
+    sent = given(SHEET, BEYOND, **{"sheet-json": "{"})
+    assert "This is not JSON" in sent.result.problem
+    assert list(SheetField(SHEET).sheet_widget.places(sent)) == []
+    assert "This schema says more" in rendered(sent)
+    none = given(SHEET, BEYOND, **{"sheet-json": "{", "sheet-keep": "table"})
+    assert none.result.problem == "There are no rows."
+
+
+def test_a_script_asks_for_one_way() -> None:
+    for way in ("table", "json"):
+        sent = given(SHEET, "", **{"sheet-0-name": "a", "show-sheet": way})
+        assert f'value="{way}" checked' in rendered(sent)
+
+
+def test_a_row_that_came_and_went_is_none() -> None:
+    sent = given(SHEET, "", **{"sheet-0-name": "a", "sheet-0-DELETE": "on"})
+    assert (sent.result.text, sent.result.problem) == ("", "")
+
+
+def test_a_choice_that_is_none_is_the_table() -> None:
+    assert given(SHEET, STORED, **{"sheet-as": "x", "sheet-keep": "x"}).result.text == (
+        STORED
+    )
+
+
+def test_the_json_may_be_cleared() -> None:
+    assert given(SHEET, STORED, **{"sheet-json": " "}).result.text == ""
+
+
+def test_the_same_json_with_other_blanks_changes_nothing() -> None:
+    sent = given(SHEET, STORED, **{"sheet-json": shown(STORED) + "  "})
+    assert sent.result.text == STORED
+    typed = STORED.replace(", ", ",\n")
+    assert given(SHEET, STORED, **{"sheet-json": typed}).result.text == STORED
+
+
+def test_too_many_rows_are_told() -> None:
+    rows = {f"sheet-{n}-name": f"a{n}" for n in range(41)}
+    sent = given(SHEET, "", **{**rows, "sheet-TOTAL_FORMS": "41"})
+    assert "at most 40 forms" in sent.result.problem
+
+
+@pytest.mark.parametrize("sheet", [SHEET, MessageSheet(), ArgumentSheet()])
+@pytest.mark.parametrize("shown", ["7", "true", '"a"', "[7]", "[[]]"])
+def test_a_page_that_was_tampered_with_has_no_rows(sheet: Sheet, shown: str) -> None:
+    name = name_of(sheet)
+    sent = given(sheet, "", **{f"{name}-shown": shown, f"{name}-0-name": "a"})
+    assert sent.formset is None
+    widget = SheetField(sheet).widget
+    assert "data-mcp-sheet" in widget.render(name, sent, {"id": "id"})
+
+
+def test_what_is_stored_and_no_json_is_shown_as_it_is() -> None:
+    page = html_of(SHEET, "{oops")
+    assert "it is no JSON" in page
+    assert "{oops" in page
+    assert given(SHEET, "{oops").result.text == "{oops"
+
+
+def test_markup_stays_text() -> None:
+    evil = "</textarea><script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+    stored = json.dumps(
+        {"type": "object", "properties": {"a": {"description": evil, "default": evil}}}
+    )
+    beyond = json.dumps({"properties": {evil: {"oneOf": [], "description": evil}}})
+    for page in (html_of(SHEET, stored), html_of(SHEET, beyond), html_of(SHEET, evil)):
+        assert "<script>" not in page
+        assert "<img" not in page
+        assert "&lt;/textarea&gt;" in page

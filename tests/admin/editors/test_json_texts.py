@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from mcp_app.admin.editors.json_texts import check_schema_text, read, same, shown
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{\n"a": 1,\n}', "Line"),
+        ('{\n"a" 1}', "Line 2: This is not JSON. A colon is missing."),
+        ('{"a": 1\n"b": 2}', "Line 2: This is not JSON. A comma or a closing bracket"),
+        ("{\n\n a: 1}", "Line 3: This is not JSON. A name in double quotes is"),
+        ('{"a":\n}', "This is not JSON. A value is missing."),
+        ("{}\n{}", "Line 2: This is not JSON. Something stands after the end."),
+        ('{"a": "x}', "Line 1: This is not JSON. A text has no closing quote."),
+        ('{"a": "x\ty"}', "Line 1: This is not JSON. A text has a line break or a"),
+        ('{"a": "\\x"}', "Line 1: This is not JSON. A backslash is followed"),
+        ('{"a": 1, "a": 2}', "The key 'a' stands twice"),
+        ("[" * 100_000, "The text nests more than 64"),
+    ],
+)
+def test_the_line_of_what_is_no_json(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        read(text)
+
+
+def test_what_is_json_is_read() -> None:
+    assert read('{"a": [1.0]}') == {"a": [1.0]}
+
+
+def deep(levels: int) -> str:
+    schema = "{}"
+    for _ in range(levels):
+        schema = f'{{"not": {schema}}}'
+    return f'{{"type": "object", "properties": {{"a": {schema}}}}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '{\n  "type": "object",\n  "require": ["a"]\n}',
+            "Line 3: “require” is not a schema keyword. Did you mean “required”?",
+        ),
+        (
+            '{"type": "object", "properties": {\n"a": {"type": "string",\n'
+            '"maxLenght": 3}}}',
+            "Line 3: “maxLenght” is not a schema keyword. Did you mean “maxLength”?",
+        ),
+        (
+            '{"type": "object", "allOf": [{},\n{"propertys": {}}]}',
+            "Line 2: “propertys” is not a schema keyword. Did you mean “properties”?",
+        ),
+        (
+            '{"type": "object", "properties": {\n"a": {"$ref": "https://x.example/y"}}}',
+            "Line 2: Only references inside the schema (#/…) are allowed, not "
+            "https://x.example/y.",
+        ),
+        (deep(40), "This schema is too deep (41 levels, 32 allowed)."),
+        (
+            '{"type": "object", "properties": {\n"a": {},\n"b": {"minimum": "1"}}}',
+            "Line 3: The schema is wrong at $.properties.b.minimum:",
+        ),
+        ('{"$ref": "#/nothing"}', "names no schema here"),
+        ("[]", "This must be a JSON object."),
+        ("{", "This is not JSON"),
+    ],
+)
+def test_what_is_wrong_with_a_schema(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        check_schema_text(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type": "object", "x-own": 1, "discriminator": {}, "nullable": true}',
+        '{"type": "object", "properties": {"require": {}, "maxLenght": {}}}',
+        '{"type": "object", "properties": {"a": {"enum": [{"require": [1, "}"]}]}}}',
+        '{"$defs": {"a": {"type": "string"}}, "properties": {"b": {"$ref": '
+        '"#/$defs/a"}}}',
+    ],
+)
+def test_names_that_only_look_like_keywords(text: str) -> None:
+    assert check_schema_text(text) == json.loads(text)
+
+
+def test_json_of_one_line_is_shown_in_many() -> None:
+    assert shown('{"b":1,"a":[]}') == '{\n  "b": 1,\n  "a": []\n}'
+    own = '{"a":\r\n 1}'
+    assert shown(own) == '{"a":\n 1}'
+    assert shown("{") == "{"
+    assert shown("") == ""
+
+
+def test_the_same_json_has_the_same_order() -> None:
+    assert same('{"a": 1}', '{ "a":1 }')
+    assert not same('{"a": 1, "b": 2}', '{"b": 2, "a": 1}')
+    assert same("{", "{")
+    assert not same("{", "{}")

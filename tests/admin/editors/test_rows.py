@@ -1,0 +1,78 @@
+"""Rows of small forms: lines of browsers, places, and rows that go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django import forms
+
+from mcp_app.admin.editors.rows import SPARE, LinesField, RowForm, Rows, rows_of
+
+
+class NamedForm(RowForm):
+    name = forms.CharField(max_length=3)
+
+
+def rows(*given: dict[str, str], most: int = 3, initial: int = 0) -> Rows:
+    data = {"r-TOTAL_FORMS": str(len(given)), "r-INITIAL_FORMS": str(initial)}
+    for number, each in enumerate(given):
+        data |= {f"r-{number}-{name}": value for name, value in each.items()}
+    return rows_of(NamedForm, most)(data, prefix="r")
+
+
+@pytest.mark.parametrize(
+    ("initial", "sent", "changed"),
+    [
+        ("a\nb", "a\r\nb", False),
+        ("a\r\nb", "a\nb", False),
+        ("", "", False),
+        (None, "", False),
+        ("a", "b", True),
+        ("a\n\nb", "a\r\nb", True),
+    ],
+)
+def test_lines(initial: Any, sent: str, changed: bool) -> None:
+    field = LinesField(strip=False)
+    assert field.has_changed(initial, sent) is changed
+    assert "\r" not in field.clean(sent)
+
+
+def test_a_page_has_spare_rows_with_a_place_each() -> None:
+    made = rows_of(NamedForm)(initial=[{"name": "a"}], prefix="r")
+    assert len(made.forms) == 1 + SPARE
+    form: Any = made.forms[0]
+    assert str(form.fields["DELETE"].label) == "Remove"
+    assert form.fields["ORDER"].widget.attrs == {"class": "mcp-place", "min": 1}
+    assert form.legend() == ""
+
+
+def test_rows_come_in_the_order_of_their_places() -> None:
+    made = rows({"name": "a", "ORDER": "2"}, {"name": "b", "ORDER": "1"}, {"name": "c"})
+    assert made.is_valid()
+    assert [form.cleaned_data["name"] for form in made.ordered_forms] == ["b", "a", "c"]
+
+
+def test_a_row_that_goes_may_be_wrong() -> None:
+    long = {"name": "long"}
+    made = rows(long, {**long, "DELETE": "on"}, {"name": "a"}, initial=3)
+    assert made.wrong == [made.forms[0]]
+    assert not made.is_valid()
+    gone = rows({**long, "DELETE": "on"}, {"name": "a"}, initial=2)
+    assert (gone.wrong, gone.is_valid()) == ([], True)
+
+
+def test_of_a_page_that_is_shown_nothing_is_wrong() -> None:
+    assert rows_of(NamedForm)(initial=[{"name": "long"}]).wrong == []
+
+
+@pytest.mark.parametrize(("count", "valid"), [(3, True), (4, False)])
+def test_only_so_many_rows(count: int, valid: bool) -> None:
+    made = rows(*({"name": str(each)} for each in range(count)))
+    assert made.is_valid() is valid
+
+
+def test_far_too_many_rows_are_not_even_made() -> None:
+    made = rows(*({"name": str(each % 9)} for each in range(99)))
+    assert not made.is_valid()
+    assert len(made.forms) == 3 + SPARE

@@ -1,0 +1,403 @@
+"""What happens now: what the page shows, to whom, and what can be ended there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import CHANGE, DELETION, LogEntry
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.test import Client
+from django.urls import reverse
+
+from mcp_app.admin.operations import live, live_rows
+from mcp_app.interface.principal import Principal
+from mcp_app.models import Change, Session, Stream, Worker
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.fields import digest
+from mcp_app.models.workers import Report
+from mcp_app.server import identity
+from tests.admin.pages import page
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("slept")]
+
+Queries = Callable[[int], AbstractContextManager[Any]]
+
+MARKUP = "<img src=x onerror=alert(1)>"
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+
+
+def worker(name: str = "w", age_ms: int = 0, **report: Any) -> Worker:
+    return Worker.objects.create(
+        id=name,
+        host=f"host-{name}",
+        pid=7,
+        started_ms=NowMilliseconds() - 3 * HOUR,
+        seen_ms=NowMilliseconds() - age_ms,
+        report=Report(**report).as_text(),
+    )
+
+
+def session(number: int = 1, user: str = "", **columns: Any) -> Session:
+    given: dict[str, Any] = {
+        "digest": digest(bytes(str(number), "ascii")),
+        "principal_key": Principal(kind="user", user_id=user).key,
+        "server": "default",
+        "revision": "2025-11-25",
+        "client_info": '{"name": "Claude Code", "version": "2.1"}',
+        "created_ms": NowMilliseconds() - 2 * HOUR,
+        "seen_ms": NowMilliseconds() - 5 * MINUTE,
+        **columns,
+    }
+    return Session.objects.create(**given)
+
+
+def call(of: Session, number: int = 1, **columns: Any) -> Stream:
+    given: dict[str, Any] = {
+        "public_id": f"stream{number}",
+        "session": of,
+        "requests": str(number),
+        "tool": "book_table",
+        "head_seq": 4,
+        "state": Stream.State.OPEN,
+        "owner": "w",
+        "last_batch": "",
+        "created_ms": NowMilliseconds() - 90_000,
+        **columns,
+    }
+    return Stream.objects.create(**given)
+
+
+def shown(client: Client, part: str = "") -> str:
+    answer = client.get(page("session", "live"), {"part": part} if part else {})
+    assert answer.status_code == 200
+    return " ".join(unescape(answer.content.decode()).split())
+
+
+def pressed(client: Client, what: str, key: int) -> str:
+    """Press a button; return what the page says then."""
+    url = reverse(f"admin:mcp_app_session_{what}", args=[key])
+    answer = client.post(url, follow=True)
+    assert answer.redirect_chain == [(page("session", "live"), 302)]
+    (message,) = answer.context["messages"]
+    return str(message)
+
+
+# -- what is shown ------------------------------------------------------------------
+
+
+def test_where_nothing_is_the_page_says_so(admin_client: Client) -> None:
+    text = shown(admin_client)
+    for said in (
+        "No process has served anything yet.",
+        "Nobody is connected.",
+        "No call with a row runs now.",
+    ):
+        assert said in text
+
+
+def test_processes_say_what_they_run(admin_client: Client) -> None:
+    worker(
+        streams={"default": 2, "support": 1},
+        calls={"support": 4},
+        lost=5,
+        dropped=12,
+        code="ab" * 32,
+    )
+    worker("old", age_ms=20_000, streams={"past": 1}, calls={"gone": 1})
+    call(session(), owner="old")
+    text = shown(admin_client, "workers")
+    assert "host-w, process 7" in text
+    assert "<code>support</code> 1" in text
+    assert 'data-label="Open streams">3<' in text
+    assert 'data-label="Other calls">4<' in text
+    assert '<span class="mcp-state warn">5</span>' in text
+    assert 'data-label="Dropped messages">12<' in text
+    assert '<code class="mcp-handle">abababab</code>' in text
+    assert "3 h ago" in text
+    # What a silent one had, nobody has any more.
+    assert "Silent" in text
+    assert "20 s ago" in text
+    assert "past" not in text
+    assert "gone" not in text
+    assert 'data-label="Calls with a row">1<' in text
+
+
+@pytest.mark.parametrize(
+    ("codes", "said"), [(("a", "a"), False), (("a", "b"), True), (("a", ""), False)]
+)
+def test_other_code_is_told(
+    admin_client: Client, codes: tuple[str, str], said: bool
+) -> None:
+    for name, code in zip("xy", codes, strict=True):
+        worker(name, code=code)
+    # One that is silent runs nothing.
+    worker("gone", age_ms=HOUR, code="c")
+    assert ("Not all the same" in shown(admin_client, "workers")) is said
+
+
+def test_a_process_of_an_older_release_says_nothing(admin_client: Client) -> None:
+    row = worker()
+    Worker.objects.filter(pk=row.pk).update(report="")
+    text = shown(admin_client, "workers")
+    assert "Serving" in text
+    assert 'data-label="Open streams">—<' in text
+
+
+def test_sessions(admin_client: Client) -> None:
+    maria = User.objects.create_user("maria")
+    first = session(1, str(maria.pk))
+    session(2, "", seen_ms=NowMilliseconds(), created_ms=NowMilliseconds() - 72 * HOUR)
+    worker(sessions=(first.pk,), code="c")
+    text = shown(admin_client, "sessions")
+    assert text.index("nobody") < text.index("maria")
+    assert "Claude Code 2.1" in text
+    assert "3 days ago" in text
+    assert first.digest[:8] in text
+    assert first.digest[:9] not in text
+    assert text.count('data-label="Open stream">yes<') == 1
+    assert text.count('data-label="Open stream">no<') == 1
+
+
+def test_of_an_older_release_nobody_knows_who_listens(admin_client: Client) -> None:
+    session()
+    worker(code="c")
+    worker("older")
+    text = shown(admin_client, "sessions")
+    assert 'data-label="Open stream">not told<' in text
+
+
+def test_streams_that_were_not_told(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_rows, "MOST_SESSIONS", 1)
+    first, _second = session(1), session(2)
+    worker(sessions=(first.pk,))
+    text = shown(admin_client, "sessions")
+    assert 'data-label="Open stream">yes<' in text
+    assert 'data-label="Open stream">not told<' in text
+
+
+def test_calls(admin_client: Client) -> None:
+    worker()
+    worker("dead", age_ms=HOUR)
+    maria = session(1, str(User.objects.create_user("maria").pk))
+    call(maria, 1)
+    call(maria, 2, tool="", requests='"a"')
+    call(maria, 3, tool="", requests="[1, 2, 3]", owner="dead")
+    call(maria, 4, owner="forgotten")
+    call(maria, 5, tool="over", state=Stream.State.COMPLETED, ended_ms=1)
+    text = shown(admin_client, "calls")
+    for said in (
+        "book_table",
+        "maria",
+        "1 min ago",
+        'data-label="Messages">4<',
+        "a request that is no call of a tool",
+        "a batch of 3",
+        "host-w, process 7",
+        "host-dead, process 7",
+        "a process that is gone",
+    ):
+        assert said in text
+    assert "over<" not in text
+    assert text.count("Nobody runs it any more.") == 2
+    assert text.count(">Cancel<") == 2
+
+
+def test_hostile_texts_are_no_markup(admin_client: Client) -> None:
+    hostile = f"{MARKUP}\u202e"
+    row = worker("bad")
+    Worker.objects.filter(pk=row.pk).update(host=hostile)
+    name = f'{{"name": "{hostile}"}}'
+    user = User.objects.create(username=hostile)
+    call(session(1, str(user.pk), client_info=name, server=hostile), tool=hostile)
+    for part in ("", *live_rows.PARTS):
+        answer = admin_client.get(
+            page("session", "live"), {"part": part} if part else {}
+        )
+        text = answer.content.decode()
+        assert MARKUP not in text
+        assert "\u202e" not in text
+        assert "⟦U+202E⟧" in text
+    assert "⟦U+202E⟧" in admin_client.get(page("session")).content.decode()
+
+
+def test_few_queries_for_many_rows(
+    staff: Callable[..., Client],
+    django_assert_max_num_queries: Queries,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = staff("view_session", "delete_session")
+    monkeypatch.setattr(live_rows, "COUNTED", 5)
+    for number in range(live_rows.SHOWN + 3):
+        user = User.objects.create(username=f"user_{number}")
+        worker(f"w{number}", streams={"default": 3}, code="ab" * 32)
+        call(session(number, str(user.pk)), number, owner=f"w{number}")
+    with django_assert_max_num_queries(16):
+        text = shown(client)
+    assert text.count("and 3 more") == 3
+    assert "All sessions" in text
+    for number in range(60, 63):
+        session(number)
+    for part in live_rows.PARTS:
+        with django_assert_max_num_queries(8):
+            text = shown(client, part)
+        assert len(text) <= 20_000
+    assert "and more than 5 more" in text
+
+
+def test_a_part_that_there_is_not(admin_client: Client) -> None:
+    answer = admin_client.get(page("session", "live"), {"part": "nothing"})
+    assert answer.status_code == 404
+
+
+def test_the_page_is_linked(admin_client: Client, staff: Callable[..., Client]) -> None:
+    link = f'href="{page("session", "live")}"'
+    index = reverse("admin:app_list", args=["mcp_app"])
+    for url in (index, page("session")):
+        assert link in admin_client.get(url).content.decode()
+    assert link not in staff("view_tool").get(index).content.decode()
+
+
+# -- rights -------------------------------------------------------------------------
+
+
+def test_who_may_not_view_sessions_sees_nothing(staff: Callable[..., Client]) -> None:
+    client = staff("view_tool", "delete_session")
+    stream = call(session())
+    assert client.get(page("session", "live")).status_code == 403
+    for what, key in (("close", stream.session_id), ("cancel", stream.pk)):
+        assert client.post(page("session", what, key)).status_code == 403
+
+
+def test_who_may_only_view_is_told_why(staff: Callable[..., Client]) -> None:
+    worker()
+    stream = call(session())
+    client = staff("view_session")
+    text = shown(client)
+    assert "This needs the right “Can delete session”." in text
+    for button in (">Cancel<", ">Close<"):
+        assert button not in text
+    for what, key in (("close", stream.session_id), ("cancel", stream.pk)):
+        assert client.post(page("session", what, key)).status_code == 403
+    assert Session.objects.exists()
+    assert not Change.objects.filter(kind="stopped").exists()
+
+
+@pytest.mark.parametrize("what", ["close", "cancel"])
+def test_nothing_is_ended_by_a_link(admin_client: Client, what: str) -> None:
+    stream = call(session())
+    key = stream.session_id if what == "close" else stream.pk
+    assert admin_client.get(page("session", what, key)).status_code == 405
+    guarded = Client(enforce_csrf_checks=True)
+    guarded.force_login(User.objects.get(username="admin"))
+    assert guarded.post(page("session", what, key)).status_code == 403
+    assert Session.objects.exists()
+
+
+# -- ending -------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_session_is_closed(admin_client: Client, slept: list[float]) -> None:
+    worker()
+    row = session()
+    call(row)
+    said = pressed(admin_client, "close", row.pk)
+    assert said == "Closed. The client opens a new session when it next calls."
+    assert not Session.objects.exists()
+    assert not Stream.objects.exists()
+    assert Change.objects.filter(kind="session", ref=str(row.pk)).exists()
+    # Every process knows of it when the page answers.
+    assert slept == [pytest.approx(0.25)]
+    entry = LogEntry.objects.get()
+    assert (entry.action_flag, entry.object_id) == (DELETION, str(row.pk))
+    assert entry.change_message == "Closed."
+
+
+def test_a_session_that_is_gone(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = session()
+    first: Any = QuerySet.first
+
+    def first_and_gone(rows: QuerySet[Any]) -> Any:
+        found = first(rows)
+        if rows.model is Session:
+            Session.objects.filter(pk=row.pk).delete()
+        return found
+
+    monkeypatch.setattr(QuerySet, "first", first_and_gone)
+    for _ in range(2):
+        said = pressed(admin_client, "close", row.pk)
+        assert said == "This session is closed already."
+    assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("requests", "ids"), [("7", [7]), ('"7"', ["7"]), ("[1,2]", [1, 2])]
+)
+def test_a_call_is_cancelled(
+    admin_client: Client, requests: str, ids: list[str | int]
+) -> None:
+    worker()
+    stream = call(session(), requests=requests)
+    said = pressed(admin_client, "cancel", stream.pk)
+    assert said == "Its process was told to cancel book_table. Look again in a moment."
+    told = set(Change.objects.filter(kind="stopped").values_list("ref", flat=True))
+    assert told == {f"{stream.session_id}:{identity.key(each)}" for each in ids}
+    entry = LogEntry.objects.get()
+    assert (entry.action_flag, entry.object_id) == (CHANGE, str(stream.session_id))
+    assert entry.change_message == "Cancelled a call: book_table."
+    history = admin_client.get(page("session", "history", stream.session_id))
+    assert "Cancelled a call: book_table." in history.content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_page_waits_for_the_end_of_a_call(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker()
+    stream = call(session())
+
+    def end(seconds: float) -> None:
+        # The first wait is until every process has heard of it.
+        if seconds == live.LOOK_S:
+            Stream.objects.update(state=Stream.State.COMPLETED, ended_ms=1)
+
+    monkeypatch.setattr(time, "sleep", end)
+    said = pressed(admin_client, "cancel", stream.pk)
+    assert said == "Cancelled: book_table. Its client has been told."
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_page_does_not_wait_for_ever(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "PATIENCE_S", 0.0)
+    worker()
+    said = pressed(admin_client, "cancel", call(session()).pk)
+    assert "Look again" in said
+
+
+def test_a_call_that_is_over(admin_client: Client) -> None:
+    stream = call(session(), state=Stream.State.COMPLETED, ended_ms=1)
+    for key in (stream.pk, stream.pk + 1):
+        said = pressed(admin_client, "cancel", key)
+        assert said == "This call is over already."
+    assert not LogEntry.objects.exists()
+
+
+def test_a_call_that_nobody_runs(admin_client: Client) -> None:
+    worker(age_ms=HOUR)
+    said = pressed(admin_client, "cancel", call(session()).pk)
+    assert said.startswith("Nobody runs this call any more")
+    assert not LogEntry.objects.exists()
+    assert not Change.objects.filter(kind="stopped").exists()

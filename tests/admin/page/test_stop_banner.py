@@ -1,0 +1,155 @@
+"""What is stopped, in words: what, since when, by whom, and what became of calls."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.test import RequestFactory
+from django.utils.timezone import localtime, now
+
+from mcp_app.admin.page.stop_banner import (
+    MOST_NAMED,
+    holding,
+    of_row,
+    result,
+    sentence,
+    since,
+    stops_on,
+    target,
+    target_of,
+    who_may,
+    wide,
+)
+from mcp_app.models import Server, Stop, Tool
+from mcp_app.models.stops import Running, Scope
+
+
+def stop(scope: str = Scope.EVERYTHING, **columns: Any) -> Stop:
+    return Stop(**{"scope": scope, "at": now(), "by_name": "kim", **columns})
+
+
+def of_tool(ref: str = "7", **columns: Any) -> Stop:
+    return stop(Scope.DEFINITION, kind="tool", ref=ref, name="Find", **columns)
+
+
+SERVER = {"kind": "server", "ref": "7", "name": "Shop"}
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (stop(), "Everything is stopped since {}, by kim."),
+        (
+            stop(Scope.CHANGES),
+            "All tools that change things are stopped since {}, by kim.",
+        ),
+        (
+            stop(Scope.SERVER, **SERVER),
+            "The server Shop is stopped since {}, by kim.",
+        ),
+        (of_tool(), "Find is stopped since {}, by kim."),
+        (stop(by_name=""), "Everything is stopped since {}, by nobody known."),
+        (
+            stop(reason="It <b>burns</b>."),
+            "Everything is stopped since {}, by kim."
+            " Why: “It &lt;b&gt;burns&lt;/b&gt;.”.",
+        ),
+    ],
+)
+def test_a_sentence(made: Stop, said: str) -> None:
+    assert sentence(made) == said.format(since(made))
+
+
+def test_what_others_wrote_is_no_markup() -> None:
+    said = sentence(of_tool(by_name="<i>\u202e"))
+    assert "<i>" not in said
+    assert "\u202e" not in said
+
+
+def test_of_today_the_time_alone() -> None:
+    at = localtime()
+    assert f">{at:%H:%M:%S}</time>" in since(stop(at=at))
+    before = at - timedelta(days=1)
+    assert f">{before:%H:%M:%S}</time>" not in since(stop(at=before))
+
+
+@pytest.mark.parametrize(
+    ("running", "cancelled", "calls"),
+    [
+        (Running.CANCEL, 0, ""),
+        (Running.CANCEL, 1, " 1 running call was cancelled."),
+        (Running.CANCEL, 2, " 2 running calls were cancelled."),
+        (Running.FINISH, 0, " Calls that were running then may finish."),
+    ],
+)
+def test_what_became_of_it(running: str, cancelled: int, calls: str) -> None:
+    made = stop(running=running, cancelled=cancelled)
+    assert result(made) == f"No worker serves it any more.{calls}"
+
+
+def test_which_stops_hold_a_row() -> None:
+    every, changes, other = stop(), stop(Scope.CHANGES), of_tool("8")
+    own = of_tool()
+    server = stop(Scope.SERVER, **SERVER)
+    request = RequestFactory().get("/")
+    vars(request)["mcp_stops"] = [every, changes, other, own, server]
+    assert wide(stops_on(request)) == [every, changes, server]
+    tool = Tool(pk=7, name="find")
+    assert of_row(stops_on(request), tool) == [own]
+    # A tool's page has the strip for what is wider, but for everything.
+    assert holding(request, tool) == [own, every]
+    assert holding(request, Server(pk=7, slug="shop")) == [server, every]
+    assert target(own) == target_of(tool) == "tool:7"
+    assert target(every) == "everything"
+
+
+@pytest.mark.django_db
+def test_stops_are_asked_for_once(django_assert_num_queries: Any) -> None:
+    Stop.objects.create(scope=Scope.EVERYTHING)
+    Stop.objects.create(scope=Scope.CHANGES, ended=now())
+    request = RequestFactory().get("/")
+    with django_assert_num_queries(1):
+        assert [each.scope for each in stops_on(request)] == [Scope.EVERYTHING]
+        assert len(stops_on(request)) == 1
+
+
+# -- who can -----------------------------------------------------------------------
+
+CAN = "Someone with the right “Can stop and start” can stop this"
+
+
+def told(*rights: str) -> str:
+    user = User.objects.create_user("kim")
+    user.user_permissions.set(Permission.objects.filter(codename__in=rights))
+    request = RequestFactory().get("/")
+    request.user = user
+    return who_may(request)
+
+
+@pytest.fixture
+def right(db: None) -> Permission:
+    return Permission.objects.get(codename="stop", content_type__app_label="mcp_app")
+
+
+def test_names_of_people_only_for_who_may_see_users(right: Permission) -> None:
+    group = Group.objects.create(name="Support")
+    group.permissions.add(right)
+    User.objects.create_user("ana").groups.add(group)
+    User.objects.create_user("gone", is_active=False).groups.add(group)
+    assert told() == f"{CAN}: Support."
+    User.objects.get(username="kim").delete()
+    assert told("view_user") == f"{CAN}: ana."
+
+
+@pytest.mark.usefixtures("right")
+def test_where_nobody_can() -> None:
+    assert told() == f"{CAN}."
+
+
+def test_only_some_groups_are_named(right: Permission) -> None:
+    for number in range(MOST_NAMED + 1):
+        Group.objects.create(name=f"g{number}").permissions.add(right)
+    assert told().count(", ") == MOST_NAMED - 1

@@ -1,0 +1,420 @@
+"""Importing bundles, as a person with rights and one without does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from mcp_app.admin.editors import stored_files
+from mcp_app.admin.publishing import bundles
+from mcp_app.models import (
+    Blob,
+    DefinitionVersion,
+    Prompt,
+    PublishedRow,
+    Resource,
+    ResourceTemplate,
+    Server,
+    Tool,
+)
+from mcp_app.publishing import bundle
+from mcp_app.publishing.bundle import Outcome
+from mcp_app.publishing.bundle.format import hash_of
+from tests.admin.pages import page
+from tests.published import published
+from tests.publishing.bundle.content import (
+    as_bytes,
+    clear,
+    entry,
+    exported,
+    fill,
+    overlay,
+    tool,
+)
+
+pytestmark = pytest.mark.django_db
+
+Queries = Callable[[int], AbstractContextManager[Any]]
+MARKUP = "<img src=x onerror=alert(1)>"
+URL = "/admin/mcp_app/server/import/"
+
+
+def look(client: Client, body: bytes, name: str = "staging.json") -> Any:
+    return client.post(URL, {"bundle": SimpleUploadedFile(name, body)})
+
+
+def sent(response: Any, **more: str) -> dict[str, str]:
+    """What the form under the comparison sends."""
+    context = response.context
+    return {
+        "file": context["file"],
+        "name": context["name"],
+        "looked_at": context["comparison"].looked_at,
+        **more,
+    }
+
+
+def text_of(response: Any) -> str:
+    return unescape(response.content.decode())
+
+
+# -- looking and importing ------------------------------------------------------------
+
+
+def test_staging_to_production(admin_client: Client, admin_user: User) -> None:
+    fill()
+    file = bundle.export(bundle.everything())
+    clear()
+    mine = tool("mine")
+    assert "Check the file" in text_of(admin_client.get(URL))
+    response = look(admin_client, file)
+    text = text_of(response)
+    assert "8 new · 0 changed · 0 the same · 1 only here (left alone)" in text
+    assert "Import all 8" in text
+    assert "Broken here: the code does not declare it." in text
+    assert "7 versions are published." in text
+    assert list(Tool.objects.all()) == [mine]
+    own = response.content.decode().partition('id="content-main"')[2]
+    assert not re.search(r"<script| style=| on[a-z]+=", own.partition("<footer")[0])
+    done = admin_client.post(URL, sent(response, publish="on"), follow=True)
+    assert "8 were imported." in text_of(done)
+    row = Tool.objects.get(name="hours")
+    assert row.published is not None
+    assert row.published.author == admin_user
+    entries = LogEntry.objects.filter(object_id=str(row.pk), user=admin_user)
+    logged = entries.get(content_type__model="tool")
+    assert logged.action_flag == ADDITION
+    assert "Imported from staging.json. Published version 1, imported from" in (
+        logged.change_message
+    )
+    assert LogEntry.objects.count() == 8
+    # What was kept between the two pages is gone.
+    assert Blob.objects.count() == 1
+    again = look(admin_client, file)
+    assert "All of it is here already." in text_of(again)
+    assert "Import all" not in text_of(again)
+
+
+def test_working_copies_alone(admin_client: Client) -> None:
+    fill()
+    file = exported()
+    found = entry(file, "tools", "Hours")
+    found["working"]["title"] = "Opening hours"
+    response = look(admin_client, as_bytes(file))
+    text = text_of(response)
+    assert "0 new · 1 changed" in text
+    assert "Opening hours" in text
+    assert "Import 1" in text
+    assert "Publish at once" not in text
+    done = admin_client.post(URL, sent(response), follow=True)
+    assert "1 was imported." in text_of(done)
+    row = Tool.objects.get(name="Hours")
+    assert (row.title, row.published) == ("Opening hours", None)
+    logged = LogEntry.objects.get()
+    assert logged.action_flag == CHANGE
+    assert logged.change_message == "The working copy was imported from staging.json."
+
+
+def test_what_is_only_to_be_published(admin_client: Client) -> None:
+    row = published(tool())
+    file = exported()
+    Tool.objects.unpublish([row])
+    response = look(admin_client, as_bytes(file))
+    assert "The working copy is the same" in text_of(response)
+    done = admin_client.post(URL, sent(response), follow=True)
+    assert "There was nothing to import: all of it is here" in text_of(done)
+    response = look(admin_client, as_bytes(file))
+    admin_client.post(URL, sent(response, publish="on"))
+    row.refresh_from_db()
+    # The same content is the same hash under a new number.
+    assert row.published is not None
+    assert row.published.number == 2
+    assert LogEntry.objects.get().change_message == (
+        "Published version 2, imported from staging.json."
+    )
+
+
+def test_what_clients_would_see_is_shown_beside_the_working_copy(
+    admin_client: Client,
+) -> None:
+    row = published(tool(title="One"))
+    row.title = "Two"
+    row.save()
+    file = exported()
+    row.title = "Three"
+    row.save()
+    Tool.objects.publish([row])
+    text = text_of(look(admin_client, as_bytes(file)))
+    assert "If it is published at once" in text
+    assert "Published there as version 1" in text
+    assert "Version 2" in text
+
+
+def test_old_calls_that_break_are_told(admin_client: Client) -> None:
+    row = published(tool())
+    file = exported()
+    found = entry(file, "tools", "hours")["published"]
+    schema = {"type": "object", "properties": {"day": {"type": "string"}}}
+    content = {**found["content"], "input_schema": {**schema, "required": ["day"]}}
+    found.update(content=content, hash=hash_of(content))
+    text = text_of(look(admin_client, as_bytes(file)))
+    assert "Breaks old calls when it is published:" in text
+    assert "The parameter day is new and required." in text
+    assert row.published is not None
+
+
+def test_what_changed_meanwhile_is_shown_again(admin_client: Client) -> None:
+    tool()
+    file = exported()
+    Tool.objects.update(title="Old")
+    response = look(admin_client, as_bytes(file))
+    Tool.objects.update(title="Newer")
+    late = admin_client.post(URL, sent(response))
+    text = text_of(late)
+    assert "Nothing was imported." in text
+    assert "Something changed here since you looked. Look again." in text
+    assert "Newer" in text
+    assert Tool.objects.get().title == "Newer"
+    assert admin_client.post(URL, sent(late)).status_code == 302
+    assert Tool.objects.get().title == ""
+
+
+def test_what_stands_in_the_way_holds_all_of_it_up(admin_client: Client) -> None:
+    tool()
+    file = exported()
+    file["tools"].append({"name": "no spaces", "working": {"name": "no spaces"}})
+    Tool.objects.all().delete()
+    response = look(admin_client, as_bytes(file))
+    text = text_of(response)
+    assert "“no spaces” cannot be a name" in text
+    assert "Some of it cannot be imported, so nothing is" in text
+    assert "Import all" not in text
+    refused = admin_client.post(URL, sent(response))
+    assert "Nothing was imported." in text_of(refused)
+    assert not Tool.objects.exists()
+
+
+def test_what_cannot_be_published_can_be_imported(admin_client: Client) -> None:
+    published(tool(kind="function", config='{"function": "shop.gone"}'))
+    file = exported()
+    clear()
+    response = look(admin_client, as_bytes(file))
+    text = text_of(response)
+    assert "Must be fixed" in text
+    assert "shop.gone" in text
+    assert 'name="publish" disabled' in text
+    refused = admin_client.post(URL, sent(response, publish="on"))
+    assert "Nothing was imported." in text_of(refused)
+    assert admin_client.post(URL, sent(response)).status_code == 302
+    assert Tool.objects.get().state == "unpublished"
+    text = text_of(look(admin_client, as_bytes(file)))
+    assert "The working copies are the same, and it cannot be published:" in text
+
+
+def test_markup_in_a_file_stays_text(admin_client: Client) -> None:
+    file = exported()
+    tool_ = {"name": "a", "working": {"name": "a", "title": MARKUP}}
+    slug = {"slug": MARKUP, "access": [MARKUP.replace(" ", "/")], "page_size": 1}
+    file["tools"] = [tool_]
+    file["servers"] = [slug]
+    for body in (file, {**file, MARKUP: 1}):
+        response = look(admin_client, as_bytes(body), MARKUP)
+        content = response.content.decode()
+        assert "<img" not in content
+        assert "&lt;img" in content
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", "The file ends in the middle (line 1)."),
+        (b"{}", "This is no bundle"),
+        (b"{\n,}", "Line 2: this is not JSON."),
+    ],
+)
+def test_a_file_that_is_none_is_refused(
+    admin_client: Client, body: bytes, said: str
+) -> None:
+    assert said in text_of(look(admin_client, body))
+    assert not Blob.objects.exists()
+
+
+def test_no_file_and_one_that_is_too_large(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Choose a file first." in text_of(admin_client.post(URL))
+    monkeypatch.setattr(bundle, "MOST_BYTES", 3)
+    assert "The file has 4 bytes; the limit is" in text_of(look(admin_client, b"1234"))
+
+
+def test_a_file_that_is_not_kept_any_more(admin_client: Client) -> None:
+    tool()
+    file = exported()
+    Tool.objects.update(title="Old")
+    response = look(admin_client, as_bytes(file))
+    stored_files.forget(User.objects.get())
+    for name in (response.context["file"], "", "x"):
+        refused = admin_client.post(URL, {**sent(response), "file": name})
+        assert "The file is not kept any more." in text_of(refused)
+
+
+def test_many_entries_are_named(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill()
+    file = bundle.export(bundle.everything())
+    clear()
+    monkeypatch.setattr(bundles, "MOST_SHOWN", 2)
+    text = text_of(look(admin_client, file))
+    assert "Not shown field by field" in text
+    assert text.count('<section class="mcp-box">') == 3
+    assert "Import all 8" in text
+
+
+def test_the_page_takes_few_queries_however_large_the_file(
+    admin_client: Client, django_assert_num_queries: Queries
+) -> None:
+    fill()
+    for count in (0, 30):
+        for number in range(count):
+            tool(f"tool_{number}")
+            published(overlay(f"code_{number}", title="Better"))
+        file = bundle.export(bundle.everything())
+        Tool.objects.filter(name__startswith="tool_1").delete()
+        Tool.objects.filter(name__startswith="code_2").update(title="Other")
+        stored_files.forget(User.objects.get())
+        with django_assert_num_queries(12):
+            look(admin_client, file)
+
+
+def test_whoever_has_the_right_needs_few_queries_whatever_the_file_changes(
+    staff: Callable[..., Client], django_assert_max_num_queries: Queries
+) -> None:
+    fill()
+    server = Server.objects.get(slug="shop")
+    chosen: list[tuple[str, PublishedRow]] = [
+        ("tools", tool("another")),
+        ("resources", Resource.objects.create(name="r", uri="x:r")),
+        ("templates", ResourceTemplate.objects.create(name="t", uri_template="x:{t}")),
+        ("prompts", Prompt.objects.create(name="p")),
+    ]
+    for name, row in chosen:
+        getattr(server, name).add(row)
+    Server.objects.publish([server])
+    file = bundle.export(bundle.everything())
+    for model in (Tool, Resource, ResourceTemplate, Prompt, Server):
+        model.rows().update(title="Changed here")
+    Prompt.objects.update(config="{}")
+    for name, row in chosen:
+        getattr(server, name).remove(row)
+    tool("here_alone")
+    server.tools.add(Tool.objects.get(name="here_alone"))
+    Server.objects.publish([server])
+    client = staff("bundle", "publish")
+    # The second look takes the place of what was kept after the first.
+    for _ in range(2):
+        with django_assert_max_num_queries(15):
+            response = look(client, file)
+    assert len(response.context["comparison"].having(Outcome.CHANGED)) == 12
+    text = text_of(response)
+    for chosen_there in ("another", "x:r", "x:{t}", "here_alone"):
+        assert chosen_there in text
+
+
+# -- rights -------------------------------------------------------------------------
+
+
+def test_without_the_right_there_is_no_page_and_no_link(
+    staff: Callable[..., Client],
+) -> None:
+    client = staff("view_server", "change_server", "view_tool")
+    assert client.get(URL).status_code == 403
+    assert client.post(URL).status_code == 403
+    listed = client.get(page("server")).content.decode()
+    assert "import/" not in listed
+
+
+def test_with_the_right_there_is_a_link(staff: Callable[..., Client]) -> None:
+    client = staff("view_server", "bundle")
+    listed = client.get(page("server")).content.decode()
+    assert reverse("admin:mcp_app_server_import") in listed
+
+
+def function() -> dict[str, Any]:
+    config = {"function": "shop.find"}
+    working = {"name": "a", "kind": "function", "config": config}
+    return {"tools": [{"name": "a", "working": working}]}
+
+
+def permission() -> dict[str, Any]:
+    working = {"name": "a", "permission": "shop.view_order"}
+    return {"tools": [{"name": "a", "working": working}]}
+
+
+def access() -> dict[str, Any]:
+    return {"servers": [{"slug": "new", "access": ["public"], "page_size": 1}]}
+
+
+@pytest.mark.parametrize(
+    ("entries", "right"),
+    [
+        (function, "Can change what stands behind a definition"),
+        (permission, "Can change who may use it"),
+        (access, "Can change who may use it"),
+    ],
+)
+def test_a_right_that_is_missing_refuses_the_whole_file(
+    staff: Callable[..., Client], entries: Any, right: str
+) -> None:
+    client = staff("bundle", "publish")
+    file = {"format": "django-mcp-app bundle", "version": 1, **entries()}
+    file.setdefault("prompts", []).append({"name": "p", "working": {"name": "p"}})
+    response = look(client, as_bytes(file))
+    text = text_of(response)
+    assert f"This needs the right “{right}”." in text
+    assert "Import all" not in text
+    refused = client.post(URL, sent(response))
+    assert refused.status_code == 403
+    assert not Tool.objects.exists()
+    assert Server.objects.count() == 1
+
+
+def test_publishing_needs_its_own_right(staff: Callable[..., Client]) -> None:
+    fill()
+    file = exported()
+    for kind in ("servers", "resources", "resource_templates", "prompts", "blobs"):
+        file[kind] = []
+    file["tools"] = [entry(file, "tools", "hours")]
+    clear()
+    client = staff("bundle")
+    response = look(client, as_bytes(file))
+    assert "This needs the right “Can publish and roll back”." in text_of(response)
+    assert client.post(URL, sent(response, publish="on")).status_code == 403
+    assert not Tool.objects.exists()
+    assert client.post(URL, sent(response)).status_code == 302
+    assert Tool.objects.get().title == "Öffnungszeiten"
+    assert not DefinitionVersion.objects.exists()
+
+
+def test_the_file_of_another_person_is_not_imported(
+    staff: Callable[..., Client], admin_user: User
+) -> None:
+    client = staff("bundle")
+    tool()
+    file = bundle.export(bundle.everything())
+    Tool.objects.all().delete()
+    theirs = stored_files.keep(admin_user, file)
+    response = look(client, file)
+    refused = client.post(URL, {**sent(response), "file": theirs})
+    assert "The file is not kept any more." in text_of(refused)
+    assert not Tool.objects.exists()
