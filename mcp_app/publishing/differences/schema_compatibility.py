@@ -1,0 +1,247 @@
+"""What differs between two JSON Schemas of parameters, and which calls it breaks."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import gt, lt
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.publishing.differences.difference import (
+    ABSENT,
+    Difference,
+    are_texts,
+    both,
+    same,
+    shown,
+)
+
+
+def is_schema(value: object) -> bool:
+    """Whether it is a schema whose parameters can be told."""
+    if value is ABSENT:
+        return True
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("properties", {}), dict)
+        and are_texts(value.get("required", []))
+    )
+
+
+def schemas(field: str, old: Any, new: Any) -> Iterator[Difference]:
+    before, after = ({} if each is ABSENT else each for each in (old, new))
+    yield from _parameters(field, before, after)
+    rests = [
+        {name: value for name, value in schema.items() if name not in _BY_PARAMETER}
+        for schema in (before, after)
+    ]
+    if not same(*_required_of_others(before, after)):
+        for rest, schema in zip(rests, (before, after), strict=True):
+            rest.update(
+                {name: schema[name] for name in ("required",) if name in schema}
+            )
+    if not same(*rests):
+        was, now = (rest or ABSENT for rest in rests)
+        yield Difference(field, _("the rest"), *both(was, now))
+
+
+_BY_PARAMETER = frozenset({"properties", "required"})
+
+
+def _required_of_others(before: JsonObject, after: JsonObject) -> list[list[str]]:
+    """Return what is required in both, but for what is told of each parameter."""
+    old, new = _properties(before), _properties(after)
+    required = [schema.get("required", []) for schema in (before, after)]
+    told = {name for name in {*old, *new} if not (name in old and name in new)}
+    changed = set(required[0]) ^ set(required[1])
+    told |= {name for name in changed if name in old and name in new}
+    return [[name for name in names if name not in told] for names in required]
+
+
+def _parameters(
+    field: str, before: JsonObject, after: JsonObject
+) -> Iterator[Difference]:
+    old, new = _properties(before), _properties(after)
+    required = [set(schema.get("required", ())) for schema in (before, after)]
+    for name in dict.fromkeys((*old, *new)):
+        part = _("parameter %(name)s") % {"name": name}
+        if name not in new:
+            breaks = _("The parameter %(name)s is gone.") % {"name": name}
+            yield Difference(field, part, _in_words(old[name]), None, breaks)
+        elif name not in old:
+            breaks = ""
+            if name in required[1]:
+                breaks = _("The parameter %(name)s is new and required.") % {
+                    "name": name
+                }
+            yield Difference(field, part, None, _in_words(new[name]), breaks)
+        else:
+            yield from _parameter(field, name, old[name], new[name])
+            yield from _requirement(field, name, required)
+    yield from moves(field, _("parameter %(name)s, place"), old, new)
+
+
+def _in_words(schema: object) -> str | None:
+    """Return a parameter's schema as a line, where it is a plain one."""
+    if not schema or not isinstance(schema, dict):
+        return shown(schema)
+    if not schema.keys() <= _words().keys():
+        return shown(schema)
+    return "; ".join(
+        f"{_keyword(keyword)}: {_joined(value)}" for keyword, value in schema.items()
+    )
+
+
+def _joined(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _properties(schema: JsonObject) -> Mapping[str, Any]:
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    return properties
+
+
+def _requirement(
+    field: str, name: str, required: Sequence[set[str]]
+) -> Iterator[Difference]:
+    was, now = (name in names for names in required)
+    if was == now:
+        return
+    part = _("parameter %(name)s, required") % {"name": name}
+    breaks = ""
+    if now:
+        breaks = _("The parameter %(name)s is required now.") % {"name": name}
+    yield Difference(field, part, shown(was), shown(now), breaks)
+
+
+def _parameter(field: str, name: str, old: Any, new: Any) -> Iterator[Difference]:
+    if same(old, new):
+        return
+    whole = _("parameter %(name)s") % {"name": name}
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        old, new = {"schema": old}, {"schema": new}
+    elif old.keys() == new.keys() and all(same(old[each], new[each]) for each in old):
+        yield Difference(field, whole, *both(old, new, _in_words))
+    for keyword in dict.fromkeys((*old, *new)):
+        was, now = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
+        if same(was, now):
+            continue
+        part = _("parameter %(name)s, %(what)s") % {
+            "name": name,
+            "what": _keyword(keyword),
+        }
+        breaks = ""
+        if _narrows(keyword, was, now):
+            breaks = _("The parameter %(name)s takes less than before: %(what)s.") % {
+                "name": name,
+                "what": _keyword(keyword),
+            }
+        yield Difference(field, part, *both(was, now), breaks)
+
+
+def _keyword(keyword: str) -> str:
+    return _words().get(keyword, keyword)
+
+
+def _words() -> Mapping[str, str]:
+    """Return what people call the keywords of a plain schema."""
+    return {
+        "type": _("type"),
+        "description": _("description"),
+        "title": _("title"),
+        "default": _("value if left out"),
+        "enum": _("choices"),
+        "minimum": _("smallest value"),
+        "maximum": _("largest value"),
+        "minLength": _("shortest text"),
+        "maxLength": _("longest text"),
+        "minItems": _("fewest entries"),
+        "maxItems": _("most entries"),
+        "pattern": _("pattern"),
+        "format": _("format"),
+    }
+
+
+_TELLING = frozenset(
+    {"description", "title", "default", "examples", "x-mcp-header", "deprecated"}
+)
+
+
+def _narrows(keyword: str, was: Any, now: Any) -> bool:
+    """Whether values that were allowed before may be refused now."""
+    if keyword in _TELLING or now is ABSENT:
+        return False
+    narrower = _NARROWER.get(keyword)
+    if was is ABSENT or narrower is None:
+        return True
+    try:
+        return narrower(was, now)
+    except TypeError:
+        # One of them is nothing that the keyword takes.
+        return True
+
+
+def _types(value: object) -> frozenset[str]:
+    named = frozenset(value if isinstance(value, list) else [str(value)])
+    return named | {"integer"} if "number" in named else named
+
+
+def _fewer_choices(was: Any, now: Any) -> bool:
+    known = {_number_or_json(each) for each in now}
+    return not all(_number_or_json(each) in known for each in was)
+
+
+def _number_or_json(value: object) -> float | bytes:
+    """Return what is the same for equal values of JSON Schema: 1 and 1.0 are one."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    return jsonrpc.canonical(value)
+
+
+def _fewer_types(was: Any, now: Any) -> bool:
+    return not _types(was) <= _types(now)
+
+
+_NARROWER: Mapping[str, Callable[[Any, Any], bool]] = {
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems"), lt),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems"), gt),
+    "enum": _fewer_choices,
+    "type": _fewer_types,
+}
+"""By keyword whether (old value, new value) takes less; others may, if they differ."""
+
+
+def moves(
+    field: str, named: str, old: Iterable[str], new: Iterable[str]
+) -> Iterator[Difference]:
+    known = set(old) & set(new)
+    before, after = (
+        {name: place for place, name in enumerate(filter(known.__contains__, names))}
+        for names in (old, new)
+    )
+    still = _rising([before[name] for name in after])
+    for name, place in after.items():
+        if before[name] not in still:
+            part = named % {"name": name}
+            yield Difference(field, part, str(before[name] + 1), str(place + 1))
+
+
+def _rising(places: Sequence[int]) -> set[int]:
+    """Return as many of these as stand in their order: the others were moved."""
+    ends: list[int] = []
+    """The smallest place at which as many can end."""
+    before: dict[int, int | None] = {}
+    for place in places:
+        index = bisect_left(ends, place)
+        before[place] = ends[index - 1] if index else None
+        ends[index : index + 1] = [place]
+    found: set[int] = set()
+    last = ends[-1] if ends else None
+    while last is not None:
+        found.add(last)
+        last = before[last]
+    return found

@@ -1,0 +1,34 @@
+"""Contents of rows, and what is told of two of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_app.publishing.differences import differences
+
+TEXT_PART = {"type": "text", "text": "a"}
+IMAGE = {"type": "image", "upload": "ab", "mimeType": "image/png"}
+PDF = {
+    "type": "resource",
+    "resource": {"uri": "x:p", "mimeType": "a/b", "upload": "cd"},
+}
+TEXT = {"type": "string"}
+
+
+def schema(*required: str, **properties: Any) -> dict[str, Any]:
+    return {
+        "input_schema": {
+            "type": "object",
+            "properties": properties,
+            "required": list(required),
+        }
+    }
+
+
+def says(text: str, role: str = "user") -> dict[str, Any]:
+    return {"role": role, "content": {"type": "text", "text": text}}
+
+
+def told(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:
+    found = differences(before, after)
+    return [(each.part or each.field, each.before, each.after) for each in found]

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_app.protocol import jsonrpc
+from mcp_app.publishing.differences import breaking, differences
+from tests.publishing.differences.contents import IMAGE, PDF, TEXT_PART, says, told
+
+SUGGESTING = {"name": "b", "suggestions": ["x"]}
+LINK = {"content": {"type": "resource_link", "uri": "x:a"}}
+
+
+def message(**members: Any) -> dict[str, Any]:
+    return {"config": {"messages": [says("a"), {**says("b"), **members}]}}
+
+
+def parts(*blocks: Any) -> dict[str, Any]:
+    return {"config": {"content": [TEXT_PART, *blocks]}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (
+            {"arguments": [{"name": "a"}]},
+            {"arguments": [{"name": "a", "title": "A", "required": True}]},
+            [("argument a", "a", "A (required)")],
+        ),
+        (
+            {"arguments": [{"name": "a", "suggestions": ["one", "two"]}]},
+            {"arguments": [{"name": "a", "suggestions": ["one two"]}, SUGGESTING]},
+            [
+                ("argument a, suggestions", "one\ntwo", "one two"),
+                ("argument b", None, "b"),
+                ("argument b, suggestions", None, "x"),
+            ],
+        ),
+        (
+            {"arguments": [{"name": "a", "suggestions": []}, SUGGESTING]},
+            {"arguments": [{"name": "a", "title": "A"}]},
+            [
+                ("argument a", "a", "A"),
+                ("argument b", "b", None),
+                ("argument b, suggestions", "x", None),
+            ],
+        ),
+        (
+            {"config": {"content": [{"type": "text", "text": "x"}]}},
+            {"config": {"content": [{"type": "text", "text": "y"}]}},
+            [("text", "x", "y")],
+        ),
+        (
+            {"suggestions": {"id": ["7"], "same": ["s"], "old": ["a"]}},
+            {"suggestions": {"id": ["7", "8"], "same": ["s"], "new": ["b"]}},
+            [
+                ("variable id", "7", "7\n8"),
+                ("variable old", "a", None),
+                ("variable new", None, "b"),
+            ],
+        ),
+        (
+            {"suggestions": {"id": ["7"]}},
+            {},
+            [("variable id", "7", None)],
+        ),
+        (
+            {"config": {"content": [TEXT_PART]}},
+            {"config": {"content": [TEXT_PART, IMAGE, PDF]}},
+            [
+                ("part 2 of the answer", None, "File: image/png, fingerprint ab"),
+                (
+                    "part 3 of the answer",
+                    None,
+                    "File: a/b, x:p, fingerprint cd",
+                ),
+            ],
+        ),
+        (
+            {"config": {"content": [TEXT_PART, IMAGE]}},
+            {"config": {"content": [{**TEXT_PART, "text": "b"}]}},
+            [
+                ("part 1 of the answer", "a", "b"),
+                ("part 2 of the answer", "File: image/png, fingerprint ab", None),
+            ],
+        ),
+        (
+            {},
+            {"config": {"content": [7, {**IMAGE, "annotations": {}}]}},
+            [
+                ("part 1 of the answer", None, "7"),
+                (
+                    "part 2 of the answer",
+                    None,
+                    '{\n  "type": "image",\n  "upload": "ab",\n  "mimeType": '
+                    '"image/png",\n  "annotations": {}\n}',
+                ),
+            ],
+        ),
+        (
+            {"config": {"text": "x"}},
+            {"config": {"upload": "d", "more": 1}},
+            [
+                (
+                    "config",
+                    '{\n  "text": "x"\n}',
+                    '{\n  "upload": "d",\n  "more": 1\n}',
+                )
+            ],
+        ),
+        (
+            {"config": {"messages": [says("a"), says("b", "assistant")]}},
+            {"config": {"messages": [says("a"), says("c", "assistant"), LINK]}},
+            [
+                ("message 2", "Assistant: b", "Assistant: c"),
+                (
+                    "message 3",
+                    None,
+                    'User: {\n  "type": "resource_link",\n  "uri": "x:a"\n}',
+                ),
+            ],
+        ),
+        (
+            {},
+            {"config": {"messages": [says("a"), says("b")]}},
+            [("message 1", None, "User: a"), ("message 2", None, "User: b")],
+        ),
+    ],
+)
+def test_differences(before: Any, after: Any, expected: Any) -> None:
+    assert told(before, after)[: len(expected)] == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ({"name": "a"}, {"name": "b"}, "calls to a fail"),
+        ({"uri": "x:a"}, {"uri": "x:b"}, "calls to x:a fail"),
+        (
+            {"arguments": [{"name": "a"}]},
+            {"arguments": []},
+            "The argument a is gone.",
+        ),
+        (
+            {},
+            {"arguments": [{"name": "a", "required": True}]},
+            "The argument a is required now.",
+        ),
+    ],
+)
+def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
+    (said,) = breaking(differences(before, after))
+    assert reason in said
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (
+            {"arguments": [{"name": "a", "title": ""}]},
+            {"arguments": [{"name": "a"}]},
+            (
+                "argument a",
+                '{\n  "name": "a",\n  "title": ""\n}',
+                '{\n  "name": "a"\n}',
+            ),
+        ),
+        (
+            {"arguments": [{"name": "a"}, {"name": "b"}]},
+            {"arguments": [{"name": "b"}, {"name": "a"}]},
+            ("argument b, place", "2", "1"),
+        ),
+        (
+            {"arguments": [{"name": "a"}, {"name": "a"}]},
+            {"arguments": [{"name": "a"}]},
+            (
+                "arguments",
+                jsonrpc.indented([{"name": "a"}, {"name": "a"}]),
+                jsonrpc.indented([{"name": "a"}]),
+            ),
+        ),
+        (
+            {"suggestions": {"a": ["x\ny"]}},
+            {"suggestions": {"a": ["x", "y"]}},
+            ("variable a", '[\n  "x\\ny"\n]', '[\n  "x",\n  "y"\n]'),
+        ),
+        ({"suggestions": {"a": []}}, {"suggestions": {}}, ("variable a", "", None)),
+        (
+            {"suggestions": {"a": ["x"], "b": ["y"]}},
+            {"suggestions": {"b": ["y"], "a": ["x"]}},
+            (
+                "suggestions",
+                jsonrpc.indented({"a": ["x"], "b": ["y"]}),
+                jsonrpc.indented({"b": ["y"], "a": ["x"]}),
+            ),
+        ),
+        (parts("7"), parts(7), ("part 2 of the answer", '"7"', "7")),
+        (
+            parts({"type": "text", "text": "7"}),
+            parts("7"),
+            ("part 2 of the answer", '{\n  "type": "text",\n  "text": "7"\n}', '"7"'),
+        ),
+        (
+            message(role="user"),
+            message(role="system"),
+            (
+                "message 2",
+                jsonrpc.indented({**says("b"), "role": "user"}),
+                jsonrpc.indented({**says("b"), "role": "system"}),
+            ),
+        ),
+        (
+            message(),
+            message(_meta={"a": 1}),
+            (
+                "message 2",
+                jsonrpc.indented(says("b")),
+                jsonrpc.indented({**says("b"), "_meta": {"a": 1}}),
+            ),
+        ),
+        (
+            {"config": {"messages": [says("a"), "b"]}},
+            {"config": {"messages": [says("a"), ["b"]]}},
+            ("message 2", "b", '[\n  "b"\n]'),
+        ),
+        (
+            {"config": {"text": "x"}},
+            {"config": {"content": [{"type": "text", "text": "x"}]}},
+            (
+                "text",
+                '{\n  "text": "x"\n}',
+                jsonrpc.indented({"content": [{"type": "text", "text": "x"}]}),
+            ),
+        ),
+        (
+            parts({**IMAGE, "type": "image"}),
+            parts({**IMAGE, "type": "audio"}),
+            (
+                "part 2 of the answer",
+                jsonrpc.indented({**IMAGE, "type": "image"}),
+                jsonrpc.indented({**IMAGE, "type": "audio"}),
+            ),
+        ),
+    ],
+)
+def test_what_differs_a_little(
+    before: Any, after: Any, expected: tuple[str, str, str]
+) -> None:
+    assert told(before, after) == [expected]

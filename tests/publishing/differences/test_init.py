@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_app.protocol import jsonrpc
+from mcp_app.publishing.differences import breaking, differences, plain_differences
+from tests.publishing.differences.contents import IMAGE, PDF, told
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({}, {}, []),
+        ({"title": "a"}, {"title": "a"}, []),
+        ({}, {"title": "a"}, [("title", None, "a")]),
+        ({"public": True}, {}, [("public", "yes", None)]),
+        ({"timeout": 2.5}, {"timeout": 3.0}, [("timeout", "2.5", "3.0")]),
+    ],
+)
+def test_differences(before: Any, after: Any, expected: Any) -> None:
+    assert told(before, after)[: len(expected)] == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"name": "a"}),
+        ({"title": "a"}, {"title": "b"}),
+        ({"output_schema": {"a": 1}}, {"output_schema": {"a": 2}}),
+    ],
+)
+def test_what_breaks_nothing(before: Any, after: Any) -> None:
+    found = differences(before, after)
+    assert found
+    assert breaking(found) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"position": 1}, {"position": 1.0}, ("position", "1", "1.0")),
+        ({"position": 1}, {"position": True}, ("position", "1", "yes")),
+        ({"position": 1}, {"position": "1"}, ("position", "1", '"1"')),
+        ({"public": True}, {"public": "yes"}, ("public", "true", '"yes"')),
+        ({"icons": []}, {}, ("icons", "[]", None)),
+        ({"title": None}, {}, ("title", "null", None)),
+        ({"title": ""}, {}, ("title", "", None)),
+        (
+            {"title": "a", "uri": "b"},
+            {"uri": "b", "title": "a"},
+            ("order", "title, uri", "uri, title"),
+        ),
+    ],
+)
+def test_what_differs_a_little(
+    before: Any, after: Any, expected: tuple[str, str, str]
+) -> None:
+    assert told(before, after) == [expected]
+
+
+SCALARS = st.sampled_from(
+    [None, True, False, 0, 1, 1.0, "", "1", "a", "true", "\u200b"]
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "a",
+                    "b",
+                    "name",
+                    "type",
+                    "text",
+                    "title",
+                    "enum",
+                    "required",
+                    "minimum",
+                ]
+            ),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=6,
+)
+NAMES = st.sampled_from(["a", "b", "c"])
+TEXTS = st.lists(NAMES, max_size=3)
+BLOCKS = st.one_of(
+    VALUES,
+    st.fixed_dictionaries({"type": st.just("text"), "text": SCALARS}),
+    st.sampled_from([IMAGE, PDF, {"type": "text", "text": "a", "annotations": {}}]),
+)
+SCHEMAS = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": SCALARS,
+        "required": TEXTS,
+        "properties": st.dictionaries(NAMES, VALUES, max_size=3),
+        "additionalProperties": SCALARS,
+    },
+)
+ARGUMENTS = st.lists(
+    st.fixed_dictionaries(
+        {"name": NAMES},
+        optional={"title": SCALARS, "required": SCALARS, "suggestions": TEXTS},
+    ),
+    max_size=3,
+)
+CONFIGS = st.one_of(
+    VALUES,
+    st.fixed_dictionaries({"content": st.lists(BLOCKS, max_size=3)}),
+    st.fixed_dictionaries(
+        {
+            "messages": st.lists(
+                st.one_of(
+                    BLOCKS, st.fixed_dictionaries({"role": SCALARS, "content": BLOCKS})
+                ),
+                max_size=3,
+            )
+        }
+    ),
+)
+CONTENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": SCALARS,
+        "input_schema": VALUES | SCHEMAS,
+        "output_schema": VALUES,
+        "arguments": VALUES | ARGUMENTS,
+        "suggestions": VALUES | st.dictionaries(NAMES, TEXTS, max_size=2),
+        "config": CONFIGS,
+        "tags": VALUES,
+    },
+).flatmap(lambda content: st.permutations(list(content.items())).map(dict))
+
+
+@given(before=CONTENTS, after=CONTENTS)
+def test_what_differs_reads_as_a_difference(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    """Each column that differs is named, and no difference has two sides alike."""
+    for compare in (differences, plain_differences):
+        found = compare(before, after)
+        assert bool(found) is (jsonrpc.write(before) != jsonrpc.write(after))
+        assert all(each.before != each.after for each in found)
+        missing = object()
+        for field in {*before, *after}:
+            sides = [content.get(field, missing) for content in (before, after)]
+            differ = missing in sides or (
+                jsonrpc.write(sides[0]) != jsonrpc.write(sides[1])
+            )
+            assert differ is any(each.field == field for each in found)
+
+
+@given(data=st.data())
+def test_one_part_hides_no_other(data: st.DataObject) -> None:
+    """What changes beside something else is shown as well."""
+    blocks = data.draw(st.lists(BLOCKS, min_size=3, max_size=4))
+    changed = list(blocks)
+    for place in data.draw(st.sets(st.integers(0, len(blocks) - 1))):
+        changed[place] = data.draw(BLOCKS)
+    found = differences(
+        {"config": {"content": blocks}}, {"config": {"content": changed}}
+    )
+    pairs = zip(blocks, changed, strict=True)
+    differ = [jsonrpc.write(old) != jsonrpc.write(new) for old, new in pairs]
+    assert [each.part for each in found] == [
+        f"part {number} of the answer" for number, each in enumerate(differ, 1) if each
+    ]
