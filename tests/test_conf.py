@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
 from mcp_app import conf
-from mcp_app.checks import check_settings
+from mcp_app.checks.settings import check_settings
 from mcp_app.conf import KEYS, Limits, McpSettings, mcp_settings
 
 # What each key may be, beside its default.

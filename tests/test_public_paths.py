@@ -9,9 +9,10 @@ from types import ModuleType
 
 import pytest
 
-from mcp_app import authentication, checks, conf, kind_forms, logs
+from mcp_app import authentication, conf, kind_forms, logs
 from mcp_app.auth.sessions import django_session
 from mcp_app.auth.tokens import access_token
+from mcp_app.checks.settings import MOVED
 from tests.suite.rooms import ROOT
 
 PUBLIC = {
@@ -60,7 +61,7 @@ def test_what_they_offer_is_there(module: ModuleType) -> None:
 def test_new_paths_are_what_the_old_ones_were() -> None:
     assert authentication.access_token is access_token
     assert authentication.django_session is django_session
-    for old, new in checks.MOVED.items():
+    for old, new in MOVED.items():
         assert _named(old) is _named(new)
 
 

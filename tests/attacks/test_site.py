@@ -15,7 +15,8 @@ from django.urls import get_script_prefix, set_script_prefix
 import mcp_app.asgi
 import tests.drill
 from mcp_app.asgi import Switch
-from mcp_app.checks import check_deployment, check_settings
+from mcp_app.checks.deployment import check_deployment
+from mcp_app.checks.settings import check_settings
 
 
 def sentences(given: Any) -> list[str]:

@@ -8,7 +8,7 @@ import sys
 import pytest
 from django.test import override_settings
 
-from mcp_app.checks import check_settings
+from mcp_app.checks.settings import check_settings
 from mcp_app.kinds.function import FunctionKind
 from mcp_app.kinds.registered import (
     OURS,

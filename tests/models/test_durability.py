@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from django.db import Error, connections
+from django.db import connections
 
-from mcp_app.checks import check_databases
 from mcp_app.models import durability
 from mcp_app.models.durability import Kind, doubts, file_system
 
@@ -162,21 +161,3 @@ def test_a_database_in_memory_is_for_tests(
     with django_db_blocker.unblock():
         assert doubts(using) == []
         assert durability.most_connections(using) is None
-
-
-@pytest.mark.django_db
-def test_a_database_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    def away(using: str) -> list[durability.Doubt]:
-        raise Error("It is away.")
-
-    monkeypatch.setattr(durability, "doubts", away)
-    (message,) = check_databases(None, databases=["default"])
-    assert message.id == "mcp_app.I003"
-    assert message.msg.endswith("is set up: It is away.")
-
-
-def test_settings_that_cannot_be_read_are_another_checks_affair(
-    settings: Any, db: None
-) -> None:
-    settings.MCP = {"LIMITS": "of"}
-    assert check_databases(None, databases=["default"]) == []

@@ -1,0 +1,146 @@
+"""Whether the permissions, rules and ways in that code and servers name are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.apps import AppConfig, apps
+from django.conf import settings
+from django.contrib.auth import get_permission_codename
+from django.core import checks
+from django.core.exceptions import ImproperlyConfigured
+from django.db import Error, connections, router, transaction
+from django.db.models import Model
+
+from mcp_app import conf
+from mcp_app.catalog.registry import mcp
+from mcp_app.interface.rules import visible
+from mcp_app.interface.server import PUBLIC
+from mcp_app.models import Server
+
+
+def check_permissions(
+    app_configs: Sequence[AppConfig] | None, **_: Any
+) -> list[checks.CheckMessage]:
+    """Report permissions in code that no model has: nobody would be let in."""
+    known = {
+        f"{model._meta.app_label}.{codename}"
+        for model in apps.get_models()
+        for codename in _codenames(model)
+    }
+    lists = (mcp.tools, mcp.resources, mcp.templates, mcp.prompts)
+    demanded = {
+        permission: key
+        for declared in lists
+        for key, each in declared.items()
+        for permission in each.definition.demands.permissions
+    }
+    return [
+        checks.Warning(
+            f"{key!r} asks for the permission {permission!r}, which no model has: only"
+            " superusers will see it.",
+            id="mcp_app.W003",
+        )
+        for permission, key in demanded.items()
+        if permission not in known
+    ]
+
+
+def check_rules(
+    app_configs: Sequence[AppConfig] | None, **_: Any
+) -> list[checks.CheckMessage]:
+    """Report rules that nobody is let in by."""
+    lists = (mcp.tools, mcp.resources, mcp.templates, mcp.prompts)
+    demanded = {
+        rule: key
+        for declared in lists
+        for key, each in declared.items()
+        for rule in each.definition.demands.rules
+    }
+    found: list[checks.CheckMessage] = [
+        checks.Warning(
+            f"{key!r} asks for the rule {rule!r}, which no code registers: nobody will"
+            " see it.",
+            hint="Write @mcp.rule(" + repr(rule) + ") above a function of the site.",
+            id="mcp_app.W020",
+        )
+        for rule, key in demanded.items()
+        if rule not in mcp.rules
+    ]
+    of_objects = any(each.object for each in mcp.rules.values())
+    if of_objects and set(settings.AUTHENTICATION_BACKENDS) <= _WITHOUT_OBJECTS:
+        found.append(
+            checks.Warning(
+                "object_permission is asked for, and AUTHENTICATION_BACKENDS has no"
+                " backend that knows permissions for one object: only superusers will"
+                " read anything.",
+                hint="Add the site's own, or that of django-guardian or rules.",
+                id="mcp_app.W021",
+            )
+        )
+    return found
+
+
+_WITHOUT_OBJECTS = frozenset(
+    f"django.contrib.auth.backends.{name}"
+    for name in (
+        "ModelBackend",
+        "AllowAllUsersModelBackend",
+        "RemoteUserBackend",
+        "AllowAllUsersRemoteUserBackend",
+    )
+)
+"""Django's own, which grant nothing where they are asked about an object."""
+
+
+def _codenames(model: type[Model]) -> Iterator[str]:
+    options = model._meta
+    for action in options.default_permissions:
+        yield get_permission_codename(action, options)
+    for codename, _ in options.permissions:
+        yield codename
+
+
+def check_access(
+    app_configs: Sequence[AppConfig] | None,
+    databases: Sequence[str] | None = None,
+    **_: Any,
+) -> list[checks.CheckMessage]:
+    """Report servers whose access names what the settings lack: they are closed.
+
+    It is asked only where `--database` names ours.
+    """
+    using = router.db_for_read(Server)
+    if using not in (databases or ()):
+        return []
+    try:
+        known = conf.current().authentication
+        # A statement that fails must not spoil a transaction around the check.
+        with transaction.atomic(using=using):
+            rows = _servers(using)
+    except (ImproperlyConfigured, Error):
+        # `check_settings` and `check_definitions` tell.
+        return []
+    lacking = (
+        (row, [each for each in row.access_names if each not in (*known, PUBLIC)])
+        for row in rows
+    )
+    return [_closed(row, names) for row, names in lacking if names]
+
+
+def _servers(using: str) -> list[Server]:
+    tables = connections[using].introspection.table_names()
+    # `migrate` runs the checks before it makes our tables.
+    there = Server._meta.db_table in tables
+    return list(Server.objects.using(using).only("slug", "access")) if there else []
+
+
+def _closed(row: Server, names: Sequence[str]) -> checks.CheckMessage:
+    shown = ", ".join(f"“{visible(name)}”" for name in names)
+    return checks.Warning(
+        f'The server “{visible(row.slug)}” is closed: MCP["AUTHENTICATION"] has no'
+        f" {shown}.",
+        hint="Name it in the settings, or untick it under “Who may come in”.",
+        id="mcp_app.W019",
+    )

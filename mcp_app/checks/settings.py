@@ -1,0 +1,176 @@
+"""Whether the settings of the app can be used: each that cannot is told by its key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from django.apps import AppConfig, apps
+from django.conf import settings
+from django.core import checks
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+
+from mcp_app import conf
+from mcp_app.auth import ways
+from mcp_app.interface.server import PUBLIC
+from mcp_app.kinds.registered import unusable_kinds
+from mcp_app.models.listings import words
+from mcp_app.wakeup.doorbell import shared_layer
+
+SHORTEST_KEY = 32
+
+_AUTHORITY = r"[^/?#@\s]+"
+ORIGIN = re.compile(rf"https?://{_AUTHORITY}|\*")
+URL = re.compile(rf"https?://{_AUTHORITY}(?:/[^?#\s]*)?")
+HOST = re.compile(r"\.?[\w.-]+|\[[\da-fA-F:.]+\]|\*")
+
+
+def check_settings(
+    app_configs: Sequence[AppConfig] | None, **_: Any
+) -> list[checks.CheckMessage]:
+    """Report keys of `MCP` that do not exist, and values that cannot be used."""
+    try:
+        current = conf.current()
+    except ImproperlyConfigured as error:
+        return [checks.Error(str(error), id="mcp_app.E001")]
+    wrong = conf.problems(current)
+    return [
+        *_unknown(getattr(settings, "MCP", {})),
+        *(checks.Error(sentence, id="mcp_app.E002") for sentence in wrong),
+        *_moved(),
+        # Values of the wrong type are told of; nothing more can be said of them.
+        *(() if wrong else _unusable(current)),
+    ]
+
+
+def _unknown(given: Mapping[str, object]) -> list[checks.CheckMessage]:
+    return [
+        checks.Warning(sentence, id="mcp_app.W001")
+        for sentence in conf.unknown_keys(given)
+    ]
+
+
+MOVED: Final = {
+    "mcp_app.auth.sessions.django_session": "mcp_app.authentication.django_session",
+    "mcp_app.auth.tokens.access_token": "mcp_app.authentication.access_token",
+    "mcp_app.interface.access_logs.WithoutSessionIds": "mcp_app.logs.WithoutSessionIds",
+    "mcp_app.interface.json_logs.JsonFormatter": "mcp_app.logs.JsonFormatter",
+}
+"""Paths that settings had, and those that they have now."""
+
+
+def _moved() -> Iterator[checks.CheckMessage]:
+    """Yield an error for each path of the settings that has a new one."""
+    for name in ("MCP", "LOGGING"):
+        for path in sorted(set(_texts(getattr(settings, name, None))) & MOVED.keys()):
+            sentence = f"{name} names {path!r}: write {MOVED[path]!r}."
+            yield checks.Error(sentence, id="mcp_app.E010")
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in a value, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts([*value.values()])
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
+
+
+def _unusable(current: conf.McpSettings) -> list[checks.CheckMessage]:
+    return [
+        *_unverifying(current.authentication),
+        *_unimportable(current.around),
+        *_unmade(current.doorbell),
+        *_unusable_kinds(),
+        *_short_keys(current.state_keys),
+        *map(_pointless, _unmatched(current)),
+        *map(_pointless, _unnameable(current.authentication)),
+    ]
+
+
+def _unverifying(entries: Mapping[str, Any]) -> Iterator[checks.CheckMessage]:
+    """Yield an error for each entry that can verify nobody."""
+    for name, given in entries.items():
+        try:
+            ways.verifier(conf.Entry.of(given).path)
+        except ways.Unusable as error:
+            number = "E007" if isinstance(error, ways.BringsCsrf) else "E003"
+            said = f'MCP["AUTHENTICATION"][{name!r}]: {error}'
+            yield checks.Error(said, id=f"mcp_app.{number}")
+
+
+def _unmade(alias: str) -> Iterator[checks.CheckMessage]:
+    """Yield an error for a channel layer that cannot be made."""
+    try:
+        shared_layer(alias)
+    except ImproperlyConfigured as error:
+        yield checks.Error(str(error), id="mcp_app.E008")
+
+
+def _unusable_kinds() -> Iterator[checks.CheckMessage]:
+    """Yield an error for each kind that cannot be used, and each form of one."""
+    sentences = [*unusable_kinds()]
+    if apps.is_installed("django.contrib.admin"):
+        from mcp_app.admin.forms import unusable_forms  # noqa: PLC0415 - needs the admin
+
+        sentences += unusable_forms()
+    for sentence in sentences:
+        yield checks.Error(sentence, id="mcp_app.E009")
+
+
+def _pointless(sentence: str) -> checks.CheckMessage:
+    return checks.Warning(sentence, id="mcp_app.W002")
+
+
+def _unmatched(current: conf.McpSettings) -> Iterator[str]:
+    """Yield a sentence for each address that no request can have."""
+    urls = [] if current.public_url is None else [current.public_url]
+    for key, values, form, example in (
+        ("PUBLIC_URL", urls, URL, "https://mcp.example.com"),
+        ("ORIGINS", current.origins or (), ORIGIN, "https://app.example.com"),
+        ("HOSTS", current.hosts or (), HOST, "mcp.example.com"),
+    ):
+        for value in values:
+            if not form.fullmatch(value):
+                yield (
+                    f'MCP["{key}"] has {value!r}, which matches nothing: write it as '
+                    f"{example!r}."
+                )
+
+
+def _unnameable(names: Iterable[str]) -> Iterator[str]:
+    """Yield a sentence for each name that the access of a server cannot have."""
+    for name in names:
+        if name == PUBLIC or words(name) != (name,):
+            yield (
+                f'MCP["AUTHENTICATION"] has the name {name!r}, which no server can '
+                "choose: a name is one word, and not “public”."
+            )
+
+
+def _unimportable(paths: Sequence[str]) -> list[checks.CheckMessage]:
+    found: list[checks.CheckMessage] = []
+    for path in paths:
+        try:
+            problem = "" if callable(import_string(path)) else "is no callable."
+        except ImportError as error:
+            problem = f"cannot be imported: {error}"
+        if problem:
+            found.append(checks.Error(f"{path!r} {problem}", id="mcp_app.E003"))
+    return found
+
+
+def _short_keys(keys: Sequence[str]) -> list[checks.CheckMessage]:
+    return [
+        checks.Error(
+            f'Key {index} of MCP["STATE_KEYS"] has {len(key)} characters; it needs at'
+            f" least {SHORTEST_KEY}.",
+            id="mcp_app.E004",
+        )
+        for index, key in enumerate(keys)
+        if len(key) < SHORTEST_KEY
+    ]

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.core import checks
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
+from django.test import override_settings
+
+from mcp_app.checks import TAG, databases, definitions, deployment, rights, settings
+
+
+@pytest.fixture
+def unsafe() -> Iterator[None]:
+    with override_settings(ALLOWED_HOSTS=["*"], MCP={"TREADS": 1}):
+        yield
+
+
+@pytest.mark.usefixtures("unsafe")
+def test_the_command_runs_them_by_their_tag(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("check", tags=[TAG])
+    assert "Did you mean 'THREADS'?" in capsys.readouterr().err
+    with pytest.raises(SystemCheckError, match=r"mcp_app\.E005"):
+        call_command("check", tags=[TAG], deploy=True)
+
+
+def test_they_are_registered_under_our_tag() -> None:
+    assert checks.tag_exists(TAG, include_deployment_checks=True)
+
+
+def test_each_function_that_checks_is_registered() -> None:
+    """A function of a module is no check until the package registers it."""
+    registered = checks.registry.registry.get_checks(include_deployment_checks=True)
+    modules = (databases, definitions, deployment, rights, settings)
+    named = [vars(each).items() for each in modules]
+    ours = {
+        each for names in named for name, each in names if name.startswith("check_")
+    }
+    assert len(ours) == 7
+    assert ours == {each for each in registered if TAG in each.tags}

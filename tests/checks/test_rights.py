@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+from django.conf import LazySettings
+from django.core import checks
+from django.test import override_settings
+
+from mcp_app.catalog.registry import Registry
+from mcp_app.checks import rights
+from mcp_app.checks.rights import check_access, check_permissions, check_rules
+from mcp_app.models import Server
+from tests.drill.models import Ledger
+
+
+@pytest.mark.parametrize(
+    ("permission", "found"),
+    [
+        ("", []),
+        ("mcp_app.view_tool", []),
+        ("mcp_app.view_nothing", ["mcp_app.W003"]),
+        ("shop.view_order", ["mcp_app.W003"]),
+    ],
+)
+def test_permissions_that_code_asks_for(
+    permission: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry()
+
+    @registry.tool(permission=permission)
+    def guarded() -> str:
+        return "done"
+
+    monkeypatch.setattr(rights, "mcp", registry)
+    warnings = check_permissions(None)
+    assert [each.id for each in warnings] == found
+    assert all("'guarded'" in each.msg and permission in each.msg for each in warnings)
+
+
+def test_rules_that_let_nobody_in(
+    monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+) -> None:
+    registry = Registry()
+    registry.rule("known")(lambda asked: True)
+    registry.tool("fine", rule="known")(lambda: "done")
+    monkeypatch.setattr(rights, "mcp", registry)
+    assert check_rules(None) == []
+    registry.tool("guarded", rule="weekdays")(lambda: "done")
+    registry.resource(
+        "ledger://{key}", model=Ledger, object_permission="drill.view_ledger"
+    )(lambda key: key)
+    unknown, objects = check_rules(None)
+    assert (unknown.id, objects.id) == ("mcp_app.W020", "mcp_app.W021")
+    assert "'guarded' asks for the rule 'weekdays'" in unknown.msg
+    settings.AUTHENTICATION_BACKENDS = ["tests.auth.backends.ByWorker"]
+    assert check_rules(None) == [unknown]
+
+
+def test_a_server_that_names_what_the_settings_lack() -> None:
+    # The test has no access to a database: a statement would raise.
+    assert check_access(None) == []
+    assert check_access(None, databases=["other"]) == []
+
+
+@pytest.mark.django_db
+def test_the_servers_that_are_closed() -> None:
+    assert check_access(None, databases=["default"]) == []
+    Server.objects.create(slug="open", access="public")
+    Server.objects.create(slug="shop", access="partners token keys")
+    [found] = check_access(None, databases=["default"])
+    assert (found.id, found.level) == ("mcp_app.W019", checks.WARNING)
+    assert found.msg == (
+        'The server “shop” is closed: MCP["AUTHENTICATION"] has no “partners”, “keys”.'
+    )
+    names = dict.fromkeys(("partners", "keys", "token"), "builtins.len")
+    with override_settings(MCP={"AUTHENTICATION": names}):
+        assert check_access(None, databases=["default"]) == []
+    with override_settings(MCP=[]):
+        assert check_access(None, databases=["default"]) == []

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from mcp_app.checks.deployment import check_deployment
+from mcp_app.checks.settings import check_settings
+
+
+def ids(given: Any) -> list[str | None]:
+    with override_settings(MCP=given):
+        return [each.id for each in check_settings(None)]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, []),
+        ({"TREADS": 1}, ["mcp_app.W001"]),
+        ([], ["mcp_app.E001"]),
+        ({"LIMITS": "of"}, ["mcp_app.E001"]),
+        ({"THREADS": "8", "TREADS": 1}, ["mcp_app.W001", "mcp_app.E002"]),
+        ({"AROUND": ["tests.server.arounds.noting"]}, []),
+        ({"AROUND": ["tests.server.arounds.unheard_of"]}, ["mcp_app.E003"]),
+        (
+            {"AUTHENTICATION": {"a": "no.such.module", "b": "undotted"}},
+            ["mcp_app.E003", "mcp_app.E003"],
+        ),
+        ({"AROUND": ["tests.drill.running.ROOT"]}, ["mcp_app.E003"]),
+        (
+            {
+                "AUTHENTICATION": {
+                    "class": "rest_framework.authentication.BasicAuthentication",
+                    "kept": {"path": "tests.auth.callables.by_name", "cache": "header"},
+                    "session": "mcp_app.authentication.django_session",
+                }
+            },
+            [],
+        ),
+        (
+            {"AUTHENTICATION": {"a": {"path": "a.b", "cache": "body"}, "b": {}}},
+            ["mcp_app.E002"] * 2,
+        ),
+        ({"AUTHENTICATION": {"a": "decimal.Decimal"}}, ["mcp_app.E003"]),
+        (
+            {
+                "AUTHENTICATION": {
+                    "a": "rest_framework.authentication.SessionAuthentication",
+                    "b": {"path": "tests.auth.drf_classes.Session"},
+                }
+            },
+            ["mcp_app.E007"] * 2,
+        ),
+        ({"STATE_KEYS": ["k" * 32, "k" * 31]}, ["mcp_app.E004"]),
+        (
+            {
+                "PUBLIC_URL": "https://example.org/mcp",
+                "HOSTS": ["example.org", ".example.org", "[::1]", "127.0.0.1"],
+                "ORIGINS": ["https://example.org", "http://localhost:8000"],
+                "AUTHENTICATION": {"token": "tests.auth.callables.by_name"},
+            },
+            [],
+        ),
+        ({"PUBLIC_URL": "example.org"}, ["mcp_app.W002"]),
+        ({"ORIGINS": ["https://example.org/"]}, ["mcp_app.W002"]),
+        ({"HOSTS": ["https://example.org", "a b"]}, ["mcp_app.W002"] * 2),
+        (
+            {
+                "AUTHENTICATION": dict.fromkeys(
+                    ("public", "two words", ""), "tests.auth.callables.by_name"
+                )
+            },
+            ["mcp_app.W002"] * 3,
+        ),
+        # Of what has the wrong type nothing more can be said.
+        ({"AROUND": 7, "STATE_KEYS": ["short"]}, ["mcp_app.E002"]),
+    ],
+)
+def test_settings(given: Any, found: list[str]) -> None:
+    assert ids(given) == found
+
+
+def test_a_path_that_has_a_new_one_is_told_with_it() -> None:
+    old = "mcp_app.auth.tokens.access_token"
+    log = {"()": "mcp_app.interface.json_logs.JsonFormatter"}
+    given = {"AUTHENTICATION": {"token": {"path": old}}}
+    with override_settings(MCP=given, LOGGING={"formatters": {"json": log}}):
+        way, formatter = check_settings(None)
+    assert way.msg == f"MCP names {old!r}: write 'mcp_app.authentication.access_token'."
+    assert formatter.msg.endswith(": write 'mcp_app.logs.JsonFormatter'.")
+    assert {way.id, formatter.id} == {"mcp_app.E010"}
+
+
+def test_sentences() -> None:
+    with override_settings(MCP={"STATE_KEYS": ["secret"], "AROUND": ["a.b"]}):
+        first, second = check_settings(None)
+    assert first.msg == "'a.b' cannot be imported: No module named 'a'"
+    assert second.msg == (
+        'Key 0 of MCP["STATE_KEYS"] has 6 characters; it needs at least 32.'
+    )
+
+
+def test_an_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("channels_redis", "channels_redis.pubsub", "rest_framework"):
+        monkeypatch.setitem(sys.modules, module, None)
+    backend = "channels_redis.pubsub.RedisPubSubChannelLayer"
+    path = "rest_framework.authentication.TokenAuthentication"
+    monkeypatch.delitem(sys.modules, "rest_framework.authentication", raising=False)
+    given = {"AUTHENTICATION": {"drf": path}, "DOORBELL": "rings"}
+    with override_settings(MCP=given, CHANNEL_LAYERS={"rings": {"BACKEND": backend}}):
+        way, doorbell = check_settings(None)
+        assert check_deployment(None) == []
+    assert (way.id, doorbell.id) == ("mcp_app.E003", "mcp_app.E008")
+    assert way.msg.endswith('Install it: pip install "django-mcp-app[drf]"')
+    assert doorbell.msg == (
+        f'MCP["DOORBELL"]: Cannot import BACKEND {backend!r} specified for rings.'
+        ' Install it: pip install "django-mcp-app[redis]"'
+    )
