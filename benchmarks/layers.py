@@ -61,7 +61,7 @@ async def _measure() -> None:
     from mcp_app.protocol import jsonrpc, negotiation  # noqa: PLC0415
     from mcp_app.protocol.headers import Headers  # noqa: PLC0415
     from mcp_app.server import dispatch  # noqa: PLC0415
-    from mcp_app.transports.http.handler import Visit  # noqa: PLC0415
+    from mcp_app.transports.http.handler import EndpointHandler  # noqa: PLC0415
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": BODY, "more_body": False}
@@ -77,15 +77,15 @@ async def _measure() -> None:
     found = negotiation.recognised(value, headers.raw)
     if found is None:
         raise RuntimeError("The request of this benchmark is not recognised.")
-    visit = Visit(scope, receive, send, "default")
-    visit._headers, visit._process = headers, process()
-    visit._catalog = visit._process.catalog("default")
+    handler = EndpointHandler(scope, receive, send, "default")
+    handler._headers, handler._process = headers, process()
+    handler._catalog = handler._process.catalog("default")
 
     _show("headers", lambda: Headers(HEADERS))
     _show("strict JSON", lambda: jsonrpc.read(BODY))
     _show("envelope and era", lambda: negotiation.recognised(value, headers.raw))
-    _show("exchange", lambda: visit._exchange(*found))
-    exchange = visit._exchange(*found)
+    _show("exchange", lambda: handler._exchange(*found))
+    exchange = handler._exchange(*found)
     _show("dispatch, the call, its answer", _driven(lambda: dispatch.answer(exchange)))
     best = min([await _timed(site, scope, receive, send) for _ in range(ROUNDS)])
     _print(best, "all of it")

@@ -230,7 +230,7 @@ async def process(
     """The process that serves a test; nothing may be left of its requests."""
     from mcp_app.pools.database import writer  # noqa: PLC0415
     from mcp_app.process import runtime  # noqa: PLC0415
-    from mcp_app.transports.http.handler import policy  # noqa: PLC0415
+    from mcp_app.transports.http.request_handler import policy  # noqa: PLC0415
     from tests.behaviours import new_stage, registry  # noqa: PLC0415
 
     scene = new_stage()

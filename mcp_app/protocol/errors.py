@@ -17,7 +17,7 @@
     └── UrlElicitationRequired       -32042
 
 They are turned into a message in one place (`server.dispatch`) and into a status
-in one place (`transports.http.handler`).
+in one place (`transports.http.request_handler`).
 """
 
 from __future__ import annotations

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final
 
-from mcp_app.interface.server import MESSAGES_PART, SSE_PART
-from mcp_app.transports.http.handler import Endpoint, Visit
-from mcp_app.transports.http_sse.sse_handler import MessagesVisit, StreamVisit
+from mcp_app.interface.server import HEALTH_SLUG, MESSAGES_PART, SSE_PART
+from mcp_app.transports.asgi_types import Receive, Scope, Send
+from mcp_app.transports.http import health
+from mcp_app.transports.http.handler import EndpointHandler
+from mcp_app.transports.http.request_handler import HttpRequestHandler
+from mcp_app.transports.http_sse.sse_handler import MessagesHandler, StreamHandler
+
+
+class Endpoint:
+    """Serves the endpoint of one server, named by its slug; and what says it can.
+
+    Without `streams` each answer is one JSON document.  `parts` says how the addresses
+    below it are served, by their last part; "" is the endpoint itself.
+    """
+
+    def __init__(self, parts: Mapping[str, type[HttpRequestHandler]]) -> None:
+        self._parts = parts
+
+    def __call__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        *,
+        slug: str,
+        part: str = "",
+        streams: bool = True,
+    ) -> Coroutine[Any, Any, None]:
+        if slug == HEALTH_SLUG and not part:
+            return health.answer(scope, send)
+        request_handler = self._parts[part]
+        return request_handler(scope, receive, send, slug, streams=streams).answer()
+
 
 endpoint: Final = Endpoint(
-    {"": Visit, SSE_PART: StreamVisit, MESSAGES_PART: MessagesVisit}
+    {"": EndpointHandler, SSE_PART: StreamHandler, MESSAGES_PART: MessagesHandler}
 )

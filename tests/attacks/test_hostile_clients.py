@@ -16,8 +16,8 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.server.handlers import resources
 from mcp_app.transports.http import event_stream
-from mcp_app.transports.http.handler import policy
 from mcp_app.transports.http.host_and_origin import HostAndOriginPolicy
+from mcp_app.transports.http.request_handler import policy
 from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
 from tests.behaviours import Stage
 from tests.serving import Connect

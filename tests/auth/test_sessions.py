@@ -22,7 +22,7 @@ from mcp_app.pools.database import authenticators, writer
 from mcp_app.process.background import background
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.headers import Headers
-from mcp_app.transports.http.handler import policy
+from mcp_app.transports.http.request_handler import policy
 from tests.asgi_client import Client, HeaderChanges, Outcome, outcome, routing_headers
 from tests.drill.ports import free_port
 from tests.published import published

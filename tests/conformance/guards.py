@@ -43,7 +43,13 @@ from mcp_app.server import (
 from mcp_app.server.handlers import HANDLERS, lists, prompts, resources, tools
 from mcp_app.streams import event_ids, sessions, steps
 from mcp_app.transports import client_messages, open_streams
-from mcp_app.transports.http import handler, host_and_origin, logged_replies, replies
+from mcp_app.transports.http import (
+    handler,
+    host_and_origin,
+    logged_replies,
+    replies,
+    request_handler,
+)
 from mcp_app.transports.http_sse import sse_handler
 from mcp_app.transports.stdio import connection
 from tests.conformance.disabling import AnyGuard, Guard, GuardEntry
@@ -414,19 +420,23 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         demands=("S-HTTP-003", "S-HTTP-004", "L-HTTP-003", "L-HTTP-004"),
     ),
     Guard(
-        handler.Visit._accepted,
+        request_handler.HttpRequestHandler._send_accepted,
         returns=None,
         demands=("S-BASE-020", "S-HTTP-012", "S-HTTP-013", "L-HTTP-011"),
     ),
     Guard(
-        handler.Visit._not_allowed, returns=None, demands=("L-HTTP-038", "L-HTTP-041")
+        request_handler.HttpRequestHandler._not_allowed,
+        returns=None,
+        demands=("L-HTTP-038", "L-HTTP-041"),
     ),
-    Guard(handler.Visit._session, returns=None, demands=("S-LIFE-001",)),
-    Guard(handler.Visit.get, returns=None, demands=("S-HTTP-001", "S-HTTP-035")),
-    Guard(handler.Visit.post, returns=None, demands=("L-HTTP-001",)),
+    Guard(handler.EndpointHandler._session, returns=None, demands=("S-LIFE-001",)),
+    Guard(
+        handler.EndpointHandler.get, returns=None, demands=("S-HTTP-001", "S-HTTP-035")
+    ),
+    Guard(handler.EndpointHandler.post, returns=None, demands=("L-HTTP-001",)),
     Guard(handler._refuse_answer, returns=None, demands=("L-ERR-009", "L-BASE-048")),
-    Guard(sse_handler.MessagesVisit.post, returns=None, demands=("S-SSE-004",)),
-    Guard(sse_handler.StreamVisit.get, returns=None, demands=("S-SSE-002",)),
+    Guard(sse_handler.MessagesHandler.post, returns=None, demands=("S-SSE-004",)),
+    Guard(sse_handler.StreamHandler.get, returns=None, demands=("S-SSE-002",)),
     Guard(logged_replies.LoggedReply._begin, returns=None, demands=("L-HTTP-046",)),
     Guard(replies.Reply._gone, returns=None, demands=("L-HTTP-025", "L-CANCEL-005")),
     Guard(open_streams.ListenStream.opened, returns=None, demands=("L-SUBS-005",)),

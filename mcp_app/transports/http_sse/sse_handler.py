@@ -33,8 +33,9 @@ from mcp_app.transports import client_messages
 from mcp_app.transports.asgi_types import below
 from mcp_app.transports.http import at_most_once
 from mcp_app.transports.http.event_stream import EventStream
-from mcp_app.transports.http.handler import SESSION_ID, Visit
+from mcp_app.transports.http.handler import SESSION_ID
 from mcp_app.transports.http.logged_replies import called_tool, open_stream
+from mcp_app.transports.http.request_handler import HttpRequestHandler
 from mcp_app.transports.http.resumption import earlier_one
 from mcp_app.transports.http_sse.reply import PostedCall
 from mcp_app.transports.http_sse.stream import HeldStream, OneChannel
@@ -51,17 +52,8 @@ PARAMETER: Final = "session_id"
 """The name under which the address of the messages has the session's id."""
 
 
-class Address(Visit):
-    """A visit to one of the two addresses."""
-
-    async def get(self) -> None:
-        raise self._not_allowed()
-
-    async def post(self) -> None:
-        raise self._not_allowed()
-
-    async def delete(self) -> None:
-        raise self._not_allowed()
+class Address(HttpRequestHandler):
+    """A request to one of the two addresses."""
 
     def _serving(self) -> Callable[[], Awaitable[None]]:
         if not self._streams:
@@ -73,7 +65,7 @@ class Address(Visit):
         return super()._serving()
 
 
-class StreamVisit(Address):
+class StreamHandler(Address):
     """A client opens the stream of a new session."""
 
     allowed = "GET, OPTIONS"
@@ -107,7 +99,7 @@ class StreamVisit(Address):
         return f"{quote(parent)}/{MESSAGES_PART}?{PARAMETER}={session_id}"
 
 
-class MessagesVisit(Address):
+class MessagesHandler(Address):
     """A client sends a message of its session."""
 
     allowed = "POST, OPTIONS"
@@ -129,12 +121,13 @@ class MessagesVisit(Address):
         raw = self._headers.raw
         # What is accepted is of no account: there is nothing in the answer.
         accepted_content(raw.get(b"content-type"), raw.get(b"content-encoding"), None)
-        value = await self._value()
+        value = await self._read_json()
+        await (self._revalidate() if self._is_late() else self._refresh_catalog())
         if type(value) is list:
             await self._batch(value)
         else:
             await self._one(envelope.parse(value, lenient=self._process.lenient))
-        await self._accepted()
+        await self._send_accepted()
 
     async def _session(self) -> OpenSession:
         """Return the caller's session; raise 400 or 404."""
@@ -169,7 +162,7 @@ class MessagesVisit(Address):
         if not isinstance(message, Request):
             await client_messages.take(self._process, session, message)
             return
-        await self._keep_up()
+        await self._refresh_catalog()
         exchange = self._begun(session, message)
         self._admit(1)
         await self._run(session, exchange)
@@ -197,7 +190,7 @@ class MessagesVisit(Address):
             current.refuse_if_stopping()
         for each in batch.others:
             await client_messages.take(current, session, each)
-        await self._keep_up()
+        await self._refresh_catalog()
         self._admit(len(batch.requests))
         for request in batch.requests:
             await self._one_of_many(session, request)
@@ -212,7 +205,7 @@ class MessagesVisit(Address):
             stream.end(body)
             await self._kept(stream, session)
 
-    # -- calls ------------------------------------------------------------------------
+    # -- calls ----------------------------------------------------------------------
 
     async def _run(self, session: OpenSession, exchange: Exchange) -> None:
         """Run a request; return when its row is there, so that it has an end."""

@@ -19,7 +19,7 @@ from mcp_app.server.dispatch import STOPPED
 from mcp_app.server.exchange import Exchange
 from mcp_app.streams import following
 from mcp_app.transports.http import at_most_once
-from mcp_app.transports.http.handler import Visit as Visited
+from mcp_app.transports.http.handler import EndpointHandler
 from mcp_app.wakeup import stops
 from tests.asgi_client import Client, HeaderChanges, Visit
 from tests.behaviours import Stage
@@ -294,20 +294,20 @@ async def start(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Start]:
     """People stop everything as soon as a call has its row; it starts all again."""
-    renew = Visited._renew
+    renew = EndpointHandler._renew
 
-    async def stop(visited: Visited, exchange: Exchange) -> None:
-        monkeypatch.setattr(Visited, "_renew", renew)
+    async def stop(handler: EndpointHandler, exchange: Exchange) -> None:
+        monkeypatch.setattr(EndpointHandler, "_renew", renew)
         await writer.run(partial(stops.stop, Scope.EVERYTHING, by=BY))
         await process.gate.look()
-        await renew(visited, exchange)
+        await renew(handler, exchange)
 
     async def started() -> None:
         on = Stop.objects.on().values_list("pk", flat=True)
         await writer.run(lambda: stops.start(list(on), by=BY))
         await process.gate.look()
 
-    monkeypatch.setattr(Visited, "_renew", stop)
+    monkeypatch.setattr(EndpointHandler, "_renew", stop)
     yield started
     await started()
     await writer.run(Stop.objects.all().delete)

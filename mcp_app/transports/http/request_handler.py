@@ -1,0 +1,359 @@
+"""One HTTP request: whether it may come in, who makes it, and what its body says.
+
+The order: Host and Origin, the process, the server, the principal; a method's own part
+begins then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mcp_app.auth import principals
+from mcp_app.catalog.snapshot import Catalog
+from mcp_app.interface.principal import AuthenticationRequest, Principal
+from mcp_app.interface.rights import NOTHING, Rights
+from mcp_app.process.runtime import Process, process
+from mcp_app.process.uploads import Reader
+from mcp_app.protocol import jsonrpc, negotiation
+from mcp_app.protocol.envelope import Request
+from mcp_app.protocol.errors import (
+    InternalError,
+    InvalidRequest,
+    ProtocolError,
+    Refused,
+    Unavailable,
+)
+from mcp_app.protocol.headers import Accepts, Headers
+from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revision
+from mcp_app.server import conversation, dispatch
+from mcp_app.server.conversation import Batch, MixedEras
+from mcp_app.server.exchange import Exchange, NoWayBack
+from mcp_app.server.identity import runs_once
+from mcp_app.streams.sessions import OpenSession
+from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
+from mcp_app.transports.http import refusals
+from mcp_app.transports.http.bodies import ClientGone, read_body, too_slow
+from mcp_app.transports.http.host_and_origin import HostAndOriginPolicy, preflight
+from mcp_app.transports.http.responses import send_empty, send_json
+from mcp_app.transports.http.token_in_address import forget_token
+
+logger = logging.getLogger("mcp_app.transports")
+
+MAY_NOT = "You are known here, and have not the rights that this server asks for."
+ALLOW_WHOLE = "POST, DELETE, OPTIONS"
+"""Without streams, which are what GET is for."""
+
+AT_ONCE_S = 0.005
+"""A request that took longer to come is served as things are when it is there."""
+ANYTHING = Accepts(json=True, events=True)
+NO_WAY_BACK = NoWayBack()
+
+policy = HostAndOriginPolicy()
+
+
+class HttpRequestHandler:
+    """What the requests of all addresses have in common."""
+
+    allowed = "POST, GET, DELETE, OPTIONS"
+    _principal = Principal.ANONYMOUS
+    _rights: Rights = NOTHING
+    _revision: Revision | None = None
+    _generation = 0
+    _request_id: str | int | None = None
+    _identified = False
+    started = False
+    _task: Reader = None
+    _headers = Headers(())
+
+    _process: Process
+    _catalog: Catalog
+
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        slug: str,
+        *,
+        streams: bool = True,
+    ) -> None:
+        self._arrived = time.monotonic()
+        self._streams = streams
+        self._scope = scope
+        self._slug = slug
+        self._method: str = scope["method"]
+        self.receive = receive
+        self.send = send
+        self.cors: RawHeaders = []
+        self.accepts = ANYTHING
+
+    async def answer(self) -> None:
+        """Serve the request, or say why not."""
+        try:
+            self._headers = headers = Headers(self._scope["headers"])
+            self.cors = policy.check(headers)
+            if self._method == "OPTIONS":
+                await self._preflight()
+                return
+            self._process = current = process()
+            if not current.gate.fresh(self._arrived):
+                await current.gate.wait(self._arrived)
+            self._generation = current.generation
+            self._catalog = catalog = current.catalog(self._slug)
+            serve = self._serving()
+            if catalog.open:
+                self._identified = True
+            else:
+                await self._identify()
+            await serve()
+        except ProtocolError as error:
+            await self._refuse(error)
+        except ClientGone:
+            return
+        except Exception:
+            logger.exception("A request failed.", extra={"path": self._scope["path"]})
+            failure = InternalError("The server failed; its log says why.")
+            failure.http_status = 500
+            await self._refuse(failure)
+
+    def _serving(self) -> Callable[[], Awaitable[None]]:
+        """Return what serves the method."""
+        match self._method:
+            case "POST":
+                return self.post
+            case "GET":
+                return self.get
+            case "DELETE":
+                return self.delete
+        return self._refuse_method
+
+    async def _identify(self) -> None:
+        """Learn who asks, and what they may where anything depends on it."""
+        catalog = self._catalog
+        if not catalog.public:
+            forget_token(self._scope, self._slug)
+            known = principals.known(catalog.server, self._headers)
+            self._principal = known or await self._authenticate()
+        self._identified = True
+        if catalog.restricted:
+            rights = self._process.rights
+            asked = self._principal, self._slug, catalog.demands
+            self._rights = rights.known(*asked) or await rights.of(*asked)
+            if not self._rights.meet(catalog.server.demands):
+                raise Refused(403, MAY_NOT)
+
+    async def _refuse_method(self) -> None:
+        raise self._not_allowed()
+
+    def _not_allowed(self) -> Refused:
+        message = f"{self._method} is not allowed here."
+        return Refused(405, message, {"Allow": self._allow})
+
+    @property
+    def _allow(self) -> str:
+        return self.allowed if self._streams else ALLOW_WHOLE
+
+    async def _refuse(self, error: ProtocolError) -> None:
+        """Send an error that answers the whole request."""
+        if self.started:
+            return
+        self._note(error)
+        revision = self._revision or await self._refusing_revision()
+        request_id = error.request_id
+        if request_id is None:
+            request_id = self._request_id
+        status, body = dispatch.refusal(revision, request_id, error)
+        named = [
+            (name.lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in error.headers.items()
+        ]
+        await send_json(self.send, status, body, [*named, *self.cors])
+
+    def _note(self, error: ProtocolError) -> None:
+        """Count what was refused, for people who wonder why a client cannot come in."""
+        # Without a process it was turned away by its headers, or there can be none.
+        if hasattr(self, "_process") or isinstance(error, Refused):
+            reason = refusals.reason_of(error, at_server=self._identified)
+            process().refused(reason, refusals.client_of(self._scope["headers"]))
+
+    async def _refusing_revision(self) -> Revision:
+        """Return the revision of what is refused before its session was looked at.
+
+        It decides how an error without an id is written.
+        """
+        version = self._headers.get(negotiation.VERSION_HEADER)
+        if not self._identified:
+            # A stranger is told in the words that it used itself.
+            return STATEFUL.get(version or "", LATEST_STATEFUL)
+        if version is not None and version not in STATEFUL:
+            return LATEST
+        with contextlib.suppress(ProtocolError):
+            return (await self._session()).revision
+        return self._revision or STATEFUL.get(version or "", LATEST_STATEFUL)
+
+    async def _preflight(self) -> None:
+        requested = self._headers.get(b"access-control-request-headers")
+        allowed = preflight(self.cors, requested)
+        allow = (b"allow", self._allow.encode("ascii"))
+        await send_empty(self.send, 204, [allow, *self.cors, *allowed])
+
+    async def _authenticate(self) -> Principal:
+        server = self._catalog.server
+        request = AuthenticationRequest(
+            headers=self._headers,
+            host=self._headers.get(b"host") or "",
+            path=self._scope["path"],
+            server=server.slug,
+            method=self._method,
+            peer=_peer(self._scope),
+            scheme=self._scope.get("scheme", "http"),
+        )
+        return await principals.principal(server, request)
+
+    def watch(self) -> None:
+        """Beat and look for changes as long as the reply is open."""
+        self._process.watch()
+
+    def dropped(self) -> None:
+        """Count a message that goes nowhere: this client takes JSON alone."""
+        self._process.dropped += 1
+
+    async def get(self) -> None:
+        raise self._not_allowed()
+
+    async def post(self) -> None:
+        raise self._not_allowed()
+
+    async def delete(self) -> None:
+        raise self._not_allowed()
+
+    async def _session(self) -> OpenSession:
+        """Return the session that the request names; raise 400 or 404."""
+        raise InvalidRequest("No session is known at this address.")
+
+    # -- the body -------------------------------------------------------------------
+
+    async def _read_json(self) -> object:
+        """Return the JSON of the body."""
+        current, announced = self._process, self._headers.raw.get(b"content-length")
+        limits = current.limits
+        self._task = task = current.uploads.begin(self._arrived)
+        try:
+            body = await read_body(self.receive, limits.body, announced)
+        except asyncio.CancelledError:
+            self._check_given_up(task)
+            raise
+        finally:
+            current.uploads.end(task)
+        return (
+            jsonrpc.read(body, current.read_limits)
+            if len(body) <= limits.parse_in_thread
+            else await current.read_in_thread(body)
+        )
+
+    def _is_late(self) -> bool:
+        """Whether the request was on its way for longer than what it met may be old."""
+        return time.monotonic() - self._arrived > AT_ONCE_S
+
+    async def _revalidate(self) -> None:
+        """The request was on its way for a while: what holds now is what counts.
+
+        Whoever has stopped something, or taken a right away, has been told so.
+        """
+        now = time.monotonic()
+        if not self._process.gate.fresh(now):
+            await self._process.gate.wait(now)
+        await self._refresh_catalog()
+
+    async def _refresh_catalog(self) -> None:
+        """Look once more who asks, and what is served, where anything changed."""
+        current = self._process
+        while self._generation != current.generation:
+            before, self._generation = self._principal, current.generation
+            self._catalog = current.catalog(self._slug)
+            if not self._catalog.open:
+                await self._identify()
+            if self._principal.key != before.key:
+                # What was begun is the other one's.
+                raise Unavailable("Whom this server lets in has changed: come again.")
+
+    async def _renew(self, exchange: Exchange) -> None:
+        """Let a request that has waited go on as one that comes now."""
+        await self._revalidate()
+        exchange.catalog, exchange.rights = self._catalog, self._rights
+        exchange.principal = self._principal
+
+    def _check_given_up(self, task: Reader) -> None:
+        """Raise 408 where the body did not come, and 503 at a stop."""
+        if self._process.uploads.gave_up(task):
+            self._process.refuse_if_stopping()
+            raise too_slow() from None
+
+    # -- requests -------------------------------------------------------------------
+
+    async def _send_accepted(self) -> None:
+        await send_empty(self.send, 202, self.cors)
+
+    def _exchange(
+        self,
+        request: Request,
+        revision: Revision,
+        meta: dict[str, Any],
+        session: OpenSession | None = None,
+    ) -> Exchange:
+        return Exchange(
+            adapters=self._process.adapters,
+            catalog=self._catalog,
+            revision=revision,
+            principal=self._principal,
+            rights=self._rights,
+            request_id=request.id,
+            method=request.method,
+            params=request.params,
+            meta=meta,
+            outgoing=NO_WAY_BACK,
+            session=session,
+            headers=self._headers,
+            path=self._scope["path"],
+            streams=self._streams,
+            renew=self._renew,
+        )
+
+    def _session_exchange(self, session: OpenSession, request: Request) -> Exchange:
+        self._process.refuse_if_stopping()
+        meta = negotiation.meta_of(request.params) or {}
+        exchange = self._exchange(request, session.revision, meta, session)
+        same = session.running.get(request.id)
+        # The log tells whether a call that runs once is the same one.
+        if same is not None and not (runs_once(same) and runs_once(exchange)):
+            conversation.check_id(request.id, session.running)
+        return exchange
+
+    def _read_batch(
+        self, value: list[object], session: OpenSession, revision: Revision | None
+    ) -> Batch:
+        """Return the messages; `revision` is None before `initialize`."""
+        current = self._process
+        try:
+            return conversation.read_batch(
+                value,
+                revision,
+                session.running,
+                most=current.limits.batch,
+                lenient=current.lenient,
+            )
+        except MixedEras:
+            # Whoever speaks of the newer era knows no error whose id is null.
+            self._revision = LATEST
+            raise
+
+
+def _peer(scope: Scope) -> str:
+    """Return the address of the connection; "" where it has none (a Unix socket)."""
+    client = scope.get("client")
+    return client[0] if client else ""
