@@ -51,7 +51,8 @@ from mcp_app.transports.http import (
     request_handler,
 )
 from mcp_app.transports.http_sse import sse_handler
-from mcp_app.transports.stdio import connection
+from mcp_app.transports.stdio import calls as stdio_calls
+from mcp_app.transports.stdio import connection, listening
 from tests.conformance.disabling import AnyGuard, Guard, GuardEntry
 
 GUARDS: Final[tuple[AnyGuard, ...]] = (
@@ -406,13 +407,13 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(sessions.SessionStore.delete, returns=None, demands=("S-HTTP-062",)),
     Guard(steps._claimed, returns=True, demands=("L-MRTR-021",)),
     Guard(client_messages.take, returns=None, demands=("S-HTTP-014",)),
-    Guard(connection.Listening.cancel, returns=None, demands=("L-SUBS-019",)),
+    Guard(listening.Listening.cancel, returns=None, demands=("L-SUBS-019",)),
     Guard(
-        connection.RunningCall._heard,
+        stdio_calls.RunningCall._heard,
         returns=True,
         demands=("S-PROG-009", "S-PROG-013", "L-PROG-008", "L-PROG-012"),
     ),
-    Guard(connection.RunningCall.cancel, returns=None, demands=("L-STDIO-012",)),
+    Guard(stdio_calls.RunningCall.cancel, returns=None, demands=("L-STDIO-012",)),
     Guard(connection._wants_no_answer, returns=None, demands=("L-BASE-021",)),
     Guard(
         host_and_origin._origin_allowed,

@@ -12,7 +12,7 @@ from django.db import Error as DatabaseError
 from mcp_app.protocol.errors import ProtocolError, Refused
 from mcp_app.streams.gathering import LOOK_S
 from mcp_app.transports.open_streams import StandingStream
-from mcp_app.transports.stdio.connection import APART_S
+from mcp_app.transports.spacing import APART_S
 
 if TYPE_CHECKING:
     from mcp_app.interface.principal import Principal

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp_app.protocol import envelope, jsonrpc, negotiation
 from mcp_app.protocol.envelope import Notification, Reply, Request
@@ -21,39 +18,35 @@ from mcp_app.protocol.errors import (
 from mcp_app.protocol.lines import Broken
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, Revision
 from mcp_app.server import conversation, dispatch, subscriptions
-from mcp_app.server.exchange import End, Exchange, NoWayBack
+from mcp_app.server.exchange import Exchange, NoWayBack
 from mcp_app.streams.in_memory import MemoryQuestions, MemorySessions
-from mcp_app.streams.listeners import LISTS
 from mcp_app.transports.batches import Together, array
 from mcp_app.transports.client_messages import cancelled_id
-from mcp_app.transports.open_streams import ListenStream, OpenStream
+from mcp_app.transports.stdio.calls import Alone, RunningCall
+from mcp_app.transports.stdio.channel import Channel, Write
+from mcp_app.transports.stdio.listening import Listening, SessionChanges
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Catalog
     from mcp_app.interface.principal import Principal
     from mcp_app.interface.rights import Rights
-    from mcp_app.process.running import Answer, Waiting
+    from mcp_app.process.running import Waiting
     from mcp_app.process.runtime import Process
     from mcp_app.protocol.json_types import JsonObject
-    from mcp_app.server.subscriptions import Interest
-    from mcp_app.streams.appending import Beside
     from mcp_app.streams.sessions import OpenSession
+
 
 logger = logging.getLogger("mcp_app.transports")
 
-Write = Callable[[bytes], object]
 
 NO_WAY_BACK: Final = NoWayBack()
-APART_S: Final = 0.005
-"""An answer follows a notification after so long: the TypeScript SDK handles those that
-it reads together in another order, and then knows the progress token no more."""
 
 
 class NotServed(InvalidRequest):
     """The server is not there, or not for this caller."""
 
 
-class Connection:
+class Connection(Channel):
     """What comes from one client, and goes to it; used on the loop only.
 
     A message is written with `write` once it is whole. The session of the stateful era
@@ -63,13 +56,9 @@ class Connection:
     def __init__(
         self, current: Process, slug: str, principal: Principal, write: Write
     ) -> None:
-        self.write = write
-        self.current = current
-        self.slug = slug
-        self.principal = principal
+        super().__init__(current, slug, principal, write)
         self.questions = MemoryQuestions()
         self.sessions = MemorySessions(current.announced, current.openings.watching)
-        self.running: dict[str | int, Cancellable] = {}
         self._adapters = replace(
             current.adapters,
             handshakes=self.sessions,
@@ -156,11 +145,6 @@ class Connection:
         gate = self.current.gate
         if not gate.fresh(arrived):
             await gate.wait(arrived)
-
-    def forget(self, request_id: str | int, running: Cancellable) -> None:
-        """Free an id, unless another request has it by now."""
-        if self.running.get(request_id) is running:
-            del self.running[request_id]
 
     # -- requests -------------------------------------------------------------------
 
@@ -337,217 +321,3 @@ def _wants_no_answer(value: object) -> bool:
     if "method" in value:
         return "id" not in value
     return "result" in value or "error" in value
-
-
-class Cancellable(Protocol):
-    """A request that runs."""
-
-    def cancel(self) -> None:
-        """The client wants no answer any more."""
-
-
-class Alone:
-    """Writes the answer of a request by itself."""
-
-    def __init__(self, write: Write) -> None:
-        self._write = write
-
-    def lasting(self) -> None:
-        """Nothing has to be kept open."""
-
-    def beat(self) -> None:
-        """Nothing has to be kept open."""
-
-    def answered(self, status: int, body: bytes) -> None:
-        self._write(body)
-
-    def finished(self, task: asyncio.Task[Answer]) -> None:
-        """Write the answer; a call that was cancelled has none."""
-        if not task.cancelled() and task.exception() is None:
-            self._write(task.result()[1])
-
-
-class RunningCall:
-    """The way back of one call, which is over with it."""
-
-    streams = True
-    _said = float("-inf")
-
-    def __init__(
-        self, connection: Connection, exchange: Exchange, answers: Waiting
-    ) -> None:
-        self._connection = connection
-        self._request_id = exchange.request_id
-        self._exchange: Exchange | None = exchange
-        self._answers = answers
-
-    @property
-    def _heard(self) -> bool:
-        """Whether the call may still say something."""
-        return self._exchange is not None
-
-    def send(self, message: bytes, beside: Beside | None = None) -> None:
-        if self._heard:
-            self._said = self._connection.current.loop.time()
-            self._connection.write(message)
-
-    def reconnect(self, after_ms: int) -> None:
-        """There is one connection, and no other to come back with."""
-
-    def cancel(self) -> None:
-        """Stop, and say nothing more of it; a question is withdrawn before."""
-        exchange = self._exchange
-        if exchange is not None:
-            exchange.stop(End.CANCELLED)
-            self._exchange = None
-            self._connection.forget(self._request_id, self)
-
-    def lasting(self) -> None:
-        self._connection.current.watch()
-
-    def beat(self) -> None:
-        """A pipe needs no heartbeat."""
-
-    def finished(self, task: asyncio.Task[Answer]) -> None:
-        """The call is over: nothing follows but its answer."""
-        self._exchange = None
-        loop = self._connection.current.loop
-        if loop.time() - self._said < APART_S:
-            loop.call_later(APART_S, self._finished, task)
-        else:
-            self._finished(task)
-
-    def _finished(self, task: asyncio.Task[Answer]) -> None:
-        self._connection.forget(self._request_id, self)
-        self._answers.finished(task)
-
-
-class SharedChannel:
-    """The part of a stream that shares its channel with everything else."""
-
-    def __init__(self, write: Write, last: bytes | None = None) -> None:
-        """Write `last` at the end."""
-        self._write = write
-        self._last = last
-        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def message(self, data: bytes, event_id: str | None = None) -> None:
-        if not self.closed.done():
-            self._write(data)
-
-    def prime(self, event_id: str) -> None:
-        """There are no ids: nobody comes back."""
-
-    def beat(self) -> None:
-        """A pipe needs no heartbeat."""
-
-    def end(self, *, retry_ms: int | None = None) -> None:
-        if not self.closed.done():
-            if self._last is not None:
-                self._write(self._last)
-            self.closed.set_result(None)
-
-    def abandon(self) -> None:
-        self.closed.cancel()
-
-
-class SessionChanges(OpenStream):
-    """Tells a session of lists, and of what it watches."""
-
-    lasts = True
-
-    __slots__ = ("_session",)
-
-    def __init__(self, connection: Connection, session: OpenSession) -> None:
-        super().__init__(
-            SharedChannel(connection.write),
-            connection.current.listeners,
-            server=session.server,
-            principal=connection.principal,
-            session=session.digest,
-        )
-        self._session = session
-
-    def opened(self) -> None:
-        """Its client is told from now on."""
-        self._opened(0)
-
-    def watched(self, what: str) -> str | None:
-        return what if what in LISTS else self._session.uris.get(what)
-
-    def watching(self) -> Iterable[str]:
-        return (*LISTS, *self._session.uris.values())
-
-    def _tell(self, what: Sequence[str], number: int) -> None:
-        for each in what:
-            self._stream.message(subscriptions.change_message(each, None))
-
-    def _end(self, retry_ms: int | None) -> None:
-        self._stream.end()
-        self._listeners.discard(self)
-
-
-class Listening:
-    """One `subscriptions/listen` request, as long as it lasts."""
-
-    def __init__(self, connection: Connection, exchange: Exchange) -> None:
-        self._connection = connection
-        self._exchange = exchange
-        self._task: asyncio.Task[None] | None = None
-        self._entered = ExitStack()
-
-    def begin(self, interest: Interest, honoured: JsonObject) -> None:
-        """Let it listen from now on; raise 503 or 429 where it may not."""
-        connection, exchange = self._connection, self._exchange
-        stream = SharedChannel(
-            connection.write, subscriptions.cancelled(exchange.request_id)
-        )
-        listening = ListenStream(
-            stream,
-            connection.current.listeners,
-            server=connection.slug,
-            principal=connection.principal,
-            interest=interest,
-            subscription=exchange.request_id,
-            closing=subscriptions.closed(exchange),
-        )
-        connection.current.listen(listening)
-        connection.running[exchange.request_id] = self
-        # A task that is cancelled before it begins enters nothing, and leaves nothing.
-        self._entered.enter_context(listening)
-        work = self._listen(listening, interest, honoured, stream.closed)
-        self._task = asyncio.get_running_loop().create_task(work)
-        self._task.add_done_callback(self._over)
-
-    async def _listen(
-        self,
-        listening: ListenStream,
-        interest: Interest,
-        honoured: JsonObject,
-        closed: Awaitable[None],
-    ) -> None:
-        async with self._connection.current.openings.watching(interest.uris):
-            listening.opened(subscriptions.acknowledged(self._exchange, honoured))
-            await closed
-
-    def cancel(self) -> None:
-        """The client wants to hear no more; nothing is said of that."""
-        self._connection.forget(self._exchange.request_id, self)
-        if self._task is not None:
-            self._task.cancel()
-
-    def _over(self, task: asyncio.Task[None]) -> None:
-        self._entered.close()
-        self._connection.forget(self._exchange.request_id, self)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            self._failed(error)
-
-    def _failed(self, error: BaseException) -> None:
-        """What it watches could not be written: it never began."""
-        if not isinstance(error, ProtocolError):
-            logger.error("A subscription failed.", exc_info=error)
-            error = InternalError("The server failed; its log says why.")
-        exchange = self._exchange
-        refusal = dispatch.refusal(exchange.revision, exchange.request_id, error)
-        self._connection.write(refusal[1])
