@@ -57,7 +57,7 @@ def main() -> None:
 
 async def _measure() -> None:
     from mcp_app.asgi import application  # noqa: PLC0415
-    from mcp_app.process.runtime import process  # noqa: PLC0415
+    from mcp_app.process.current import process  # noqa: PLC0415
     from mcp_app.protocol import jsonrpc, negotiation  # noqa: PLC0415
     from mcp_app.protocol.headers import Headers  # noqa: PLC0415
     from mcp_app.server import dispatch  # noqa: PLC0415

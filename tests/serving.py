@@ -229,6 +229,7 @@ async def process(
 ) -> AsyncIterator[Process]:
     """The process that serves a test; nothing may be left of its requests."""
     from mcp_app.pools.database import writer  # noqa: PLC0415
+    from mcp_app.process import current as current_process  # noqa: PLC0415
     from mcp_app.process import runtime  # noqa: PLC0415
     from mcp_app.transports.http.request_handler import policy  # noqa: PLC0415
     from tests.behaviours import new_stage, registry  # noqa: PLC0415
@@ -236,7 +237,7 @@ async def process(
     scene = new_stage()
     settings.MCP = {"AUTHENTICATION": {"header": "tests.serving.by_header"}, **mcp}
     policy.forget()
-    runtime._current = current = runtime.Process(registry)
+    current_process._current = current = runtime.Process(registry)
     # Whole pages are kept encoded, with cursors that are sealed with the keys.
     if "STATE_KEYS" not in mcp:
         _warm(current)
@@ -246,7 +247,7 @@ async def process(
     await _nothing_untold(current)
     if "STATE_KEYS" not in mcp:
         _cool(current)
-    runtime._current = None
+    current_process._current = None
     current.rest()
     current.threads.close()
     policy.forget()
@@ -261,9 +262,9 @@ def _warm(current: Process) -> None:
 
     It looks for changes as always, and loads all anew where there were any.
     """
-    current._catalogs = _warmth.get("catalogs") or current._catalogs
+    current.catalogs = _warmth.get("catalogs") or current.catalogs
     if "news" in _warmth:
-        current._announcements._reader.seen(_warmth["news"])
+        current.announcements._reader.seen(_warmth["news"])
     if _warmth.get("registry") is current.registry:
         current._code = _warmth["code"]
 
@@ -271,10 +272,10 @@ def _warm(current: Process) -> None:
 def _cool(current: Process) -> None:
     from mcp_app.wakeup.news import News  # noqa: PLC0415
 
-    reader = current._announcements._reader
+    reader = current.announcements._reader
     if reader._number is not None:
         news = News(number=reader._number, unfolded=reader._known)
-        _warmth.update(catalogs=current._catalogs, news=news)
+        _warmth.update(catalogs=current.catalogs, news=news)
     if "_code" in vars(current):
         # To reckon it takes longer than most tests.
         _warmth.update(registry=current.registry, code=current._code)

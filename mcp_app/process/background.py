@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Generic, TypeVar, cast
 
-from mcp_app.process.runtime import running_process
+from mcp_app.process.current import running_process
 
 Returned = TypeVar("Returned")
 

@@ -65,7 +65,7 @@ async def people(served_rows: None) -> AsyncIterator[dict[str, Any]]:
 async def all_told(process: Process) -> None:
     """Wait until what was changed before is told: who begins meanwhile hears of it."""
     await process.gate.look()
-    telling = process._announcements._tasks
+    telling = process.announcements._tasks
     async with asyncio.timeout(60):
         while telling:
             await asyncio.gather(*telling, return_exceptions=True)

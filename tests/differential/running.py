@@ -7,6 +7,7 @@ from django.core.handlers.asgi import ASGIHandler
 import mcp_app.asgi
 from mcp_app.models import Server
 from mcp_app.pools.database import writer
+from mcp_app.process import current as current_process
 from mcp_app.process import runtime
 from tests.differential.comparing import Comparison, compared
 from tests.differential.generating import exchanges
@@ -23,7 +24,7 @@ def publish() -> None:
 async def served(count: int, seed: int) -> tuple[Comparison, list[str]]:
     """Compare so many exchanges; return that, and what was wrong with our messages."""
     await writer.run(publish)
-    runtime._current = current = runtime.Process(ours())
+    current_process._current = current = runtime.Process(ours())
     check = WireCheck(mcp_app.asgi.application(ASGIHandler()))
     try:
         return await compared(check, exchanges(seed, count)), check.violations

@@ -26,6 +26,7 @@ from mcp_app.models.transactions import own_transaction
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.freshness import NEVER, Gate
 from mcp_app.process.runtime import Process
+from mcp_app.process.ticker import Ticker
 from mcp_app.streams import appending, request_log
 from mcp_app.streams.following import Followers
 from mcp_app.streams.request_log import OwnedStream
@@ -174,10 +175,11 @@ def _refresh(_good: object, gate: Gate) -> None:
     """Look for nothing as time passes."""
 
 
-def _heard(_good: object, process: Any) -> None:
+def _heard(_good: object, ticker: Any) -> None:
     """Look because it rang, whoever is to be told."""
-    if process._answering is None:
-        process._answering = process.loop.call_later(0, process._answer_ring)
+    if ticker._answering is None:
+        loop = ticker._process.loop
+        ticker._answering = loop.call_later(0, ticker._answer_ring)
 
 
 # -- changes and folding -------------------------------------------------------------
@@ -310,7 +312,7 @@ FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
     LOOKED_WHEN_RUNG: [
         (Gate, "fresh", _fresh),
         (Gate, "refresh", _refresh),
-        (Process, "_heard", _heard),
+        (Ticker, "heard", _heard),
     ],
     ASKED_WHO_WATCHES: [(ChangeQuerySet, "record", _record)],
     SENT_BEFORE_COMMIT: [

@@ -92,7 +92,7 @@ async def test_a_process_whose_database_takes_nothing(
     assert await process.failing() == FINE
     with read_only():
         # Until it is to beat, it writes nothing.
-        await process._heartbeat._try()
+        await process.heartbeat._try()
         await process.gate.look()
         assert await process.failing() == DATABASE
     assert await process.failing() == FINE

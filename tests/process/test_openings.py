@@ -14,6 +14,7 @@ from mcp_app.catalog.bindings import Binding
 from mcp_app.models import Counter, Session, Subscription, Topic
 from mcp_app.pools.database import reader, writer
 from mcp_app.process import announcements as announcing
+from mcp_app.process import current as current_process
 from mcp_app.process import openings, runtime
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import STATEFUL
@@ -55,7 +56,7 @@ class Site:
 
     def visit(self, at: Process, last: str | None = None) -> Visit:
         """Begin to open a standing stream at a process."""
-        runtime._current = at
+        current_process._current = at
         return self.client.visit("GET", headers={"last-event-id": last})
 
     async def standing(self, at: Process, last: str | None = None) -> Visit:
@@ -65,7 +66,7 @@ class Site:
         return visit
 
     async def watch(self, uri: str, at: Process | None = None) -> None:
-        runtime._current = at or self.a
+        current_process._current = at or self.a
         params = {"uri": uri}
         subscribed = await self.client.request("resources/subscribe", params)
         assert subscribed.result == {}
@@ -92,7 +93,7 @@ async def settled(*processes: Process) -> None:
     for each in processes:
         await each.gate.look()
         async with asyncio.timeout(60):
-            while each._announcements._pending or each._announcements._tasks:
+            while each.announcements._pending or each.announcements._tasks:
                 await asyncio.sleep(0.005)
         await each.gate.look()
 
@@ -135,7 +136,7 @@ async def test_ids(site: Site) -> None:
     stream = await site.standing(site.a)
     await writer.run(notify, "tools")
     await told(stream)
-    await site.a._announcements.announce(announced_everything())
+    await site.a.announcements.announce(announced_everything())
     await told(stream, 3)
     again = await site.standing(site.a, stream.ids[0])
     await told(again)
@@ -267,7 +268,7 @@ async def test_everything_is_told_where_the_counter_was_emptied(site: Site) -> N
 async def test_a_model_whose_instances_are_watched(site: Site) -> None:
     binding = Binding(URI, Session, None)
     for each in (site.a, site.b):
-        each._announcements._bindings = {URI: binding}
+        each.announcements._bindings = {URI: binding}
     await site.watch(URI)
     await site.watch(OTHER)
     stream = await site.standing(site.a)
@@ -290,7 +291,7 @@ async def test_what_was_told_at_one_process_is_not_told_again_at_the_next(
     await writer.run(notify, "tools")
     assert await told(first) == [TOOLS]
     second = await site.standing(site.b, first.ids[-1])
-    assert site.b._announcements._pending
+    assert site.b.announcements._pending
     await settled(site.b)
     await left(first, second)
 
@@ -310,7 +311,7 @@ async def test_what_waits_is_told_when_it_is_due_and_once(
     slowly(monkeypatch)
     await writer.run(notify, "tools")
     await site.b.gate.look()
-    (batch,) = site.b._announcements._pending
+    (batch,) = site.b.announcements._pending
     loop = asyncio.get_running_loop()
     assert batch.due > loop.time()
     second = await site.standing(site.b, first.ids[-1])
@@ -331,7 +332,7 @@ async def test_a_session_that_is_opened_while_something_waits(
     await site.a.gate.look()
     await writer.run(folding.fold)
     await site.a.gate.look()
-    assert site.a._announcements._pending
+    assert site.a.announcements._pending
     site.client = await connect(PRIMED)
     await settled(site.a, site.b)
     stream = await site.standing(site.b)
@@ -345,8 +346,8 @@ async def test_a_listen_stream_that_is_opened_while_something_waits(
     slowly(monkeypatch)
     await writer.run(notify, "tools")
     await site.a.gate.look()
-    (batch,) = site.a._announcements._pending
-    runtime._current = site.a
+    (batch,) = site.a.announcements._pending
+    current_process._current = site.a
     client = await connect(STATELESS)
     wanted = {"notifications": {"toolsListChanged": True}}
     stream = client.begin("subscriptions/listen", wanted)

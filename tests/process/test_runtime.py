@@ -20,7 +20,16 @@ from mcp_app.catalog.stops import SWITCHED_OFF
 from mcp_app.models import Change, Session, Stream, Tool, Worker
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.pools.database import POOLS, authenticators, log_writer, reader, writer
-from mcp_app.process import announcements, freshness, heartbeat, runtime
+from mcp_app.process import (
+    announcements,
+    assembly,
+    drain,
+    freshness,
+    heartbeat,
+    runtime,
+    ticker,
+)
+from mcp_app.process import current as current_process
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Unavailable
@@ -268,7 +277,7 @@ async def test_a_stream_lives_through_an_outage(
     client = await connect(STATELESS)
     stream = await listening(client, toolsListChanged=True)
     with away():
-        await process._looked()
+        await process.look()
     await writer.run(mcp_app.notify, "tools")
     await process.gate.look()
     assert await told(stream) == TOOLS
@@ -306,7 +315,7 @@ async def test_a_stream_that_nobody_would_end_is_ended_with_a_beat(
         await each.committed()
     kept, lost = streams
     lost.failed(ZeroDivisionError())
-    await process._beat()
+    await process._upkeep.beat()
     rows = Stream.objects.order_by("pk").values_list("public_id", "state", "head_seq")
     assert await reader.run(list, rows.filter(session_id=session.pk)) == [
         (kept.public_id, "open", 0),
@@ -493,7 +502,7 @@ async def test_a_change_that_cannot_be_written_waits_for_the_database(
             while caplog.text.count(written) < count:
                 await asyncio.sleep(0.001)
     assert await told(listen) == UPDATED
-    assert process._announcements._untold == set()
+    assert process.announcements._untold == set()
     await listen.leave()
 
 
@@ -514,7 +523,7 @@ async def test_streams_and_calls_have_heartbeats_and_look_for_changes(
     assert await told(listen) == TOOLS
     for each in (listen, call):
         await each.leave()
-    assert process._heartbeat is not None
+    assert process.heartbeat is not None
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"heartbeat": 1}}])
@@ -538,7 +547,7 @@ async def test_what_is_open_ends_when_its_session_is_too_old(
     connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a statement for each, and without whoever sweeps."""
-    monkeypatch.setattr(runtime, "AGED", 0.01)
+    monkeypatch.setattr(ticker, "AGED", 0.01)
     old, young = await connect(STATEFUL), await connect(STATEFUL)
     streams = [await each.standing() for each in (old, young)]
     for each in streams:
@@ -562,12 +571,12 @@ async def test_what_is_open_ends_when_its_session_is_too_old(
 
 def test_each_loop_has_a_process_of_its_own() -> None:
     async def current() -> Process:
-        assert runtime.process() is runtime.process()
-        return runtime.process()
+        assert current_process.process() is current_process.process()
+        return current_process.process()
 
     first, second = asyncio.run(current()), asyncio.run(current())
     assert first is not second
-    runtime._current = None
+    current_process._current = None
 
 
 async def test_a_process_that_closes_leaves_no_thread(process: Process) -> None:
@@ -588,9 +597,9 @@ async def test_a_process_that_closes_looks_for_nothing_any_more(
     listener = Listening("default", "tools")
     process.listeners.add(listener)
     process.watch()
-    process._heard()
+    process._ticker.heard()
     process.listeners.discard(listener)
-    timers = [process._watching, process._answering]
+    timers = [process._ticker._watching, process._ticker._answering]
     process.close()
     assert [each is not None and each.cancelled() for each in timers] == [True, True]
 
@@ -619,8 +628,8 @@ class LastWork:
         self.released = threading.Event()
         self.future: asyncio.Future[bool] | None = None
         self._began = threading.Event()
-        self._end = process._heartbeat.end
-        patch.setattr(process._heartbeat, "end", self._ends)
+        self._end = process.heartbeat.end
+        patch.setattr(process.heartbeat, "end", self._ends)
 
     async def _ends(self) -> None:
         await self._end()
@@ -648,7 +657,7 @@ async def test_a_process_that_stops_lets_work_end_that_takes_a_moment(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     last = LastWork(process, monkeypatch)
-    monkeypatch.setattr(runtime, "LAST_WORDS", PATIENCE_S)
+    monkeypatch.setattr(drain, "LAST_WORDS", PATIENCE_S)
     draining = asyncio.ensure_future(process.drain())
     await asyncio.to_thread(last._began.wait, PATIENCE_S)
     last.released.set()
@@ -678,7 +687,7 @@ async def test_a_stopping_process_takes_nothing_new(
 )
 async def test_keys(settings: Any, keys: dict[str, Any], secrets: list[str]) -> None:
     settings.MCP = keys
-    assert runtime._secrets() == secrets
+    assert assembly.secrets() == secrets
 
 
 async def test_older_keys_of_the_site_still_open_what_they_sealed(
@@ -686,7 +695,7 @@ async def test_older_keys_of_the_site_still_open_what_they_sealed(
 ) -> None:
     settings.MCP = {}
     settings.SECRET_KEY_FALLBACKS = ["older"]
-    assert runtime._secrets() == [site.SECRET_KEY, "older"]
+    assert assembly.secrets() == [site.SECRET_KEY, "older"]
 
 
 # -- other processes that died ------------------------------------------------------
@@ -724,7 +733,7 @@ async def test_nobody_is_dead_because_the_databases_clock_has_jumped(
 ) -> None:
     await owned_by_another(connect, 3_600)
     for _ in range(3):
-        await steady._heartbeat._beaten()
+        await steady.heartbeat._beaten()
     assert await state() == "open"
 
 
@@ -732,10 +741,10 @@ async def test_nobody_lives_because_the_databases_clock_went_back(
     connect: Connect, steady: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await owned_by_another(connect, -3_600)
-    await steady._heartbeat._beaten()
+    await steady.heartbeat._beaten()
     assert await state() == "open"
     monkeypatch.setattr(others, "SILENT_S", 0.0)
-    await steady._heartbeat._beaten()
+    await steady.heartbeat._beaten()
     assert await state() == "aborted"
 
 
@@ -748,7 +757,7 @@ async def test_a_session_whose_call_runs_is_not_idle(
     await writer.run(Session.objects.all().update, seen_ms=7)
     (session,) = process.sessions._kept.values()
     session.seen -= 2 * TOUCH_S
-    await process._heartbeat._beaten()
+    await process.heartbeat._beaten()
     stage.released.set()
     await visit.messages()
     assert (await writer.run(Session.objects.get)).seen_ms > 7

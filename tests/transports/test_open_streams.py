@@ -144,11 +144,11 @@ async def test_servers_have_lists_of_their_own(
     pages = await connect("2025-11-25", path="/mcp/pages")
     streams = [await client.standing(), await pages.standing()]
     await writer.run(notify, "tools", server="pages")
-    await process._looked()
+    await process.look()
     assert await streams[1].message() is not None
     await streams[0].quiet()
     await writer.run(notify, "prompts")
-    await process._looked()
+    await process.look()
     for stream in streams:
         message = await stream.message()
         assert message is not None
@@ -162,14 +162,14 @@ async def test_a_published_row_is_a_change(connect: Connect, process: Process) -
     stream = await client.standing()
     row = Tool(name="brand_new", config='{"content": [{"type": "text", "text": "!"}]}')
     await writer.run(row.save)
-    await process._looked()
+    await process.look()
     await writer.run(published, row)
-    await process._looked()
+    await process.look()
     message = await stream.message()
     assert message == {"jsonrpc": "2.0", "method": list_changed("tools")}
     assert (await client.call("brand_new")).text == "!"
     await writer.run(row.delete)
-    await process._looked()
+    await process.look()
     assert await stream.message() is not None
     assert (await client.call("brand_new")).error["code"] == -32602
     await stream.leave()
@@ -185,7 +185,7 @@ async def test_too_many_changes_are_told_as_everything(
     monkeypatch.setattr(news, "MOST_ROWS", 2)
     # As many topics as rows: they may be folded before they are seen.
     await writer.run(_notify_together, LISTS)
-    await process._looked()
+    await process.look()
     expected = {*map(list_changed, LISTS), UPDATED}
     for stream, count in ((newer, 4), (listen, 5)):
         told = [await stream.message() for _ in range(count)]
@@ -239,7 +239,7 @@ async def test_a_stream_survives_its_request(connect: Connect) -> None:
 
 async def logged(process: Process, text: str, level: Level = "info") -> None:
     await writer.run(log, level, text, server="default")
-    await process._looked()
+    await process.look()
 
 
 async def heard(stream: Visit) -> JsonObject:

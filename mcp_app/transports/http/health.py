@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from mcp_app.process.current import process
 from mcp_app.process.health import FINE
-from mcp_app.process.runtime import process
 from mcp_app.protocol import jsonrpc
 from mcp_app.transports.asgi_types import RawHeaders, Scope, Send
 from mcp_app.transports.http.responses import (

@@ -17,7 +17,8 @@ from mcp_app.auth import principals
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.interface.rights import NOTHING, Rights
-from mcp_app.process.runtime import Process, process
+from mcp_app.process.current import process
+from mcp_app.process.runtime import Process
 from mcp_app.process.uploads import Reader
 from mcp_app.protocol import jsonrpc, negotiation
 from mcp_app.protocol.envelope import Request

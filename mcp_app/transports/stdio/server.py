@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from mcp_app.process.runtime import begun
+from mcp_app.process.current import begun
 from mcp_app.protocol.errors import SwitchedOff
 from mcp_app.protocol.lines import Lines
 from mcp_app.transports.stdio.connection import Connection, NotServed

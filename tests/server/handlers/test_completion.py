@@ -189,7 +189,7 @@ async def colours(process: Process) -> AsyncIterator[None]:
         arguments=json.dumps(arguments),
         config='{"messages":[{"content":{"type":"text","text":"{{colour}}"}}]}',
     )
-    completers = process._catalogs._completers
+    completers = process.catalogs._completers
     completers["colours", "arg1"] = completers["test_prompt_with_arguments", "arg1"]
     await writer.run(published, row)
     yield

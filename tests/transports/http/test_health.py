@@ -9,7 +9,7 @@ import pytest
 
 from mcp_app.models import Server
 from mcp_app.pools.database import writer
-from mcp_app.process import health, runtime
+from mcp_app.process import current, health
 from mcp_app.process.runtime import Process
 from tests.asgi_client import Visit
 from tests.process.outages import away
@@ -91,7 +91,7 @@ async def test_settings_that_cannot_be_read(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(runtime, "_current", None)
+    monkeypatch.setattr(current, "_current", None)
     settings.MCP = {"AROUND": ["nowhere.at_all"]}
     await refused(application, "settings")
     assert "No module named 'nowhere'" in caplog.text

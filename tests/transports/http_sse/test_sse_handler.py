@@ -16,7 +16,7 @@ from django.test import override_settings
 from mcp_app import log
 from mcp_app.models import Session, Stream
 from mcp_app.pools.database import log_writer, reader, writer
-from mcp_app.process import runtime
+from mcp_app.process import drain
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.server.exchange import Exchange
@@ -749,7 +749,7 @@ async def test_a_process_that_stops_waits_for_what_began_elsewhere(
 ) -> None:
     """Though it has not looked since: once it is gone, others close the session."""
     for name in ("LAST_WORDS", "LAST_BYTES"):
-        monkeypatch.setattr(runtime, name, 0.0)
+        monkeypatch.setattr(drain, name, 0.0)
     client = await opened()
     (row,) = await reader.run(list, Session.objects.all())
     begun = Batch([opening(row)], process._row.id)

@@ -1,0 +1,76 @@
+"""What the parts of a process are made of, by the settings."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from mcp_app.audit.call_log import CallLog
+from mcp_app.auth.permissions import KeptRights, UserRows
+from mcp_app.conf import Limits, mcp_settings
+from mcp_app.pools.mailbox import Mailbox
+from mcp_app.pools.user_threads import UserThreads
+from mcp_app.server.exchange import Adapters, Topics
+from mcp_app.server.invocation import InvocationPlaces
+from mcp_app.server.request_state import StateSealer, derived_key
+from mcp_app.streams.questions import OpenQuestions
+from mcp_app.streams.sessions import SessionStore
+from mcp_app.streams.steps import StoredSteps
+
+
+def secrets() -> list[str]:
+    if mcp_settings.state_keys:
+        return list(mcp_settings.state_keys)
+    return [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+
+
+def call_log(worker: str, limits: Limits) -> CallLog | None:
+    """Return what writes the calls of a process; None where none are kept."""
+    if mcp_settings.audit == "off":
+        return None
+    return CallLog(
+        worker,
+        most=limits.audit_buffer,
+        key=derived_key(secrets()[0], "call arguments"),
+        strict=mcp_settings.audit == "strict",
+    )
+
+
+def adapters(
+    loop: asyncio.AbstractEventLoop,
+    *,
+    sessions: SessionStore,
+    questions: OpenQuestions,
+    rights: KeptRights,
+    topics: Topics,
+    threads: UserThreads,
+    limits: Limits,
+    audit: CallLog | None,
+) -> Adapters:
+    """Return what calls reach the world through; called in the loop's thread."""
+    keys = secrets()
+    mailbox = Mailbox(loop)
+    around = tuple(import_string(path) for path in mcp_settings.around)
+    return Adapters(
+        loop=loop,
+        thread=threading.get_ident(),
+        handshakes=sessions,
+        sessions=sessions,
+        questions=questions,
+        steps=StoredSteps(),
+        users=UserRows(),
+        rights=rights,
+        topics=topics,
+        post=mailbox.post,
+        user_code=InvocationPlaces(mailbox, threads, around),
+        sealer=StateSealer(
+            keys, age=limits.request_state_age, size=limits.request_state_size
+        ),
+        cursor_keys=[derived_key(each, "cursors") for each in keys],
+        limits=limits,
+        coerce=mcp_settings.coerce,
+        audit=audit,
+    )
