@@ -17,7 +17,7 @@ from mcp_app.server.exchange import Adapters, Topics
 from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.server.request_state import StateSealer, derived_key
 from mcp_app.streams.questions import OpenQuestions
-from mcp_app.streams.sessions import SessionStore
+from mcp_app.streams.session_store import SessionStore
 from mcp_app.streams.steps import StoredSteps
 
 

@@ -11,7 +11,8 @@ from mcp_app.process.announcements import Announcements
 from mcp_app.streams import event_ids
 from mcp_app.streams.event_ids import Seen
 from mcp_app.streams.listeners import Listener
-from mcp_app.streams.sessions import OpenSession, SessionStore
+from mcp_app.streams.open_session import OpenSession
+from mcp_app.streams.session_store import SessionStore
 from mcp_app.wakeup.news import missed_since
 from mcp_app.wakeup.workers import WorkerRow
 

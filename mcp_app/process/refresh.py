@@ -19,7 +19,7 @@ from mcp_app.server import identity
 from mcp_app.server.exchange import End
 from mcp_app.streams.logged import Deliveries
 from mcp_app.streams.questions import OpenQuestions
-from mcp_app.streams.sessions import SessionStore
+from mcp_app.streams.session_store import SessionStore
 from mcp_app.wakeup import changes
 from mcp_app.wakeup.news import News
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from mcp_app.server.call import look_after
 from mcp_app.server.exchange import Exchange
-from mcp_app.streams.sessions import OpenSession
+from mcp_app.streams.open_session import OpenSession
 
 LASTING_AFTER = 0.005
 """Seconds after which a call is looked after: its time, and whether its client is

@@ -50,9 +50,10 @@ from mcp_app.streams.gathering import Gathering
 from mcp_app.streams.held import HeldSessions
 from mcp_app.streams.listeners import Listener, Listeners
 from mcp_app.streams.logged import Deliveries
+from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.questions import OpenQuestions
 from mcp_app.streams.request_log import RequestLog
-from mcp_app.streams.sessions import OpenSession, SessionStore
+from mcp_app.streams.session_store import SessionStore
 from mcp_app.wakeup import changes
 from mcp_app.wakeup.doorbell import Doorbell
 from mcp_app.wakeup.news import News

@@ -13,7 +13,7 @@ from mcp_app.process.freshness import Gate
 from mcp_app.process.running import RunningCalls
 from mcp_app.streams.gathering import Gathering
 from mcp_app.streams.listeners import Listeners
-from mcp_app.streams.sessions import SessionStore
+from mcp_app.streams.session_store import SessionStore
 from mcp_app.wakeup.workers import FRESHNESS
 
 AGED = 0.5

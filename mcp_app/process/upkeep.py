@@ -11,7 +11,7 @@ from mcp_app.pools.database import log_writer, reader
 from mcp_app.streams.claims import claim, end_own, open_streams, owners
 from mcp_app.streams.held import HeldSessions
 from mcp_app.streams.request_log import RequestLog
-from mcp_app.streams.sessions import SessionStore
+from mcp_app.streams.session_store import SessionStore
 from mcp_app.wakeup.others import Others
 from mcp_app.wakeup.workers import WorkerRow
 

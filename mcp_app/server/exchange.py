@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from mcp_app.protocol.headers import Headers
     from mcp_app.server.request_state import StateSealer
     from mcp_app.streams.appending import Beside
+    from mcp_app.streams.open_session import Opening, OpenSession
     from mcp_app.streams.questions import OpenQuestions
-    from mcp_app.streams.sessions import Opening, OpenSession
     from mcp_app.streams.steps import StoredSteps
 
 Returned = TypeVar("Returned")

@@ -18,18 +18,12 @@ from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.revisions import V2024_11_05
 from mcp_app.streams.claims import of_the_dead
-from mcp_app.streams.sessions import (
-    Opening,
-    OpenSession,
-    agreed,
-    delete_sessions,
-    new_session_id,
-    not_found,
-)
+from mcp_app.streams.open_session import Opening, OpenSession, new_session_id, not_found
+from mcp_app.streams.session_queries import agreed, delete_sessions
 
 if TYPE_CHECKING:
     from mcp_app.interface.principal import Principal
-    from mcp_app.streams.sessions import SessionStore
+    from mcp_app.streams.session_store import SessionStore
 
 AT_ONCE: Final = 50
 """Sessions of the dead that go with one statement, and processes that are looked at."""

@@ -14,12 +14,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcp_app.models.fields import digest as digest_of
+from mcp_app.streams.open_session import OpenSession, new_session_id
 from mcp_app.streams.questions import Asked, OpenQuestions
-from mcp_app.streams.sessions import HANDSHAKE_S, OpenSession, new_session_id
+from mcp_app.streams.session_store import HANDSHAKE_S
 
 if TYPE_CHECKING:
     from mcp_app.protocol.json_types import JsonObject
-    from mcp_app.streams.sessions import Opening
+    from mcp_app.streams.open_session import Opening
 
 
 class MemorySessions:

@@ -13,7 +13,7 @@ from mcp_app.models import LoggedMessage
 from mcp_app.models.logged import AT_ONCE, Numbered
 from mcp_app.pools.database import writer
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.streams.sessions import OpenSession
+from mcp_app.streams.open_session import OpenSession
 
 logger = logging.getLogger("mcp_app.streams")
 

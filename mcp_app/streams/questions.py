@@ -18,7 +18,7 @@ from mcp_app.pools.database import reader, writer
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.streams.appending import Beside
-from mcp_app.streams.sessions import OpenSession
+from mcp_app.streams.open_session import OpenSession
 
 MOST_ID: Final = 64
 """Characters of an id that a question may have."""

@@ -13,7 +13,7 @@ from mcp_app.server.exchange import End
 if TYPE_CHECKING:
     from mcp_app.process.runtime import Process
     from mcp_app.protocol.envelope import Message
-    from mcp_app.streams.sessions import OpenSession
+    from mcp_app.streams.open_session import OpenSession
 
 call_logger = logging.getLogger("mcp_app.calls")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mcp_app.interface.principal import Principal
     from mcp_app.server.subscriptions import Interest
-    from mcp_app.streams.sessions import OpenSession
+    from mcp_app.streams.open_session import OpenSession
     from mcp_app.transports.asgi_types import Receive
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcp_app.models import Session
 from mcp_app.models.fields import digest
 from mcp_app.pools.database import reader
-from mcp_app.streams.sessions import new_session_id
+from mcp_app.streams.open_session import new_session_id
 from tests.serving import Connect
 
 

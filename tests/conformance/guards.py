@@ -41,7 +41,7 @@ from mcp_app.server import (
     subscriptions,
 )
 from mcp_app.server.handlers import HANDLERS, lists, prompts, resources, tools
-from mcp_app.streams import event_ids, sessions, steps
+from mcp_app.streams import event_ids, open_session, session_store, steps
 from mcp_app.transports import client_messages, open_streams
 from mcp_app.transports.http import (
     handler,
@@ -398,13 +398,15 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         subscriptions.cancelled, returns=None, demands=("L-CANCEL-001", "L-CANCEL-003")
     ),
     Guard(event_ids.new_public_id, returns="argument", demands=("S-HTTP-048",)),
-    Guard(sessions.OpenSession.next_question_id, returns=None, demands=("S-BASE-006",)),
     Guard(
-        sessions.SessionStore._usable,
+        open_session.OpenSession.next_question_id, returns=None, demands=("S-BASE-006",)
+    ),
+    Guard(
+        session_store.SessionStore._usable,
         returns=True,
         demands=("S-ELICIT-035", "S-ELICIT-036", "S-ELICIT-045"),
     ),
-    Guard(sessions.SessionStore.delete, returns=None, demands=("S-HTTP-062",)),
+    Guard(session_store.SessionStore.delete, returns=None, demands=("S-HTTP-062",)),
     Guard(steps._claimed, returns=True, demands=("L-MRTR-021",)),
     Guard(client_messages.take, returns=None, demands=("S-HTTP-014",)),
     Guard(listening.Listening.cancel, returns=None, demands=("L-SUBS-019",)),

@@ -33,7 +33,7 @@ from mcp_app.process import current as current_process
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.streams.sessions import TOUCH_S
+from mcp_app.streams.session_store import TOUCH_S
 from mcp_app.wakeup import news, others
 from mcp_app.wakeup.folding import fold
 from mcp_app.wakeup.workers import FRESHNESS

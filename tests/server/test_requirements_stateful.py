@@ -33,7 +33,7 @@ from mcp_app.server.context import current_call
 from mcp_app.server.handlers import completion, tools
 from mcp_app.server.questions import Prepared, prepare, sampled_block
 from mcp_app.server.sampling import conversation
-from mcp_app.streams import sessions
+from mcp_app.streams import session_store
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage, new_stage
 from tests.serving import Connect
@@ -145,7 +145,7 @@ async def opened_only(application: WireCheck) -> Client:
 async def test_questions_wait_for_the_handshake(
     application: WireCheck, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "HANDSHAKE_LOOK_S", 0.01)
+    monkeypatch.setattr(session_store, "HANDSHAKE_LOOK_S", 0.01)
     client = await opened_only(application)
     visit = client.begin("tools/call", {"name": "orders"})
     await asyncio.sleep(0.1)
@@ -161,7 +161,7 @@ async def test_questions_wait_for_the_handshake(
 async def test_the_handshake_may_end_in_another_process(
     application: WireCheck, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "HANDSHAKE_LOOK_S", 0.01)
+    monkeypatch.setattr(session_store, "HANDSHAKE_LOOK_S", 0.01)
     client = await opened_only(application)
     (session,) = process.sessions._kept.values()
     visit = client.begin("tools/call", {"name": "orders"})
@@ -175,7 +175,7 @@ async def test_the_handshake_may_end_in_another_process(
 async def test_questions_do_not_wait_for_ever(
     application: WireCheck, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "HANDSHAKE_S", 0.05)
+    monkeypatch.setattr(session_store, "HANDSHAKE_S", 0.05)
     client = await opened_only(application)
     visit = client.begin("tools/call", {"name": "orders"})
     asked = await question(visit)

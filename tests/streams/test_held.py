@@ -19,7 +19,7 @@ from mcp_app.protocol.errors import InvalidRequest, Refused
 from mcp_app.protocol.revisions import LATEST_STATEFUL, V2025_06_18
 from mcp_app.streams import claims, held
 from mcp_app.streams.held import HeldSessions, Negotiation
-from mcp_app.streams.sessions import Opening, OpenSession
+from mcp_app.streams.open_session import Opening, OpenSession
 
 pytestmark = pytest.mark.databases
 

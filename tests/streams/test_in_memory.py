@@ -14,7 +14,7 @@ from mcp_app.interface.principal import Principal
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.streams import in_memory
 from mcp_app.streams.in_memory import MemoryQuestions, MemorySessions
-from mcp_app.streams.sessions import Opening, OpenSession
+from mcp_app.streams.open_session import Opening, OpenSession
 
 
 class Watched:

@@ -18,8 +18,8 @@ from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.streams import questions
+from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.questions import Asked, OpenQuestions
-from mcp_app.streams.sessions import OpenSession
 from tests.streams.logging_rows import erase, own_session
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]

@@ -15,7 +15,8 @@ from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Refused
 from mcp_app.protocol.revisions import LATEST_STATEFUL
-from mcp_app.streams.sessions import TOUCH_S, Opening, OpenSession, SessionStore
+from mcp_app.streams.open_session import Opening, OpenSession
+from mcp_app.streams.session_store import TOUCH_S, SessionStore
 
 WEEK_S: Final = 7 * 86_400
 

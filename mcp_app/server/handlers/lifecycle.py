@@ -9,7 +9,7 @@ from mcp_app.protocol.revisions import SUPPORTED_VERSIONS
 from mcp_app.server import parameters
 from mcp_app.server.exchange import SEVERITY, Exchange, described_client
 from mcp_app.server.handlers.lists import list_hint
-from mcp_app.streams.sessions import Opening
+from mcp_app.streams.open_session import Opening
 
 MOST_DESCRIBED = 64 * 1024
 

@@ -14,8 +14,8 @@ from mcp_app.transports.http.logged_replies import open_stream
 if TYPE_CHECKING:
     from mcp_app.process.runtime import Process
     from mcp_app.server.exchange import Exchange
+    from mcp_app.streams.open_session import OpenSession
     from mcp_app.streams.request_log import OwnedStream, RequestLog
-    from mcp_app.streams.sessions import OpenSession
 
 PATIENCE_S: Final = 10.0
 """In an outage of the database a request is refused after so long."""

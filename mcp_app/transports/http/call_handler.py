@@ -12,7 +12,7 @@ from mcp_app.protocol.revisions import Revision
 from mcp_app.server import dispatch, subscriptions
 from mcp_app.server.exchange import Exchange
 from mcp_app.server.identity import runs_once
-from mcp_app.streams.sessions import OpenSession
+from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.http import at_most_once
 from mcp_app.transports.http.event_stream import EventStream
 from mcp_app.transports.http.logged_replies import LoggedReply, Requests

@@ -22,7 +22,7 @@ from mcp_app.protocol.headers import (
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL
 from mcp_app.server import conversation, dispatch
 from mcp_app.streams import event_ids
-from mcp_app.streams.sessions import OpenSession
+from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports import client_messages
 from mcp_app.transports.batches import array
 from mcp_app.transports.http.call_handler import CallHandler

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from mcp_app.process.running import Answer
     from mcp_app.process.runtime import Process
     from mcp_app.server.exchange import Exchange
+    from mcp_app.streams.open_session import OpenSession
     from mcp_app.streams.request_log import OwnedStream
-    from mcp_app.streams.sessions import OpenSession
 
 
 class LoggedTogether(Together):

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from mcp_app.server.exchange import Exchange
     from mcp_app.streams.appending import Beside
     from mcp_app.streams.following import Place
+    from mcp_app.streams.open_session import OpenSession
     from mcp_app.streams.request_log import OwnedStream, RequestLog
-    from mcp_app.streams.sessions import OpenSession
     from mcp_app.transports.http.event_stream import EventStream
     from mcp_app.transports.http.resumption import Returning
 

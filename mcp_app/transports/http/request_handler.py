@@ -35,7 +35,7 @@ from mcp_app.server import conversation, dispatch
 from mcp_app.server.conversation import Batch, MixedEras
 from mcp_app.server.exchange import Exchange, NoWayBack
 from mcp_app.server.identity import runs_once
-from mcp_app.streams.sessions import OpenSession
+from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
 from mcp_app.transports.http import refusals
 from mcp_app.transports.http.bodies import ClientGone, read_body, too_slow

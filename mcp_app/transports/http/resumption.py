@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mcp_app.process.runtime import Process
     from mcp_app.server.exchange import Exchange
     from mcp_app.streams.following import Earlier, Place
-    from mcp_app.streams.sessions import OpenSession
+    from mcp_app.streams.open_session import OpenSession
     from mcp_app.transports.asgi_types import Receive
     from mcp_app.transports.http.responses import Connection
 

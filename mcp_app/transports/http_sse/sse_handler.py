@@ -28,7 +28,7 @@ from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.identity import runs_once
 from mcp_app.streams.appending import Fenced
 from mcp_app.streams.held import Negotiation
-from mcp_app.streams.sessions import not_found
+from mcp_app.streams.open_session import not_found
 from mcp_app.transports import client_messages
 from mcp_app.transports.asgi_types import below
 from mcp_app.transports.http import at_most_once
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     from mcp_app.protocol.envelope import Message
     from mcp_app.protocol.revisions import Revision
+    from mcp_app.streams.open_session import OpenSession
     from mcp_app.streams.request_log import OwnedStream
-    from mcp_app.streams.sessions import OpenSession
 
 PARAMETER: Final = "session_id"
 """The name under which the address of the messages has the session's id."""

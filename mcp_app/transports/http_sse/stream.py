@@ -17,7 +17,7 @@ from mcp_app.transports.spacing import APART_S
 if TYPE_CHECKING:
     from mcp_app.interface.principal import Principal
     from mcp_app.process.runtime import Process
-    from mcp_app.streams.sessions import OpenSession
+    from mcp_app.streams.open_session import OpenSession
     from mcp_app.transports.http.event_stream import EventStream
 
 logger = logging.getLogger("mcp_app.transports")

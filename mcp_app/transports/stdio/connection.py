@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mcp_app.process.running import Waiting
     from mcp_app.process.runtime import Process
     from mcp_app.protocol.json_types import JsonObject
-    from mcp_app.streams.sessions import OpenSession
+    from mcp_app.streams.open_session import OpenSession
 
 
 logger = logging.getLogger("mcp_app.transports")

@@ -18,7 +18,7 @@ from mcp_app.transports.stdio.channel import Channel, Write
 if TYPE_CHECKING:
     from mcp_app.protocol.json_types import JsonObject
     from mcp_app.server.subscriptions import Interest
-    from mcp_app.streams.sessions import OpenSession
+    from mcp_app.streams.open_session import OpenSession
 
 
 logger = logging.getLogger("mcp_app.transports")

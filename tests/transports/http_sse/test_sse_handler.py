@@ -22,8 +22,8 @@ from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.server.exchange import Exchange
 from mcp_app.streams import gathering, request_log
 from mcp_app.streams.appending import Batch, write
+from mcp_app.streams.open_session import OpenSession, not_found
 from mcp_app.streams.request_log import OwnedStream, RequestLog
-from mcp_app.streams.sessions import OpenSession, not_found
 from mcp_app.transports.http import at_most_once
 from tests.asgi_client import Client, JsonObject, Outcome, Visit, outcome
 from tests.behaviours import Stage

@@ -1,37 +1,34 @@
 """Sessions of the stateful era: a row each, kept in the process while it is used.
 
-The id is a secret of 256 bits; only its digest is stored.  A session belongs to one
-principal and one server: to everybody else it does not exist.
+A session belongs to one principal and one server: to everybody else it does not exist.
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Self
-
-from django.db import IntegrityError, transaction
-from django.db.models import F, Prefetch, QuerySet
+from typing import Any
 
 from mcp_app.conf import Limits
-from mcp_app.interface.context import Client
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Session
 from mcp_app.models.changes import ANY
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import digest as digest_of
-from mcp_app.models.sessions import SessionQuerySet, Subscription
+from mcp_app.models.sessions import Subscription
 from mcp_app.pools.database import reader, writer
-from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.errors import Refused
-from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.revisions import REVISIONS, Revision
+from mcp_app.streams import session_queries as queries
 from mcp_app.streams.event_ids import Seen
+from mcp_app.streams.open_session import (
+    Opening,
+    OpenSession,
+    agree,
+    new_session_id,
+    not_found,
+)
 
 KEPT = 10_000
 """Sessions that a process keeps; the least recently used goes first."""
@@ -42,81 +39,6 @@ AT_ONCE = 500
 HANDSHAKE_S = 5.0
 """How long a client that never says `notifications/initialized` is not asked."""
 HANDSHAKE_LOOK_S = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """What a session begins with: who opens it, at which server, and what was agreed.
-
-    Without `streams` it begins where none can be kept open (WSGI).
-    """
-
-    principal: Principal
-    server: str
-    revision: Revision
-    client: Client
-    streams: bool = True
-
-
-@dataclass(slots=True, eq=False, kw_only=True)
-class OpenSession:
-    """A session as this process knows it.
-
-    Times are seconds of this process's monotonic clock, which does not jump; ages come
-    from the row, whose times are the database's.
-    """
-
-    pk: int
-    digest: str
-    principal_key: str
-    server: str
-    revision: Revision
-    client: Client
-    level: int | None = None
-    initialized: bool = False
-    created: float = 0.0
-    seen: float = 0.0
-    """When the row was told last that it is used, by this process or another."""
-    fresh: float = 0.0
-    """Until when nothing need be asked of its row."""
-    session_id: str = ""
-    """What its client calls it; kept in memory alone."""
-    uris: dict[str, str] = field(default_factory=dict)
-    """Resources that the session watches, by their digests."""
-    running: dict[str | int, Any] = field(default_factory=dict)
-    streams: list[Any] = field(default_factory=list)
-    """Its open GET streams in this process."""
-    newest: int = 0
-    """Which of its GET streams is the newest: so many were opened, anywhere."""
-    holder: str = ""
-    """The process that has its stream, where it is one of HTTP+SSE."""
-    whole: bool = False
-    """Whether it began where no stream can be kept open (WSGI)."""
-    negotiated: bool = True
-    """Whether revision and client are those of `initialize`."""
-    closed: bool = False
-    """Whether it has ended: what runs was cancelled, and nothing may begin."""
-
-    @classmethod
-    def begun(cls, opening: Opening, session_id: str) -> Self:
-        """Return a session that has no row yet."""
-        return cls(
-            pk=0,
-            digest=digest_of(session_id),
-            principal_key=opening.principal.key,
-            server=opening.server,
-            revision=opening.revision,
-            client=opening.client,
-            whole=not opening.streams,
-        )
-
-    @property
-    def has_row(self) -> bool:
-        """Whether the session is stored, so that other processes know it."""
-        return self.pk != 0
-
-    def next_question_id(self) -> str:
-        return f"question-{secrets.token_hex(8)}"
 
 
 class SessionStore:
@@ -158,9 +80,9 @@ class SessionStore:
         limit = self._limits.sessions_per_principal if counts else 0
         seen = await self._announced()
         if limit:
-            await _emptied(_surplus(principal, limit))
+            await queries.emptied(queries.surplus(principal, limit))
         with self._overtaken() as reloaded:
-            replaced = await writer.run(_insert, session, seen, principal, limit)
+            replaced = await writer.run(queries.insert, session, seen, principal, limit)
             for digest in replaced:
                 self._drop(digest)
             while not reloaded.isdisjoint({str(session.pk), ANY}):
@@ -231,7 +153,7 @@ class SessionStore:
     async def _read(self, digest: str) -> tuple[OpenSession | None, set[str]]:
         """Read a session's row; return also what was reloaded meanwhile."""
         with self._overtaken() as reloaded:
-            return await reader.run(_read, digest), reloaded
+            return await reader.run(queries.read, digest), reloaded
 
     @contextmanager
     def _overtaken(self) -> Iterator[set[str]]:
@@ -247,13 +169,13 @@ class SessionStore:
 
     async def _check_row(self, session: OpenSession) -> None:
         """Raise 404 where a session is closed."""
-        if not await reader.run(_read_some, [session.pk]):
+        if not await reader.run(queries.read_some, [session.pk]):
             session.closed = True
             raise not_found()
 
     async def delete(self, session: OpenSession) -> None:
         """Close a session everywhere: its row, its calls and its streams."""
-        await delete_sessions(Session.objects.filter(pk=session.pk))
+        await queries.delete_sessions(Session.objects.filter(pk=session.pk))
         self.drop(session)
         await self._settled()
 
@@ -276,7 +198,7 @@ class SessionStore:
             sessions = [self._by_pk[ref] for ref in refs if ref in self._by_pk]
         for start in range(0, len(sessions), AT_ONCE):
             some = sessions[start : start + AT_ONCE]
-            rows = await reader.run(_read_some, [each.pk for each in some])
+            rows = await reader.run(queries.read_some, [each.pk for each in some])
             for session in some:
                 self._bring_up_to_date(session, rows.get(session.pk))
 
@@ -286,18 +208,18 @@ class SessionStore:
         Its row is asked, because it may have been another process; 404 without one.
         """
         if not session.negotiated:
-            row = (await reader.run(_read_some, [session.pk])).get(session.pk)
+            row = (await reader.run(queries.read_some, [session.pk])).get(session.pk)
             if row is None:
                 self.drop(session)
                 raise not_found()
-            _agree(session, row)
+            agree(session, row)
         return session.negotiated
 
     def _bring_up_to_date(self, session: OpenSession, row: OpenSession | None) -> None:
         if row is None:
             self._drop(session.digest)
             return
-        _agree(session, row)
+        agree(session, row)
         session.level, session.uris = row.level, row.uris
         session.newest = max(session.newest, row.newest)
         session.initialized = session.initialized or row.initialized
@@ -346,7 +268,8 @@ class SessionStore:
         while not session.initialized and time.monotonic() < end:
             await asyncio.sleep(HANDSHAKE_LOOK_S)
             if not session.initialized:
-                session.initialized = await reader.run(_is_initialized, session.pk)
+                initialized = await reader.run(queries.is_initialized, session.pk)
+                session.initialized = initialized
 
     async def stream_opened(
         self, session: OpenSession, public_id: str, seen: int
@@ -367,20 +290,20 @@ class SessionStore:
 
         Another process may have noted it a moment ago.
         """
-        seen = await reader.run(_seen, session.pk)
+        seen = await reader.run(queries.seen_by, session.pk)
         if seen is None:
             raise not_found()
         return seen
 
     async def set_level(self, session: OpenSession, level: int) -> None:
         """Store the least severe level that the client wants."""
-        await writer.run(_set_level, session.pk, level)
+        await writer.run(queries.set_level, session.pk, level)
         session.level = level
         await self._settled()
 
     async def subscribe(self, session: OpenSession, uri: str, most: int) -> bool:
         """Store that the session watches a URI; return whether there was room."""
-        stored = await writer.run(_subscribe, session.pk, uri, most)
+        stored = await writer.run(queries.subscribe, session.pk, uri, most)
         if stored:
             session.uris[digest_of(uri)] = uri
             await self._settled()
@@ -465,170 +388,3 @@ class SessionStore:
         if session is not None:
             session.closed = True
             self._closed(session)
-
-
-def new_session_id() -> str:
-    """Return the id of a new session: a secret of 256 bits."""
-    return secrets.token_urlsafe(32)
-
-
-async def delete_sessions(rows: SessionQuerySet) -> None:
-    """Delete sessions with what is theirs, which may be much."""
-    await _emptied(rows)
-    await writer.run(rows.delete)
-
-
-def not_found() -> Refused:
-    """Return the answer to a session that is closed, unknown or somebody else's."""
-    return Refused(404, "Session not found: initialize a new one.")
-
-
-def _insert(
-    session: OpenSession, seen: int, principal: Principal, limit: int
-) -> list[str]:
-    """Write the row of a session; return the digests of those that it replaces."""
-    replaced = _make_room(principal, limit)
-    row = Session.objects.create(
-        digest=session.digest,
-        principal_key=session.principal_key,
-        server=session.server,
-        holder=session.holder,
-        whole=session.whole,
-        created_ms=NowMilliseconds(),
-        seen_ms=NowMilliseconds(),
-        seen=seen,
-        **agreed(session.revision, session.client if session.negotiated else None),
-    )
-    session.pk = row.pk
-    session.created = session.seen = time.monotonic()
-    return replaced
-
-
-def agreed(revision: Revision, client: Client | None) -> dict[str, str]:
-    """Return the columns that `initialize` settles; before that, no client is known."""
-    columns = {"revision": revision.version, "client_info": "", "capabilities": ""}
-    if client is None:
-        return columns
-    info = {"name": client.name, "version": client.version, "title": client.title}
-    columns["client_info"] = jsonrpc.write(info).decode()
-    columns["capabilities"] = jsonrpc.write(client.capabilities).decode()
-    return columns
-
-
-def _subscribe(pk: int, uri: str, most: int) -> bool:
-    own = Subscription.objects.filter(session_id=pk)
-    if own.filter(uri_digest=digest_of(uri)).exists():
-        return True
-    if own.count() >= most:
-        return False
-    try:
-        with transaction.atomic():
-            own.create(session_id=pk, uri=uri)
-    except IntegrityError as error:
-        if own.filter(uri_digest=digest_of(uri)).exists():
-            # Another process was quicker.
-            return True
-        if Session.objects.filter(pk=pk).exists():
-            raise
-        raise not_found() from error
-    return True
-
-
-def _set_level(pk: int, level: int) -> None:
-    row = Session.objects.filter(pk=pk).first()
-    if row is None:
-        raise not_found()
-    row.log_level = level
-    with transaction.atomic(using=row._state.db):
-        row.save(update_fields=["log_level"])
-
-
-def _agree(session: OpenSession, row: OpenSession) -> None:
-    """Note what `initialize` has settled; it does so once."""
-    if row.negotiated and not session.negotiated:
-        session.revision, session.client = row.revision, row.client
-        session.negotiated = True
-
-
-def _seen(pk: int) -> Seen | None:
-    rows = Session.objects.current().filter(pk=pk)
-    found = rows.values_list("logged", "seen").first()
-    return None if found is None else Seen(*found)
-
-
-def _is_initialized(pk: int) -> bool:
-    return Session.objects.current().filter(pk=pk, initialized=True).exists()
-
-
-def _make_room(principal: Principal, limit: int) -> list[str]:
-    """Close the principal's sessions that were idle for longest, beyond a limit."""
-    if not limit:
-        return []
-    surplus = list(_surplus(principal, limit).values_list("pk", "digest"))
-    if surplus:
-        Session.objects.filter(pk__in=[pk for pk, _ in surplus]).delete()
-    return [digest for _, digest in surplus]
-
-
-def _surplus(principal: Principal, limit: int) -> SessionQuerySet:
-    """Return the sessions that make room for one more."""
-    own = Session.objects.filter(principal_key=principal.key).order_by("-seen_ms")
-    return own[limit - 1 :]
-
-
-async def _emptied(rows: SessionQuerySet) -> None:
-    """Delete what is much of sessions that are to be closed, a portion at a time.
-
-    The writer has other work, too.
-    """
-    while await writer.run(rows.empty_some):
-        continue
-
-
-def _read(digest: str) -> OpenSession | None:
-    row = _aged(Session.objects.current().filter(digest=digest)).first()
-    return None if row is None else _open(row)
-
-
-def _read_some(pks: list[int]) -> Mapping[int, OpenSession]:
-    rows = _aged(Session.objects.current().filter(pk__in=pks))
-    return {row.pk: _open(row) for row in rows}
-
-
-def _aged(rows: SessionQuerySet) -> QuerySet[Any]:
-    """Add how old the times are, as the database reckons it, and what is watched."""
-    now = NowMilliseconds()
-    watched = Subscription.objects.using(rows.db)
-    rows = rows.prefetch_related(Prefetch("subscriptions", watched))
-    return rows.annotate(age_ms=now - F("created_ms"), idle_ms=now - F("seen_ms"))
-
-
-def _open(row: Any) -> OpenSession:
-    """Return what a row says; where its times are of the future, they are now."""
-    now = time.monotonic()
-    return OpenSession(
-        pk=row.pk,
-        digest=row.digest,
-        principal_key=row.principal_key,
-        server=row.server,
-        revision=REVISIONS[row.revision],
-        client=_client(row.client, jsonrpc.read(row.capabilities.encode() or b"{}")),
-        level=row.log_level,
-        initialized=row.initialized,
-        created=now - max(0, row.age_ms) / 1000,
-        seen=now - max(0, row.idle_ms) / 1000,
-        uris={each.uri_digest: each.uri for each in row.subscriptions.all()},
-        newest=row.streams,
-        holder=row.holder,
-        whole=row.whole,
-        negotiated=not row.holder or bool(row.client_info),
-    )
-
-
-def _client(info: JsonObject, capabilities: object) -> Client:
-    return Client(
-        name=str(info.get("name", "")),
-        version=str(info.get("version", "")),
-        title=str(info.get("title", "")),
-        capabilities=capabilities if isinstance(capabilities, dict) else {},
-    )

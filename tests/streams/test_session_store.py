@@ -20,8 +20,9 @@ from mcp_app.models.sessions import Subscription
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import Refused
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.streams import sessions
-from mcp_app.streams.sessions import Opening, OpenSession, SessionStore
+from mcp_app.streams import session_queries, session_store
+from mcp_app.streams.open_session import Opening, OpenSession
+from mcp_app.streams.session_store import SessionStore
 from tests.statements import counted
 from tests.streams.logging_rows import opened
 
@@ -251,7 +252,7 @@ async def test_a_read_that_was_overtaken_is_done_again(
     session_id, session = await store.opened_by()
     row = Session.objects.filter(pk=session.pk)
     loop, other, reads = asyncio.get_running_loop(), Store(), []
-    read = sessions._read
+    read = session_queries.read
 
     def late(digest: str) -> OpenSession | None:
         found = read(digest)
@@ -261,7 +262,7 @@ async def test_a_read_that_was_overtaken_is_done_again(
             loop.call_soon_threadsafe(_reload, other, ref and str(session.pk))
         return found
 
-    monkeypatch.setattr(sessions, "_read", late)
+    monkeypatch.setattr(session_queries, "read", late)
     found = await other.find(session_id, ANNA, "default")
     assert (len(reads), found.level) == (2, 4)
 
@@ -272,7 +273,7 @@ async def test_a_session_that_is_closed_while_it_is_stored(
     store: Store, monkeypatch: pytest.MonkeyPatch, ref: str | None, gone: bool
 ) -> None:
     """Its process does not know it yet when it is told of that."""
-    loop, insert = asyncio.get_running_loop(), sessions._insert
+    loop, insert = asyncio.get_running_loop(), session_queries.insert
 
     def late(session: OpenSession, *arguments: Any) -> list[str]:
         replaced = insert(session, *arguments)
@@ -281,7 +282,7 @@ async def test_a_session_that_is_closed_while_it_is_stored(
         loop.call_soon_threadsafe(_reload, store, ref and str(session.pk))
         return replaced
 
-    monkeypatch.setattr(sessions, "_insert", late)
+    monkeypatch.setattr(session_queries, "insert", late)
     if gone:
         with pytest.raises(Refused):
             await store.create(Opening(ANNA, "default", REVISION, CLIENT))
@@ -303,7 +304,7 @@ async def test_a_read_is_not_overtaken_by_what_others_change(
     """Where sessions are opened and closed all the time, it would be for ever."""
     session_id, session = await store.opened_by()
     loop, other, reads = asyncio.get_running_loop(), Store(), []
-    read = sessions._read
+    read = session_queries.read
 
     def busy(digest: str) -> OpenSession | None:
         reads.append(digest)
@@ -311,7 +312,7 @@ async def test_a_read_is_not_overtaken_by_what_others_change(
         loop.call_soon_threadsafe(_reload, other, f"{session.pk + 1}")
         return read(digest)
 
-    monkeypatch.setattr(sessions, "_read", busy)
+    monkeypatch.setattr(session_queries, "read", busy)
     assert (await other.find(session_id, ANNA, "default")).pk == session.pk
 
 
@@ -347,7 +348,7 @@ async def test_the_handshake_is_noted_once(store: Store) -> None:
 async def test_questions_wait_for_the_handshake_at_another_process(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "HANDSHAKE_LOOK_S", 0.01)
+    monkeypatch.setattr(session_store, "HANDSHAKE_LOOK_S", 0.01)
     _, session = await store.opened_by()
     waiting = asyncio.ensure_future(store.opened(session))
     await asyncio.sleep(0.03)
@@ -360,8 +361,8 @@ async def test_questions_wait_for_the_handshake_at_another_process(
 async def test_questions_do_not_wait_for_ever(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "HANDSHAKE_LOOK_S", 0.01)
-    monkeypatch.setattr(sessions, "HANDSHAKE_S", 0.05)
+    monkeypatch.setattr(session_store, "HANDSHAKE_LOOK_S", 0.01)
+    monkeypatch.setattr(session_store, "HANDSHAKE_S", 0.05)
     _, session = await store.opened_by()
     await store.opened(session)
     assert not session.initialized
@@ -435,7 +436,7 @@ async def test_a_clock_that_jumps_ends_no_session(
         store = Store(session_idle=HOUR_S, session_age=HOUR_S)
         session = await store.find(session_id, ANNA, "default")
     before = (await writer.run(Session.objects.get)).seen_ms
-    monkeypatch.setattr(sessions, "time", Clocks(2 * sessions.TOUCH_S, jump))
+    monkeypatch.setattr(session_store, "time", Clocks(2 * session_store.TOUCH_S, jump))
     await asyncio.sleep(0.002)
     assert await store.find(session_id, ANNA, "default") is session
     assert (await writer.run(Session.objects.get)).seen_ms > before
@@ -445,7 +446,7 @@ async def test_a_clock_that_jumps_ends_no_session(
 
 async def test_use_is_noted_from_time_to_time(store: Store) -> None:
     session_id, session = await store.opened_by()
-    await older(session, seen=2 * sessions.TOUCH_S)
+    await older(session, seen=2 * session_store.TOUCH_S)
     before = (await writer.run(Session.objects.get)).seen_ms
     await store.find(session_id, ANNA, "default")
     after = (await writer.run(Session.objects.get)).seen_ms
@@ -462,7 +463,7 @@ async def test_an_open_stream_and_a_running_call_are_use(store: Store) -> None:
     fresh.streams.append(object())
     calling.running["seven"] = object()
     for session in (streaming, calling, idle):
-        await older(session, seen=2 * sessions.TOUCH_S)
+        await older(session, seen=2 * session_store.TOUCH_S)
     before = await seen_ms()
     await store.touch_used()
     after = await seen_ms()
@@ -503,7 +504,7 @@ async def test_a_session_that_was_closed_elsewhere_ends_here_when_it_is_touched(
 ) -> None:
     session_id, session = await store.opened_by()
     await writer.run(Session.objects.all().delete)
-    session.seen -= 2 * sessions.TOUCH_S
+    session.seen -= 2 * session_store.TOUCH_S
     await missing(store, session_id)
     assert store.closed == [session]
 
@@ -548,7 +549,7 @@ async def test_where_sessions_are_not_counted(
 async def test_a_process_keeps_the_sessions_that_are_used(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "KEPT", 2)
+    monkeypatch.setattr(session_store, "KEPT", 2)
     first_id, first = await store.opened_by()
     second_id, second = await store.opened_by()
     await store.find(first_id, ANNA, "default")
@@ -562,7 +563,7 @@ async def test_a_process_keeps_the_sessions_that_are_used(
 async def test_a_session_with_streams_or_calls_is_kept(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "KEPT", 1)
+    monkeypatch.setattr(session_store, "KEPT", 1)
     _, first = await store.opened_by()
     first.running[1] = object()
     _, second = await store.opened_by()

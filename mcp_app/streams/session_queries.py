@@ -1,0 +1,173 @@
+"""What sessions ask of the database; the functions block."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Prefetch, QuerySet
+
+from mcp_app.interface.context import Client
+from mcp_app.interface.principal import Principal
+from mcp_app.models import Session
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.fields import digest as digest_of
+from mcp_app.models.sessions import SessionQuerySet, Subscription
+from mcp_app.pools.database import writer
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.revisions import REVISIONS, Revision
+from mcp_app.streams.event_ids import Seen
+from mcp_app.streams.open_session import OpenSession, not_found
+
+
+async def delete_sessions(rows: SessionQuerySet) -> None:
+    """Delete sessions with what is theirs, which may be much."""
+    await emptied(rows)
+    await writer.run(rows.delete)
+
+
+def insert(
+    session: OpenSession, seen: int, principal: Principal, limit: int
+) -> list[str]:
+    """Write the row of a session; return the digests of those that it replaces."""
+    replaced = _make_room(principal, limit)
+    row = Session.objects.create(
+        digest=session.digest,
+        principal_key=session.principal_key,
+        server=session.server,
+        holder=session.holder,
+        whole=session.whole,
+        created_ms=NowMilliseconds(),
+        seen_ms=NowMilliseconds(),
+        seen=seen,
+        **agreed(session.revision, session.client if session.negotiated else None),
+    )
+    session.pk = row.pk
+    session.created = session.seen = time.monotonic()
+    return replaced
+
+
+def agreed(revision: Revision, client: Client | None) -> dict[str, str]:
+    """Return the columns that `initialize` settles; before that, no client is known."""
+    columns = {"revision": revision.version, "client_info": "", "capabilities": ""}
+    if client is None:
+        return columns
+    info = {"name": client.name, "version": client.version, "title": client.title}
+    columns["client_info"] = jsonrpc.write(info).decode()
+    columns["capabilities"] = jsonrpc.write(client.capabilities).decode()
+    return columns
+
+
+def subscribe(pk: int, uri: str, most: int) -> bool:
+    own = Subscription.objects.filter(session_id=pk)
+    if own.filter(uri_digest=digest_of(uri)).exists():
+        return True
+    if own.count() >= most:
+        return False
+    try:
+        with transaction.atomic():
+            own.create(session_id=pk, uri=uri)
+    except IntegrityError as error:
+        if own.filter(uri_digest=digest_of(uri)).exists():
+            # Another process was quicker.
+            return True
+        if Session.objects.filter(pk=pk).exists():
+            raise
+        raise not_found() from error
+    return True
+
+
+def set_level(pk: int, level: int) -> None:
+    row = Session.objects.filter(pk=pk).first()
+    if row is None:
+        raise not_found()
+    row.log_level = level
+    with transaction.atomic(using=row._state.db):
+        row.save(update_fields=["log_level"])
+
+
+def seen_by(pk: int) -> Seen | None:
+    rows = Session.objects.current().filter(pk=pk)
+    found = rows.values_list("logged", "seen").first()
+    return None if found is None else Seen(*found)
+
+
+def is_initialized(pk: int) -> bool:
+    return Session.objects.current().filter(pk=pk, initialized=True).exists()
+
+
+def _make_room(principal: Principal, limit: int) -> list[str]:
+    """Close the principal's sessions that were idle for longest, beyond a limit."""
+    if not limit:
+        return []
+    replaced = list(surplus(principal, limit).values_list("pk", "digest"))
+    if replaced:
+        Session.objects.filter(pk__in=[pk for pk, _ in replaced]).delete()
+    return [digest for _, digest in replaced]
+
+
+def surplus(principal: Principal, limit: int) -> SessionQuerySet:
+    """Return the sessions that make room for one more."""
+    own = Session.objects.filter(principal_key=principal.key).order_by("-seen_ms")
+    return own[limit - 1 :]
+
+
+async def emptied(rows: SessionQuerySet) -> None:
+    """Delete what is much of sessions that are to be closed, a portion at a time.
+
+    The writer has other work, too.
+    """
+    while await writer.run(rows.empty_some):
+        continue
+
+
+def read(digest: str) -> OpenSession | None:
+    row = _aged(Session.objects.current().filter(digest=digest)).first()
+    return None if row is None else _open(row)
+
+
+def read_some(pks: list[int]) -> Mapping[int, OpenSession]:
+    rows = _aged(Session.objects.current().filter(pk__in=pks))
+    return {row.pk: _open(row) for row in rows}
+
+
+def _aged(rows: SessionQuerySet) -> QuerySet[Any]:
+    """Add how old the times are, as the database reckons it, and what is watched."""
+    now = NowMilliseconds()
+    watched = Subscription.objects.using(rows.db)
+    rows = rows.prefetch_related(Prefetch("subscriptions", watched))
+    return rows.annotate(age_ms=now - F("created_ms"), idle_ms=now - F("seen_ms"))
+
+
+def _open(row: Any) -> OpenSession:
+    """Return what a row says; where its times are of the future, they are now."""
+    now = time.monotonic()
+    return OpenSession(
+        pk=row.pk,
+        digest=row.digest,
+        principal_key=row.principal_key,
+        server=row.server,
+        revision=REVISIONS[row.revision],
+        client=_client(row.client, jsonrpc.read(row.capabilities.encode() or b"{}")),
+        level=row.log_level,
+        initialized=row.initialized,
+        created=now - max(0, row.age_ms) / 1000,
+        seen=now - max(0, row.idle_ms) / 1000,
+        uris={each.uri_digest: each.uri for each in row.subscriptions.all()},
+        newest=row.streams,
+        holder=row.holder,
+        whole=row.whole,
+        negotiated=not row.holder or bool(row.client_info),
+    )
+
+
+def _client(info: JsonObject, capabilities: object) -> Client:
+    return Client(
+        name=str(info.get("name", "")),
+        version=str(info.get("version", "")),
+        title=str(info.get("title", "")),
+        capabilities=capabilities if isinstance(capabilities, dict) else {},
+    )
