@@ -122,7 +122,7 @@ class EndpointHandler(CallHandler):
         """Return the caller's session; raise 400 or 404."""
         check_session_header(self._headers)
         named = self._headers.get(SESSION_HEADER)
-        if not named:
+        if named is None:
             raise InvalidRequest("Mcp-Session-Id is missing: initialize first.")
         if not SESSION_ID.fullmatch(named):
             raise InvalidRequest("Mcp-Session-Id is not one that this server gives.")

@@ -585,6 +585,20 @@ async def test_a_second_initialize(connect: Connect, version: str) -> None:
     assert (await counted())["Session"] == 1
 
 
+@pytest.mark.parametrize(
+    ("named", "status", "said"),
+    [("", 400, "not one that"), ("x y", 400, "not one that"), ("gone", 404, "new one")],
+)
+async def test_initialize_in_a_session_that_is_none(
+    application: WireCheck, named: str, status: int, said: str
+) -> None:
+    """A client that names one that is gone is told to open a new one."""
+    client = Client(application, "2025-11-25")
+    found = await client.sent(client.initialize(), {"mcp-session-id": named})
+    assert said in refused(found, status)
+    assert await counted() == NOTHING
+
+
 FOREIGN: Final[list[tuple[str, JsonObject]]] = [
     ("POST", {"jsonrpc": "2.0", "id": 9, "method": "tools/list"}),
     ("POST", {"jsonrpc": "2.0", "method": "notifications/cancelled"}),
