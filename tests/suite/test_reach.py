@@ -107,7 +107,7 @@ def test_of_this_checkout() -> None:
     assert steps[0] == Step(
         "mirror", ("tests/transports/http/test_host_and_origin.py",)
     )
-    assert steps[1].name == "tests/transports"
+    assert steps[1].name == "tests/transports/http"
     assert names(steps)[-1] == "tests/*.py"
     assert "tests/protocol" not in names(steps)
     # What all else imports: every room but those that know no app.
