@@ -16,6 +16,7 @@ VENV := $(CURDIR)/.venv
 REQUIREMENTS := requirements.txt requirements-test.txt requirements-mysql.txt
 # The files' content names the stamp: a checkout says nothing by its times.
 VENV_STAMP := .venv/installed-$(shell cat $(REQUIREMENTS) | cksum | cut -d' ' -f1)
+RUN_STAMP := .venv/installed-run-$(shell cksum < requirements.txt | cut -d' ' -f1)
 NODE_STAMP := node_modules/installed-$(shell cat package-lock.json .npmrc | cksum | cut -d' ' -f1)
 
 export PATH := $(VENV)/bin:$(PATH)
@@ -30,15 +31,25 @@ help: ## Print the targets.
 .PHONY: venv
 venv: $(VENV_STAMP) ## Make .venv with everything for running and testing.
 
-$(VENV_STAMP):
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none was found. Name one: make PYTHON=/path/to/python" >&2; exit 1; }
-	@echo "Installing what is needed into .venv: a minute or two, once."
-	@$(PYTHON) -m venv .venv
-	@rm -f .venv/installed-*
+$(VENV_STAMP): | $(RUN_STAMP)
+	@echo "Installing what the tests need into .venv: a minute or two, once."
 	@.venv/bin/pip install --quiet -r requirements.txt -r requirements-test.txt
 	@.venv/bin/pip install --quiet -r requirements-mysql.txt > .venv/mysqlclient.log 2>&1 \
 		|| echo "mysqlclient was not built (.venv/mysqlclient.log says why), so MySQL and MariaDB cannot be used."
-	@touch $@
+	@rm -f .venv/installed-* && touch $(RUN_STAMP) $@
+
+# Only what the project runs on.
+$(RUN_STAMP):
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none was found. Name one: make PYTHON=/path/to/python" >&2; exit 1; }
+	@test -w . || { echo "This folder cannot be written, and everything is installed into it: $(CURDIR)" >&2; exit 1; }
+	@mkdir .venv.lock 2>/dev/null || { echo "Another make is installing into .venv. Wait for it. If there is none, delete the folder .venv.lock." >&2; exit 1; }; \
+	trap 'rmdir .venv.lock' EXIT; \
+	echo "Making a virtual environment in .venv."; \
+	$(PYTHON) -m venv .venv; \
+	echo "Installing Django and what the project runs on: half a minute, once."; \
+	.venv/bin/pip install --quiet -r requirements.txt 2> .venv/pip.log \
+		|| { tail -n 3 .venv/pip.log >&2; echo "pip could not install requirements.txt; .venv/pip.log has the whole message. Check the network, then run make again." >&2; exit 1; }; \
+	rm -f .venv/installed-*; touch $@
 
 .PHONY: node
 node: $(NODE_STAMP) ## Install the node programs that the tests drive.
@@ -54,17 +65,8 @@ node-if-possible: $(VENV_STAMP)
 	@$(MAKE) --no-print-directory node || echo "The node programs of the tests were not installed."
 
 .PHONY: run
-run: $(VENV_STAMP) ## Serve the demo on 127.0.0.1 (PORT=8000).
-	@python -m mcp_project.port "$(PORT)"
-	@python manage.py migrate --verbosity 0
-	@python manage.py mcp_demo
-	@echo
-	@echo "MCP endpoint   http://127.0.0.1:$(PORT)/mcp"
-	@echo "Admin          http://127.0.0.1:$(PORT)/admin/"
-	@echo "Connect        claude mcp add --transport http demo http://127.0.0.1:$(PORT)/mcp"
-	@echo
-	@echo "Ctrl+C stops it."
-	@exec python -m daphne -b 127.0.0.1 -p $(PORT) --verbosity 0 mcp_project.asgi:application
+run: $(RUN_STAMP) ## Serve the demo on 127.0.0.1 (PORT=8000).
+	@exec python -m mcp_project.start "$(PORT)"
 
 .PHONY: conformance-server
 conformance-server: $(VENV_STAMP) ## Serve the fixture set at /mcp (PORT, SERVER, MOUNT, DATABASE_URL, REDIS_URL, NTOOLS, WIRE).
@@ -82,7 +84,7 @@ ROUNDS ?= 1000
 
 .PHONY: reliability
 reliability: $(VENV_STAMP) ## Try for long what is promised (ROUNDS=1000, PART=changes, log or security).
-	@python -m benchmarks.reliability --rounds $(ROUNDS) $(addprefix --part ,$(PART))
+	@python -m tests.reliability --rounds $(ROUNDS) $(addprefix --part ,$(PART))
 
 EXCHANGES ?= 1000
 SEED ?= 1
@@ -102,6 +104,28 @@ faults: $(VENV_STAMP) ## Plant faults of one line, and say which no test finds (
 migrations: $(VENV_STAMP) ## Write the migrations that changed models need.
 	@python manage.py makemigrations mcp_app
 	@DJANGO_SETTINGS_MODULE=tests.settings python manage.py makemigrations drill
+
+.PHONY: messages
+messages: $(VENV_STAMP) ## Write the catalog of messages for translators (needs gettext).
+	@python -m tests.suite.messages --write
+
+DOCS_STAMP := .venv-docs/installed-$(shell cksum < requirements-docs.txt | cut -d' ' -f1)
+
+$(DOCS_STAMP):
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none was found. Name one: make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv-docs
+	@rm -f .venv-docs/installed-*
+	@.venv-docs/bin/pip install --quiet -r requirements-docs.txt
+	@touch $@
+
+.PHONY: docs
+docs: $(DOCS_STAMP) ## Write the pages of docs/ as a site to site/.
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+	@echo "The site is in site/: open site/index.html, or run .venv-docs/bin/mkdocs serve."
+
+.PHONY: matrix
+matrix: $(VENV_STAMP) ## Run the tests without programs on each Python and Django (PYTHONS=3.13, DJANGOS="6.0 6.1").
+	@python -m tests.suite.matrix $(addprefix --python ,$(PYTHONS)) $(addprefix --django ,$(DJANGOS))
 
 .PHONY: format
 format: $(VENV_STAMP) ## Format the code and sort its imports.
@@ -133,4 +157,4 @@ test-fast: $(VENV_STAMP) ## Try what a change may have broken, in some 90 s (SIN
 
 .PHONY: clean
 clean: ## Remove everything that was made here, but not the database.
-	rm -rf .venv node_modules results staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .coverage.*
+	rm -rf .venv .venv-docs .matrix node_modules results site staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .coverage.*

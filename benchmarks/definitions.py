@@ -54,19 +54,19 @@ def _fill() -> None:
 def _publish() -> float:
     """Return the CPU seconds in which one published tool becomes part of a catalog."""
     from mcp_app.catalog.registry import Registry  # noqa: PLC0415
+    from mcp_app.invalidation.change_reader import ChangeSet  # noqa: PLC0415
     from mcp_app.models import Tool  # noqa: PLC0415
     from mcp_app.process.loading import Catalogs  # noqa: PLC0415
-    from mcp_app.wakeup.news import News  # noqa: PLC0415
 
     catalogs = Catalogs(Registry())
-    catalogs.load(News(everything=True))
+    catalogs.load(ChangeSet(everything=True))
     spent = []
     for number in range(ROUNDS):
         row = Tool.objects.get(name=f"tool_{number * 400:05}")
         row.description = f"Edited in round {number}."
         row.save()
         Tool.objects.publish([row])
-        news = News(rows=(("tool", str(row.pk)),))
+        news = ChangeSet(rows=(("tool", str(row.pk)),))
         spent.append(_cpu(partial(catalogs.load, news)))
         entry = catalogs.by_slug["default"].tools[row.name]
         assert entry.definition.description == row.description

@@ -74,16 +74,16 @@ async def _measure() -> None:
     await site(scope, receive, send)
 
     value, headers = jsonrpc.read(BODY), Headers(HEADERS)
-    found = negotiation.recognised(value, headers.raw)
+    found = negotiation.recognise(value, headers.raw)
     if found is None:
         raise RuntimeError("The request of this benchmark is not recognised.")
     handler = EndpointHandler(scope, receive, send, "default")
     handler._headers, handler._process = headers, process()
-    handler._catalog = handler._process.catalog("default")
+    handler._catalog = handler._process.catalogs.serving("default")
 
     _show("headers", lambda: Headers(HEADERS))
     _show("strict JSON", lambda: jsonrpc.read(BODY))
-    _show("envelope and era", lambda: negotiation.recognised(value, headers.raw))
+    _show("envelope and era", lambda: negotiation.recognise(value, headers.raw))
     _show("exchange", lambda: handler._exchange(*found))
     exchange = handler._exchange(*found)
     _show("dispatch, the call, its answer", _driven(lambda: dispatch.answer(exchange)))

@@ -36,7 +36,7 @@ from mcp_app.interface.results import (
     ResourceOutput,
     ToolOutput,
 )
-from mcp_app.interface.rights import Asked
+from mcp_app.interface.rights import AccessRequest
 from mcp_app.interface.roots import within
 from mcp_app.interface.server import VERSION
 from mcp_app.protocol.content import (
@@ -53,16 +53,16 @@ from mcp_app.protocol.content import (
 )
 
 if TYPE_CHECKING:
-    from mcp_app.wakeup.bulk import WatchedQuerySet, changed_model
-    from mcp_app.wakeup.changes import achanged, anotify, changed, notify
-    from mcp_app.wakeup.logged import alog, log
+    from mcp_app.invalidation.bulk import WatchedQuerySet, changed_model
+    from mcp_app.invalidation.changes import achanged, anotify, changed, notify
+    from mcp_app.invalidation.log_messages import alog, log
 
 __version__ = VERSION
 
 __all__ = [
     "Accepted",
+    "AccessRequest",
     "Annotations",
-    "Asked",
     "Audio",
     "AuthenticationFailed",
     "AuthenticationRequest",
@@ -110,7 +110,7 @@ __all__ = [
 ]
 
 _CHANGES = {
-    **dict.fromkeys(("alog", "log"), "logged"),
+    **dict.fromkeys(("alog", "log"), "log_messages"),
     **dict.fromkeys(("achanged", "anotify", "changed", "notify"), "changes"),
     **dict.fromkeys(("WatchedQuerySet", "changed_model"), "bulk"),
 }
@@ -118,7 +118,7 @@ _CHANGES = {
 
 def __getattr__(name: str) -> Any:
     if name in _CHANGES:
-        return getattr(import_module(f"mcp_app.wakeup.{_CHANGES[name]}"), name)
+        return getattr(import_module(f"mcp_app.invalidation.{_CHANGES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

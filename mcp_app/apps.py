@@ -37,11 +37,11 @@ class McpConfig(AppConfig):
         from mcp_app.auth import rights  # noqa: PLC0415
         from mcp_app.catalog import bindings  # noqa: PLC0415
         from mcp_app.catalog.registry import mcp  # noqa: PLC0415
+        from mcp_app.invalidation import compaction, workers  # noqa: PLC0415
         from mcp_app.publishing import overlays  # noqa: PLC0415
-        from mcp_app.wakeup import folding, workers  # noqa: PLC0415
 
         rights.connect()
-        folding.connect()
+        compaction.connect()
         workers.connect()
         overlays.connect(self)
 

@@ -94,7 +94,7 @@ BY_HEADER = "header"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpSettings:
-    """Every key of `MCP`, in lower case; DESIGN.md's table says what each means."""
+    """Every key of `MCP`, in lower case; docs/settings.md says what each means."""
 
     public_url: str | None = None
     hosts: Sequence[str] | None = None
@@ -102,7 +102,7 @@ class McpSettings:
     authentication: Mapping[str, str | Mapping[str, str]] = field(
         default_factory=lambda: {**BY_TOKEN}
     )
-    around: Sequence[str] = ()
+    call_context_managers: Sequence[str] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
     threads: int = 8
     limits: Limits = field(default_factory=Limits)
@@ -122,8 +122,12 @@ class McpSettings:
 
 
 KEYS: tuple[str, ...] = tuple(each.name.upper() for each in fields(McpSettings))
-LISTS = frozenset({"hosts", "origins", "around", "state_keys", "trusted_proxies"})
+LISTS = frozenset(
+    {"hosts", "origins", "call_context_managers", "state_keys", "trusted_proxies"}
+)
 """Keys of which no text is a value."""
+RENAMED = {"AROUND": "CALL_CONTEXT_MANAGERS"}
+"""Keys that had another name once."""
 LIMITS: tuple[str, ...] = tuple(each.name for each in fields(Limits))
 SECONDS = frozenset(
     each.name
@@ -162,7 +166,7 @@ def entry_problems(given: str | Mapping[str, str]) -> Iterator[str]:
             meant = f" Did you mean {close[0]!r}?" if close else ""
             yield f"has no option {key!r}.{meant}"
     if not given.get("path"):
-        yield 'has no "path": name there what verifies.'
+        yield 'has no "path". Set it to the function or class that authenticates.'
     if given.get("cache", BY_HEADER) != BY_HEADER:
         yield f'has the "cache" {given["cache"]!r}: it must be "header", or left out.'
 
@@ -210,12 +214,12 @@ def _no_proxies(trusted: object) -> Iterator[str]:
         try:
             ip_network(each)
         except ValueError as error:
-            yield f"{place} has {each!r}, which is no network: {error}."
+            yield f"{place} has {each!r}, which is not a network: {error}."
 
 
 def _too_many_threads(threads: object) -> list[str]:
     if type(threads) is int and threads > MOST_THREADS:
-        said = f'MCP["THREADS"] is {threads}: it must be {MOST_THREADS:,} at most.'
+        said = f'MCP["THREADS"] is {threads}: it must be at most {MOST_THREADS:,}.'
         return [said]
     return []
 
@@ -239,10 +243,16 @@ def _key(name: str) -> str:
 def unknown_keys(given: Mapping[str, object]) -> list[str]:
     """Return a sentence for each key of `MCP` that does not exist."""
     return [
-        f"MCP[{key!r}] is no setting.{_suggestion(str(key), KEYS)}"
+        f"MCP[{key!r}] is not a setting.{_hint(str(key))}"
         for key in given
         if key not in KEYS
     ]
+
+
+def _hint(name: str) -> str:
+    if name in RENAMED:
+        return f" It is called {RENAMED[name]!r} now."
+    return _suggestion(name, KEYS)
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:

@@ -69,7 +69,7 @@ def _proxies(text: str) -> int | list[str]:
 
 
 READERS: Final[Mapping[str, Callable[[str], Any]]] = {
-    "AROUND": _words,
+    "CALL_CONTEXT_MANAGERS": _words,
     "AUTHENTICATION": _json_object,
     "COERCE": _truth,
     "ENDLESS_TOKENS": _truth,

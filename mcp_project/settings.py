@@ -45,8 +45,8 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "rest_framework",
     "mcp_app",
-    # Its mcp.py declares the demo's tools.
-    "mcp_project",
+    # The demo; the tests have other models and tools in its place.
+    "mcp_project.shop",
 ]
 
 MIDDLEWARE = [

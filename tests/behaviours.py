@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated, Any, Final, Literal
 
+from pydantic import BaseModel
+
 from mcp_app import (
     Accepted,
-    Asked,
+    AccessRequest,
     ClientCannot,
     Context,
     Elicit,
@@ -120,6 +122,22 @@ async def typed(
     """Returns its arguments."""
     given = {"count": count, "ratio": ratio, "on": on, "names": list(names)}
     return {**given, "options": options, "kind": kind, "text": text}
+
+
+class Line(BaseModel):
+    sku: str
+    count: int
+
+
+class Purchase(BaseModel):
+    lines: list[Line]
+
+
+@registry.tool(read_only=True)
+async def ordered(order: Purchase) -> dict[str, Any]:
+    """Returns what was ordered."""
+    lines = order.lines
+    return {"skus": [each.sku for each in lines], "count": sum(e.count for e in lines)}
 
 
 @registry.tool(
@@ -888,13 +906,13 @@ async def complete_secret(value: str) -> list[str]:
 # -- what groups and rules say ------------------------------------------------------
 
 
-def has_short_name(asked: Asked) -> bool:
+def has_short_name(asked: AccessRequest) -> bool:
     """Let in who has a short name."""
     return asked.user is not None and len(asked.user.username) < SHORT_NAME
 
 
 @registry.rule("modest", arguments=True)
-def is_modest(asked: Asked) -> bool:
+def is_modest(asked: AccessRequest) -> bool:
     """Let everybody in, who then asks for little."""
     if asked.arguments is None:
         return True
@@ -918,7 +936,7 @@ async def withdraw(amount: int) -> str:
 
 
 @registry.rule("own-branch", arguments=True)
-def is_own_branch(asked: Asked) -> bool:
+def is_own_branch(asked: AccessRequest) -> bool:
     """Let people in at the branch that their name begins with."""
     branch = (asked.arguments or {}).get("branch", "")
     return asked.user is not None and asked.user.username.startswith(branch)

@@ -80,10 +80,9 @@ class OldClient:
 
     def post(self, message: object, **headers: str) -> Visit:
         """Begin to POST any JSON."""
-        headers = {"content-type": "application/json", **headers}
-        return self.visit(
-            "POST", self.messages, json.dumps(message).encode(), **headers
-        )
+        body = json.dumps(message).encode()
+        own = {"content-type": "application/json", "content-length": str(len(body))}
+        return self.visit("POST", self.messages, body, **{**own, **headers})
 
     async def sent(self, message: object, **headers: str) -> Outcome:
         """POST any JSON; return what the POST was answered with."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from mcp_app.models import PublishedRow
+from mcp_app.models import PublishedRow, Stop
+from mcp_app.models.stops import By, scope_of
 
 Row = TypeVar("Row", bound=PublishedRow)
 
@@ -15,3 +16,17 @@ def published(row: Row) -> Row:
         row.save()
     row.rows().publish([row])
     return row
+
+
+def stopped(row: Row) -> Row:
+    """Save a row where that was not done, and stop it by itself."""
+    if row.pk is None:
+        row.save()
+    Stop.objects.make(scope_of(row), row, by=By("lee"))
+    return row
+
+
+def start(row: PublishedRow) -> None:
+    """End the stops that hold a row by itself."""
+    keys = [each.pk for each in Stop.objects.of_rows([row])]
+    Stop.objects.end(keys, by=By("lee"))

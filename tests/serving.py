@@ -41,7 +41,7 @@ SERVERS: Final[list[dict[str, Any]]] = [
     {"slug": "ruled", "access": "header", **_tagged("ruled")},
     {"slug": "guarded", "access": "header", "groups": "guards", **_tagged("shown")},
     {"slug": "closed", "access": ""},
-    {"slug": "off", "access": "public", "enabled": False},
+    {"slug": "off", "access": "public"},
     {
         "slug": "tagged",
         "access": "public",
@@ -151,7 +151,7 @@ def _write_rows() -> RowCopy:
     """
     from mcp_app.models import Server  # noqa: PLC0415
     from tests.drill.fixtures import write_fixtures  # noqa: PLC0415
-    from tests.published import published  # noqa: PLC0415
+    from tests.published import published, stopped  # noqa: PLC0415
     from tests.row_copies import RowCopy  # noqa: PLC0415
 
     before = RowCopy(_written())
@@ -161,6 +161,7 @@ def _write_rows() -> RowCopy:
         write_fixtures()
         for columns in SERVERS:
             published(Server(**columns))
+        stopped(Server.objects.get(slug="off"))
         _copies.append(RowCopy(_written()))
         _erase(_news())
     return before
@@ -182,6 +183,7 @@ def _written() -> list[type[Model]]:
         models.ResourceTemplate,
         models.Prompt,
         models.Server,
+        models.Stop,
         models.DefinitionVersion,
     ]
 
@@ -262,7 +264,8 @@ def _warm(current: Process) -> None:
 
     It looks for changes as always, and loads all anew where there were any.
     """
-    current.catalogs = _warmth.get("catalogs") or current.catalogs
+    # The object stays: others of the process have it already.
+    vars(current.catalogs).update(_warmth.get("catalogs", {}))
     if "news" in _warmth:
         current.announcements._reader.seen(_warmth["news"])
     if _warmth.get("registry") is current.registry:
@@ -270,12 +273,12 @@ def _warm(current: Process) -> None:
 
 
 def _cool(current: Process) -> None:
-    from mcp_app.wakeup.news import News  # noqa: PLC0415
+    from mcp_app.invalidation.change_reader import ChangeSet  # noqa: PLC0415
 
     reader = current.announcements._reader
     if reader._number is not None:
-        news = News(number=reader._number, unfolded=reader._known)
-        _warmth.update(catalogs=current.catalogs, news=news)
+        news = ChangeSet(number=reader._number, unfolded=reader._known)
+        _warmth.update(catalogs=vars(current.catalogs).copy(), news=news)
     if "_code" in vars(current):
         # To reckon it takes longer than most tests.
         _warmth.update(registry=current.registry, code=current._code)

@@ -17,7 +17,7 @@ ALLOWED_HOSTS = ["127.0.0.1", "[::1]", "localhost"]
 
 # The drill stands in the place of the demo, whose tools would be listed, too.
 INSTALLED_APPS = [
-    *(app for app in INSTALLED_APPS if app != "mcp_project"),
+    *(app for app in INSTALLED_APPS if app != "mcp_project.shop"),
     "tests.drill",
 ]
 

@@ -23,7 +23,7 @@ VALUES: dict[str, object] = {
         "token": "site.mcp.by_token",
         "key": {"path": "site.mcp.by_key", "cache": "header"},
     },
-    "AROUND": ["site.mcp.tenant"],
+    "CALL_CONTEXT_MANAGERS": ["site.mcp.tenant"],
     "THREADS": 4,
     "LIMITS": "off",
     "AUDIT": "strict",
@@ -124,9 +124,9 @@ def test_what_cannot_be_read(given: Any, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("given", "sentences"),
     [
-        ({"TREADS": 1}, ["MCP['TREADS'] is no setting. Did you mean 'THREADS'?"]),
-        ({"threads": 1}, ["MCP['threads'] is no setting. Did you mean 'THREADS'?"]),
-        ({"COLOUR": 1}, ["MCP['COLOUR'] is no setting."]),
+        ({"TREADS": 1}, ["MCP['TREADS'] is not a setting. Did you mean 'THREADS'?"]),
+        ({"threads": 1}, ["MCP['threads'] is not a setting. Did you mean 'THREADS'?"]),
+        ({"COLOUR": 1}, ["MCP['COLOUR'] is not a setting."]),
         ({"THREADS": 1}, []),
     ],
 )
@@ -145,16 +145,16 @@ def test_unknown_keys(given: dict[str, object], sentences: list[str]) -> None:
         ({"THREADS": "8"}, "MCP[\"THREADS\"] is '8': "),
         ({"THREADS": True}, 'MCP["THREADS"] is True: '),
         ({"THREADS": 0}, 'MCP["THREADS"] is 0: it must be greater than 0.'),
-        ({"THREADS": 10**5}, 'MCP["THREADS"] is 100000: it must be 10,000 at most.'),
+        ({"THREADS": 10**5}, 'MCP["THREADS"] is 100000: it must be at most 10,000.'),
         ({"AUDIT": "on"}, "MCP[\"AUDIT\"] is 'on': Input should be 'batched', "),
         ({"ENVELOPE": "loose"}, "MCP[\"ENVELOPE\"] is 'loose': "),
         ({"COERCE": "yes"}, "MCP[\"COERCE\"] is 'yes': "),
         ({"TRUSTED_PROXIES": 1.5}, 'MCP["TRUSTED_PROXIES"] is 1.5: '),
         ({"TRUSTED_PROXIES": -1}, 'MCP["TRUSTED_PROXIES"] is -1: it must be 0 or'),
         ({"TRUSTED_PROXIES": ["10.0.0.1/8"]},
-         "MCP[\"TRUSTED_PROXIES\"] has '10.0.0.1/8', which is no network: "),
+         "MCP[\"TRUSTED_PROXIES\"] has '10.0.0.1/8', which is not a network: "),
         ({"TRUSTED_PROXIES": ["::1", "proxy"]},
-         "MCP[\"TRUSTED_PROXIES\"] has 'proxy', which is no network: "),
+         "MCP[\"TRUSTED_PROXIES\"] has 'proxy', which is not a network: "),
         ({"LIMITS": {"drain": "long"}}, 'MCP["LIMITS"]["DRAIN"] is \'long\': '),
         ({"LIMITS": {"body": 0.5}}, 'MCP["LIMITS"]["BODY"] is 0.5: '),
         ({"LIMITS": {"drain": 0}}, 'MCP["LIMITS"]["DRAIN"] is 0: it must be greater'),
@@ -190,7 +190,7 @@ def test_every_limit_may_be_great() -> None:
     [
         ("HOSTS", "*.example.org", "'*.example.org': it must be a list."),
         ("ORIGINS", "*", "'*': it must be a list."),
-        ("AROUND", "a.b", "'a.b': it must be a list."),
+        ("CALL_CONTEXT_MANAGERS", "a.b", "'a.b': it must be a list."),
         ("STATE_KEYS", "the secret", "not as it must be: it must be a list."),
         ("TRUSTED_PROXIES", "1", "'1': it must be a list."),
         ("ENDLESS_TOKENS", "no", "'no': it must be True or False."),
@@ -210,3 +210,9 @@ def test_nothing_is_served_where_a_mistake_would_let_more_in(
 def test_every_limit_has_a_type_and_a_default() -> None:
     for each in fields(Limits):
         assert type(getattr(Limits(), each.name)) in (bool, int, float)
+
+
+def test_an_old_name_leads_to_the_new_one() -> None:
+    assert conf.unknown_keys({"AROUND": []}) == [
+        "MCP['AROUND'] is not a setting. It is called 'CALL_CONTEXT_MANAGERS' now."
+    ]

@@ -38,7 +38,7 @@ below, and the files that only servers run.
 PART_OF: Final = {
     "audit": LOCKS,
     "streams": LOCKS,
-    "wakeup": LOCKS,
+    "invalidation": LOCKS,
     "process": PROCESSES,
     "transports": PROCESSES,
 }

@@ -17,10 +17,10 @@ from mcp_app.catalog import lint
 from mcp_app.catalog.lint import RULES, Finding, Level
 from mcp_app.catalog.outputs import tool_returns
 from mcp_app.catalog.registry import Registry
+from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.principal import Principal
-from mcp_app.interface.requirements import Demands
-from mcp_app.interface.rights import Asked
+from mcp_app.interface.rights import AccessRequest
 from mcp_app.kinds import findings
 from mcp_app.protocol.revisions import LATEST, STATEFUL
 from mcp_app.protocol.schemas import _DIALECTS, check_schema
@@ -75,7 +75,7 @@ def test_the_example_of_who_may_use_it(declared: Registry) -> None:
     example = re.search(r"```python\n(.*?)```", section, re.DOTALL)
     assert example
     exec(example[1], ModuleType("shop.refunds").__dict__)  # noqa: S102 - it is ours
-    assert declared.tools["refund"].definition.demands == Demands(
+    assert declared.tools["refund"].definition.demands == AccessRequirements(
         permissions=("shop.view_order",),
         groups=(frozenset({"Support"}),),
         rules=("shop.may_refund",),
@@ -84,7 +84,7 @@ def test_the_example_of_who_may_use_it(declared: Registry) -> None:
     assert declared.rules[key].object
     rule = declared.rules["shop.may_refund"]
     assert rule.arguments
-    asked = Asked(principal=Principal.ANONYMOUS, server="default")
+    asked = AccessRequest(principal=Principal.ANONYMOUS, server="default")
     for is_staff, is_manager, amount, may in (
         (False, True, None, False),
         (True, False, None, True),
@@ -185,7 +185,8 @@ def test_what_headers_are_for_and_what_not() -> None:
 @pytest.mark.covers("L-BASE-068")
 def test_what_structured_content_is_in_each_revision() -> None:
     """A declared type is all that an author writes; the form is the same for all."""
-    assert "takes any JSON as\n  structured content, older ones objects" in DOCUMENT
+    said = " ".join(DOCUMENT.split())
+    assert "takes any JSON as structured content, older ones objects" in said
     numbers = tool_returns("here", list[int])
     assert numbers.convert([1, 2]).structured == {"result": [1, 2]}
 
@@ -203,4 +204,4 @@ def test_why_there_is_what_is_deprecated() -> None:
 
 @pytest.mark.covers("S-PROG-016")
 def test_progress_is_advised() -> None:
-    assert "Tell progress of whatever takes more than two or three seconds" in DOCUMENT
+    assert "Report progress if a call takes more than two or three seconds" in DOCUMENT

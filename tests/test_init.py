@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mcp_app
-from mcp_app.wakeup import changes
+from mcp_app.invalidation import changes
 
 ROOT = Path(__file__).parent.parent
 

@@ -12,6 +12,7 @@ from mcp_app.conf import KEYS, LIMITS, Limits, McpSettings
 
 ROOT: Final = Path(__file__).parent.parent
 README: Final = (ROOT / "README.md").read_text("utf-8")
+CONTRIBUTING: Final = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 SETTINGS: Final = (ROOT / "docs/settings.md").read_text("utf-8")
 
 CODE: Final = re.compile(r"```\w*\n(.*?)```|`([^`]+)`", re.DOTALL)
@@ -23,7 +24,7 @@ SAID_DEFAULTS: Final = {
     "ORIGINS": "loopback origins in DEBUG",
     "STATE_KEYS": "`[]`: from `SECRET_KEY` and its fallbacks",
     "LIMITS": "`{}`",
-    "AROUND": "`[]`",
+    "CALL_CONTEXT_MANAGERS": "`[]`",
 }
 
 
@@ -72,7 +73,7 @@ def test_every_named_target_and_file_is_there() -> None:
     code = "\n".join(block or inline for block, inline in CODE.findall(README))
     named = set(re.findall(r"\bmake ([a-z-]+)", code))
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M)
-    assert {"run", "test", "bench"} <= named <= set(targets)
+    assert {"run", "test"} <= named <= set(targets)
     for path in re.findall(r"\]\(([^):]+)\)", README):
         assert (ROOT / path).is_file(), path
 
@@ -80,7 +81,12 @@ def test_every_named_target_and_file_is_there() -> None:
 def test_the_packages_of_the_system_are_those_that_ci_installs() -> None:
     script = (ROOT / ".ci/run").read_text("utf-8")
     [packages] = re.findall(r"^packages=\((.*)\)$", script, re.M)
-    rows = re.findall(r"^\|.*\| `([a-z -]+)` \|$", README, re.M)
+    rows = re.findall(r"^\|.*\| `([a-z -]+)` \|$", CONTRIBUTING, re.M)
     told = {package for row in rows for package in row.split()}
     # A compiler comes with the machines of the continuous integration.
     assert told - {"gcc"} == set(packages.split())
+
+
+def test_readme_lists_every_page() -> None:
+    linked = set(re.findall(r"\]\((docs/[a-z-]+\.md)\)", README))
+    assert linked == {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}

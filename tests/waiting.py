@@ -20,5 +20,5 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         else:
             sleep(seconds)
 
-    monkeypatch.setattr("mcp_app.wakeup.workers.time.sleep", slept)
+    monkeypatch.setattr("mcp_app.invalidation.workers.time.sleep", slept)
     return found

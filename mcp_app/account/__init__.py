@@ -1,1 +1,1 @@
-"""Access tokens as people make them: what the admin and the users' own page share."""
+"""Access tokens as users manage them: shared by the admin and the users' own page."""

@@ -1,4 +1,4 @@
-"""What clients are told of a server: its address, and a name for it."""
+"""The address and the name of a server in client configurations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOCAL: Final = "http://127.0.0.1:8000"
 
 
 def server_url(slug: str, site: str = LOCAL) -> str:
-    """Return the address of a server: the public one, or the one at this site."""
+    """Return the URL of a server: the public one, or else the one at this site."""
     base = (mcp_settings.public_url or site).rstrip("/")
     if not urlsplit(base).path:
         base += _path()
@@ -23,7 +23,7 @@ def server_url(slug: str, site: str = LOCAL) -> str:
 
 
 def server_name(slug: str) -> str:
-    """Return a name by which people tell this site from others."""
+    """Return a name that distinguishes this site's server from others."""
     site = str(settings.ROOT_URLCONF).partition(".")[0].replace("_", "-")
     return site if slug == DEFAULT_SLUG else f"{site}-{slug}"
 

@@ -1,4 +1,4 @@
-"""The forms: a new token, the one that replaces another, and a new name."""
+"""The forms of access tokens: a new one, a replacement, and a new name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.auth.permissions import named
+from mcp_app.auth.permissions import find_user
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.models import AccessToken, Server
@@ -28,9 +28,9 @@ from mcp_app.models.fields import digest
 DAYS: Final = (1, 7, 30, 90)
 USUAL_DAYS: Final = 30
 LONGEST: Final = timedelta(days=366)
-"""No token made on a page lasts longer, unless the site allows endless ones."""
+"""How long a token made on a page lasts at most, unless endless ones are allowed."""
 LAST_DAY: Final = date(9999, 12, 30)
-"""After it there is one more, at whose beginning something may end."""
+"""The latest end date: a token ends when the next day begins, which must exist."""
 UNTIL: Final = "date"
 NEVER: Final = "never"
 OVERLAPS: Final = {
@@ -53,7 +53,7 @@ def _new_page() -> str:
 
 
 class OnceForm(forms.Form):
-    """A page that does something once, however often it is sent."""
+    """A form that takes effect once, however often it is sent."""
 
     once = forms.CharField(
         widget=forms.HiddenInput,
@@ -62,14 +62,14 @@ class OnceForm(forms.Form):
     )
 
     def made_with(self, user: AbstractBaseUser) -> UUID:
-        """Return what the row keeps of the page; another person's is another one."""
+        """Return the id to store for this form and user."""
         once = digest(f"{user.pk} {self.cleaned_data['once']}")
-        # MariaDB refuses numbers that are of no version.
+        # MariaDB refuses UUIDs without a version.
         return UUID(once[:32], version=5)
 
 
 class ChosenServers(ServersField):
-    """SQLite has no such great numbers as somebody may send."""
+    """Rejects keys that are too large for SQLite."""
 
     def clean(self, value: Any) -> Any:
         try:
@@ -79,14 +79,15 @@ class ChosenServers(ServersField):
 
 
 class NewTokenForm(OnceForm, TokenForm):
-    """A token for whoever fills it in; `servers` are those to choose from."""
+    """A token for the user of the form; `servers` are those to choose from."""
 
     ends = forms.ChoiceField(label=gettext_lazy("Ends"), initial=str(USUAL_DAYS))
     until = forms.DateField(
         label=gettext_lazy("Until"),
         required=False,
         help_text=gettext_lazy(
-            "For “Until a date”: good until the end of this day, at most a year ahead."
+            "For “Until a date”: the token is valid until the end of this day, at"
+            " most a year ahead."
         ),
         widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
     )
@@ -103,19 +104,20 @@ class NewTokenForm(OnceForm, TokenForm):
         }
         help_texts = {
             "name": gettext_lazy(
-                "The program that gets it, and where: Claude Code on my laptop."
+                "The program that uses the token, and where, for example: Claude Code"
+                " on my laptop."
             ),
-            "servers": gettext_lazy("None chosen: all that let you in."),
+            "servers": gettext_lazy("If you choose none: all servers that let you in."),
             "may": gettext_lazy(
                 "“Read” is enough for tools that only look something up."
             ),
             "networks": gettext_lazy(
-                "The token is good from these addresses only, for example "
-                "192.0.2.0/24. Separated by spaces. Empty: from everywhere."
+                "The token is valid from these addresses only, for example"
+                " 192.0.2.0/24. Separated by spaces. Empty: from everywhere."
             ),
             "tags": gettext_lazy(
-                "The token is good for what has one of these tags. Separated by "
-                "spaces. Empty: for everything that you may use."
+                "The token is valid for definitions with one of these tags. Separated"
+                " by spaces. Empty: for everything that you may use."
             ),
         }
         field_classes = {"servers": ChosenServers}
@@ -147,15 +149,15 @@ class NewTokenForm(OnceForm, TokenForm):
         if until is None:
             self.add_error("until", _("Say until when, or choose a number of days."))
         elif until < today:
-            said = _("%(date)s is over. Choose a day that is still to come.")
+            said = _("%(date)s is in the past. Choose a later day.")
             self.add_error("until", said % {"date": date_format(until)})
         elif until > latest:
-            said = _("%(date)s is too far ahead: %(latest)s is the latest.")
+            said = _("%(date)s is too far ahead. The latest day is %(latest)s.")
             told = {"date": date_format(until), "latest": date_format(latest)}
             self.add_error("until", said % told)
 
     def columns(self) -> Mapping[str, Any]:
-        """Return what `AccessToken.objects.make` takes, once the form is valid."""
+        """Return the arguments of `AccessToken.objects.make`, from a valid form."""
         cleaned = self.cleaned_data
         return {
             "user": self.user,
@@ -166,14 +168,14 @@ class NewTokenForm(OnceForm, TokenForm):
 
 
 class AnyonesTokenForm(NewTokenForm):
-    """The form of superusers, who make tokens of service users, too."""
+    """The form for superusers, who can also make tokens for service users."""
 
     service_user = forms.CharField(
         label=gettext_lazy("For a service user"),
         required=False,
         help_text=gettext_lazy(
-            "The login name of a user that stands for a program. Empty: for you. "
-            "Colleagues make their own tokens."
+            "The login name of a service user, which is the account of a program."
+            " Empty: for you. Colleagues make their own tokens."
         ),
         widget=forms.TextInput({"autocomplete": "off"}),
     )
@@ -181,7 +183,7 @@ class AnyonesTokenForm(NewTokenForm):
     def clean_service_user(self) -> str:
         name: str = self.cleaned_data["service_user"]
         if name:
-            user = named(name)
+            user = find_user(name)
             if user is None:
                 said = _("There is no active user “%(name)s” here.")
                 raise ValidationError(said % {"name": visible(name)})
@@ -190,7 +192,7 @@ class AnyonesTokenForm(NewTokenForm):
 
 
 class ReplaceForm(OnceForm):
-    """When the old token ends, once there is the new one."""
+    """A replacement: when the old token ends, once the new one exists."""
 
     overlap = forms.ChoiceField(
         label=gettext_lazy("The old token ends"),
@@ -210,7 +212,7 @@ class NameForm(TokenForm):
         labels = {"name": gettext_lazy("Name")}
 
     def save(self, commit: bool = True) -> AccessToken:
-        """Store the name alone: somebody may revoke the token in this moment."""
+        """Store only the name, so that a concurrent revocation is not undone."""
         if commit:
             self.instance.save(update_fields=["name"])
         return self.instance
@@ -229,7 +231,7 @@ def _end(ends: str, until: date | None) -> datetime | None:
     if ends == NEVER:
         return None
     if ends == UNTIL and until is not None:
-        # Good on this day, too.
+        # The token is good until the end of this day.
         midnight = datetime.combine(until + timedelta(days=1), time.min)
         return timezone.make_aware(midnight)
     return timezone.now() + timedelta(days=int(ends))

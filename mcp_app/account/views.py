@@ -1,4 +1,4 @@
-"""The users' own page of access tokens; nobody sees or touches another's."""
+"""The page on which users manage their own access tokens, and nobody else's."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
-from mcp_app.account import making, shown
+from mcp_app.account import presentation, token_issuance
 from mcp_app.account.forms import NameForm, NewTokenForm, ReplaceForm
-from mcp_app.account.making import AlreadyShown, HasEnded
+from mcp_app.account.token_issuance import AlreadyShown, HasEnded
 from mcp_app.models import AccessToken
 from mcp_app.models.tokens import Secret
 
@@ -34,12 +34,12 @@ View = Callable[..., HttpResponse]
 
 
 def own_page(view: View) -> View:
-    """Let active users in, and nothing be kept on the way or framed."""
+    """Require an active user, and forbid caching and framing the response."""
 
     @wraps(view)
     def answered(request: HttpRequest, *given: Any, **named: Any) -> HttpResponse:
         if not request.user.is_active:
-            # Some backends let others log in, too: no token would let them in.
+            # Some backends log inactive users in, but their tokens would not work.
             raise PermissionDenied
         response = view(request, *given, **named)
         unseen(response)
@@ -49,13 +49,13 @@ def own_page(view: View) -> View:
 
 
 def unseen(response: HttpResponse) -> None:
-    """Let nobody keep an answer, nor tell of its address."""
+    """Forbid caches to store a response, and other sites to learn its URL."""
     patch_cache_control(response, no_store=True, private=True)
     response.setdefault("Referrer-Policy", "same-origin")
 
 
 def own(request: HttpRequest) -> QuerySet[AccessToken]:
-    """Return a person's tokens, those first that let them in."""
+    """Return the user's tokens, ended ones last."""
     now = timezone.now()
     ended = Q(revoked__isnull=False) | Q(expires__lte=now)
     rows = AccessToken.objects.filter(user=request.user.pk).select_related("user")
@@ -67,7 +67,7 @@ def own(request: HttpRequest) -> QuerySet[AccessToken]:
 @own_page
 @require_safe
 def tokens(request: HttpRequest) -> HttpResponse:
-    """List the tokens."""
+    """List the user's tokens."""
     rows = own(request).prefetch_related("servers")
     page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
     lines = [_line(row) for row in page.object_list]
@@ -77,13 +77,17 @@ def tokens(request: HttpRequest) -> HttpResponse:
 @own_page
 @sensitive_variables()
 def add(request: HttpRequest) -> HttpResponse:
-    """Ask what a new token is for; make it, and show it once."""
+    """Ask for the details of a new token, make it, and show it once."""
     sent = request.POST if request.method == "POST" else None
-    form = NewTokenForm(sent, user=request.user, servers=shown.open_servers())  # type: ignore[arg-type]
+    form = NewTokenForm(sent, user=request.user, servers=presentation.open_servers())  # type: ignore[arg-type]
     if not form.is_valid():
         return _page(request, "add", form=form)
     try:
-        row, token = making.make(request.user, form)  # type: ignore[arg-type]
+        row, token = token_issuance.make(
+            request.user,  # type: ignore[arg-type]
+            made_with=form.made_with(request.user),  # type: ignore[arg-type]
+            **form.columns(),
+        )
     except AlreadyShown as already:
         return _already(request, already)
     return _revealed(request, row, token)
@@ -91,15 +95,15 @@ def add(request: HttpRequest) -> HttpResponse:
 
 @own_page
 def token(request: HttpRequest, key: int) -> HttpResponse:
-    """Show everything but the token itself; give it another name."""
+    """Show everything but the token itself; rename it on POST."""
     row = get_object_or_404(own(request), pk=key)
     form = NameForm(request.POST if request.method == "POST" else None, instance=row)
     if request.method == "POST" and form.is_valid():
-        making.rename(row.user, row)
+        token_issuance.rename(row.user, row)
         messages.success(request, _("The name was changed."), fail_silently=True)
         return redirect("mcp_account:token", key)
     if form.errors:
-        # What was typed is in the form, and nowhere else.
+        # The form has put the invalid name into the row: show the stored one.
         row = get_object_or_404(own(request), pk=key)
     return _page(request, "token", form=form, row=row, line=_line(row))
 
@@ -107,13 +111,15 @@ def token(request: HttpRequest, key: int) -> HttpResponse:
 @own_page
 @sensitive_variables()
 def replace(request: HttpRequest, key: int) -> HttpResponse:
-    """Ask when the old token ends; make the next one, and show it once."""
+    """Ask when the old token ends, make the new one, and show it once."""
     row = get_object_or_404(own(request), pk=key)
     form = ReplaceForm(request.POST if request.method == "POST" else None)
     if not form.is_valid():
         return _page(request, "replace", form=form, row=row, line=_line(row))
     try:
-        new, token = making.replace(row.user, row, form)
+        new, token = token_issuance.replace(
+            row.user, row, form.overlap_time(), made_with=form.made_with(row.user)
+        )
     except AlreadyShown as already:
         return _already(request, already)
     except HasEnded as ended:
@@ -125,9 +131,9 @@ def replace(request: HttpRequest, key: int) -> HttpResponse:
 @own_page
 @require_POST
 def delete(request: HttpRequest, key: int) -> HttpResponse:
-    """End a token; once this has answered it lets nobody in."""
+    """Revoke a token; no worker accepts it once this has answered."""
     row = get_object_or_404(own(request), pk=key)
-    making.end(row.user, row)
+    token_issuance.end(row.user, row)
     said = _("Deleted: “%(token)s” lets nobody in any more.") % {"token": row}
     messages.success(request, said, fail_silently=True)
     return redirect("mcp_account:tokens")
@@ -136,25 +142,25 @@ def delete(request: HttpRequest, key: int) -> HttpResponse:
 @own_page
 @require_POST
 def forget(request: HttpRequest, key: int) -> HttpResponse:
-    """Take a token that has ended from the list."""
+    """Delete the row of a token that has ended."""
     row = get_object_or_404(own(request), pk=key)
     if row.has_ended(timezone.now()):
-        making.forget(row.user, row)
+        token_issuance.forget(row.user, row)
         said = _("“%(token)s” is not in the list any more.") % {"token": row}
         messages.success(request, said, fail_silently=True)
     return redirect("mcp_account:tokens")
 
 
 def _line(row: AccessToken) -> dict[str, object]:
-    """Return what a page says of a token."""
+    """Return what a page shows of a token."""
     return {
         "row": row,
         "name": str(row),
-        "state": shown.state_of(row),
-        "servers": shown.servers_of(row),
-        "ends": shown.ends_of(row),
-        "used": shown.last_use_of(row),
-        "created": shown.when(row.created),
+        "state": presentation.state_of(row),
+        "servers": presentation.servers_of(row),
+        "ends": presentation.ends_of(row),
+        "used": presentation.last_use_of(row),
+        "created": presentation.when(row.created),
     }
 
 
@@ -164,7 +170,7 @@ def _revealed(
     token: Secret,
     old: AccessToken | None = None,
 ) -> HttpResponse:
-    both = shown.revealed(request, row, token)
+    both = presentation.reveal(request, row, token)
     return _page(request, "shown", shown=both, row=row, old=old and _line(old))
 
 

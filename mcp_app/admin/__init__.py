@@ -1,4 +1,4 @@
-"""The admin: definitions, servers, sessions, access tokens and calls, in its look."""
+"""The admin: definitions, servers, sessions, access tokens and calls."""
 
 from __future__ import annotations
 

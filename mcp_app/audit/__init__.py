@@ -1,1 +1,1 @@
-"""Who called what, and what became of it: written behind, in batches."""
+"""The call log: who called what, and with which outcome, written in batches."""

@@ -1,8 +1,8 @@
-"""The calls of this process on their way to the database.
+"""The call log: it collects the calls of this process and writes them in batches.
 
-A request only adds its call to a list.  Once a second, or when there are many, what has
-gathered is written in one transaction.  While the database is away it gathers; beyond a
-bound calls are counted, and their rows dropped.
+A request only adds its call to a list.  Once a second, or when there are many, one
+transaction writes what has been collected.  During an outage calls are kept; beyond a
+limit they are only counted, and get no row.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Final
 
 from django.db import Error as DatabaseError
 
-from mcp_app.audit.records import CallRecord, Gathered
+from mcp_app.audit.records import PendingCalls
 from mcp_app.audit.tallies import Tallies, begin_ms
-from mcp_app.audit.writing import Batch, Refused, stored_name, write
+from mcp_app.audit.writing import Batch, RefusedBatch, stored_name, write
+from mcp_app.interface.call_record import CallValues
 from mcp_app.models.calls import MINUTE_S
 from mcp_app.pools.database import call_writer
 from mcp_app.protocol.errors import Unavailable
@@ -26,20 +27,20 @@ from mcp_app.protocol.errors import Unavailable
 logger = logging.getLogger("mcp_app.audit")
 
 EVERY: Final = 1.0
-"""Seconds in which calls gather: so many are lost where a process is killed."""
+"""Seconds for which calls are collected; if a process is killed, so many are lost."""
 MOST_ROWS: Final = 2_000
-"""Calls that are written together; so many do not wait for their second."""
+"""Calls in one batch; this many do not wait for the second to end."""
 RETRY_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0)
-"""Seconds between attempts in an outage; the last one over and over."""
+"""Seconds between attempts in an outage; the last one repeats."""
 WARN_EVERY: Final = 60.0
 DIGEST_BYTES: Final = 16
 
 
 class CallLog:
-    """Takes calls, and writes them behind; used on the loop only.
+    """Takes calls and writes them later; used on the loop only.
 
-    `most` is how many wait at most, in calls.  Where it is `strict` nothing is dropped
-    or waits for its second: `kept` tells when a call is committed.
+    At most `most` calls wait.  If `strict`, none is dropped or waits for the second to
+    end; `wait_until_written` returns when a call is committed.
     """
 
     def __init__(self, writer: str, *, most: int, key: bytes, strict: bool) -> None:
@@ -51,9 +52,9 @@ class CallLog:
         self._most = most
         self._digest = blake2b(key=key, digest_size=DIGEST_BYTES)
         self._loop = asyncio.get_running_loop()
-        self._pending = Gathered()
+        self._pending = PendingCalls()
         self._tallies = Tallies()
-        # From the first call on the clock ticks; it looks again when there are many.
+        # `add` calls `_look` when this many wait: the first call starts the timer.
         self._room = 0
         self._stopped = False
         self._timer: asyncio.TimerHandle | None = None
@@ -65,7 +66,7 @@ class CallLog:
         self._written_so_far = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
-    def add(self, record: CallRecord) -> None:
+    def add(self, record: CallValues) -> None:
         """Take a call."""
         pending = self._pending
         if len(pending) < self._room:
@@ -74,16 +75,16 @@ class CallLog:
             self._take(record)
 
     def digest(self, arguments: bytes) -> str:
-        """Return what tells the same arguments from others, and says nothing of them.
+        """Return a keyed digest, which is equal for equal arguments.
 
-        Arguments may be short, or secret: without a key they could be guessed.
+        Arguments may be short or secret; without a key they could be guessed.
         """
         digest = self._digest.copy()
         digest.update(arguments)
         return digest.hexdigest()
 
-    async def kept(self) -> None:
-        """Return when all calls that were added by now are committed."""
+    async def wait_until_written(self) -> None:
+        """Return when all calls that were added before are committed."""
         added = self._taken_so_far + len(self._pending)
         if added > self._written_so_far:
             waiting: asyncio.Future[None] = self._loop.create_future()
@@ -96,19 +97,19 @@ class CallLog:
         return bool(self._pending or self._tallies or self._task is not None)
 
     def hurry(self) -> None:
-        """Write now what is still to be written."""
+        """Write immediately what is still to be written."""
         if self._task is None and self.busy:
             self._begin()
 
     def stop(self) -> None:
-        """Let the clock tick no more: few calls wait for `hurry`."""
+        """Stop the timer; from then on, calls may wait for `hurry`."""
         self._stopped = True
         self._stop_timer()
 
     # -- gathering ----------------------------------------------------------------
 
-    def _take(self, record: CallRecord) -> None:
-        """Take a call if there is room, and see what it is time for."""
+    def _take(self, record: CallValues) -> None:
+        """Take a call if there is room, and start the timer or a batch if needed."""
         full = len(self._pending) >= self._most and not self.strict
         if full and self._task is not None:
             self._drop(record)
@@ -117,7 +118,7 @@ class CallLog:
         self._look()
 
     def _look(self) -> None:
-        """Start the clock, or write."""
+        """Start the timer or a batch, if it is time for one."""
         many = min(MOST_ROWS, self._most)
         if self._task is not None:
             self._room = self._most
@@ -128,8 +129,8 @@ class CallLog:
             if not self._stopped:
                 self._timer = self._loop.call_later(EVERY, self._begin)
 
-    def _drop(self, record: CallRecord) -> None:
-        """Count a call; its row there is no room for."""
+    def _drop(self, record: CallValues) -> None:
+        """Count a call that gets no row, because there is no room."""
         circumstances, began, took, *_ = record
         server, kind, name, _, outcome, *_ = circumstances
         self.dropped += 1
@@ -139,10 +140,13 @@ class CallLog:
             [int(took * 1_000_000)],
             1,
         )
-        self._warn("Calls are counted, and have no row: %d so far.", self.dropped)
+        self._warn(
+            "The call log has no rows for %d calls so far. They are only counted.",
+            self.dropped,
+        )
 
     def _warn(self, message: str, *values: object) -> None:
-        """Log this message once in a while."""
+        """Log this message once a minute at most."""
         now = self._loop.time()
         if now - self._warned.get(message, float("-inf")) >= WARN_EVERY:
             self._warned[message] = now
@@ -172,7 +176,7 @@ class CallLog:
                 self._look()
 
     def _taken(self) -> Batch:
-        """Return what is written together: the calls that have waited longest."""
+        """Return the next batch: the calls that have waited longest."""
         records = self._pending.take(MOST_ROWS)
         tallies, self._tallies = self._tallies, Tallies()
         self._taken_so_far += len(records)
@@ -183,8 +187,8 @@ class CallLog:
         try:
             await self._written(batch)
         except Exception:
-            # A fault of ours: what comes after it must not wait for it.
-            logger.exception("Calls were lost: %d.", len(batch.records))
+            # An error in our code: later calls must not wait for these.
+            logger.exception("The call log has lost calls: %d.", len(batch.records))
         self._written_so_far = self._taken_so_far
         while self._waiting and self._waiting[0][0] <= self._written_so_far:
             _, waiting = self._waiting.popleft()
@@ -192,26 +196,29 @@ class CallLog:
                 waiting.set_result(None)
 
     async def _written(self, batch: Batch) -> None:
-        """Write a batch, however long the database is away."""
+        """Write a batch; retry as long as the database is unavailable."""
         attempt = 0
         while True:
             try:
                 self._clock_ms = await call_writer.run(write, batch)
             except (DatabaseError, Unavailable) as error:
                 reason = error.__cause__ or error
-                self._warn("Calls could not be written: %r", reason)
+                self._warn("The call log could not be written: %r", reason)
             else:
                 self._tell(batch.refused)
                 return
             await asyncio.sleep(RETRY_S[min(attempt, len(RETRY_S) - 1)])
             attempt += 1
 
-    def _tell(self, refused: Refused) -> None:
-        """Say what of a batch the database has refused."""
+    def _tell(self, refused: RefusedBatch) -> None:
+        """Log which rows and counters of a batch the database has refused."""
         self.dropped += refused.rows
         if refused.rows:
-            message = "The database refuses calls: %d have no row so far: %r"
+            message = (
+                "The database refuses rows of the call log. %d calls have no row so"
+                " far: %r"
+            )
             self._warn(message, self.dropped, refused.reason)
         if refused.counters:
-            message = "The database refuses counters: %d are lost."
+            message = "The database refuses counters of the call log. %d are lost."
             logger.error(message, refused.counters, exc_info=refused.reason)

@@ -1,4 +1,11 @@
-"""What a database refuses is found among what it takes."""
+"""Finds which rows of a batch the database refuses, and stores the others.
+
+An example is a client's name that a table of latin1 cannot store; MySQL and MariaDB
+report that as if they were away.  A batch that failed twice, or once with an error that
+is no outage, is written again with savepoints and halved until the refused rows are
+alone.  Their calls are counted as dropped.  Temporary problems (a lock, a full disk)
+are waited for instead (`pools.outages`).
+"""
 
 from __future__ import annotations
 
@@ -17,9 +24,9 @@ Thing = TypeVar("Thing")
 def stored_apart(
     using: str, store: Callable[[Sequence[Thing]], object], things: Sequence[Thing]
 ) -> list[tuple[Thing, DatabaseError]]:
-    """Store things in the transaction that is open; return those refused, and why.
+    """Store things in the open transaction; return those that were refused, and why.
 
-    What breaks is halved until it is one by itself.  Raises what is no refusal.
+    What fails is halved until it is a single thing.  Raises errors that are no refusal.
     """
     if not things:
         return []
@@ -27,7 +34,7 @@ def stored_apart(
         with transaction.atomic(using=using):
             store(things)
     except DatabaseError as error:
-        # The way back to a savepoint is the proof that the database still answers.
+        # Going back to the savepoint has shown that the database still answers.
         lost = transaction.get_rollback(using)
         if lost or is_conflict(error) or not may_be_refused(error):
             raise

@@ -1,4 +1,4 @@
-"""Texts of others, as every database takes them."""
+"""Makes text from outside storable in every database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting calls: how many, and how long they took."""
+"""Counts calls and how long they took."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
 
 Subject: TypeAlias = tuple[str, str, str, str]
-"""What is counted apart: server, kind, name and outcome."""
+"""What has counters of its own: server, kind, name and outcome."""
 Row: TypeAlias = tuple[str | int, ...]
 """The values of `CallStatistic.KEYS` and `CallStatistic.COUNTERS`."""
 
@@ -27,7 +27,7 @@ class Tally:
         self.buckets = [0] * (len(_BOUNDS_US) + 1)
 
     def add(self, times_us: list[int], dropped: int = 0) -> None:
-        """Count calls that took so long; sorts the list."""
+        """Count calls with these durations; sorts the list."""
         times_us.sort()
         self.calls += len(times_us)
         self.dropped += dropped
@@ -38,7 +38,7 @@ class Tally:
             self.buckets[place] += end - begin
 
     def merge(self, other: Tally) -> None:
-        """Count what the other one has counted."""
+        """Add the counts of another one."""
         self.calls += other.calls
         self.dropped += other.dropped
         self.total_us += other.total_us
@@ -59,7 +59,7 @@ class Tally:
 
 
 class Tallies:
-    """What was counted, minute by minute; times are milliseconds."""
+    """Counts by minute; times are milliseconds."""
 
     def __init__(self) -> None:
         self._minutes: dict[tuple[int, Subject], Tally] = {}
@@ -70,23 +70,22 @@ class Tallies:
     def add(
         self, minute_ms: int, subject: Subject, times_us: list[int], dropped: int = 0
     ) -> None:
-        """Count calls that began in the minute that begins then."""
+        """Count calls that began in the minute that starts at `minute_ms`."""
         self._of(minute_ms, subject).add(times_us, dropped)
 
     def drop(self, minute_ms: int, subject: Subject) -> None:
-        """Take note that one of the calls that were counted has no row."""
+        """Note that a call that was counted has no row."""
         self._of(minute_ms, subject).dropped += 1
 
     def merge(self, other: Tallies) -> None:
-        """Count what the others have counted."""
+        """Add the counts of another one."""
         for (minute_ms, subject), tally in other._minutes.items():
             self._of(minute_ms, subject).merge(tally)
 
     def rows(self) -> list[Row]:
         """Return a row for each minute and for each hour, in the order of their keys.
 
-        All processes raise counters in this order, so that none waits for another one
-        that waits for it.
+        All processes raise counters in this order, so that they cannot deadlock.
         """
         hours: dict[tuple[int, Subject], Tally] = {}
         for (minute_ms, subject), tally in self._minutes.items():
@@ -107,5 +106,5 @@ def _rows(
 
 
 def begin_ms(time_ms: int, seconds: int) -> int:
-    """Return when the hour, or the minute, of a time began."""
+    """Return when the hour or minute of a time began."""
     return time_ms - time_ms % (seconds * 1_000)

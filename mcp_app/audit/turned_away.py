@@ -1,4 +1,4 @@
-"""Requests that never became a call: counted in memory, told with each heartbeat."""
+"""Requests that never became a call: counted in memory, reported with heartbeats."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ Group: TypeAlias = tuple[int, str, str, int]
 
 HOURS: Final = 24
 GROUPS: Final = 30
-"""Beyond so many in one hour, clients are not told apart; reasons always are."""
+"""With more groups than this in an hour, clients are counted together for each
+reason."""
 OTHERS: Final = "\N{HORIZONTAL ELLIPSIS}"
-"""Stands for clients that are not told apart: none calls itself so in Latin-1."""
+"""Stands for clients that are counted together: no client's name in Latin-1 equals
+it."""
 LONGEST: Final = 60
-"""Characters that are kept of what a client calls itself."""
+"""Characters of a client's name that are kept."""
 
 
 class Reason(StrEnum):
-    """Why a request was refused; the values are told to other processes."""
+    """Why a request was refused; the row of the worker stores the values."""
 
     HOST = "host"
     ORIGIN = "origin"
     NOBODY = "nobody"
-    """No credentials, where some are needed."""
+    """No credentials, although some are needed."""
     CREDENTIALS = "credentials"
-    """Credentials that let nobody in."""
+    """Credentials that were not accepted."""
     SERVER = "server"
     """There is no server at this address."""
     SESSION = "session"
@@ -51,10 +53,9 @@ class Reason(StrEnum):
 
 
 class TurnedAway:
-    """Counts what a process refuses, hour by hour, for a day.
+    """Counts the requests that a process refuses, by the hour, for a day.
 
-    Anybody can send what is refused, as much as they like: how much is kept of it has
-    a bound.
+    Anybody can cause refusals, as many as they like, so memory for them is limited.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -63,7 +64,7 @@ class TurnedAway:
         self._hour = 0
 
     def note(self, reason: Reason, client: str) -> None:
-        """Count a request; `client` is what it calls itself, "" for nothing."""
+        """Count a request; `client` is the name that it gives itself, "" for none."""
         hour = int(self._clock()) // HOUR_S
         if hour != self._hour:
             self._begin(hour)
@@ -72,8 +73,8 @@ class TurnedAway:
             key = (hour, reason.value, OTHERS)
         self._counts[key] = self._counts.get(key, 0) + 1
 
-    def said(self) -> tuple[Group, ...]:
-        """Return what was counted."""
+    def counts(self) -> tuple[Group, ...]:
+        """Return the counts of the last day."""
         return tuple(
             (hour * HOUR_S * 1_000, reason, client, count)
             for (hour, reason, client), count in self._counts.items()
@@ -81,12 +82,12 @@ class TurnedAway:
         )
 
     def _tells_apart(self, hour: int) -> bool:
-        """Whether an hour has room for one more: it takes none from those after it."""
+        """Return whether an hour has room for one more group; each has its limit."""
         told = sum(key[0] == hour and key[2] != OTHERS for key in self._counts)
         return told < GROUPS
 
     def _begin(self, hour: int) -> None:
-        """Forget what is older than a day."""
+        """Forget counts that are older than a day."""
         self._hour = hour
         kept = hour - HOURS
         self._counts = {

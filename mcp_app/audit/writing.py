@@ -1,4 +1,11 @@
-"""Writing a batch of calls: rows and counters in one transaction, exactly once."""
+"""Writes a batch of calls: rows and counters in one transaction, exactly once.
+
+The transaction first raises a number in the row of its process (`CallWriter`).  If a
+commit fails, the batch is written again, and does nothing if the number is there
+already.  An undecided transaction holds the lock of that row, so the second attempt
+waits for it.  Counters are written in the order of their keys, which avoids deadlocks
+between processes.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +19,20 @@ from typing import Any, Final
 from django.db import Error as DatabaseError
 from django.db import IntegrityError, connections, router
 
-from mcp_app.audit.records import LONGEST_ERROR, CallRecord, Circumstances, Gathered
+from mcp_app.audit.records import LONGEST_ERROR, PendingCalls
 from mcp_app.audit.refusals import stored_apart
 from mcp_app.audit.storable import storable
 from mcp_app.audit.tallies import Subject, Tallies, begin_ms
+from mcp_app.interface.call_record import CallValues, CircumstancesValues
 from mcp_app.models import Call, CallStatistic, CallWriter
-from mcp_app.models.call_statements import Own, Shared
+from mcp_app.models.call_statements import Own, SharedValues
 from mcp_app.models.calls import MINUTE_S
 from mcp_app.models.clock import now_sql
 from mcp_app.models.transactions import own_transaction, persistently
 from mcp_app.pools.outages import TOGETHER, is_outage, may_be_refused
 
 ATTEMPTS: Final = 20
-"""How often a transaction that gave way to others is begun again."""
+"""How often a transaction is retried after a conflict with others."""
 
 DIGEST_OF_NAME: Final = 32
 _LENGTHS: Final = [
@@ -35,8 +43,8 @@ LONGEST_NAME: Final = int(_LENGTHS[_NAME] or 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """How many rows, and how many counters, of a batch the database has refused."""
+class RefusedBatch:
+    """How many rows and how many counters of a batch the database has refused."""
 
     rows: int = 0
     counters: int = 0
@@ -45,28 +53,28 @@ class Refused:
 
 @dataclass(slots=True)
 class Batch:
-    """What is written together; `number` goes up with each batch of a writer.
+    """The calls of one transaction; `number` goes up with each batch of a writer.
 
-    `tallies` has counted calls that get no row.
+    `tallies` has the counts of calls that get no row.
     """
 
     writer: str
     number: int
-    records: Gathered
+    records: PendingCalls
     digest: Callable[[bytes], str]
     tallies: Tallies = field(default_factory=Tallies)
     broke: int = 0
-    """How often the database took none of it, and may have refused some."""
-    refused: Refused = Refused()
-    """What it has refused of what is committed."""
+    """How often the database took none of it, perhaps because it refuses some of it."""
+    refused: RefusedBatch = RefusedBatch()
+    """What the database has refused of a committed batch."""
 
 
 def write(batch: Batch) -> int:
-    """Commit a batch unless it is committed; blocks.
+    """Commit a batch, unless that was done already; blocks.
 
-    Returns the database's clock less the monotonic one, in milliseconds.  Raises what
-    Django raises where the database cannot be reached; the batch may be committed all
-    the same, which writing it again finds out first.
+    Returns the database's clock less the monotonic one, in milliseconds.  Raises
+    Django's exception if the database cannot be reached.  The batch may be committed
+    all the same, so writing it again checks that first.
     """
     try:
         return _written(batch)
@@ -79,7 +87,7 @@ def write(batch: Batch) -> int:
 
 
 def _written(batch: Batch) -> int:
-    # The very first batch may break because it has been committed meanwhile.
+    # The very first batch may fail because it has been committed meanwhile.
     return persistently(partial(_attempted, batch), ATTEMPTS, (IntegrityError,))
 
 
@@ -96,18 +104,18 @@ def _attempted(batch: Batch) -> int:
 
 
 def _store(
-    using: str, rows: Mapping[Shared, Sequence[Own]], tallies: Tallies
-) -> Refused:
+    using: str, rows: Mapping[SharedValues, Sequence[Own]], tallies: Tallies
+) -> RefusedBatch:
     if rows:
         Call.objects.using(using).insert(rows)
     CallStatistic.objects.using(using).raise_by(tallies.rows())
-    return Refused()
+    return RefusedBatch()
 
 
 def _store_apart(
-    using: str, rows: Mapping[Shared, Sequence[Own]], tallies: Tallies
-) -> Refused:
-    """Store what the database takes; a call whose row it refuses stays counted."""
+    using: str, rows: Mapping[SharedValues, Sequence[Own]], tallies: Tallies
+) -> RefusedBatch:
+    """Store what the database takes; a call whose row it refuses is still counted."""
     insert = Call.objects.using(using).insert
     raise_by = CallStatistic.objects.using(using).raise_by
     each = [(shared, own) for shared, some in rows.items() for own in some]
@@ -116,11 +124,11 @@ def _store_apart(
         tallies.drop(begin_ms(own[0], MINUTE_S), subject(shared))
     lost = stored_apart(using, raise_by, tallies.rows())
     reasons = [reason for _, reason in (*dropped, *lost)]
-    return Refused(len(dropped), len(lost), reasons[-1] if reasons else None)
+    return RefusedBatch(len(dropped), len(lost), reasons[-1] if reasons else None)
 
 
-def _grouped(rows: Sequence[tuple[Shared, Own]]) -> dict[Shared, list[Own]]:
-    groups: dict[Shared, list[Own]] = {}
+def _grouped(rows: Sequence[tuple[SharedValues, Own]]) -> dict[SharedValues, list[Own]]:
+    groups: dict[SharedValues, list[Own]] = {}
     for shared, own in rows:
         groups.setdefault(shared, []).append(own)
     return groups
@@ -137,14 +145,16 @@ def _monotonic_ms() -> int:
     return int(time.monotonic() * 1_000)
 
 
-def _reckoned(batch: Batch, clock_ms: int) -> tuple[dict[Shared, list[Own]], Tallies]:
+def _reckoned(
+    batch: Batch, clock_ms: int
+) -> tuple[dict[SharedValues, list[Own]], Tallies]:
     """Return the rows of the calls, and all counters."""
-    groups: dict[Circumstances, list[CallRecord]] = {}
+    groups: dict[CircumstancesValues, list[CallValues]] = {}
     for record in batch.records:
         groups.setdefault(record[0], []).append(record)
     # The same call is often made again.
     digest = cache(batch.digest)
-    rows: dict[Shared, list[Own]] = {}
+    rows: dict[SharedValues, list[Own]] = {}
     tallies = Tallies()
     tallies.merge(batch.tallies)
     for circumstances, records in groups.items():
@@ -156,29 +166,29 @@ def _reckoned(batch: Batch, clock_ms: int) -> tuple[dict[Shared, list[Own]], Tal
     return rows, tallies
 
 
-def _own(record: CallRecord, clock_ms: int, digest: Callable[[bytes], str]) -> Own:
-    _, began, took, size, arguments, length, known, failure, error = record
+def _own(record: CallValues, clock_ms: int, digest: Callable[[bytes], str]) -> Own:
+    _, began, took, size, arguments, length, long_digest, failure, error = record
     return (
         int(began * 1_000) + clock_ms,
         int(took * 1_000_000),
         size,
         len(arguments) or length,
-        digest(arguments) if arguments else known,
+        digest(arguments) if arguments else long_digest,
         failure,
         error and storable(error)[:LONGEST_ERROR],
     )
 
 
 def _minutes(own: Sequence[Own]) -> Iterable[tuple[int, list[int]]]:
-    """Return what calls took, in microseconds, by the minute in which they began."""
+    """Return the durations, in microseconds, by the minute in which the calls began."""
     minutes: dict[int, list[int]] = {}
     for row in own:
         minutes.setdefault(begin_ms(row[0], MINUTE_S), []).append(row[1])
     return minutes.items()
 
 
-def _bounded(circumstances: Circumstances) -> Shared:
-    """Return what fits the columns; names that are too long stay different."""
+def _bounded(circumstances: CircumstancesValues) -> SharedValues:
+    """Return values that fit the columns; names that are too long stay distinct."""
     values: list[Any] = [
         storable(value)[:length] if isinstance(value, str) else value
         for value, length in zip(circumstances, _LENGTHS, strict=True)
@@ -188,7 +198,7 @@ def _bounded(circumstances: Circumstances) -> Shared:
 
 
 def stored_name(identity: object) -> str:
-    """Return what the audit calls a definition: URIs may be too long for it."""
+    """Return the stored name of a definition; a URI may be too long for the column."""
     name = storable(str(identity))
     if len(name) <= LONGEST_NAME:
         return name
@@ -197,6 +207,6 @@ def stored_name(identity: object) -> str:
 
 
 def subject(shared: Sequence[str | int]) -> Subject:
-    """Return what a call is counted as."""
+    """Return the subject under which a call is counted."""
     server, kind, name, _, outcome, *_ = shared
     return str(server), str(kind), str(name), str(outcome)

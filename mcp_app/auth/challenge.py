@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.errors import RequestRefused
 
 CHALLENGE = 'Bearer realm="mcp"'
 WRONG = "invalid_token"
@@ -16,7 +16,7 @@ _DESCRIPTION = re.compile(r"[ !#-\[\]-~]+")
 """What a description may have (RFC 6750, section 3)."""
 
 
-def unauthenticated(message: str, error: str = "") -> Refused:
+def unauthenticated(message: str, error: str = "") -> RequestRefused:
     """Return a 401 with its challenge; `error` is a code of RFC 6750, section 3.1.
 
     Where nothing was shown there is none (section 3).
@@ -26,4 +26,4 @@ def unauthenticated(message: str, error: str = "") -> Refused:
         challenge = f'{challenge}, error="{error}"'
         if _DESCRIPTION.fullmatch(message):
             challenge = f'{challenge}, error_description="{message}"'
-    return Refused(401, message, {"WWW-Authenticate": challenge})
+    return RequestRefused(401, message, {"WWW-Authenticate": challenge})

@@ -16,7 +16,7 @@ from mcp_app.interface.principal import (
     AuthenticationUnavailable,
     Principal,
 )
-from mcp_app.protocol.errors import Refused, Unavailable
+from mcp_app.protocol.errors import RequestRefused, Unavailable
 
 if TYPE_CHECKING:
     from rest_framework.authentication import BaseAuthentication
@@ -59,7 +59,7 @@ class Bridge:
         except APIException as error:
             _answer(error)
         except PermissionDenied as error:
-            raise Refused(FORBIDDEN, str(error) or "Forbidden.") from None
+            raise RequestRefused(FORBIDDEN, str(error) or "Forbidden.") from None
         except Http404:
             raise AuthenticationFailed(NOT_FOUND_SAID) from None
         if found is None:
@@ -73,9 +73,9 @@ def _answer(error: APIException) -> NoReturn:
     if error.status_code == UNAUTHORIZED:
         raise AuthenticationFailed(_said(error.detail)) from None
     if error.status_code == FORBIDDEN:
-        raise Refused(FORBIDDEN, _said(error.detail)) from None
+        raise RequestRefused(FORBIDDEN, _said(error.detail)) from None
     if error.status_code == BAD:
-        raise Refused(BAD, _said(error.detail)) from None
+        raise RequestRefused(BAD, _said(error.detail)) from None
     if error.status_code == NOT_FOUND:
         raise AuthenticationFailed(NOT_FOUND_SAID) from None
     if error.status_code == TOO_MANY:

@@ -50,7 +50,7 @@ def outage(error: Exception) -> Unavailable | None:
     return None
 
 
-_SAID: Final = "Who is asking cannot be verified at the moment."
+_SAID: Final = "Authentication is not available at the moment. Try again later."
 
 
 def _is_away(error: BaseException) -> bool:
@@ -85,4 +85,4 @@ def _tell(error: Exception) -> None:
     if now - _told_at >= TELL_EVERY_S:
         _told_at = now
         kinds = " from ".join(type(each).__qualname__ for each in _chain(error))
-        logger.warning("What verifies who is asking is away: %s.", kinds)
+        logger.warning("Authentication is not available: %s.", kinds)

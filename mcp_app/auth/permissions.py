@@ -1,12 +1,11 @@
-"""Which demands a principal meets: permissions, groups, rules of the site.
+"""Which requirements a principal meets: permissions, groups, rules of the site.
 
-What is found is kept as long as no right changes, at most for half a minute.
+The answers are cached until a permission changes, for half a minute at most.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
@@ -17,60 +16,51 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import ValidationError
 from django.db import DatabaseError
 
+from mcp_app.auth.aged_cache import AgedCache
+from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.principal import Principal
-from mcp_app.interface.requirements import Demands
-from mcp_app.interface.rights import Asked, Rights, Rule
+from mcp_app.interface.rights import AccessRequest, Rights, Rule
 from mcp_app.pools.database import judges, reader
 from mcp_app.pools.outages import is_outage
 
 logger = logging.getLogger("mcp_app.auth")
 
-HARD_AGE = 30.0
-"""Seconds after which rights are read again, whatever changed them."""
-KEPT = 10_000
-
-
-Key: TypeAlias = tuple[Principal, str, frozenset[Demands]]
+Key: TypeAlias = tuple[Principal, str, frozenset[AccessRequirements]]
 """Who asks, at which server, and for what: rights for less are no rights for more."""
 
 
-class KeptRights:
+class RightsCache:
     """Rights by principal and server; used on the loop only."""
 
     def __init__(self, rules: Mapping[str, Rule]) -> None:
         self._rules = rules
-        self._kept: dict[Key, tuple[float, Rights]] = {}
+        self._entries: AgedCache[Key, Rights] = AgedCache()
 
-    async def of(
-        self, principal: Principal, server: str, demands: frozenset[Demands]
+    def cached(
+        self, principal: Principal, server: str, demands: frozenset[AccessRequirements]
+    ) -> Rights | None:
+        """Return the cached rights of a principal, None if they must be read."""
+        return self._entries.cached((principal, server, demands))
+
+    async def find(
+        self, principal: Principal, server: str, demands: frozenset[AccessRequirements]
     ) -> Rights:
-        """Return which of a server's demands the principal meets."""
-        if (known := self.known(principal, server, demands)) is not None:
-            return known
-        now, keep = time.monotonic(), self._kept
+        """Return which of a server's requirements the principal meets."""
+        read = partial(self._read, principal, server, demands)
+        return await self._entries.find((principal, server, demands), read)
+
+    async def _read(
+        self, principal: Principal, server: str, demands: frozenset[AccessRequirements]
+    ) -> Rights:
         asking = partial(rights_of, principal, server, demands, self._rules)
         if any(each.rules for each in demands):
-            rights = await judges.run(asking)
-        elif principal.user_id:
-            rights = await reader.run(asking)
-        else:
-            # Nobody's rights stand in no row, and no thread is needed for them.
-            rights = asking()
-        if len(keep) >= KEPT:
-            keep.clear()
-        keep[principal, server, demands] = (now, rights)
-        return rights
+            return await judges.run(asking)
+        if principal.user_id:
+            return await reader.run(asking)
+        # Without a user there is no row to read, and no thread is needed.
+        return asking()
 
-    def known(
-        self, principal: Principal, server: str, demands: frozenset[Demands]
-    ) -> Rights | None:
-        """Return what was found lately, None where it is to be asked."""
-        kept = self._kept.get((principal, server, demands))
-        if kept is not None and time.monotonic() - kept[0] < HARD_AGE:
-            return kept[1]
-        return None
-
-    async def allow(self, keys: Iterable[str], asked: Asked) -> bool:
+    async def allow(self, keys: Iterable[str], asked: AccessRequest) -> bool:
         """Whether those of these rules that look at arguments let a call happen."""
         rules = [self._rules.get(each) for each in dict.fromkeys(keys)]
         asking = [each for each in rules if each is not None and each.arguments]
@@ -78,14 +68,13 @@ class KeptRights:
 
     def forget(self) -> None:
         """Read all rights again at their next use."""
-        # Another dict: what is being read at this moment must not be kept.
-        self._kept = {}
+        self._entries.forget()
 
 
 def rights_of(
     principal: Principal,
     server: str,
-    demands: Iterable[Demands],
+    demands: Iterable[AccessRequirements],
     rules: Mapping[str, Rule],
 ) -> Rights:
     """Return which of these demands a principal meets on a server; blocks."""
@@ -127,7 +116,7 @@ class Holder:
         groups = getattr(self.user, "groups", None)
         return frozenset(groups.values_list("name", flat=True)) if groups else NO_GROUPS
 
-    def meets(self, demands: Demands) -> bool:
+    def meets(self, demands: AccessRequirements) -> bool:
         """Whether all of that holds."""
         return (
             all(map(self.has_permission, demands.permissions))
@@ -153,7 +142,7 @@ class Holder:
         if rule is None:
             return False
         if key not in self._judged:
-            asked = Asked(
+            asked = AccessRequest(
                 principal=self._principal, server=self._server, user=self.user
             )
             self._judged[key] = _judged(rule, asked)
@@ -163,12 +152,12 @@ class Holder:
 NO_GROUPS: frozenset[str] = frozenset()
 
 
-def _allowed(rules: Iterable[Rule], asked: Asked) -> bool:
+def _allowed(rules: Iterable[Rule], asked: AccessRequest) -> bool:
     whole = replace(asked, user=_user(asked.principal))
     return all(_judged(rule, whole) for rule in rules)
 
 
-def _judged(rule: Rule, asked: Asked) -> bool:
+def _judged(rule: Rule, asked: AccessRequest) -> bool:
     """Ask a rule; one that fails lets nobody in, and an outage is told as one."""
     try:
         answer: object = rule.judge(asked)
@@ -199,7 +188,7 @@ def _user(principal: Principal) -> AbstractBaseUser | None:
     return _active(pk=principal.user_id) if principal.user_id else None
 
 
-def named(name: str) -> AbstractBaseUser | None:
+def find_user(name: str) -> AbstractBaseUser | None:
     """Return the active user who logs in by this name; blocks."""
     return _active(**{get_user_model().USERNAME_FIELD: name})
 

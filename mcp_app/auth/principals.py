@@ -1,7 +1,7 @@
 """From a request to its principal, by the entries of `MCP["AUTHENTICATION"]`.
 
-It fails closed: a server that is not public answers 401 where nobody authenticates,
-and a name that the settings lack closes the server.
+It fails closed: a server that is not public answers 401 if no entry authenticates the
+request, and a name that the settings do not have closes the server.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from collections.abc import Awaitable, Sequence
 from functools import cache, partial
 from typing import cast
 
-from mcp_app.auth import tokens
+from mcp_app.auth import token_cache
+from mcp_app.auth.authenticators import Authenticator, authenticators_of
 from mcp_app.auth.challenge import WRONG, unauthenticated
-from mcp_app.auth.kept import answers
 from mcp_app.auth.outages import outage
-from mcp_app.auth.ways import Way, ways
+from mcp_app.auth.result_cache import authentication_cache
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import (
+    ACCESS_TOKEN,
     RESERVED_KINDS,
     AuthenticationFailed,
     AuthenticationRequest,
@@ -33,33 +34,43 @@ from mcp_app.protocol.headers import Headers
 logger = logging.getLogger("mcp_app.auth")
 
 
-async def principal(
+async def find_principal(
     server: ServerDefinition, request: AuthenticationRequest
 ) -> Principal:
-    """Return who is asking; raise 401 where nobody may ask like this."""
+    """Return the principal of a request; raise 401 if no entry authenticates it."""
     if server.public:
         return Principal.ANONYMOUS
-    for each in _ways(server):
+    for each in _authenticators(server):
         found = await _authenticated(each, request)
         if found is not None:
             return found
-    raise unauthenticated("Authentication is needed.")
+    raise unauthenticated(_required(server))
 
 
-def known(server: ServerDefinition, headers: Headers) -> Principal | None:
-    """Return who is asking where that is known at once, None where it is to be asked.
+def _required(server: ServerDefinition) -> str:
+    """Return the sentence for a request that has brought nothing."""
+    if any(each.kind == ACCESS_TOKEN for each in _authenticators(server)):
+        return (
+            "Authentication is required. Send an access token:"
+            " “Authorization: Bearer mcp_…”."
+        )
+    return "Authentication is required."
 
-    So it is where the first way in is an access token that was shown before.
+
+def cached_principal(server: ServerDefinition, headers: Headers) -> Principal | None:
+    """Return the cached principal of a request, None if it must be looked up.
+
+    Only the first authenticator of a server is cached here, if it is the access token.
     """
-    first = next(iter(_ways(server)), None)
-    if first is not None and first.authenticate is tokens.access_token:
-        return tokens.known(headers, server.slug)
+    first = next(iter(_authenticators(server)), None)
+    if first is not None and first.authenticate is token_cache.access_token:
+        return token_cache.cached_principal(server.slug, headers)
     return None
 
 
-def _ways(server: ServerDefinition) -> Sequence[Way]:
-    """Return the ways in, in their order; none where a name is unknown."""
-    found = ways(server.access)
+def _authenticators(server: ServerDefinition) -> Sequence[Authenticator]:
+    """Return the authenticators in their order; none if a name is unknown."""
+    found = authenticators_of(server.access)
     if found is None:
         there = mcp_settings.authentication
         lacking = (name for name in server.access if name not in there)
@@ -70,18 +81,22 @@ def _ways(server: ServerDefinition) -> Sequence[Way]:
 
 @cache
 def _tell_closed(slug: str, names: str) -> None:
-    """Log it once, not for each request."""
+    """Log a closed server once, not for each request."""
     logger.error(
-        "The server %r is closed: the settings have no authentication %s.", slug, names
+        'The server %r lets nobody in, because MCP["AUTHENTICATION"] has no %s.',
+        slug,
+        names,
     )
 
 
-async def _authenticated(each: Way, request: AuthenticationRequest) -> Principal | None:
-    """Return whom a way lets in, None for "not mine"; raise 401 or 503."""
+async def _authenticated(
+    each: Authenticator, request: AuthenticationRequest
+) -> Principal | None:
+    """Return the principal, None if the request is not for `each`; raise 401 or 503."""
     try:
         if each.keeps:
             ask = partial(_asked, each, request)
-            return await answers.of(each.name, request, ask)
+            return await authentication_cache.find(each.name, request, ask)
         return await _asked(each, request)
     except AuthenticationFailed as error:
         raise unauthenticated(str(error) or "Authentication failed.", WRONG) from None
@@ -93,10 +108,12 @@ async def _authenticated(each: Way, request: AuthenticationRequest) -> Principal
         raise away from error
 
 
-async def _asked(each: Way, request: AuthenticationRequest) -> Principal | None:
+async def _asked(
+    each: Authenticator, request: AuthenticationRequest
+) -> Principal | None:
     found: object
     if each.kind and each.is_async:
-        # What is ours waits for the database, and for no longer than that may take.
+        # Our own authenticators bound the time that they wait for the database.
         found = await cast("Awaitable[object]", each.authenticate(request))
     elif each.is_async:
         found = await _soon(each.authenticate(request))
@@ -106,15 +123,15 @@ async def _asked(each: Way, request: AuthenticationRequest) -> Principal | None:
 
 
 async def _soon(answer: object) -> object:
-    """Return what a coroutine says, who raises TimeoutError where it hangs."""
+    """Return the result of a coroutine; raise TimeoutError if it hangs."""
     if not inspect.isawaitable(answer):
         return answer
     async with asyncio.timeout(HANGS_S):
         return await answer
 
 
-def _checked(each: Way, found: object) -> Principal | None:
-    """Raise where a site's answer is none, or claims what only ours may say."""
+def _checked(each: Authenticator, found: object) -> Principal | None:
+    """Return a valid result; raise if it has a wrong type or a reserved kind."""
     if found is None:
         return None
     if not isinstance(found, Principal):
@@ -125,6 +142,6 @@ def _checked(each: Way, found: object) -> Principal | None:
     if found.kind != each.kind and found.kind in RESERVED_KINDS:
         raise ValueError(
             f"{each.authenticate!r} returned a Principal of the kind {found.kind!r},"
-            " which is reserved: it would have the sessions of others."
+            " which is reserved: it would get access to sessions of others."
         )
     return found

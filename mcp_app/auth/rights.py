@@ -11,11 +11,11 @@ from django.contrib.auth import get_user_model
 from django.db import models
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete
 
+from mcp_app.invalidation.changes import RIGHTS, record
+from mcp_app.invalidation.workers import hold_after_commit
 from mcp_app.models import AccessToken
 from mcp_app.models.changes import ANY
 from mcp_app.models.transactions import in_atomic
-from mcp_app.wakeup.changes import RIGHTS, record
-from mcp_app.wakeup.workers import hold_after_commit
 
 # Signing in writes it; it is nobody's right.
 _NO_RIGHT = frozenset({"last_login"})

@@ -17,14 +17,14 @@ from django.middleware.csrf import CsrfViewMiddleware
 
 from mcp_app.auth.site_requests import let_in, site_request
 from mcp_app.interface.principal import SESSION, AuthenticationRequest, Principal
-from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.errors import RequestRefused
 
 if TYPE_CHECKING:
     from django.contrib.sessions.backends.base import SessionBase
 
 NO_ORIGIN: Final = (
-    "Who is signed in by a session is let in from pages of this site only: the Origin"
-    " header is missing."
+    "The Origin header is missing. Users who are signed in with a session can call"
+    " from pages of this site only."
 )
 SAME_ORIGIN: Final = "same-origin"
 
@@ -49,7 +49,7 @@ def django_session(request: AuthenticationRequest) -> Principal | None:
         if b"authorization" in request.headers.raw:
             # A program's, perhaps: the next way in looks at what it shows.
             return None
-        raise Refused(403, doubt)
+        raise RequestRefused(403, doubt)
     return let_in(user, kind=SESSION, client=SESSION)
 
 
@@ -63,7 +63,7 @@ def _doubt(request: AuthenticationRequest, site: HttpRequest) -> str:
     check = _CsrfCheck(lambda _: HttpResponse())
     check.process_request(site)
     reason: Any = check.process_view(site, django_session, (), {})  # type: ignore[arg-type]
-    return "" if reason is None else f"The CSRF token is needed: {reason}"
+    return "" if reason is None else f"The CSRF token is missing or wrong: {reason}"
 
 
 class _CsrfCheck(CsrfViewMiddleware):

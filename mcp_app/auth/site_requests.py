@@ -46,8 +46,8 @@ def let_in(user: Any, *, kind: str, client: str) -> Principal:
     """
     if not isinstance(user, get_user_model()) or user.pk is None:
         raise TypeError(
-            f"{client} authenticated a {type(user).__qualname__}, which is no user of"
-            " AUTH_USER_MODEL."
+            f"{client} authenticated a {type(user).__qualname__}, which is not an"
+            " instance of AUTH_USER_MODEL."
         )
     if not user.is_active:
         raise AuthenticationFailed("The user may not log in.")

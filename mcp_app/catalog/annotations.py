@@ -102,8 +102,8 @@ def for_pydantic(annotation: Annotation) -> Annotation:
         return _with_extensions(annotation)
     except RecursionError:
         raise RegistrationError(
-            f"{annotation!r} contains itself: before Python 3.12, import its TypedDict "
-            "from typing_extensions."
+            f"{annotation!r} contains itself. Before Python 3.12, import its"
+            " TypedDict from typing_extensions."
         ) from None
 
 

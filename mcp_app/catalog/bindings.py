@@ -15,8 +15,8 @@ from django.db.models import Model
 from django.db.models.signals import post_delete, post_save
 
 from mcp_app.catalog.errors import RegistrationError
+from mcp_app.invalidation.changes import record_resource
 from mcp_app.protocol.uri_templates import UriTemplate
-from mcp_app.wakeup.changes import record_resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Binding:
         return self.template.match(uri) is not None
 
 
-def bound(owner: str, uri: str, model: object) -> Binding | None:
+def bind(owner: str, uri: str, model: object) -> Binding | None:
     """Bind a resource, or a template, to a model.
 
     Raises `RegistrationError` where instances cannot say which URI shows them; returns
@@ -51,8 +51,8 @@ def bound(owner: str, uri: str, model: object) -> Binding | None:
     """
     if not (isinstance(model, type) and issubclass(model, Model)):
         raise RegistrationError(
-            f"{owner}: the option model is {model!r}: write a model of Django, such as"
-            " Order."
+            f"{owner}: the option model is {model!r}. It must be a Django model, such"
+            " as Order."
         )
     try:
         template = UriTemplate.parse(uri) if "{" in uri else None

@@ -55,7 +55,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inspected:
+class Inspection:
     """A function, and what can be read off it.
 
     `context` names the parameter that takes the Context; it is not among the
@@ -73,7 +73,7 @@ class Inspected:
     run: Function
 
 
-def inspected(function: Function) -> Inspected:
+def inspect_function(function: Function) -> Inspection:
     """Read a function; raise `RegistrationError` for one that cannot be served."""
     layers = list(layers_of(function))
     name = _qualified_name(layers[-1])
@@ -88,7 +88,7 @@ def inspected(function: Function) -> Inspected:
         for parameter in signature.parameters.values()
     ]
     context = _context(name, style, parameters)
-    return Inspected(
+    return Inspection(
         function=function,
         name=getattr(layers[-1], "__name__", name),
         qualified_name=name,
@@ -132,14 +132,14 @@ def _documented(layers: list[object]) -> object:
 
 def _check_layers(name: str, layers: list[object]) -> None:
     if not callable(layers[0]) or inspect.isclass(layers[0]):
-        raise RegistrationError(f"{name} is no function, and only those are called.")
+        raise RegistrationError(f"{name} is not a function.")
     if any(
         inspect.isgeneratorfunction(layer) or inspect.isasyncgenfunction(layer)
         for layer in layers
     ):
         raise RegistrationError(
-            f"{name} is a generator: a function returns its whole result, and says how "
-            "far it is with ctx.progress()."
+            f"{name} is a generator. Return the whole result, and report progress"
+            " with ctx.progress()."
         )
 
 
@@ -176,12 +176,13 @@ class _Hints:
 def _parameter(owner: str, parameter: inspect.Parameter, hints: _Hints) -> Parameter:
     if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
         raise RegistrationError(
-            f"{owner} takes {parameter}: a client must be told each parameter by name."
+            f"{owner} takes {parameter}, but clients must know each parameter by name."
         )
     annotation = hints.resolved(f"parameter {parameter.name}", parameter.annotation)
     if parameter.name in {"self", "cls"} and annotation is MISSING:
         raise RegistrationError(
-            f"{owner} takes {parameter.name}: register the bound method of an object."
+            f"{owner} takes {parameter.name}. Register a bound method of an object"
+            " instead."
         )
     if parameter.default is None and _widens(annotation):
         annotation = or_none(annotation)

@@ -8,8 +8,8 @@ from typing import Any, TypedDict, TypeVar
 
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.options import check_options
-from mcp_app.catalog.registered import (
-    Declared,
+from mcp_app.catalog.registered_function import (
+    Declaration,
     DeclaredPrompt,
     DeclaredResource,
     DeclaredTemplate,
@@ -17,6 +17,7 @@ from mcp_app.catalog.registered import (
     RegisteredFunction,
 )
 from mcp_app.interface import rules
+from mcp_app.interface.access_requirements import AccessRequirements, read_requirements
 from mcp_app.interface.definitions import (
     Definition,
     PromptArgument,
@@ -26,7 +27,6 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.requirements import Demands, demanded
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.headers import mirrored_parameters
@@ -34,7 +34,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.meta import meta_key_problem
 from mcp_app.protocol.uri_templates import UriTemplate
 
-Defined = TypeVar("Defined", bound=Definition)
+AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
 
 
 class RunOptions(TypedDict, total=False):
@@ -53,7 +53,7 @@ class DefinitionOptions(RunOptions, total=False):
     """What all decorators of definitions take; `timeout` is in seconds.
 
     Who uses it has the `permission`, is in one of the `groups`, and the `rule` lets
-    them: a function `(Asked) -> bool`, or the key of one.
+    them: a function `(AccessRequest) -> bool`, or the key of one.
     """
 
     name: str | None
@@ -163,11 +163,13 @@ def declared_template(
     told = dict(options)
     if told.pop("size", None) is not None:
         raise RegistrationError(
-            f"{function.qualified_name}: the resources of the template {uri_template} "
-            "have no common size."
+            f"{function.qualified_name}: the resources of the template {uri_template}"
+            " do not all have the same size."
         )
     members = _members(function, told, _MODEL)
-    members["demands"] = members["demands"].and_also(Demands(rules=instances))
+    members["demands"] = members["demands"].and_also(
+        AccessRequirements(rules=instances)
+    )
     definition = ResourceTemplateDefinition(uri_template=uri_template, **members)
     _check_variables(function, uri_template, template.variables)
     example = template.expand(dict.fromkeys(template.variables, "0"))
@@ -187,7 +189,7 @@ def _members(
     described = members.get("description")
     return {
         **members,
-        "demands": demanded(told),
+        "demands": read_requirements(told),
         "name": members.get("name") or function.inspected.name,
         "description": function.description if described is None else described,
         "icons": tuple(members.get("icons", ())),
@@ -196,12 +198,12 @@ def _members(
 
 
 def _declared(
-    definition: Defined, function: RegisteredFunction, problem: str | None
-) -> Declared[Defined]:
+    definition: AnyDefinition, function: RegisteredFunction, problem: str | None
+) -> Declaration[AnyDefinition]:
     problems = [problem] if problem else list(_problems(definition))
     if problems:
         raise RegistrationError(f"{function.qualified_name}: {' '.join(problems)}")
-    return Declared(definition, function)
+    return Declaration(definition, function)
 
 
 def _problems(definition: Definition) -> Iterator[str]:
@@ -219,7 +221,7 @@ def _problems(definition: Definition) -> Iterator[str]:
     try:
         jsonrpc.write({**shown, "_meta": definition.meta})
     except jsonrpc.UnserializableValue as error:
-        yield f"What clients see has no JSON form: {error}"
+        yield f"The definition cannot be written as JSON: {error}"
 
 
 def _input_schema(function: RegisteredFunction, told: JsonObject | None) -> JsonObject:
@@ -254,7 +256,7 @@ def _check_object_schema(
         mirrored_parameters(schema)
     except ValueError as error:
         raise RegistrationError(
-            f"{function.qualified_name}: the {which} schema is refused. {error}"
+            f"{function.qualified_name}: the {which} schema is not allowed. {error}"
         ) from None
 
 
@@ -268,8 +270,8 @@ def _prompt_arguments(function: RegisteredFunction) -> Iterator[PromptArgument]:
                 f"{function.qualified_name}: "
                 + (
                     problem
-                    or f"The argument {name} of a prompt comes as a text, and "
-                    "its type cannot be read from one."
+                    or f"The argument {name} of a prompt arrives as a text, but its"
+                    " type cannot be read from a text."
                 )
             )
         yield PromptArgument(

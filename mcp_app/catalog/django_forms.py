@@ -10,7 +10,7 @@ from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.forms.utils import pretty_name
 
-from mcp_app.catalog.form_fields import UnfitForm, unoffered
+from mcp_app.catalog.form_fields import UnfitForm, missing_choices
 from mcp_app.protocol.json_types import JsonObject
 
 _Field = Any
@@ -48,8 +48,8 @@ def _schema(name: str, field: _Field, initial: object) -> JsonObject:
     )
     if described is None or isinstance(field.widget, forms.PasswordInput):
         raise UnfitForm(
-            f"The field {name} is a {type(field).__name__}, for which clients have no "
-            "input."
+            f"The field {name} is a {type(field).__name__}, which clients cannot show"
+            " in a form."
         )
     schema = {
         **described(field),
@@ -57,7 +57,7 @@ def _schema(name: str, field: _Field, initial: object) -> JsonObject:
         "description": str(field.help_text),
         "default": _default(initial),
     }
-    if unoffered(schema):
+    if missing_choices(schema):
         # It may come from a row that is older than the choices.
         del schema["default"]
     return {member: value for member, value in schema.items() if value not in _EMPTY}

@@ -57,7 +57,7 @@ def advice(rule: str, field: str, message: str) -> Finding:
     return Finding(Level.ADVICE, rule, field, message)
 
 
-def ordered(found: Iterable[Finding]) -> list[Finding]:
+def in_order(found: Iterable[Finding]) -> list[Finding]:
     """Return findings with the worst first, otherwise as they came."""
     return sorted(found, key=lambda each: each.level is Level.ADVICE)
 
@@ -97,11 +97,14 @@ RULES: Mapping[str, int] = MappingProxyType(
         "suggestions-unused": 131,
         "header-underscore": 132,
         "uri-of-the-web": 133,
+        "page-too-small": 134,
+        "schema-recursive": 135,
+        "schema-tag-constant": 136,
     }
 )
 """All rules, each with its number in the ids of system checks; none is used again."""
 
 
-def counted(number: int) -> str:
+def count_text(number: int) -> str:
     """Return a number as the active language writes it."""
     return str(number_format(number, force_grouping=True))

@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any
 
 from mcp_app.catalog.callables import layers_of
-from mcp_app.catalog.registered import Declared, RegisteredFunction
+from mcp_app.catalog.registered_function import Declaration, RegisteredFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.protocol import jsonrpc
 
@@ -27,7 +27,7 @@ def fingerprint(registry: Registry) -> str:
 def _lines(registry: Registry) -> Iterator[object]:
     for name, declared in vars(registry).items():
         for key, each in declared.items():
-            if isinstance(each, Declared):
+            if isinstance(each, Declaration):
                 yield [name, key, _plain(each.definition), _code(each.function)]
             elif isinstance(each, RegisteredFunction):
                 yield [name, _plain(key), _code(each)]

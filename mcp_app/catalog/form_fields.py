@@ -49,8 +49,8 @@ def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
     """
     if _SECRET.search(_WORD.sub("_", name)) or schema.get("format") == "password":
         raise UnfitForm(
-            f"The field {name} asks for a secret, which forms must not do: ask with "
-            "elicit_url() (client/elicitation)."
+            f"The field {name} asks for a secret, which a form must not do. Use"
+            " elicit_url() instead (client/elicitation)."
         )
     single = _without_null(name, schema)
     read = _KINDS.get(str(single.get("type")), _unknown)
@@ -60,13 +60,13 @@ def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
     lost = single.keys() - kept.keys() - {"const"}
     if exact and lost:
         raise UnfitForm(
-            f"The field {name} has {', '.join(sorted(lost))}, which its kind of field "
-            "cannot have."
+            f"The field {name} has {', '.join(sorted(lost))}, which this kind of"
+            " field cannot have."
         )
     return kept if exact else _only(frozenset(kept) - {"pattern"}, kept)
 
 
-def unoffered(schema: JsonObject) -> list[object]:
+def missing_choices(schema: JsonObject) -> list[object]:
     """Return the values of a field's default that are none of its choices."""
     offered, default = _offered(schema), schema.get("default")
     if offered is None or default is None:
@@ -166,7 +166,7 @@ def _check_counts(name: str, schema: JsonObject) -> None:
 
 
 def _check_offered(name: str, schema: JsonObject) -> None:
-    wrong = unoffered(schema)
+    wrong = missing_choices(schema)
     if wrong:
         raise UnfitForm(
             f"The default of the field {name} is {schema['default']!r}, but "

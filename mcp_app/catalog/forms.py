@@ -80,8 +80,8 @@ def _of_json_schema(source: Mapping[str, Any]) -> FormSchema[JsonObject]:
     beyond = source.keys() - _AROUND - {"additionalProperties"}
     if source.get("type") != "object" or beyond:
         raise UnfitForm(
-            "The schema of a form must be of the type object, with properties and "
-            f"required, and without {', '.join(sorted(beyond)) or 'others'}."
+            "The schema of a form must have the type object, with properties and"
+            f" required, and without {', '.join(sorted(beyond)) or 'others'}."
         )
     fields = {
         name: field_schema(name, field, exact=True)
@@ -166,7 +166,7 @@ def _reader(
     try:
         validator = schemas.compile(schema)
     except schemas.SchemaError as error:
-        raise UnfitForm(f"No answer can be checked with this form. {error}") from None
+        raise UnfitForm(f"Answers cannot be checked with this form. {error}") from None
 
     def parse(answer: JsonObject) -> Form:
         asked = {name: answer[name] for name in schema["properties"] if name in answer}
@@ -195,8 +195,8 @@ def _older_choices(name: str, field: JsonObject) -> JsonObject:
     """Write titled choices as `enumNames`; several at once cannot be asked for."""
     if field["type"] == "array":
         raise ClientCannot(
-            f"The field {name} allows several choices, which this revision of the "
-            "protocol cannot ask for.",
+            f"The field {name} allows several choices, which this revision of the"
+            " protocol does not support.",
             {"elicitation": {}},
         )
     if "oneOf" not in field:

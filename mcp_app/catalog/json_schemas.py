@@ -34,6 +34,13 @@ class ShortJsonSchema(GenerateJsonSchema):
     ) -> JsonSchemaValue:
         return value  # in the order of the function, with the type first
 
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
+        """Say a single value twice: autogen reads no `const` where it is a tag."""
+        written = super().literal_schema(schema)
+        if "const" in written:
+            written["enum"] = [written["const"]]
+        return written
+
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         return _without_class_name(super().model_schema(schema), schema["cls"])
 
@@ -84,7 +91,9 @@ def _unserialisable(
     owner: str, annotation: object, error: PydanticUserError
 ) -> RegistrationError:
     reason = str(error.message).partition("\n")[0]
-    return RegistrationError(f"{owner}: {annotation!r} has no JSON form. {reason}")
+    return RegistrationError(
+        f"{owner}: {annotation!r} cannot be written as JSON. {reason}"
+    )
 
 
 def _without_class_name(schema: JsonSchemaValue, cls: type) -> JsonSchemaValue:

@@ -18,23 +18,23 @@ from mcp_app.catalog.findings import (
     Finding,
     Level,
     advice,
-    counted,
+    count_text,
+    in_order,
     must_fix,
-    ordered,
 )
 from mcp_app.catalog.schema_lint import (
-    named,
+    name_of,
     parameter_findings,
     required_findings,
     schema_findings,
 )
 from mcp_app.catalog.server_lint import server_findings
-from mcp_app.catalog.shown import texts, tokens
 from mcp_app.catalog.text_lint import (
     description_findings,
     hidden_findings,
     order_findings,
 )
+from mcp_app.catalog.token_cost import texts, tokens
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -58,7 +58,7 @@ _CHANGING = {"create", "delete", "destroy", "erase", "purge", "remove", "send"}
 def findings(definition: Definition) -> list[Finding]:
     """Return what is wrong with a definition by itself, the worst first."""
     rules = _RULES[type(definition)]
-    return ordered(found for rule in rules for found in rule(definition))
+    return in_order(found for rule in rules for found in rule(definition))
 
 
 def _name(definition: Definition) -> Iterator[Finding]:
@@ -78,8 +78,8 @@ def _tool_name(definition: ToolDefinition) -> Iterator[Finding]:
         yield advice("name-refused", "name", message % shown)
     elif not _EVERYWHERE.fullmatch(name):
         message = _(
-            "“%(name)s” is not taken everywhere: Claude and ChatGPT accept only "
-            "letters, digits, _ and - in a name."
+            "“%(name)s” does not work with every client: Claude and ChatGPT accept"
+            " only letters, digits, _ and - in a name."
         )
         yield advice("name-refused", "name", message % shown)
 
@@ -94,8 +94,8 @@ def _web(field: str, uri: str) -> Iterator[Finding]:
     """Clients may load https:// by themselves (server/resources, "https://")."""
     if uri.lower().startswith("https://"):
         message = _(
-            "https:// tells clients that they can load this address from the web "
-            "themselves, without this server. Where they cannot, use another scheme."
+            "https:// tells clients that they can load this address from the web"
+            " themselves, without this server. If they cannot, use another scheme."
         )
         yield advice("uri-of-the-web", field, message)
 
@@ -129,8 +129,8 @@ def _suggestions(definition: ResourceTemplateDefinition) -> Iterator[Finding]:
 def _media_type(definition: ResourceDefinition) -> Iterator[Finding]:
     if not definition.mime_type:
         message = _(
-            "The type of contents is missing. Clients read it to show the resource in "
-            "the right way, for example text/markdown."
+            "The type of contents is missing, for example text/markdown. Clients need"
+            " it to show the resource in the right way."
         )
         yield advice("media-type-missing", "mime_type", message)
 
@@ -142,20 +142,20 @@ def _hints(definition: ToolDefinition) -> Iterator[Finding]:
         yield must_fix("changes-unsaid", "read_only", message)
     elif hints.read_only and hints.destructive:
         message = _(
-            "The tool is said to only read, and also that it may delete or overwrite. "
-            "Only one can be true."
+            "The tool is marked as read-only, and also as deleting or overwriting."
+            " Only one can be true."
         )
         yield must_fix("hints-contradict", "destructive", message)
     elif hints.read_only is False and hints.destructive is None:
         message = _(
-            "Say whether this tool may delete or overwrite. Clients assume that it "
-            "may where nothing is said."
+            "Say whether this tool may delete or overwrite. If you do not, clients"
+            " assume that it may."
         )
         yield advice("deleting-unsaid", "destructive", message)
     if hints.read_only and (verb := _changing(definition.name)):
         message = _(
-            "The name begins with “%(verb)s”, and the tool is said to only read. "
-            "Check which of them is right."
+            "The name begins with “%(verb)s”, but the tool is marked as read-only."
+            " Check which is right."
         )
         yield advice("hints-doubtful", "read_only", message % {"verb": verb})
 
@@ -182,12 +182,12 @@ def _arguments(definition: PromptDefinition) -> Iterator[Finding]:
     names = [each.name for each in arguments if not str(each.description).strip()]
     if names:
         message = ngettext(
-            "The argument %(names)s has no description. People read it where they "
-            "fill it in.",
-            "The arguments %(names)s have no description. People read it where they "
-            "fill them in.",
+            "The argument %(names)s has no description. People read it when they fill"
+            " in the argument.",
+            "The arguments %(names)s have no description. People read it when they"
+            " fill in the arguments.",
             len(names),
-        ) % {"names": named(names)}
+        ) % {"names": name_of(names)}
         yield advice("argument-description-missing", "arguments", message)
 
 
@@ -195,10 +195,10 @@ def _size(definition: ToolDefinition) -> Iterator[Finding]:
     count = tokens(definition)
     if count > MANY_TOKENS:
         message = _(
-            "This tool takes ≈ %(count)s tokens of the model's memory on every "
-            "request; more than %(limit)s is much. Shorten the description or the "
-            "parameters."
-        ) % {"count": counted(count), "limit": counted(MANY_TOKENS)}
+            "This tool takes ≈ %(count)s tokens of the model's memory on every"
+            " request; more than %(limit)s is a lot. Shorten the description or the"
+            " parameters."
+        ) % {"count": count_text(count), "limit": count_text(MANY_TOKENS)}
         yield advice("tokens-many", "", message)
 
 

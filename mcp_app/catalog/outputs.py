@@ -208,8 +208,8 @@ def _nearer_to_json(value: object) -> object:
     if isinstance(value, Iterable):
         return list(value)
     raise TypeError(
-        f"A {type(value).__qualname__} has no JSON form: return what the client should "
-        "get of it."
+        f"A {type(value).__qualname__} cannot be written as JSON. Return only what"
+        " the client should get."
     )
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from mcp_app.catalog.stored import demands_of, hints_of, tags_of
+from mcp_app.catalog.row_loader import demands_of, hints_of, tags_of
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.protocol.json_types import JsonObject
 
-Defined = TypeVar("Defined", bound=Definition)
+AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
 
 _REPLACED = ("title", "description", "timeout", "position")
 
 
-def overlaid(definition: Defined, content: JsonObject) -> Defined:
+def overlaid(definition: AnyDefinition, content: JsonObject) -> AnyDefinition:
     """Return a definition from code with the published content of its overlay.
 
     What the content does not name is as in code; what is demanded is so in addition.

@@ -20,15 +20,15 @@ from mcp_app.catalog.decorators import (
     declared_tool,
 )
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.registered import (
-    Declared,
+from mcp_app.catalog.registered_function import (
+    Declaration,
     DeclaredPrompt,
     DeclaredResource,
     DeclaredTemplate,
     DeclaredTool,
     RegisteredFunction,
 )
-from mcp_app.catalog.ruling import made_rule, object_rule, qualified_name
+from mcp_app.catalog.rule_functions import made_rule, object_rule, qualified_name
 from mcp_app.interface.rights import Judge, Rule
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 __all__ = ["RegisteredFunction", "RegistrationError", "Registry", "mcp"]
 
-Decorated = TypeVar("Decorated", bound=Callable[..., object])
+Function = TypeVar("Function", bound=Callable[..., object])
 Ruling = TypeVar("Ruling", bound=Judge)
 Key = TypeVar("Key")
-Entry = TypeVar("Entry", bound=RegisteredFunction | Declared[Any] | Rule)
+Entry = TypeVar("Entry", bound=RegisteredFunction | Declaration[Any] | Rule)
 
 
 class Registry:
@@ -65,17 +65,17 @@ class Registry:
             declared.clear()
 
     @overload
-    def tool(self, function: Decorated, /) -> Decorated: ...
+    def tool(self, function: Function, /) -> Function: ...
 
     @overload
     def tool(
         self, name: str | None = None, /, **options: Unpack[ToolOptions]
-    ) -> Callable[[Decorated], Decorated]: ...
+    ) -> Callable[[Function], Function]: ...
 
     def tool(self, given: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
         """Declare a tool: `@mcp.tool`, or with a name and options."""
 
-        def declare(function: Decorated) -> Decorated:
+        def declare(function: Function) -> Function:
             # An output schema of one's own describes an object.
             assumed = dict if options.get("output_schema") else MISSING
             registered = _registered(function, options, returns=assumed)
@@ -87,17 +87,17 @@ class Registry:
         return _decorator(declare, given, options)
 
     @overload
-    def prompt(self, function: Decorated, /) -> Decorated: ...
+    def prompt(self, function: Function, /) -> Function: ...
 
     @overload
     def prompt(
         self, name: str | None = None, /, **options: Unpack[DefinitionOptions]
-    ) -> Callable[[Decorated], Decorated]: ...
+    ) -> Callable[[Function], Function]: ...
 
     def prompt(self, given: Any = None, /, **options: Unpack[DefinitionOptions]) -> Any:
         """Declare a prompt: `@mcp.prompt`, or with a name and options."""
 
-        def declare(function: Decorated) -> Decorated:
+        def declare(function: Function) -> Function:
             self._judged(options)
             prompt = declared_prompt(_registered(function, options), options)
             _add(self.prompts, prompt.definition.name, prompt, "prompt")
@@ -107,11 +107,11 @@ class Registry:
 
     def resource(
         self, uri: str, /, **options: Unpack[ResourceOptions]
-    ) -> Callable[[Decorated], Decorated]:
+    ) -> Callable[[Function], Function]:
         """Declare a resource, or with `{variables}` in its URI a template."""
         _check_text(uri, "resource", "URI")
 
-        def declare(function: Decorated) -> Decorated:
+        def declare(function: Function) -> Function:
             registered = _registered(function, options)
             binding = _binding(registered, uri, options.get("model"))
             self._judged(options)
@@ -130,13 +130,13 @@ class Registry:
 
     def complete(
         self, reference: str, argument: str, /, **options: Unpack[RunOptions]
-    ) -> Callable[[Decorated], Decorated]:
+    ) -> Callable[[Function], Function]:
         """Complete an argument of a prompt (by its name) or of a template.
 
         The prompt or template may be declared later, or in the admin.
         """
 
-        def declare(function: Decorated) -> Decorated:
+        def declare(function: Function) -> Function:
             key = f"{reference} {argument}"
             registered = RegisteredFunction(function, key=key, **options)
             registered.completion_runnable()
@@ -147,11 +147,11 @@ class Registry:
 
     def function(
         self, key: str, /, **options: Unpack[RunOptions]
-    ) -> Callable[[Decorated], Decorated]:
+    ) -> Callable[[Function], Function]:
         """Register a function for rows of the kind `function`; nothing lists it."""
         _check_text(key, "function", "key")
 
-        def declare(function: Decorated) -> Decorated:
+        def declare(function: Function) -> Function:
             registered = RegisteredFunction(function, key=key, **options)
             _add(self.functions, key, registered, "function")
             return function
@@ -161,7 +161,7 @@ class Registry:
     def rule(
         self, key: str, /, *, arguments: bool = False
     ) -> Callable[[Ruling], Ruling]:
-        """Register a function that says who may: `(asked: Asked) -> bool`.
+        """Register a function that says who may: `(request: AccessRequest) -> bool`.
 
         Definitions, servers and rows name it by its key.  With `arguments` it is asked
         at each call, too, with the arguments.
@@ -210,7 +210,7 @@ mcp = Registry()
 
 
 def _decorator(
-    declare: Callable[[Decorated], Decorated], given: Any, options: DefinitionOptions
+    declare: Callable[[Function], Function], given: Any, options: DefinitionOptions
 ) -> Any:
     """Return what stands behind the @: with a function at hand, the function."""
     if given is None:
@@ -246,9 +246,9 @@ def _binding(function: RegisteredFunction, uri: str, model: Any) -> Binding | No
     if model is None:
         return None
     # Models can be imported only where the app registry is ready.
-    from mcp_app.catalog.bindings import bound  # noqa: PLC0415
+    from mcp_app.catalog.bindings import bind  # noqa: PLC0415
 
-    return bound(function.qualified_name, uri, model)
+    return bind(function.qualified_name, uri, model)
 
 
 def _add(entries: dict[Key, Entry], key: Key, entry: Entry, what: str) -> None:
@@ -262,8 +262,8 @@ def _add(entries: dict[Key, Entry], key: Key, entry: Entry, what: str) -> None:
     entries[key] = entry
 
 
-def _declarer(entry: RegisteredFunction | Declared[Any] | Rule) -> str:
+def _declarer(entry: RegisteredFunction | Declaration[Any] | Rule) -> str:
     if isinstance(entry, Rule):
         return qualified_name(entry.judge)
-    function = entry.function if isinstance(entry, Declared) else entry
+    function = entry.function if isinstance(entry, Declaration) else entry
     return function.qualified_name

@@ -7,8 +7,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -76,6 +77,31 @@ def schema_findings(field: str, schema: Schema) -> Iterator[Finding]:
         )
         shown = {"keyword": visible(keyword), "place": where, "close": close}
         yield advice("keyword-misspelt", field, message % shown)
+    if field == "input_schema":
+        yield from _unreadable(facts)
+
+
+def _unreadable(facts: _Facts) -> Iterator[Finding]:
+    """Yield what some clients cannot read; they show none of the server's tools then.
+
+    Tried with llama-index-tools-mcp 0.6.0 and autogen-ext 0.7.5.
+    """
+    if facts.recursive:
+        message = _(
+            "%(names)s contains itself. llama-index cannot read such a schema, and"
+            " then shows none of the server's tools. Write out the levels that you"
+            " need, or accept anything there."
+        )
+        shown = {"names": name_of(facts.recursive)}
+        yield advice("schema-recursive", "input_schema", message % shown)
+    if facts.tags:
+        message = _(
+            "“const” alone tells the alternatives of %(names)s apart. autogen cannot"
+            " read that, and then shows none of the server's tools. Add “enum” with"
+            " the same value beside “const”."
+        )
+        shown = {"names": name_of(facts.tags)}
+        yield advice("schema-tag-constant", "input_schema", message % shown)
 
 
 class _Facts(NamedTuple):
@@ -86,6 +112,10 @@ class _Facts(NamedTuple):
     """Keyword, place, and the one that was meant."""
     underscored: tuple[str, ...]
     """Headers of parameters that WSGI could not tell from others (PEP 3333)."""
+    recursive: tuple[str, ...]
+    """Definitions that contain themselves."""
+    tags: tuple[str, ...]
+    """Places of alternatives that are told apart by `const` without `enum`."""
 
 
 # Many tools share a schema: those of one function, or those without parameters.
@@ -103,6 +133,8 @@ def _facts(text: bytes, is_input: bool, sizes: SchemaLimits) -> _Facts:
         tuple(slow),
         tuple(islice(_misspelt(subschemas), NAMED)),
         tuple(each.header for each in mirrored if "_" in each.header),
+        tuple(_recursive(schema)),
+        tuple(islice(_constant_tags(schema, subschemas), NAMED)),
     )
 
 
@@ -111,8 +143,8 @@ def parameter_findings(schema: Schema) -> Iterator[Finding]:
     for keyword in _CHOICES:
         if keyword in schema:
             message = _(
-                "“%(keyword)s” stands at the top of the schema. Claude refuses such a "
-                "tool; put it inside a parameter."
+                "“%(keyword)s” is at the top of the schema. Claude refuses such a"
+                " tool; put it inside a parameter."
             )
             shown = {"keyword": keyword}
             yield advice("schema-choice-at-top", "input_schema", message % shown)
@@ -120,7 +152,7 @@ def parameter_findings(schema: Schema) -> Iterator[Finding]:
     for rule, told, sentence in _PARAMETER_RULES:
         names = [name for name, member in members.items() if told(name, member, schema)]
         if names:
-            message = sentence(len(names)) % {"names": named(names)}
+            message = sentence(len(names)) % {"names": name_of(names)}
             yield advice(rule, "input_schema", message)
 
 
@@ -130,7 +162,7 @@ def parameters(schema: Schema) -> Mapping[str, object]:
     return members if isinstance(members, Mapping) else {}
 
 
-def named(names: Iterable[str]) -> str:
+def name_of(names: Iterable[str]) -> str:
     """Return names for a message, the first ones of many."""
     shown = [visible(name) for name in names]
     listed = ", ".join(shown[:NAMED])
@@ -164,22 +196,66 @@ def _close(keyword: str) -> str | None:
     return close[0] if close else None
 
 
+def _recursive(schema: Schema) -> list[str]:
+    """Return the names of the definitions of one circle, none if there is none."""
+    references = {
+        (keyword, name): [
+            (found[1], found[2])
+            for each in every_subschema(definition)
+            if (found := _REFERENCE.fullmatch(str(each.schema.get("$ref", ""))))
+        ]
+        for keyword in ("$defs", "definitions")
+        for name, definition in _mapping(schema.get(keyword)).items()
+        if isinstance(definition, Mapping)
+    }
+    try:
+        TopologicalSorter(references).prepare()
+    except CycleError as error:
+        return sorted({name for _keyword, name in error.args[1]})
+    return []
+
+
+def _constant_tags(schema: Schema, subschemas: Iterable[Subschema]) -> Iterator[str]:
+    """Yield the places of choices whose `discriminator` is a bare `const`."""
+    for each in subschemas:
+        tag = _mapping(each.schema.get("discriminator")).get("propertyName")
+        choices = [*_choices_of(each.schema.get("oneOf"), schema)]
+        if any(_is_bare(choice, tag) for choice in choices):
+            yield jsonrpc.place(each.path)
+
+
+def _choices_of(choices: object, schema: Schema) -> Iterator[Schema]:
+    for choice in choices if isinstance(choices, list) else []:
+        yield _target(choice, schema)
+
+
+def _is_bare(choice: Schema, tag: object) -> bool:
+    member = _mapping(_mapping(choice.get("properties")).get(tag))
+    return "const" in member and "enum" not in member
+
+
+def _mapping(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _target(member: object, schema: Schema) -> Schema:
+    """Return the definition that a schema refers to, or the schema itself."""
+    found = _REFERENCE.fullmatch(str(_mapping(member).get("$ref", "")))
+    if not found:
+        return _mapping(member)
+    return _mapping(_mapping(schema.get(found[1])).get(found[2]))
+
+
 def _undescribed(name: str, member: object, schema: Schema) -> bool:
     return member is not False and not _says(member, "description", schema)
 
 
 def _says(member: object, keyword: str, schema: Schema) -> bool:
     """Whether a parameter, or the definition that it refers to, has a keyword."""
-    if not isinstance(member, Mapping):
-        return False
-    if str(member.get(keyword, "")).strip():
+    own = _mapping(member)
+    if str(own.get(keyword, "")).strip():
         return True
-    found = _REFERENCE.fullmatch(str(member.get("$ref", "")))
-    definitions = schema.get(found[1]) if found else None
-    if not found or not isinstance(definitions, Mapping):
-        return False
-    target = definitions.get(found[2])
-    return isinstance(target, Mapping) and bool(target.get(keyword))
+    return "$ref" in own and bool(_target(own, schema).get(keyword))
 
 
 def _untyped(name: str, member: object, schema: Schema) -> bool:
@@ -214,10 +290,10 @@ def _untyped_sentence(count: int) -> str:
 
 def _refused_sentence(count: int) -> str:
     return ngettext(
-        "The name of the parameter %(names)s is not taken everywhere: Claude accepts "
-        "only letters, digits and _ . -, at most 64 of them.",
-        "The names of the parameters %(names)s are not taken everywhere: Claude "
-        "accepts only letters, digits and _ . -, at most 64 of them.",
+        "The name of the parameter %(names)s does not work with every client: Claude"
+        " accepts only letters, digits and _ . -, at most 64 of them.",
+        "The names of the parameters %(names)s do not work with every client: Claude"
+        " accepts only letters, digits and _ . -, at most 64 of them.",
         count,
     )
 
@@ -240,5 +316,5 @@ def required_findings(schema: Schema) -> Iterator[Finding]:
     unknown = [str(name) for name in required if name not in members]
     if unknown:
         message = _("The schema requires %(names)s, which it does not describe.")
-        shown = {"names": named(unknown)}
+        shown = {"names": name_of(unknown)}
         yield advice("required-unknown", "input_schema", message % shown)

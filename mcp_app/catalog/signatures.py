@@ -19,7 +19,7 @@ from mcp_app.catalog.annotations import (
     without_metadata,
     without_none,
 )
-from mcp_app.catalog.callables import MISSING, Inspected, Parameter
+from mcp_app.catalog.callables import MISSING, Inspection, Parameter
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.json_schemas import adapter, json_schema
 from mcp_app.catalog.outputs import ToolReturns, jsonable, tool_returns
@@ -47,7 +47,7 @@ class Signature:
     Raises `RegistrationError` for a type that has no JSON form.
     """
 
-    def __init__(self, function: Inspected) -> None:
+    def __init__(self, function: Inspection) -> None:
         self.function = function
         try:
             arguments = adapter(function.qualified_name, self._shape())
@@ -113,8 +113,8 @@ class Signature:
                 if name not in own["properties"]
             ),
             *(
-                f"The function {self.function.name} needs {name!r}, which the schema "
-                "does not require."
+                f"The function {self.function.name} requires {name!r}, but the schema"
+                " does not."
                 for name in sorted(needed)
             ),
         ]

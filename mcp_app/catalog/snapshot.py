@@ -18,6 +18,7 @@ import orjson
 
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.scalars import scalar_of
+from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -26,7 +27,6 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.principal import Scope
-from mcp_app.interface.requirements import NO_DEMANDS, Demands
 from mcp_app.interface.results import Completion, PromptOutput, ToolOutput
 from mcp_app.interface.server import Key, ServerDefinition
 from mcp_app.protocol import jsonrpc, listing, results, schemas
@@ -35,7 +35,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import Revision
 from mcp_app.protocol.uri_templates import UriTemplate
 
-Defined = TypeVar("Defined", bound=Definition)
+AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
 Output = TypeVar("Output")
 Place = tuple[int, str]
 
@@ -55,14 +55,14 @@ def _short(text: str) -> str:
 
 
 @dataclass(slots=True, eq=False)
-class Entry(Generic[Defined, Output]):
+class Entry(Generic[AnyDefinition, Output]):
     """A definition, what runs behind it, and what was made of both so far."""
 
-    definition: Defined
+    definition: AnyDefinition
     identity: str
     """The name, URI or template that is unique in its list."""
     runnable: Runnable[Output]
-    _show: Callable[[Defined, Revision], JsonObject]
+    _show: Callable[[AnyDefinition, Revision], JsonObject]
     _encoded: dict[str, bytes] = field(default_factory=dict)
     _validator: schemas.Validator | None = None
     _output_validator: schemas.Validator | None = None
@@ -173,10 +173,10 @@ class Page:
     result: bytes | None = None
 
 
-class Seen(NamedTuple):
+class VisibilityKey(NamedTuple):
     """What of a list is seen follows from these, whoever it is that sees it."""
 
-    met: frozenset[Demands]
+    met: frozenset[AccessRequirements]
     scope: Scope | None
 
 
@@ -189,7 +189,7 @@ class Listing:
         self._entries = [places[place] for place in self._places]
         self._page_size = page_size
         self._pages: dict[tuple[str, int], Page] = {}
-        self._seen: dict[Seen, Listing] = {}
+        self._seen: dict[VisibilityKey, Listing] = {}
         self._demands = Counter(map(_demands, self._entries))
 
     @property
@@ -198,18 +198,20 @@ class Listing:
         return bool(self.demands)
 
     @cached_property
-    def demands(self) -> frozenset[Demands]:
+    def demands(self) -> frozenset[AccessRequirements]:
         """Everything that is demanded of who sees all of it."""
-        return frozenset(self._demands) - {NO_DEMANDS}
+        return frozenset(self._demands) - {NO_REQUIREMENTS}
 
-    def seen(self, by: Seen, visible: Callable[[Entry[Any, Any]], bool]) -> Listing:
+    def seen(
+        self, by: VisibilityKey, visible: Callable[[Entry[Any, Any]], bool]
+    ) -> Listing:
         """Return what some see of it: whoever has the same `by` sees the same.
 
         What was asked for last is kept.
         """
         if not self.restricted and by.scope is None:
             return self
-        by = Seen(by.met & self.demands, by.scope)
+        by = VisibilityKey(by.met & self.demands, by.scope)
         known = self._seen.pop(by, None)
         if known is None:
             known = Listing(filter(visible, self._entries), self._page_size)
@@ -273,13 +275,13 @@ class Listing:
         )
 
 
-def _demands(entry: Entry[Any, Any]) -> Demands:
-    demands: Demands = entry.definition.demands
+def _demands(entry: Entry[Any, Any]) -> AccessRequirements:
+    demands: AccessRequirements = entry.definition.demands
     return demands
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class TemplateMatch:
     """A resource that a URI names, with the variables of its template."""
 
     entry: Entry[Any, Any]
@@ -332,7 +334,7 @@ class Catalog:
     def _complete(self) -> None:
         listed = (each.demands for each in self.listings.values())
         stopped = (_demands(each) for each in self._all_stopped())
-        self.demands = frozenset[Demands]().union(
+        self.demands = frozenset[AccessRequirements]().union(
             *listed, filter(None, [self.server.demands, *stopped])
         )
         """Everything that is demanded of who uses the server and sees all of it."""
@@ -378,7 +380,7 @@ class Catalog:
         made._complete()
         return made
 
-    def matching(self, uri: str) -> Iterator[Matched]:
+    def matching(self, uri: str) -> Iterator[TemplateMatch]:
         """Yield what a URI may name: a resource, then each template that fits.
 
         What is switched off is among them: nothing else answers in its place.
@@ -386,14 +388,14 @@ class Catalog:
         entry = self.resources.get(uri)
         stopped = self.stopped.get("resources", {}).get(uri)
         if entry is not None:
-            yield Matched(entry, {})
+            yield TemplateMatch(entry, {})
         elif stopped is not None:
-            yield Matched(stopped, {}, stopped=True)
+            yield TemplateMatch(stopped, {}, stopped=True)
         for template in self._templates():
             variables = template.pattern.match(uri)
             if variables is not None:
                 off = self.templates.get(template.identity) is not template
-                yield Matched(template, variables, stopped=off)
+                yield TemplateMatch(template, variables, stopped=off)
 
     def _templates(self) -> Iterable[TemplateEntry]:
         """Return all templates in their order, those that are switched off included."""

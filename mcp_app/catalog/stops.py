@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,7 +18,14 @@ SWITCHED_OFF: Final = (
 SERVER_OFF: Final = (
     "This server is switched off by the people who run this site. Tell the user."
 )
-"""What they are told of a server; `Retry-After` says when to look again."""
+"""What they are told of a server; `Retry-After` says when to try again."""
+RETRY_S: Final = (15, 45)
+"""After so many seconds, between these, clients try a stopped server again."""
+
+
+def retry_after_s() -> int:
+    """Return after how many seconds a client tries again: not all at once."""
+    return random.randint(*RETRY_S)  # noqa: S311 - no secret
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Final
 
 from django.utils.translation import gettext as _
 
-from mcp_app.catalog.findings import Finding, advice, counted, must_fix
-from mcp_app.catalog.shown import Shown, estimate, prose
+from mcp_app.catalog.findings import Finding, advice, count_text, must_fix
+from mcp_app.catalog.token_cost import DefinitionText, estimate, prose
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.interface.rules import text_problem
 
@@ -41,13 +41,13 @@ def description_findings(definition: Definition) -> Iterator[Finding]:
         yield advice("description-repeats-name", "description", message)
     if len(text) > LONG_DESCRIPTION:
         message = _(
-            "The description has %(count)s characters (≈ %(tokens)s tokens); some "
-            "clients refuse or cut more than %(limit)s. Two to four sentences are "
-            "enough."
+            "The description has %(count)s characters (≈ %(tokens)s tokens). Some"
+            " clients refuse or cut more than %(limit)s. Two to four sentences are"
+            " enough."
         ) % {
-            "count": counted(len(text)),
-            "tokens": counted(estimate(text)),
-            "limit": counted(LONG_DESCRIPTION),
+            "count": count_text(len(text)),
+            "tokens": count_text(estimate(text)),
+            "limit": count_text(LONG_DESCRIPTION),
         }
         yield advice("description-long", "description", message)
 
@@ -60,8 +60,8 @@ def _missing(definition: Definition) -> Finding:
         )
         return must_fix("description-missing", "description", message)
     message = _(
-        "The description is missing. People read it in their client's menu: one "
-        "sentence says what this is."
+        "The description is missing. People read it in their client's menu. Write one"
+        " sentence that says what this is."
     )
     return advice("description-missing", "description", message)
 
@@ -70,7 +70,7 @@ def _letters(text: str) -> str:
     return re.sub(r"[\W_]+", "", text).casefold()
 
 
-def hidden_findings(shown: Iterable[Shown]) -> Iterator[Finding]:
+def hidden_findings(shown: Iterable[DefinitionText]) -> Iterator[Finding]:
     """Yield the first hidden character of each column."""
     told: set[str] = set()
     for field, text, lines, place in shown:
@@ -86,7 +86,8 @@ def order_findings(definition: Definition) -> Iterator[Finding]:
     for field, text in prose(definition):
         if found := _ORDER.search(text):
             message = _(
-                "“%(words)s” reads like an order that has nothing to do with this "
-                "definition. Clients that look for planted orders may refuse it."
+                "“%(words)s” reads like a hidden instruction that has nothing to do"
+                " with this definition. Clients that look for such instructions may"
+                " refuse it."
             )
             yield advice("planted-order", field, message % {"words": found.group()})

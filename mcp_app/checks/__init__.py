@@ -1,7 +1,8 @@
 """System checks: errors are for what cannot run, warnings for what is unsafe.
 
 Under `check --deploy --tag mcp` the unsafe settings are errors.  What lint finds has
-the number of its rule: W110 must be fixed before publishing, I110 is advice.
+the number of its rule: W110 must be fixed before publishing, I110 is advice.  Only
+`check` reports advice.
 """
 
 from __future__ import annotations
@@ -9,17 +10,20 @@ from __future__ import annotations
 from django.core import checks
 
 from mcp_app.checks.databases import check_databases
-from mcp_app.checks.definitions import check_definitions
+from mcp_app.checks.definitions import check_definitions, check_rows
 from mcp_app.checks.deployment import check_deployment
 from mcp_app.checks.rights import check_access, check_permissions, check_rules
 from mcp_app.checks.settings import check_settings
 
 TAG = "mcp"
+OF_DATABASES = (TAG, checks.Tags.database)
+"""Since Django 6.1 checks with the second tag run only if a database is named."""
 
 checks.register(check_settings, TAG)
 checks.register(check_permissions, TAG)
 checks.register(check_rules, TAG)
 checks.register(check_deployment, TAG, deploy=True)
-checks.register(check_access, TAG)
-checks.register(check_databases, TAG)
 checks.register(check_definitions, TAG)
+checks.register(check_access, *OF_DATABASES)
+checks.register(check_databases, *OF_DATABASES)
+checks.register(check_rows, *OF_DATABASES)

@@ -15,6 +15,7 @@ from django.utils import translation
 from mcp_app import conf
 from mcp_app.catalog.lint import RULES, Level
 from mcp_app.catalog.registry import mcp
+from mcp_app.checks.advice import advising
 from mcp_app.interface.definitions import (
     PromptDefinition,
     ResourceDefinition,
@@ -24,7 +25,7 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.kinds import survey
-from mcp_app.kinds.survey import Surveyed
+from mcp_app.kinds.survey import SurveyFinding
 from mcp_app.models import Server
 
 PER_RULE = 5
@@ -42,43 +43,57 @@ _NOUNS: Mapping[type, str] = {
     PromptDefinition: "prompt",
 }
 _IN_CODE = {
-    "hidden-character": "Write the text anew, without the character.",
+    "hidden-character": "Write the text again, without the character.",
     "description-missing": "Write a docstring, or description=….",
-    "changes-unsaid": "Say read_only=True; or read_only=False and destructive=….",
-    "deleting-unsaid": "Say destructive=True or destructive=False.",
+    "changes-unsaid": "Set read_only=True, or read_only=False and destructive=….",
+    "deleting-unsaid": "Set destructive=True or destructive=False.",
     "parameter-description-missing": "Describe them under “Args:” in the docstring, or"
     " with Annotated[…, Field(description=…)].",
     "argument-description-missing": "Describe them under “Args:” in the docstring, or"
     " with Annotated[…, Field(description=…)].",
     "parameter-type-missing": "Annotate the parameter.",
-    "media-type-missing": "Say mime_type=….",
+    "media-type-missing": "Set mime_type=….",
     "name-refused": "Give the decorator another name.",
 }
 """What a developer writes, by rule."""
 
 
+@advising
 def check_definitions(
+    app_configs: Sequence[AppConfig] | None, **_: Any
+) -> list[checks.CheckMessage]:
+    """Report what lint finds in code."""
+    if not _is_configured():
+        return []
+    # Checks speak English, and lint is translated.
+    with translation.override(None):
+        return _counted(survey.code_findings(mcp))
+
+
+@advising
+def check_rows(
     app_configs: Sequence[AppConfig] | None,
     databases: Sequence[str] | None = None,
     **_: Any,
 ) -> list[checks.CheckMessage]:
-    """Report what lint finds in code, and in rows where `--database` names theirs.
+    """Report what lint finds in rows, if `--database` names their database.
 
-    As Django's own checks do: without that option `check` makes no statement, so that
-    it runs where no database is.
+    Without that option `check` makes no statement, as Django's own checks do, so that
+    it runs without a database, too.
     """
-    try:
-        wrong = conf.problems(conf.current())
-    except ImproperlyConfigured as error:
-        wrong = [str(error)]
-    if wrong:
-        # `check_settings` tells; lint would ask for limits that are no numbers.
-        return []
     alias = router.db_for_read(Server)
-    # Checks speak English, and lint is translated.
+    if alias not in (databases or ()) or not _is_configured():
+        return []
     with translation.override(None):
-        found = _counted(survey.code_findings(mcp))
-        return [*found, *(_stored(alias) if alias in (databases or ()) else ())]
+        return _stored(alias)
+
+
+def _is_configured() -> bool:
+    """Whether lint can read its limits; `check_settings` reports it if not."""
+    try:
+        return not conf.problems(conf.current())
+    except ImproperlyConfigured:
+        return False
 
 
 def _stored(alias: str) -> list[checks.CheckMessage]:
@@ -90,14 +105,14 @@ def _stored(alias: str) -> list[checks.CheckMessage]:
             there = Server._meta.db_table in tables
             return _counted(survey.row_findings(mcp)) if there else []
     except Error as error:
-        message = f"What staff made could not be looked at: {error}"
+        message = f"The definitions made in the admin could not be checked: {error}"
         hint = "After an update of the app, run manage.py migrate."
         return [checks.Info(message, hint=hint, id="mcp_app.I002")]
 
 
-def _counted(found: Iterable[Surveyed]) -> list[checks.CheckMessage]:
+def _counted(found: Iterable[SurveyFinding]) -> list[checks.CheckMessage]:
     """Return messages, of each rule the first ones and how many more there are."""
-    groups: defaultdict[tuple[Level, str], list[Surveyed]] = defaultdict(list)
+    groups: defaultdict[tuple[Level, str], list[SurveyFinding]] = defaultdict(list)
     for each in found:
         groups[each.finding.level, each.finding.rule].append(each)
     return [
@@ -108,7 +123,7 @@ def _counted(found: Iterable[Surveyed]) -> list[checks.CheckMessage]:
     ]
 
 
-def _message(each: Surveyed, more: int) -> checks.CheckMessage:
+def _message(each: SurveyFinding, more: int) -> checks.CheckMessage:
     rule, level = each.finding.rule, each.finding.level
     letter, kind = _SERIOUSNESS[level]
     others = f" And {more} more of this kind." if more else ""
@@ -119,7 +134,7 @@ def _message(each: Surveyed, more: int) -> checks.CheckMessage:
     )
 
 
-def _sentence(each: Surveyed) -> str:
+def _sentence(each: SurveyFinding) -> str:
     noun = _NOUNS[type(each.about)]
     name = (
         each.about.slug if isinstance(each.about, ServerDefinition) else each.about.name

@@ -13,10 +13,12 @@ from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
 
 from mcp_app import conf
-from mcp_app.wakeup.doorbell import shared_layer
-from mcp_app.wakeup.workers import FRESHNESS
+from mcp_app.checks.advice import advising
+from mcp_app.invalidation.doorbell import shared_layer
+from mcp_app.invalidation.workers import FRESHNESS
 
 
+@advising
 def check_deployment(
     app_configs: Sequence[AppConfig] | None, **_: Any
 ) -> list[checks.CheckMessage]:
@@ -39,8 +41,8 @@ def check_deployment(
     if "*" in (current.hosts or ()) or "*" in (current.origins or ()):
         found.append(
             checks.Error(
-                'MCP["HOSTS"] and MCP["ORIGINS"] must not have "*": a page of any'
-                " site could call the endpoint.",
+                'MCP["HOSTS"] and MCP["ORIGINS"] must not have "*", because a page of'
+                " any site could then call the endpoint.",
                 id="mcp_app.E006",
             )
         )
@@ -66,19 +68,20 @@ def _redirecting(public_url: str) -> Iterator[str]:
 
 def _redirected(setting: str) -> checks.CheckMessage:
     return checks.Warning(
-        f"{setting} redirects who calls the MCP endpoint by another address, and most"
-        " clients lose what they sent on the way.",
-        hint='Set MCP["PUBLIC_URL"] to the address that clients are to be given.',
+        f"{setting} redirects clients that call the MCP endpoint at another address,"
+        " and most clients lose the body of their request in a redirect.",
+        hint='Set MCP["PUBLIC_URL"] to the address that clients should use.',
         id="mcp_app.W018",
     )
 
 
 def _silent(alias: str) -> checks.CheckMessage:
     return checks.Info(
-        f"The channel layer {alias!r} reaches this process only. With several workers"
-        f" each looks by itself, every {FRESHNESS / 2:g} s while it serves: right, and"
-        " a moment later than with a doorbell.",
-        hint='Let MCP["DOORBELL"] name a layer of Redis'
+        f"The channel layer {alias!r} reaches this process only. If you run several"
+        f" workers, each checks the database for changes every {FRESHNESS / 2:g} s"
+        " while it serves. This works, but changes arrive a moment later than with a"
+        " shared layer.",
+        hint='Set MCP["DOORBELL"] to a Redis layer'
         " (channels_redis.pubsub.RedisPubSubChannelLayer).",
         id="mcp_app.I001",
     )

@@ -38,8 +38,8 @@ def check_permissions(
     }
     return [
         checks.Warning(
-            f"{key!r} asks for the permission {permission!r}, which no model has: only"
-            " superusers will see it.",
+            f"{key!r} requires the permission {permission!r}, which no model has, so"
+            " only superusers will see it.",
             id="mcp_app.W003",
         )
         for permission, key in demanded.items()
@@ -60,8 +60,8 @@ def check_rules(
     }
     found: list[checks.CheckMessage] = [
         checks.Warning(
-            f"{key!r} asks for the rule {rule!r}, which no code registers: nobody will"
-            " see it.",
+            f"{key!r} requires the rule {rule!r}, which no code registers, so nobody"
+            " will see it.",
             hint="Write @mcp.rule(" + repr(rule) + ") above a function of the site.",
             id="mcp_app.W020",
         )
@@ -72,10 +72,11 @@ def check_rules(
     if of_objects and set(settings.AUTHENTICATION_BACKENDS) <= _WITHOUT_OBJECTS:
         found.append(
             checks.Warning(
-                "object_permission is asked for, and AUTHENTICATION_BACKENDS has no"
-                " backend that knows permissions for one object: only superusers will"
-                " read anything.",
-                hint="Add the site's own, or that of django-guardian or rules.",
+                "A rule uses object_permission, but AUTHENTICATION_BACKENDS has no"
+                " backend with permissions for single objects, so only superusers"
+                " will read anything.",
+                hint="Add a backend of your own, or the one of django-guardian or"
+                " rules.",
                 id="mcp_app.W021",
             )
         )
@@ -120,7 +121,7 @@ def check_access(
         with transaction.atomic(using=using):
             rows = _servers(using)
     except (ImproperlyConfigured, Error):
-        # `check_settings` and `check_definitions` tell.
+        # `check_settings` and `check_rows` report it.
         return []
     lacking = (
         (row, [each for each in row.access_names if each not in (*known, PUBLIC)])
@@ -139,8 +140,8 @@ def _servers(using: str) -> list[Server]:
 def _closed(row: Server, names: Sequence[str]) -> checks.CheckMessage:
     shown = ", ".join(f"“{visible(name)}”" for name in names)
     return checks.Warning(
-        f'The server “{visible(row.slug)}” is closed: MCP["AUTHENTICATION"] has no'
-        f" {shown}.",
-        hint="Name it in the settings, or untick it under “Who may come in”.",
+        f"The server “{visible(row.slug)}” lets nobody in, because"
+        f' MCP["AUTHENTICATION"] has no {shown}.',
+        hint="Add it to the settings, or untick it under “Who may come in”.",
         id="mcp_app.W019",
     )

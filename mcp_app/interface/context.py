@@ -17,8 +17,8 @@ from mcp_app.interface.questions import (
     FormSource,
     Question,
     Root,
-    Sampled,
     SamplingMessage,
+    SamplingResult,
 )
 from mcp_app.protocol import negotiation
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
 Form = TypeVar("Form")
-Returned = TypeVar("Returned")
+Value = TypeVar("Value")
 Arguments = ParamSpec("Arguments")
 
 Level: TypeAlias = negotiation.Level
@@ -35,7 +35,7 @@ LEVELS = negotiation.LEVELS
 User: TypeAlias = "AbstractBaseUser"
 """A row of the site's user model."""
 
-Answer: TypeAlias = ElicitAnswer[Any] | Sampled | Sequence[Root]
+Answer: TypeAlias = ElicitAnswer[Any] | SamplingResult | Sequence[Root]
 
 MOST_AFTER = 600.0
 """Seconds that a client may be sent away for: the rest of a call, which may end at
@@ -139,7 +139,7 @@ class Context(_Common):
         max_tokens: int,
         key: str | None = None,
         **options: Any,
-    ) -> Sampled:
+    ) -> SamplingResult:
         """Ask the client's model; the options are those of `Sample`."""
 
     @abstractmethod
@@ -154,10 +154,10 @@ class Context(_Common):
     async def once(
         self,
         key: str,
-        function: Callable[Arguments, Returned],
+        function: Callable[Arguments, Value],
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
-    ) -> Returned:
+    ) -> Value:
         """Run a function once per round trip and return its (JSON) result.
 
         The result is stored in the transaction of the step: what the function does
@@ -197,7 +197,7 @@ class SyncContext(_Common):
         max_tokens: int,
         key: str | None = None,
         **options: Any,
-    ) -> Sampled:
+    ) -> SamplingResult:
         """Ask the client's model; the options are those of `Sample`."""
 
     @abstractmethod
@@ -212,10 +212,10 @@ class SyncContext(_Common):
     def once(
         self,
         key: str,
-        function: Callable[Arguments, Returned],
+        function: Callable[Arguments, Value],
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
-    ) -> Returned:
+    ) -> Value:
         """Run a function once per round trip and return its (JSON) result."""
 
     @abstractmethod

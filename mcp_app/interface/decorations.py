@@ -27,7 +27,7 @@ _ROLES = ("user", "assistant")
 def icons_from_json(value: object) -> tuple[Icon, ...]:
     """Read a list of icons; ValueError says what is wrong."""
     if not isinstance(value, list):
-        raise ValueError("The icons are no JSON list.")
+        raise ValueError("The icons are not a JSON list.")
     return tuple(_icon(item) for item in value)
 
 
@@ -69,7 +69,7 @@ def annotations_from_json(value: object) -> Annotations:
 def arguments_from_json(value: object) -> tuple[PromptArgument, ...]:
     """Read a prompt's list of arguments; ValueError says what is wrong."""
     if not isinstance(value, list):
-        raise ValueError("The arguments are no JSON list.")
+        raise ValueError("The arguments are not a JSON list.")
     arguments = tuple(_argument(item) for item in value)
     for name, count in Counter(each.name for each in arguments).items():
         if count > 1:
@@ -103,7 +103,7 @@ def _argument(value: object) -> PromptArgument:
 def suggestions_from_json(value: object) -> Mapping[str, tuple[str, ...]]:
     """Read what is suggested for variables; ValueError says what is wrong."""
     if not isinstance(value, dict):
-        raise ValueError("The suggestions are no JSON object.")
+        raise ValueError("The suggestions are not a JSON object.")
     for name in value:
         if problem := variable_problem(name):
             raise ValueError(problem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mcp_app.interface.requirements import NO_DEMANDS, Demands
+from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.json_types import JsonObject
 
@@ -53,7 +53,7 @@ class Definition:
     description: str = ""
     icons: Sequence[Icon] = ()
     meta: Mapping[str, object] = field(default_factory=dict)
-    demands: Demands = NO_DEMANDS
+    demands: AccessRequirements = NO_REQUIREMENTS
     timeout: float | None = None
     tags: frozenset[str] = frozenset()
     position: int = 0

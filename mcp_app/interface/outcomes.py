@@ -24,7 +24,7 @@ class Outcome(StrEnum):
     INCAPABLE = "incapable"
     """The client cannot do what the call needs."""
     TOOL_ERROR = "tool_error"
-    """The tool itself said no."""
+    """The tool reported an error."""
     CRASHED = "crashed"
     """User code raised what it should not; `failure` finds it in the log."""
     TIMED_OUT = "timed_out"

@@ -87,7 +87,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampled:
+class SamplingResult:
     """What the client's model said."""
 
     role: Role

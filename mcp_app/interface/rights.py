@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.principal import Principal
-from mcp_app.interface.requirements import Demands
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AccessRequest:
     """What a rule is asked about.
 
     `user` is the active Django user behind the principal, a fresh row, or None.
@@ -27,7 +27,7 @@ class Asked:
     arguments: Mapping[str, object] | None = None
 
 
-Judge: TypeAlias = Callable[[Asked], bool]
+Judge: TypeAlias = Callable[[AccessRequest], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Rights:
     `gone` is true where its user does not exist any more, or may not log in.
     """
 
-    met: frozenset[Demands] = frozenset()
+    met: frozenset[AccessRequirements] = frozenset()
     gone: bool = False
 
-    def meet(self, demands: Demands | None) -> bool:
+    def meet(self, demands: AccessRequirements | None) -> bool:
         """Whether all of that holds; nothing always does."""
         return not demands or demands in self.met
 

@@ -26,7 +26,7 @@ def within(roots: Sequence[Root], path: str | os.PathLike[str]) -> Path:
     """
     folders = list(_folders(roots))
     if not folders:
-        raise ToolError("None of the client's root folders is there.")
+        raise ToolError("None of the client's root folders exists here.")
     having = (each for each in folders if os.path.lexists(each / path))
     try:
         found = (next(having, folders[0]) / path).resolve()

@@ -98,8 +98,8 @@ def permission_problem(permission: str) -> str | None:
     if not permission or PERMISSION.fullmatch(permission):
         return None
     return (
-        f"“{visible(permission)}” is no permission: it is written as "
-        "app_label.codename, for example shop.view_order."
+        f"“{visible(permission)}” is not a permission. It is written as"
+        " app_label.codename, for example shop.view_order."
     )
 
 
@@ -110,8 +110,8 @@ def media_type_problem(media_type: str) -> str | None:
     if not media_type or MEDIA_TYPE.fullmatch(media_type):
         return None
     return (
-        f"“{visible(media_type)}” is no media type: it is written as type/subtype, "
-        "for example text/markdown or application/json."
+        f"“{visible(media_type)}” is not a media type. It is written as type/subtype,"
+        " for example text/markdown or application/json."
     )
 
 
@@ -122,8 +122,9 @@ def uri_problem(uri: str) -> str | None:
     if URI.fullmatch(uri):
         return None
     return (
-        f"“{visible(uri)}” is no absolute URI: it needs a scheme and only characters "
-        "of RFC 3986, others percent-encoded, for example shop://policy/returns."
+        f"“{visible(uri)}” is not an absolute URI. It needs a scheme, and characters"
+        " that RFC 3986 does not allow must be percent-encoded, for example"
+        " shop://policy/returns."
     )
 
 
@@ -138,8 +139,9 @@ def text_problem(text: str, *, lines: bool = False) -> str | None:
     character = found.group()
     name = unicodedata.name(character, "a character without a name")
     return (
-        f"There is a hidden character {_code_point(character)} ({name}) at position "
-        f"{found.start() + 1}. Such characters can carry hidden orders; remove it."
+        f"There is a hidden character {_code_point(character)} ({name}) at position"
+        f" {found.start() + 1}. Such characters can carry hidden instructions. Remove"
+        " it."
     )
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from mcp_app.interface.requirements import NO_DEMANDS, Demands
+from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.protocol.content import Icon
 from mcp_app.protocol.json_types import JsonObject
+
+PAGE_SIZE: Final = 1_000
+"""Entries of one page of a list, if a server says nothing else, and at most.
+
+Many clients never ask for a second page.
+"""
 
 Selection: TypeAlias = Literal["all", "tags", "chosen"]
 Key: TypeAlias = tuple[str, str]
@@ -46,9 +52,8 @@ class ServerDefinition:
     website_url: str = ""
     icons: Sequence[Icon] = ()
     access: tuple[str, ...] = ()
-    demands: Demands = NO_DEMANDS
-    page_size: int = 100
-    enabled: bool = True
+    demands: AccessRequirements = NO_REQUIREMENTS
+    page_size: int = PAGE_SIZE
     selection: Selection = "all"
     tags: frozenset[str] = frozenset()
     chosen: frozenset[Key] = field(default=frozenset(), repr=False)

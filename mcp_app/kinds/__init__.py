@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog import lint
-from mcp_app.catalog.findings import Finding, advice, must_fix, ordered
+from mcp_app.catalog.findings import Finding, advice, in_order, must_fix
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.suggestions import SUGGESTING, suggestions_of
 from mcp_app.catalog.text_lint import HIDDEN
@@ -28,7 +28,7 @@ from mcp_app.kinds.kind import (
     Problem,
     Uploads,
 )
-from mcp_app.kinds.registered import kind_classes, no_such_kind
+from mcp_app.kinds.registry import kind_classes, no_such_kind
 from mcp_app.protocol.json_types import JsonObject
 
 __all__ = [
@@ -58,7 +58,10 @@ def kinds_of(registry: Registry) -> Mapping[str, Kind]:
             kinds[key] = kind(registry)
         except Exception:
             # It takes its own rows along, and no other.
-            logger.exception("The kind %r cannot be made.", key)
+            logger.exception(
+                "The kind %r cannot be used, because its class raised an exception.",
+                key,
+            )
     return kinds
 
 
@@ -92,14 +95,14 @@ def findings(
     """
     found = lint.findings(definition)
     if config is None:
-        return ordered(
+        return in_order(
             each if each.rule == HIDDEN else each.as_advice() for each in found
         )
     if any(each.rule in _UNREADABLE for each in found):
         return found
     blocking = problems(definition, kind, config, uploads, registry)
     made = kinds_of(registry).get(kind)
-    return ordered(
+    return in_order(
         [
             *(must_fix("kind", each.field, each.message) for each in blocking),
             *found,
@@ -113,7 +116,9 @@ def _advice_of(kind: Kind, definition: Definition, config: JsonObject) -> list[F
     try:
         return list(kind.findings(definition, config))
     except Exception:
-        logger.exception("The kind %s has no advice.", type(kind).__name__)
+        logger.exception(
+            "The kind %s raised an exception in its advice.", type(kind).__name__
+        )
         return []
 
 
@@ -127,8 +132,8 @@ def _overruled(definition: Definition, registry: Registry) -> Iterator[Finding]:
     for name in suggestions_of(definition):
         if (reference, name) in registry.completers:
             message = _(
-                "The suggestions for %(name)s are never used: code completes it. "
-                "Remove them here, or let a developer remove what completes it."
+                "The suggestions for %(name)s are never used, because code completes"
+                " it. Remove them here, or ask a developer to remove that code."
             )
             field = SUGGESTING[type(definition)]
             yield advice("suggestions-unused", field, message % {"name": name})
@@ -155,4 +160,7 @@ def _identity(
         return "uri_template", definition.uri_template, registry.templates
     if isinstance(definition, PromptDefinition):
         return "name", definition.name, registry.prompts
-    raise TypeError(f"{type(definition).__name__} is no definition that rows can make.")
+    raise TypeError(
+        f"{type(definition).__name__} is not a definition that can be made in the"
+        " admin."
+    )

@@ -60,7 +60,7 @@ def text_member(value: JsonObject, name: str) -> str:
     """Return a member that must be a text."""
     text = value.get(name)
     if not isinstance(text, str):
-        raise KindError(f"“{name}” is missing, or is no text.")
+        raise KindError(f"“{name}” is missing, or is not a text.")
     return text
 
 
@@ -81,7 +81,7 @@ def _base64(text: str, name: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise KindError(f"“{name}” is no base64.") from None
+        raise KindError(f"“{name}” is not base64.") from None
 
 
 def _uri(value: JsonObject) -> str:

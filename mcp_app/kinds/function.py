@@ -175,9 +175,9 @@ def _unknown(key: str, known: Collection[str]) -> str:
     sentence = f"No function is registered as “{key}”."
     close = difflib.get_close_matches(key, known, 3)
     if close:
-        return f"{sentence} There is: {', '.join(close)}."
+        return f"{sentence} Similar names: {', '.join(close)}."
     if known:
-        return f"{sentence} There is: {', '.join(sorted(known)[:10])}."
+        return f"{sentence} Registered: {', '.join(sorted(known)[:10])}."
     return (
         f"{sentence} A developer registers one with @mcp.function in an app's mcp.py."
     )

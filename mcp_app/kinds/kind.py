@@ -30,7 +30,7 @@ from typing import (
     TypeVar,
 )
 
-from mcp_app.catalog.callables import inspected
+from mcp_app.catalog.callables import inspect_function
 from mcp_app.catalog.findings import Finding
 from mcp_app.catalog.outputs import content_output, prompt_output
 from mcp_app.catalog.registry import Registry, mcp
@@ -42,14 +42,14 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
+from mcp_app.interface.labels import Label
 from mcp_app.interface.results import PromptOutput, ToolOutput
 from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
 
 if TYPE_CHECKING:
-    from django.utils.functional import _StrPromise
+    pass
 
-Label: TypeAlias = "str | _StrPromise"
 Output = TypeVar("Output")
 
 logger = logging.getLogger("mcp_app.kinds")
@@ -183,7 +183,7 @@ class Kind:
         config: JsonObject,
         convert: Callable[[object], Output],
     ) -> Runnable[Output]:
-        called = inspected(self.call)
+        called = inspect_function(self.call)
         names = tuple(each.name for each in called.parameters)
         if type(self).call is Kind.call or names != PARAMETERS:
             given = ", ".join(("self", *PARAMETERS))
@@ -249,7 +249,9 @@ class Kind:
             yield from map(KindError, [said] if isinstance(said, str) else said)
 
     def _failed(self, error: Exception) -> KindError:
-        logger.error("The kind %s has failed.", type(self).__name__, exc_info=error)
+        logger.error(
+            "The kind %s raised an exception.", type(self).__name__, exc_info=error
+        )
         return KindError(f"“{self.name}” failed to read this: {error!r}")
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
@@ -266,5 +268,5 @@ def only(config: JsonObject, *known: str) -> None:
     for name in config:
         if name not in known:
             raise KindError(
-                f"“{name}” means nothing here; there can be: {', '.join(known)}."
+                f"“{name}” is not allowed here. Allowed are: {', '.join(known)}."
             )

@@ -109,8 +109,8 @@ def _unknown(name: str, names: Collection[str], noun: str) -> str:
     if close:
         return f"{sentence} Did you mean {{{{{close[0]}}}}}?"
     if names:
-        return f"{sentence} There is: {', '.join(names)}."
-    return f"{sentence} There is none."
+        return f"{sentence} Available: {', '.join(names)}."
+    return f"{sentence} There are no {noun}s."
 
 
 def _article(noun: str) -> str:

@@ -8,18 +8,18 @@ from itertools import chain
 from typing import Any
 
 from mcp_app import kinds
-from mcp_app.catalog import stored
+from mcp_app.catalog import row_loader
 from mcp_app.catalog.lint import Finding, server_findings
 from mcp_app.catalog.overlays import overlaid
-from mcp_app.catalog.registered import Declared
+from mcp_app.catalog.registered_function import Declaration
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.stored import StoredDefinition, StoredOverlay
+from mcp_app.catalog.row_loader import StoredDefinition, StoredOverlay
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.server import Key, ServerDefinition
 
 
 @dataclass(frozen=True, slots=True)
-class Surveyed:
+class SurveyFinding:
     """A finding, and where it is.
 
     `source` is the name of the function in code, or "tool 12" for a row.
@@ -31,34 +31,34 @@ class Surveyed:
     in_code: bool = False
 
 
-def code_findings(registry: Registry) -> Iterator[Surveyed]:
+def code_findings(registry: Registry) -> Iterator[SurveyFinding]:
     """Yield what lint says of the definitions that code declares."""
     for each in _declared(registry):
         source = each.function.qualified_name
         for finding in kinds.findings(each.definition, registry=registry):
-            yield Surveyed(each.definition, source, finding, in_code=True)
+            yield SurveyFinding(each.definition, source, finding, in_code=True)
 
 
-def row_findings(registry: Registry) -> Iterator[Surveyed]:
+def row_findings(registry: Registry) -> Iterator[SurveyFinding]:
     """Yield what lint says of servers, and of what staff published; blocks."""
     rows: list[StoredDefinition[Definition]] = []
     overlays: dict[tuple[str, str], StoredOverlay] = {}
-    for kind in stored.MODELS:
-        for each in stored.load(registry, stored.served_versions(kind)):
+    for kind in row_loader.MODELS:
+        for each in row_loader.load(registry, row_loader.served_versions(kind)):
             if isinstance(each, StoredOverlay):
                 overlays[kind, each.identity] = each
             else:
                 rows.append(each)
     offers = [*_code_offers(registry, overlays)]
     offers.extend((row.definition, row.key) for row in rows)
-    for server in stored.load_servers().values():
+    for server in row_loader.load_servers().values():
         offered = [
             definition
             for definition, key in offers
             if server.offers(definition.tags, key)
         ]
         for finding in server_findings(server, offered):
-            yield Surveyed(server, f"server {server.slug}", finding)
+            yield SurveyFinding(server, f"server {server.slug}", finding)
     for row in rows:
         yield from _row_findings(row, registry)
 
@@ -66,25 +66,25 @@ def row_findings(registry: Registry) -> Iterator[Surveyed]:
 def _code_offers(
     registry: Registry, overlays: Mapping[tuple[str, str], StoredOverlay]
 ) -> Iterator[tuple[Definition, Key | None]]:
-    """Yield what code declares as clients see it, without what is stopped."""
+    """Yield what code declares as clients see it."""
     for kind, declared in declarations(registry).items():
         for identity, each in declared.items():
             overlay = overlays.get((kind, identity))
             if overlay is None:
                 yield each.definition, None
-            elif overlay.enabled:
+            else:
                 yield overlaid(each.definition, overlay.content), overlay.key
 
 
 def _row_findings(
     row: StoredDefinition[Definition], registry: Registry
-) -> Iterator[Surveyed]:
+) -> Iterator[SurveyFinding]:
     found = kinds.findings(row.definition, row.kind, row.config, row.uploads, registry)
     for finding in found:
-        yield Surveyed(row.definition, row.row, finding)
+        yield SurveyFinding(row.definition, row.row, finding)
 
 
-def declarations(registry: Registry) -> Mapping[str, Mapping[str, Declared[Any]]]:
+def declarations(registry: Registry) -> Mapping[str, Mapping[str, Declaration[Any]]]:
     """Return what code declares, by the kind of its row and its name or URI."""
     return {
         "tool": registry.tools,
@@ -94,6 +94,6 @@ def declarations(registry: Registry) -> Mapping[str, Mapping[str, Declared[Any]]
     }
 
 
-def _declared(registry: Registry) -> Iterator[Declared[Any]]:
+def _declared(registry: Registry) -> Iterator[Declaration[Any]]:
     lists = declarations(registry).values()
     return chain.from_iterable(declared.values() for declared in lists)

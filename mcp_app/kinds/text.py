@@ -94,8 +94,8 @@ class TextKind(Kind):
         structured = names.part(config.get("structured"), _structured)
         if definition.output_schema and not is_error and not config.get("structured"):
             raise KindError(
-                "The output schema promises structured content, and “structured” has "
-                "none.",
+                "The output schema requires structured content, but “structured” is"
+                " missing.",
                 "output_schema",
             )
 
@@ -161,8 +161,8 @@ class TextKind(Kind):
         used = placeholders.names_in(config)
         if isinstance(definition, ToolDefinition):
             message = _(
-                "The parameter %(name)s is not used anywhere. Choose where it goes, or "
-                "remove it."
+                "The parameter %(name)s is not used anywhere. Use it in the text, or"
+                " remove it."
             )
             tell = partial(must_fix, _UNUSED, "input_schema")
             return _unused(_properties(definition), used, tell, message)
@@ -191,12 +191,12 @@ class _Names:
     ) -> Callable[[Values], Part]:
         """Return what builds a part of the answer from the values of a call."""
         if not placeholders.check(value, self._samples, self._noun):
-            return _Fixed(build(value))
+            return _FixedText(build(value))
         build(placeholders.fill(value, self._samples))
         return partial(_filled, value, build)
 
 
-class _Fixed(Generic[Part]):
+class _FixedText(Generic[Part]):
     def __init__(self, part: Part) -> None:
         self._part = part
 

@@ -12,7 +12,7 @@ from mcp_app.models.definitions import (
     ResourceTemplate,
     Tool,
 )
-from mcp_app.models.logged import LoggedMessage
+from mcp_app.models.log_messages import LoggedMessage
 from mcp_app.models.once import Once
 from mcp_app.models.questions import Question
 from mcp_app.models.server import Server

@@ -34,6 +34,8 @@ class Blob(models.Model):
 
     class Meta:
         app_label = "mcp_app"
+        # No page: nobody needs a right.
+        default_permissions = ()
 
     def __str__(self) -> str:
         return f"{self.digest[:12]} ({self.size} bytes)"

@@ -31,7 +31,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class CallQuery:
     """Which calls are meant: those of a time that one of the `ways` leads to.
 
     `ways` are columns and values that an index begins with; none means all.  Of what
@@ -45,7 +45,7 @@ class Sought:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class CallCount:
     """How many were found; `back_to` is how far was looked, None for everything.
 
     Of the millisecond before that place some calls may have been looked at.
@@ -58,7 +58,7 @@ class Looked:
 def page_statement(
     table: str,
     columns: Sequence[str],
-    sought: Sought,
+    sought: CallQuery,
     most: int,
     *,
     older: Key | None = None,
@@ -78,7 +78,9 @@ def page_statement(
     return statement, [*values, *more]
 
 
-def count_statement(table: str, sought: Sought, older: Key | None = None) -> Statement:
+def count_statement(
+    table: str, sought: CallQuery, older: Key | None = None
+) -> Statement:
     """Return what says how many rows were looked at, since when, and how many fit."""
     bound = LOOKED if sought.rest else COUNTED
     needed = dict.fromkeys(("id", "time_ms", *(each[0] for each in sought.rest)))
@@ -95,7 +97,7 @@ def count_statement(table: str, sought: Sought, older: Key | None = None) -> Sta
 def _looked_at(
     table: str,
     names: str,
-    sought: Sought,
+    sought: CallQuery,
     bound: int,
     *,
     older: Key | None = None,
@@ -133,7 +135,7 @@ def _order(newer: Key | None) -> str:
     return "time_ms DESC, id DESC" if newer is None else "time_ms, id"
 
 
-def _times(sought: Sought, older: Key | None, newer: Key | None) -> list[Condition]:
+def _times(sought: CallQuery, older: Key | None, newer: Key | None) -> list[Condition]:
     """Return the time as conditions that an index can begin and end with."""
     start, end = sought.start_ms, sought.end_ms
     if newer is not None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-Shared: TypeAlias = tuple[str | int, ...]
+SharedValues: TypeAlias = tuple[str | int, ...]
 """What many calls have in common."""
 Own: TypeAlias = tuple[int, int, int, int, str, str, str]
 """What is a call's own: four numbers, two texts without a blank, and any text."""
-Counted: TypeAlias = tuple[str | int, ...]
+TallyValues: TypeAlias = tuple[str | int, ...]
 
 PARAMETERS: Final = {"sqlite": 999}
 """How many parameters a statement has at most: SQLite took no more before 3.32."""
@@ -33,7 +33,7 @@ def insert(
     connection: BaseDatabaseWrapper,
     table: str,
     columns: Sequence[str],
-    rows: Mapping[Shared, Sequence[Own]],
+    rows: Mapping[SharedValues, Sequence[Own]],
 ) -> None:
     """Insert rows: with COPY on PostgreSQL, else with `executemany`."""
     quoted, names = connection.ops.quote_name(table), ", ".join(columns)
@@ -71,7 +71,7 @@ def _together(
         yield 1, rows[end:]
 
 
-def _lines(rows: Mapping[Shared, Sequence[Own]]) -> Iterator[str]:
+def _lines(rows: Mapping[SharedValues, Sequence[Own]]) -> Iterator[str]:
     """Yield each row in the text format of COPY; what is shared is made once."""
     for shared, each in rows.items():
         begin = "\t".join([str(value).translate(_ESCAPED) for value in shared])
@@ -89,7 +89,7 @@ def raise_statistics(
     keys: Sequence[str],
     counters: Sequence[str],
     most: str,
-    rows: Sequence[Counted],
+    rows: Sequence[TallyValues],
 ) -> None:
     """Insert counters, or add to those that are there; `most` is the greater one."""
     quoted = connection.ops.quote_name(table)

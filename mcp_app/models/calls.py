@@ -13,18 +13,19 @@ from typing import Any, Final
 from django.db import connections, models
 from django.utils.translation import gettext_lazy as _
 
+from mcp_app.interface.call_record import Circumstances
 from mcp_app.models.call_pages import (
     LOOKED,
+    CallCount,
+    CallQuery,
     Key,
-    Looked,
-    Sought,
     count_statement,
     page_statement,
 )
 from mcp_app.models.call_statements import (
-    Counted,
     Own,
-    Shared,
+    SharedValues,
+    TallyValues,
     insert,
     raise_statistics,
 )
@@ -39,7 +40,7 @@ BOUNDS_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_
 
 
 class CallQuerySet(models.QuerySet["Call"]):
-    def insert(self, rows: Mapping[Shared, Sequence[Own]]) -> None:
+    def insert(self, rows: Mapping[SharedValues, Sequence[Own]]) -> None:
         """Insert rows with one statement.
 
         What is shared by many has the values of `Call.SHARED`, and each row of its own
@@ -54,7 +55,7 @@ class CallQuerySet(models.QuerySet["Call"]):
 
     def page(
         self,
-        sought: Sought,
+        sought: CallQuery,
         most: int,
         *,
         older: Key | None = None,
@@ -71,14 +72,14 @@ class CallQuerySet(models.QuerySet["Call"]):
         found = list(self.raw(statement, values))
         return found[::-1] if newer else found
 
-    def looked_for(self, sought: Sought, older: Key | None = None) -> Looked:
+    def looked_for(self, sought: CallQuery, older: Key | None = None) -> CallCount:
         """Count calls, `COUNTED` at most, or as far as is looked for them."""
         statement, values = count_statement(self._table, sought, older)
         with connections[self.db].cursor() as cursor:
             cursor.execute(statement, values)
             looked, oldest, found = cursor.fetchone()
         cut = bool(sought.rest) and looked >= LOOKED
-        return Looked(int(found or 0), Key(oldest + 1, 0) if cut else None)
+        return CallCount(int(found or 0), Key(oldest + 1, 0) if cut else None)
 
     @property
     def _table(self) -> str:
@@ -95,21 +96,7 @@ class Call(models.Model):
     without the site's secret key.  `error` is what the client was told, shortened.
     """
 
-    SHARED: Final = (
-        "server",
-        "kind",
-        "name",
-        "version",
-        "outcome",
-        "principal",
-        "user_id",
-        "user_name",
-        "principal_client",
-        "client_name",
-        "client_version",
-        "session",
-        "revision",
-    )
+    SHARED: Final = Circumstances._fields
     OWN: Final = (
         "time_ms",
         "took_us",
@@ -163,7 +150,7 @@ class Call(models.Model):
 
 
 class CallStatisticQuerySet(models.QuerySet["CallStatistic"]):
-    def raise_by(self, rows: Sequence[Counted]) -> None:
+    def raise_by(self, rows: Sequence[TallyValues]) -> None:
         """Add to the counters; a row has the values of KEYS, then of COUNTERS.
 
         Who writes several does it in the order of their keys.

@@ -70,7 +70,9 @@ class ChangeQuerySet(models.QuerySet["Change"]):
         if any(row.pk % RARELY == 0 for row in rows):
             many_written.send_robust(sender=Change, using=self.db)
 
-    def _not_said(self, said: _Said, kind: str, refs: Iterable[str]) -> list[str]:
+    def _not_said(
+        self, said: _TransactionChanges, kind: str, refs: Iterable[str]
+    ) -> list[str]:
         """Return those refs of which no row that is still there says it."""
         asked = dict.fromkeys(refs)
         keys = [
@@ -97,7 +99,7 @@ class ChangeQuerySet(models.QuerySet["Change"]):
             many_written.send_robust(sender=Change, using=self.db)
         return key
 
-    def _is_said(self, said: _Said, kind: str, ref: str) -> bool:
+    def _is_said(self, said: _TransactionChanges, kind: str, ref: str) -> bool:
         """Whether a row that is still there says it.
 
         A savepoint that was rolled back has taken its rows along, and Django does not
@@ -116,7 +118,7 @@ def _tells_keys(using: str) -> bool:
     return connections[using].features.can_return_rows_from_bulk_insert
 
 
-class _Said:
+class _TransactionChanges:
     """What a transaction has recorded; it stands among what its commit calls."""
 
     def __init__(self) -> None:
@@ -135,14 +137,14 @@ class _Said:
         return ANY
 
 
-def _said(using: str) -> _Said | None:
+def _said(using: str) -> _TransactionChanges | None:
     """Return what the transaction has recorded; None where its end is not told."""
     if not in_atomic(using):
         return None
     for entry in connections[using].run_on_commit:
-        if isinstance(entry[1], _Said):
+        if isinstance(entry[1], _TransactionChanges):
             return entry[1]
-    said = _Said()
+    said = _TransactionChanges()
     transaction.on_commit(said, using=using, robust=True)
     return said
 
@@ -158,6 +160,8 @@ class Change(models.Model):
 
     class Meta:
         app_label = "mcp_app"
+        # No page: nobody needs a right.
+        default_permissions = ()
 
     def __str__(self) -> str:
         return f"{self.kind} {self.ref}"
@@ -213,11 +217,13 @@ class WatchedRows(RecordedRows[Row]):
     def update(self, **values: Any) -> int:
         self._refuse_sources_of_digests(values)
         served = self.model.SERVED  # type: ignore[attr-defined]
-        if values.keys() <= self.model.PRIVATE:  # type: ignore[attr-defined]
+        # A foreign key has two names: `bulk_update` says `published_id`.
+        columns = {self.model._meta.get_field(name).name for name in values}
+        if columns <= self.model.PRIVATE:  # type: ignore[attr-defined]
             return models.QuerySet.update(self, **values)
-        if not values.keys() <= served:
+        if not columns <= served:
             values.setdefault("lock_version", models.F("lock_version") + 1)
-        if values.keys() & served:
+        if columns & served:
             return super().update(**values)
         return models.QuerySet.update(self, **values)
 
@@ -234,8 +240,8 @@ class WatchedRows(RecordedRows[Row]):
             source = getattr(field, "of", "")
             if source in values and field.name not in values:
                 raise ValueError(
-                    f"update() cannot change {source}: its digest would stay the old "
-                    "one. Save the rows one by one."
+                    f"update() cannot change {source}, because its digest would not"
+                    " change with it. Save the rows one by one."
                 )
 
 

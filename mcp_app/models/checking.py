@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from mcp_app.interface.rules import text_problem
-from mcp_app.models.fields import JSONTextField, parsed
+from mcp_app.models.fields import JSONTextField, parse
 
 
 class CheckedRow(models.Model):
@@ -49,7 +49,7 @@ class CheckedRow(models.Model):
         text = getattr(self, field)
         if not text or (isinstance(column, JSONTextField) and column.problem(text)):
             return None
-        return parsed(text)
+        return parse(text)
 
     def json_problems(
         self, field: str, read: Callable[[Any], object]

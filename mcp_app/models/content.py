@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from django.db import models
 
-from mcp_app.models.fields import JSONTextField, parsed
+from mcp_app.models.fields import JSONTextField, parse
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
@@ -51,4 +51,4 @@ def _value(column: models.Field[Any, Any], value: Any) -> Any:
         # As it comes back from the database: a whole number of seconds is a float.
         return column.to_python(value)
     # Nothing but a hand in the database can have made it unreadable.
-    return None if column.problem(value) else parsed(value)
+    return None if column.problem(value) else parse(value)

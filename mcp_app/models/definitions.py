@@ -48,8 +48,7 @@ class DefinitionRows(PublishedRows[Row]):
     def _states(self) -> Iterator[models.When]:
         untouched = models.Q(source=Source.CODE, published=None)
         as_in_code = models.Value(State.PUBLISHED)
-        stopped, broken, *others = super()._states()
-        yield stopped
+        broken, *others = super()._states()
         yield broken
         yield models.When(untouched, content_hash=NOTHING, then=as_in_code)
         yield models.When(untouched, then=models.Value(State.CHANGED))
@@ -74,7 +73,7 @@ class DefinitionRow(PublishedRow, CheckedRow):
     """
 
     ONE_LINE = ("name", "title")
-    SERVED = frozenset({"enabled", "published", "published_identity"})
+    SERVED = frozenset({"published", "published_identity"})
     PRIVATE = frozenset({"broken", "tokens", "to_fix", "advices"})
     POINTERS = ("published", "published_identity")
     IDENTITY: ClassVar[str] = "name"
@@ -134,6 +133,9 @@ class DefinitionRow(PublishedRow, CheckedRow):
     def identity(self) -> str:
         """What names the working copy on a server: its name or URI."""
         return str(getattr(self, self.IDENTITY))
+
+    def served_name_hash(self) -> str:
+        return self.published_identity or digest(self.identity)
 
     @staticmethod
     def identity_hash(identity: str) -> str:
@@ -350,8 +352,8 @@ def _template_problem(text: str) -> str | None:
         return str(error)
     if not template.variables:
         return (
-            f"“{text}” has no variable in braces. For one fixed address add a "
-            "resource instead."
+            f"“{text}” has no variable in braces. For one fixed address, add a"
+            " resource instead."
         )
     return uri_problem(template.expand(dict.fromkeys(template.variables, "x")))
 

@@ -37,8 +37,9 @@ def group_problem(name: str) -> str | None:
     if lines(name) == (name,):
         return None
     return (
-        f"The group “{visible(name)}” cannot be chosen: its name is empty, has a line"
-        " break, or begins or ends with a blank. Give the group another name first."
+        f"The group “{visible(name)}” cannot be chosen, because its name is empty,"
+        " has a line break, or begins or ends with a blank. Give the group another"
+        " name first."
     )
 
 

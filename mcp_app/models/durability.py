@@ -51,8 +51,8 @@ def _lost(setting: str, stake: str, remedy: str) -> Doubt:
 
 
 LOST: Final = (
-    "a crash of its machine may lose what was committed, so that a client misses what"
-    " it was told is kept, and a call runs again that has run."
+    "if its machine crashes, committed data may be lost. Clients may then miss"
+    " messages that were stored, and a call may run a second time."
 )
 
 
@@ -74,9 +74,9 @@ def _of_postgresql(using: str) -> Iterator[Doubt]:
     if str(connection.connection.info.backend_pid) != values["pid"] and not cursors:
         yield Doubt(
             Kind.POOLER,
-            "Between Django and PostgreSQL stands a pooler. Where it gives each"
-            " transaction another connection, a cursor on the server is gone before"
-            " it is read.",
+            "There is a connection pooler between Django and PostgreSQL. If it gives"
+            " each transaction another connection, a server-side cursor is lost"
+            " before it is read.",
             'Set DISABLE_SERVER_SIDE_CURSORS = True in DATABASES, or "session" as the'
             " pooler's mode.",
         )
@@ -106,11 +106,12 @@ def _isolated(level: str) -> Iterator[Doubt]:
     if level.lower().replace(" ", "-") != READ_COMMITTED:
         yield Doubt(
             Kind.ISOLATION,
-            f"Transactions are {level}: those of the site that publish, or change what"
-            " clients watch, fail or wait where they meet, and may not see what was"
-            " published meanwhile.",
-            "Let OPTIONS in DATABASES say read committed, which is Django's default,"
-            " and ask for more in the transactions that need it.",
+            f"The isolation level of transactions is {level}. If two of them publish"
+            " or change definitions at the same time, they fail or wait, and may not"
+            " see what was published meanwhile.",
+            "Set the isolation level to read committed (Django's default) in"
+            " DATABASES under OPTIONS, and raise it only in transactions that need"
+            " more.",
         )
 
 
@@ -138,11 +139,11 @@ def _of_mysql(using: str) -> Iterator[Doubt]:
         table, engine = next(iter(others.items()))
         yield Doubt(
             Kind.ENGINE,
-            f"{len(others)} of our tables have another engine than InnoDB, such as"
-            f" {table} ({engine}): they know no transactions, so that what is written"
-            " together is read, and lost, in parts.",
+            f"{len(others)} of mcp_app's tables do not use InnoDB, such as {table}"
+            f" ({engine}). Their engine has no transactions, so data that is written"
+            " together can be read, or lost, in parts.",
             f"ALTER TABLE {table} ENGINE = InnoDB; and default_storage_engine ="
-            " InnoDB for tables to come.",
+            " InnoDB for new tables.",
         )
 
 
@@ -164,8 +165,8 @@ def on_mysql(values: Mapping[str, str]) -> Iterator[Doubt]:
     if values.get("log_bin") == "ON" and values.get("sync_binlog") != "1":
         yield _lost(
             f"sync_binlog = {values.get('sync_binlog')}",
-            "after a crash of its machine replicas, and what is restored from the"
-            " binary log, may lack what was committed.",
+            "if its machine crashes, committed data may be missing in replicas and in"
+            " anything restored from the binary log.",
             "Set sync_binlog = 1 in the server's configuration.",
         )
     level = values.get("transaction_isolation") or values.get("tx_isolation")
@@ -173,18 +174,20 @@ def on_mysql(values: Mapping[str, str]) -> Iterator[Doubt]:
     if values.get("wsrep_on") == "ON" and int(values.get("wsrep_sync_wait", 0)) % 2 < 1:
         yield Doubt(
             Kind.REPLICAS,
-            "Reads of this Galera node do not wait for what other nodes have"
-            " committed: a command that was answered may not be true here yet.",
+            "Reads on this Galera node do not wait for commits of other nodes, so a"
+            " change that a command has confirmed may not be visible here yet.",
             "Set wsrep_sync_wait = 1 in the server's configuration.",
         )
 
 
 # -- SQLite ---------------------------------------------------------------------------
 
-_SQLITE: Final = (
-    'OPTIONS = {"transaction_mode": "IMMEDIATE", "timeout": 20, "init_command":'
-    ' "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"} in DATABASES.'
-)
+_SQLITE: Final = """\
+Put this into DATABASES["{using}"]:
+    "OPTIONS": {{
+        "transaction_mode": "IMMEDIATE",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
+    }},"""
 _SYNCHRONOUS: Final = ("OFF", "NORMAL", "FULL", "EXTRA")
 
 
@@ -196,27 +199,28 @@ def _of_sqlite(using: str) -> Iterator[Doubt]:
         synchronous = cursor.execute("PRAGMA synchronous").fetchone()[0]
     # One in memory is for tests, and keeps nothing anyway.
     if name:
-        yield from on_sqlite(journal, _SYNCHRONOUS[synchronous])
+        yield from on_sqlite(using, journal, _SYNCHRONOUS[synchronous])
         yield from _on_one_host(name)
 
 
-def on_sqlite(journal: str, synchronous: str) -> Iterator[Doubt]:
-    """Judge the two PRAGMAs of a file."""
+def on_sqlite(using: str, journal: str, synchronous: str) -> Iterator[Doubt]:
+    """Judge the two PRAGMAs of the file of a connection."""
+    remedy = _SQLITE.format(using=using)
     if journal in ("memory", "off"):
         yield _lost(
             f"journal_mode = {journal}",
             f"{LOST} The database itself may be beyond repair.",
-            _SQLITE,
+            remedy,
         )
     elif journal != "wal":
         yield Doubt(
             Kind.LOCKS,
-            f"SQLite has journal_mode = {journal}: whoever reads keeps those waiting"
-            " who write, and requests are refused that waited for too long.",
-            _SQLITE,
+            f"SQLite has journal_mode = {journal}, so readers block writers, and"
+            " requests that wait too long are refused.",
+            remedy,
         )
     if synchronous in ("OFF", "NORMAL"):
-        yield _lost(f"synchronous = {synchronous}", LOST, _SQLITE)
+        yield _lost(f"synchronous = {synchronous}", LOST, remedy)
 
 
 def _on_one_host(name: str) -> Iterator[Doubt]:
@@ -225,8 +229,8 @@ def _on_one_host(name: str) -> Iterator[Doubt]:
     if kind.startswith(NETWORKS):
         yield _lost(
             f"its file on a network ({kind})",
-            "there SQLite's locks hold nobody back, and the file breaks.",
-            "Keep the file on a disk of the one machine that serves, or use"
+            "SQLite's locks do not work there, so the file gets corrupted.",
+            "Keep the file on a local disk of the one machine that serves, or use"
             " PostgreSQL, MariaDB or MySQL.",
         )
 

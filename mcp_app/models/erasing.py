@@ -12,8 +12,8 @@ from django.db import models
 from mcp_app.models import streams
 from mcp_app.models.appends import OPEN
 from mcp_app.models.clock import NowMilliseconds
-from mcp_app.models.expired import delete_rows
-from mcp_app.models.logged import LoggedMessage
+from mcp_app.models.expiry import delete_rows
+from mcp_app.models.log_messages import LoggedMessage
 from mcp_app.models.questions import Question
 from mcp_app.models.streams import AT_ONCE, Event, Stream, throw_away
 from mcp_app.models.transactions import own_transaction

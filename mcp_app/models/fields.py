@@ -104,7 +104,7 @@ class JSONTextField(Text):
         if not text:
             return None
         try:
-            value = parsed(text)
+            value = parse(text)
         except ValueError as error:
             return str(error)
         if not isinstance(value, _SHAPES[self.shape]):
@@ -112,7 +112,7 @@ class JSONTextField(Text):
         return None
 
 
-def parsed(text: str) -> Any:
+def parse(text: str) -> Any:
     """Read strict JSON; ValueError says what is wrong with the text."""
     try:
         body = text.encode()

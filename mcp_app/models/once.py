@@ -25,6 +25,8 @@ class Once(models.Model):
 
     class Meta:
         app_label = "mcp_app"
+        # No page: nobody needs a right.
+        default_permissions = ()
         constraints = [
             models.UniqueConstraint(fields=["round_trip", "key"], name="mcp_once"),
         ]

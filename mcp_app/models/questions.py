@@ -57,6 +57,8 @@ class Question(models.Model):
 
     class Meta:
         app_label = "mcp_app"
+        # No page: nobody needs a right.
+        default_permissions = ()
         constraints = [
             models.UniqueConstraint(fields=["session", "rpc_id"], name="mcp_question"),
         ]

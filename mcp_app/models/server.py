@@ -14,12 +14,12 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.decorations import icons_from_json
 from mcp_app.interface.rules import uri_problem, visible
-from mcp_app.interface.server import BY_TOKEN, PUBLIC, RESERVED_SLUGS
+from mcp_app.interface.server import BY_TOKEN, PAGE_SIZE, PUBLIC, RESERVED_SLUGS
 from mcp_app.models.changes import watch
 from mcp_app.models.checking import CheckedRow
 from mcp_app.models.definitions import Prompt, Resource, ResourceTemplate, Tool
 from mcp_app.models.demands import DEMANDS, demand_problems
-from mcp_app.models.fields import ExactCharField, JSONTextField
+from mcp_app.models.fields import ExactCharField, JSONTextField, digest
 from mcp_app.models.listings import tag_problems, words
 from mcp_app.models.versions import PublishedRow, PublishedRows, publishable
 from mcp_app.protocol.json_types import JsonObject
@@ -45,9 +45,7 @@ class Server(PublishedRow, CheckedRow):
         TAGS = "tags", _("Everything with these tags")
         CHOSEN = "chosen", _("Only the ones chosen here")
 
-    SERVED = frozenset(
-        {"slug", "access", *DEMANDS, "page_size", "enabled", "published"}
-    )
+    SERVED = frozenset({"slug", "access", *DEMANDS, "page_size", "published"})
     PRIVATE = frozenset({"broken"})
     CONTENT = (
         "title",
@@ -76,7 +74,8 @@ class Server(PublishedRow, CheckedRow):
     groups = models.TextField(blank=True)
     rule = models.CharField(max_length=255, blank=True)
     page_size = models.PositiveIntegerField(
-        default=100, validators=[MinValueValidator(1), MaxValueValidator(1000)]
+        default=PAGE_SIZE,
+        validators=[MinValueValidator(1), MaxValueValidator(PAGE_SIZE)],
     )
     selection = models.CharField(
         max_length=8, choices=Selection.choices, default=Selection.ALL
@@ -100,6 +99,9 @@ class Server(PublishedRow, CheckedRow):
 
     def __str__(self) -> str:
         return visible(self.title or self.slug, None)
+
+    def served_name_hash(self) -> str:
+        return digest(self.slug)
 
     @property
     def access_names(self) -> tuple[str, ...]:
@@ -148,8 +150,8 @@ class Server(PublishedRow, CheckedRow):
         elif self.slug in RESERVED_SLUGS:
             yield (
                 "slug",
-                f"“{self.slug}” cannot be used here: clients look for something else "
-                "at that address.",
+                f"“{self.slug}” cannot be used here, because clients expect something"
+                " else at that address.",
             )
 
     def _access_problems(self) -> Iterator[tuple[str, str]]:
@@ -157,7 +159,8 @@ class Server(PublishedRow, CheckedRow):
         if PUBLIC in names and len(names) > 1:
             yield (
                 "access",
-                "“public” lets everyone in and stands alone: remove it, or the others.",
+                "“public” lets everyone in, so it must be the only entry. Remove it,"
+                " or the others.",
             )
         known = mcp_settings.authentication
         for name in names:
@@ -165,8 +168,8 @@ class Server(PublishedRow, CheckedRow):
                 there = ", ".join(known) or "none"
                 yield (
                     "access",
-                    f"The settings have no authentication method “{name}”. "
-                    f"There is: {there}.",
+                    f"The settings have no authentication method “{name}”. Available:"
+                    f" {there}.",
                 )
 
 

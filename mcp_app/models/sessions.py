@@ -17,13 +17,13 @@ from mcp_app.interface.rules import visible
 from mcp_app.models import erasing
 from mcp_app.models.changes import Change, RecordedRows
 from mcp_app.models.clock import NowMilliseconds
-from mcp_app.models.expired import claimed
+from mcp_app.models.expiry import claim
 from mcp_app.models.fields import (
     DigestField,
     ExactCharField,
     JSONTextField,
     digest,
-    parsed,
+    parse,
 )
 from mcp_app.models.transactions import own_transaction, persistently
 from mcp_app.models.workers import Worker
@@ -98,7 +98,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         """
         using = self._write_alias()
         with own_transaction(using):
-            some = claimed(self.using(using)).values_list("pk", flat=True)[:AT_ONCE]
+            some = claim(self.using(using)).values_list("pk", flat=True)[:AT_ONCE]
             keys = list(some)
             if keys and not erasing.empty_some(using, keys):
                 self.filter(pk__in=keys)._delete_locked(using)
@@ -207,7 +207,7 @@ class Session(models.Model):
     @property
     def client(self) -> dict[str, Any]:
         """The client's `clientInfo`."""
-        return dict(parsed(self.client_info or "{}"))
+        return dict(parse(self.client_info or "{}"))
 
     @property
     def client_name(self) -> str:
@@ -271,6 +271,8 @@ class Subscription(models.Model):
 
     class Meta:
         app_label = "mcp_app"
+        # No page: nobody needs a right.
+        default_permissions = ()
         constraints = [
             models.UniqueConstraint(
                 fields=["session", "uri_digest"], name="mcp_subscription"

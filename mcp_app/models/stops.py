@@ -1,25 +1,28 @@
 """Stops: what people have switched off, each for itself, and until when.
 
-Each is a row of its own: two people who stop the same thing do not meet, and whoever
-ends one leaves the others on.  Rows that have ended are kept: they say who switched
-what off, from when until when; commands leave nothing in the admin's log.
+Nothing else stops anything: buttons, list actions and commands write these rows.  Two
+people who stop the same thing do not meet, and whoever ends one leaves the others on.
+Rows that have ended are kept: they say who switched what off, from when until when;
+commands leave nothing in the admin's log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from django.db import models, transaction
+from django.db.models.functions import Cast
+from django.db.models.lookups import IsNull
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.interface.rules import one_line, visible
-from mcp_app.models.changes import Change
+from mcp_app.models.changes import ANY, Change
 from mcp_app.models.checking import CheckedRow
 from mcp_app.models.definitions import DefinitionRow
-from mcp_app.models.fields import ExactCharField
+from mcp_app.models.fields import DigestField, ExactCharField
 from mcp_app.models.server import Server
 from mcp_app.models.versions import PublishedRow
 
@@ -27,6 +30,8 @@ STOP: Final = "stop"
 """The kind of a change of what is stopped; the ref begins with what it is."""
 LONGEST_REASON: Final = 500
 LONGEST_NAME: Final = 255
+AT_ONCE: Final = 500
+"""Rows that one statement inserts."""
 
 
 class Scope(models.TextChoices):
@@ -85,24 +90,35 @@ class StopRows(models.QuerySet["Stop"]):
         `row` is the server or the definition, where the scope is one.  Nothing stays
         on because of how a reason is written: it is kept as one line.
         """
-        kind, ref = _named(row)
-        stop = Stop(
-            scope=scope,
-            kind=kind,
-            ref=ref,
-            name="" if row is None else name_of(row)[:LONGEST_NAME],
-            served="" if row is None else served_as(row),
-            running=running,
-            by_name=one_line(by.name, LONGEST_NAME),
-            by_key=by.key[:LONGEST_NAME],
-            reason=one_line(reason, LONGEST_REASON),
-        )
-        stop.full_clean()
+        stop = _stop(scope, row, by, running, one_line(reason, LONGEST_REASON))
         self._for_write = True
         with transaction.atomic(using=self.db):
             stop.save(using=self.db, force_insert=True)
-            stop.record(self.db)
+            _record([stop], self.db)
         return stop
+
+    def make_many(self, rows: Iterable[PublishedRow], *, by: By) -> list[Stop]:
+        """Stop each of these servers or definitions; what runs there is cancelled.
+
+        It takes one statement for each 500, and one change for each kind.
+        """
+        stops = [_stop(scope_of(row), row, by, Running.CANCEL, "") for row in rows]
+        self._for_write = True
+        with transaction.atomic(using=self.db):
+            self.bulk_create(stops, AT_ONCE)
+            _record(stops, self.db)
+        return stops
+
+    def of_rows(self, rows: Sequence[PublishedRow]) -> list[Stop]:
+        """Return the stops that hold any of these rows by itself; one statement."""
+        if not rows:
+            return []
+        keys = {str(row.pk) for row in rows}
+        names = {row.served_name_hash() for row in rows}
+        of_kind = self.on().filter(kind=rows[0].kind_of_row)
+        return [
+            each for each in of_kind if each.ref in keys or each.served_hash in names
+        ]
 
     def end(self, keys: Iterable[int], *, by: By) -> list[Stop]:
         """End these stops; return those that were still on."""
@@ -117,8 +133,7 @@ class StopRows(models.QuerySet["Stop"]):
                 ended_by_name=one_line(by.name, LONGEST_NAME),
                 ended_by_key=by.key[:LONGEST_NAME],
             )
-            for each in stops:
-                each.record(self.db)
+            _record(stops, self.db)
         return stops
 
     def count_cancelled(self, pk: int, calls: int) -> None:
@@ -129,9 +144,10 @@ class StopRows(models.QuerySet["Stop"]):
 class Stop(CheckedRow):
     """`kind` and `ref` name a server or a definition as a `Change` does.
 
-    `served` is what clients called it then: its name or URI, or a server's slug.  A
-    stop holds its row, whatever that is called now, and whatever is called so now: a
-    row that is deleted and made again comes back with another key.  `name` is what
+    `served` is what clients called it then: its name or URI, or a server's slug, and
+    `served_hash` the digest of that.  A stop holds its row, whatever that is called
+    now, and whatever is called so now: a row that is deleted and made again comes back
+    with another key.  `name` is what
     people called it; `cancelled` counts the calls that were.  Users are plain text: a
     stop outlives whoever made it.
     """
@@ -144,6 +160,7 @@ class Stop(CheckedRow):
     ref = ExactCharField(max_length=64, blank=True)
     name = models.CharField(max_length=LONGEST_NAME, blank=True)
     served = models.TextField(blank=True)
+    served_hash = DigestField(of="served")
     running = models.CharField(
         max_length=6, choices=Running.choices, default=Running.CANCEL
     )
@@ -181,14 +198,7 @@ class Stop(CheckedRow):
 
     def holds(self, row: PublishedRow) -> bool:
         """Whether this stops a server or a definition by itself; asks nothing."""
-        if self.kind != row.kind_of_row:
-            return False
-        return self.ref == str(row.pk) or _is_served_as(row, self.served)
-
-    def record(self, using: str) -> None:
-        """Say in the caller's transaction that this is on, or no more."""
-        said = f"{self.kind or self.scope}:{self.ref}"
-        Change.objects.using(using).record(STOP, said)
+        return row_is_held([self])(row)
 
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
@@ -199,6 +209,77 @@ class Stop(CheckedRow):
         scope: Any = self.scope
         if not named.get(scope, not self.kind) or bool(self.kind) is not bool(self.ref):
             yield "scope", f"A stop of “{self.scope}” cannot name “{self.kind}”."
+
+
+def _stop(
+    scope: str, row: PublishedRow | None, by: By, running: str, reason: str
+) -> Stop:
+    kind, ref = _named(row)
+    stop = Stop(
+        scope=scope,
+        kind=kind,
+        ref=ref,
+        name="" if row is None else name_of(row)[:LONGEST_NAME],
+        served="" if row is None else served_as(row),
+        running=running,
+        by_name=one_line(by.name, LONGEST_NAME),
+        by_key=by.key[:LONGEST_NAME],
+        reason=reason,
+    )
+    stop.full_clean()
+    return stop
+
+
+def _record(stops: Iterable[Stop], using: str) -> None:
+    """Write in the caller's transaction that these are on, or no more.
+
+    There is one change for each kind of row, however many are stopped.
+    """
+    refs: dict[str, set[str]] = {}
+    for stop in stops:
+        refs.setdefault(stop.kind or stop.scope, set()).add(stop.ref)
+    for what, named in refs.items():
+        [ref] = named if len(named) == 1 else [ANY]
+        Change.objects.using(using).record(STOP, f"{what}:{ref}")
+
+
+def is_stopped(model: type[PublishedRow]) -> models.Exists:
+    """Return the condition that a stop holds a row of a model by itself."""
+    key = models.Q(ref=Cast(models.OuterRef("pk"), models.CharField()))
+    stops = Stop.objects.on().filter(kind=str(model._meta.model_name))
+    return models.Exists(stops.filter(key | _names(model)))
+
+
+def _names(model: type[PublishedRow]) -> models.Q:
+    """Return the condition that a stop names what clients call a row."""
+    if not issubclass(model, DefinitionRow):
+        return models.Q(served=models.OuterRef("slug"))
+    published = models.OuterRef("published_identity")
+    working = models.Q(served=models.OuterRef(model.IDENTITY))
+    return models.Q(served_hash=published) | (
+        models.Q(IsNull(published, True)) & working
+    )
+
+
+def row_is_held(stops: Iterable[Stop]) -> Callable[[PublishedRow], bool]:
+    """Return what says whether one of these stops holds a row by itself.
+
+    It asks the database nothing.
+    """
+    named = [each for each in stops if each.kind]
+    keys = {(each.kind, each.ref) for each in named}
+    names = {(each.kind, each.served_hash) for each in named}
+
+    def holds(row: PublishedRow) -> bool:
+        kind = row.kind_of_row
+        return (kind, str(row.pk)) in keys or (kind, row.served_name_hash()) in names
+
+    return holds
+
+
+def scope_of(row: PublishedRow) -> Scope:
+    """Return the scope of a stop of just this row."""
+    return Scope.SERVER if isinstance(row, Server) else Scope.DEFINITION
 
 
 def name_of(row: PublishedRow) -> str:
@@ -215,13 +296,6 @@ def served_as(row: PublishedRow) -> str:
     content = {} if row.published is None else row.published.read()
     identity = content.get(getattr(row, "IDENTITY", ""))
     return str(identity or _identity(row))
-
-
-def _is_served_as(row: PublishedRow, identity: str) -> bool:
-    """Whether clients call it so; asks nothing."""
-    if isinstance(row, DefinitionRow) and row.published_identity is not None:
-        return row.published_identity == row.identity_hash(identity)
-    return identity == (row.slug if isinstance(row, Server) else _identity(row))
 
 
 def _identity(row: PublishedRow) -> str:

@@ -13,7 +13,7 @@ from typing import Final, Self, TypeVar
 from django.db import connections, models, router
 
 from mcp_app.models.appends import OPEN, Addition, Tables, append
-from mcp_app.models.expired import claimed, delete_rows
+from mcp_app.models.expiry import claim, delete_rows
 from mcp_app.models.fields import DigestField, ExactCharField
 from mcp_app.models.transactions import own_transaction
 
@@ -74,7 +74,7 @@ class StreamQuerySet(CurrentRows["Stream"]):
         """
         using = router.db_for_write(Stream)
         with own_transaction(using):
-            some = list(claimed(self.using(using).sized())[:AT_ONCE])
+            some = list(claim(self.using(using).sized())[:AT_ONCE])
             whole = throw_away(using, some)
             delete_rows(using, Stream, whole)
         return len(whole) if some else None
@@ -139,6 +139,8 @@ class Stream(models.Model):
 
     class Meta:
         app_label = "mcp_app"
+        # No page: nobody needs a right.
+        default_permissions = ()
         constraints = [
             models.UniqueConstraint(
                 fields=["session", "request_key"], name="mcp_request"
@@ -179,6 +181,8 @@ class Event(models.Model):
 
     class Meta:
         app_label = "mcp_app"
+        # No page: nobody needs a right.
+        default_permissions = ()
 
     def __str__(self) -> str:
         return f"{self.stream_id}.{self.seq}"

@@ -182,7 +182,10 @@ class AccessToken(CheckedRow):
         for name in ("tags", "networks"):
             given = getattr(self, name)
             if given and not words(given):
-                said = f"“{visible(given)}” names nothing: leave it empty for no limit."
+                said = (
+                    f"“{visible(given)}” has no entry. Leave the field empty for no"
+                    " limit."
+                )
                 yield name, said
         for each in words(self.networks):
             try:
@@ -190,15 +193,16 @@ class AccessToken(CheckedRow):
             except ValueError:
                 yield (
                     "networks",
-                    f"“{visible(each)}” is no network: it is written as 192.0.2.0/24, "
-                    "2001:db8::/32 or as one address, without bits beyond its prefix.",
+                    f"“{visible(each)}” is not a network. Write it as 192.0.2.0/24,"
+                    " 2001:db8::/32 or as one address, without bits after the"
+                    " prefix.",
                 )
             else:
                 if network.version == MAPPED.version and network.subnet_of(MAPPED):
                     yield (
                         "networks",
-                        f"“{visible(each)}” is of IPv4, and no address is seen like "
-                        "this: write it as 192.0.2.0/24.",
+                        f"“{visible(each)}” is an IPv4 network in IPv6 form, which"
+                        " never matches. Write it as 192.0.2.0/24.",
                     )
 
     def has_ended(self, now: datetime) -> bool:
@@ -228,7 +232,7 @@ class AccessToken(CheckedRow):
             self.refresh_from_db()
             now = timezone.now()
             if self.has_ended(now):
-                raise ValueError(f"The token {self} has ended: make a new one.")
+                raise ValueError(f"The token {self} has ended. Make a new one.")
             made = rows.make(
                 name=self.name,
                 family=self.family,

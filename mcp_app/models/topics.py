@@ -39,6 +39,8 @@ class Counter(models.Model):
 
     class Meta:
         app_label = "mcp_app"
+        # No page: nobody needs a right.
+        default_permissions = ()
 
     def __str__(self) -> str:
         return f"{self.name} {self.value}"
@@ -61,6 +63,8 @@ class Topic(models.Model):
 
     class Meta:
         app_label = "mcp_app"
+        # No page: nobody needs a right.
+        default_permissions = ()
         constraints = [
             models.UniqueConstraint(fields=["kind", "ref"], name="mcp_topic")
         ]

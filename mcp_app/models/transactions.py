@@ -14,7 +14,7 @@ POSTGRESQL_CONFLICTS = frozenset({"40001", "40P01"})
 ATTEMPTS = 5
 """How often what gave way to others is tried again."""
 
-Returned = TypeVar("Returned")
+Value = TypeVar("Value")
 
 
 def in_atomic(using: str) -> bool:
@@ -57,10 +57,10 @@ def own_transaction(using: str) -> Iterator[None]:
 
 
 def persistently(
-    function: Callable[[], Returned],
+    function: Callable[[], Value],
     attempts: int = ATTEMPTS,
     also: tuple[type[DatabaseError], ...] = (),
-) -> Returned:
+) -> Value:
     """Do it; again, so often, where the database made it give way to others.
 
     So after other errors, if they are named.  Inside a transaction only whoever opened

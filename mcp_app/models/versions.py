@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.models.changes import Change, WatchedRow, WatchedRows
 from mcp_app.models.content import content_of, put_content
-from mcp_app.models.fields import DigestField, ExactCharField, digest, parsed
+from mcp_app.models.fields import DigestField, ExactCharField, digest, parse
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
@@ -35,7 +35,7 @@ class VersionRows(models.QuerySet["DefinitionVersion"]):
         return self.filter(kind=row.kind_of_row, ref=str(row.pk)).order_by("-number")
 
     def update(self, **values: Any) -> NoReturn:
-        raise TypeError("A version never changes; publish another one.")
+        raise TypeError("A version can never be changed. Publish another one.")
 
 
 class DefinitionVersion(models.Model):
@@ -86,7 +86,7 @@ class DefinitionVersion(models.Model):
     def save(self, *args: Any, **options: Any) -> None:
         """Store a new version; a stored one stays as it is."""
         if not self._state.adding:
-            raise TypeError("A version never changes; publish another one.")
+            raise TypeError("A version can never be changed. Publish another one.")
         super().save(*args, **options)
 
     @property
@@ -96,7 +96,7 @@ class DefinitionVersion(models.Model):
 
     def read(self) -> JsonObject:
         """Return the content as JSON."""
-        value: JsonObject = parsed(self.content)
+        value: JsonObject = parse(self.content)
         return value
 
 
@@ -104,9 +104,10 @@ class ContentHashField(DigestField):
     """The hash of what would be published now."""
 
     def pre_save(self, model_instance: models.Model, add: bool) -> str:
-        value = cast("PublishedRow", model_instance).working_hash()
-        setattr(model_instance, self.attname, value)
-        return value
+        # The models that migrations see have columns alone.
+        if isinstance(model_instance, PublishedRow):
+            setattr(model_instance, self.attname, model_instance.working_hash())
+        return str(getattr(model_instance, self.attname))
 
 
 class State(models.TextChoices):
@@ -139,13 +140,16 @@ class PublishedRows(WatchedRows[Row]):
                 plain = models.QuerySet[Row](self.model, using=self.db)
                 plain.filter(pk=row.pk).update(content_hash=row.working_hash())
 
-    def with_states(self) -> Self:
-        """Add `reckoned_state`, by which rows can be filtered and sorted."""
-        return self.annotate(reckoned_state=models.Case(*self._states()))
+    def with_states(self, stopped: models.Exists) -> Self:
+        """Add `reckoned_state`, by which rows can be filtered and sorted.
+
+        `stopped` is the condition that a stop holds a row: `stops.is_stopped`.
+        """
+        states = models.When(stopped, then=models.Value(State.STOPPED))
+        return self.annotate(reckoned_state=models.Case(states, *self._states()))
 
     def _states(self) -> Iterator[models.When]:
         same = models.Q(published__hash=models.F("content_hash"))
-        yield models.When(enabled=False, then=models.Value(State.STOPPED))
         yield models.When(~models.Q(broken=""), then=models.Value(State.BROKEN))
         yield models.When(same, then=models.Value(State.PUBLISHED))
         unpublished = models.Value(State.UNPUBLISHED)
@@ -183,23 +187,12 @@ class PublishedRows(WatchedRows[Row]):
                 for row, text in texts.items()
                 if row.pk not in served or served[row.pk].hash != digest(text)
             ]
-            made = self._versions(fresh, texts, _Signed(author, note, restored))
+            made = self._versions(fresh, texts, _Signature(author, note, restored))
             versions = {**served, **made}
             for row, content in contents.items():
                 row.set_published(versions[row.pk], content)
             self._point(fresh)
         return [versions[row.pk] for row in contents]
-
-    def switch(self, on: bool) -> list[Row]:
-        """Switch all these rows on or off at once; return those that were not."""
-        with transaction.atomic(using=self._write_alias()):
-            # Whoever locks several rows does it in this order.
-            locked = self.filter(enabled=not on).select_for_update().order_by("pk")
-            rows = list(locked)
-            for some in _batches([row.pk for row in rows]):
-                own = type(self)(self.model, using=self.db).filter(pk__in=some)
-                own.update(enabled=on)
-        return rows
 
     def unpublish(self, rows: Iterable[Row]) -> None:
         """Take rows off the lists; their versions stay."""
@@ -229,7 +222,7 @@ class PublishedRows(WatchedRows[Row]):
         return {pk: versions[key] for pk, key in pointers.items() if key is not None}
 
     def _versions(
-        self, rows: Sequence[Row], texts: Mapping[Row, bytes], signed: _Signed
+        self, rows: Sequence[Row], texts: Mapping[Row, bytes], signed: _Signature
     ) -> dict[Any, DefinitionVersion]:
         versions = DefinitionVersion.objects.using(self.db)
         made: dict[Any, DefinitionVersion] = {}
@@ -262,7 +255,7 @@ class PublishedRows(WatchedRows[Row]):
             row.note_served()
 
 
-class _Signed:
+class _Signature:
     """Who publishes, and why."""
 
     def __init__(
@@ -311,7 +304,6 @@ class PublishedRow(WatchedRow):
         related_name="+",
     )
     content_hash = ContentHashField(editable=False, default="")
-    enabled = models.BooleanField(default=True)
     broken = models.TextField(blank=True, editable=False)
     """Why it cannot be served as it was published; "" where it can."""
 
@@ -330,9 +322,7 @@ class PublishedRow(WatchedRow):
 
     @property
     def state(self) -> State:
-        """The row's state, as `with_states()` reckons it in the database."""
-        if not self.enabled:
-            return State.STOPPED
+        """The row's state apart from stops, as `with_states()` has it."""
         if self.broken:
             return State.BROKEN
         served = self.served_hash()
@@ -343,6 +333,10 @@ class PublishedRow(WatchedRow):
     def served_hash(self) -> str:
         """Return the hash of what clients see, "" for nothing."""
         return "" if self.published is None else self.published.hash
+
+    def served_name_hash(self) -> str:
+        """Return the digest of what clients call it: its name, URI or slug."""
+        raise NotImplementedError
 
     def content_columns(self) -> tuple[str, ...]:
         """Return the columns that are published together."""

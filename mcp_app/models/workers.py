@@ -9,13 +9,13 @@ from typing import Any, Self
 from django.db import models
 
 from mcp_app.models.clock import NowMilliseconds
-from mcp_app.models.fields import JSONTextField, parsed
+from mcp_app.models.fields import JSONTextField, parse
 from mcp_app.protocol import jsonrpc
 
 LIVE_MS = 15_000
 """A process that has not renewed its row for so long is taken for dead.
 
-Who serves judges that by its own clock (`wakeup.others`).
+Who serves judges that by its own clock (`invalidation.peers`).
 """
 
 
@@ -52,7 +52,7 @@ class Report:
     @classmethod
     def of_text(cls, text: str) -> Self:
         """Return what a row says; of another release's, what is known here."""
-        said: dict[str, Any] = dict(parsed(text or "{}"))
+        said: dict[str, Any] = dict(parse(text or "{}"))
         return cls(
             **{each.name: said[each.name] for each in fields(cls) if each.name in said}
         )
@@ -97,10 +97,12 @@ class Worker(models.Model):
 
     class Meta:
         app_label = "mcp_app"
+        # No page: nobody needs a right.
+        default_permissions = ()
 
     def __str__(self) -> str:
         return f"{self.host} {self.pid}"
 
-    def said(self) -> Report:
+    def report_of_process(self) -> Report:
         """Return what the process said of itself."""
         return Report.of_text(self.report)

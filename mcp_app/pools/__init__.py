@@ -1,1 +1,1 @@
-"""Threads: for user code, and one reader and one writer for our own statements."""
+"""Threads: for user code, and for our own statements (`pools.database.POOLS`)."""

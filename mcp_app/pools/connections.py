@@ -1,4 +1,4 @@
-"""Closing a thread's old connections around a call, where it has any."""
+"""Closes a thread's old connections around a call, if it has any."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def _remember(**_: object) -> None:
 
 
 @contextmanager
-def old_connections_closed() -> Iterator[None]:
+def without_old_connections() -> Iterator[None]:
     """Do before and after a call what Django does around a request.
 
-    A thread that never opened a connection has none to look at, and most calls
-    need none.
+    A thread that never opened a connection has nothing to check, and most calls open
+    none.
     """
     if getattr(_thread, "connected", False):
         close_old_connections()

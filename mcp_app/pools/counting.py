@@ -1,6 +1,6 @@
-"""How many connections to our database one process has at the same time.
+"""How many connections to our database one process may open at the same time.
 
-Those of the site's own pages come on top: Django has one for each request that runs.
+Those of the site's own pages come on top: Django opens one per running request.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from mcp_app.pools.database import MOST_LEFT, POOLS
 from mcp_app.pools.user_threads import SUBSTITUTES
 
 LOOP_THREAD = 1
-"""All statements of async user code are made in one thread."""
+"""All statements of async user code run in one thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """`usual` is never exceeded while every call goes on; `most` never at all.
+    """`usual` is not exceeded while nothing waits or hangs; `most` never.
 
-    Beyond `usual` are threads of calls that wait for a person's answer, or hang, and
-    threads of ours that were given up because the database did not answer them.
+    What exceeds `usual` are threads of calls that wait for a person's answer or hang,
+    and threads of ours that were abandoned because the database did not answer.
     """
 
     usual: int
@@ -28,15 +28,15 @@ class Connections:
 
 
 def of_process(threads: int) -> Connections:
-    """Count them; `threads` is the setting of that name."""
+    """Return the counts; `threads` is the setting of that name."""
     own = sum(each.size for each in POOLS) + LOOP_THREAD
     return Connections(
         own + threads, own + MOST_LEFT * len(POOLS) + threads * SUBSTITUTES
     )
 
 
-def pooled(pool: object) -> int:
-    """Return how many a process has with the option `pool` of Django for PostgreSQL.
+def pool_size(pool: object) -> int:
+    """Return the size of a process's pool from Django's option `pool` for PostgreSQL.
 
     The names and the defaults are psycopg_pool's.
     """

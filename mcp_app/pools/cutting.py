@@ -1,6 +1,6 @@
-"""Ending connections of a thread that hangs, from another thread.
+"""Cuts the connections of a hanging thread from another thread.
 
-A statement on its way hears of it as of any connection that breaks.
+A running statement then fails as with any broken connection.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple, Self
 
 CANCEL_S: Final = 2.0
-"""So long a server has to hear that a statement is wanted no more."""
+"""Time limit for telling a server to cancel a statement."""
 DROPPED: Final = struct.pack("ii", 1, 0)
 
 
-class Line(NamedTuple):
+class ConnectionKiller(NamedTuple):
     """The socket of a driver's connection: its descriptor, and the file behind it.
 
-    Not every driver tells it to another thread.
+    Not every driver reveals it to another thread.
     """
 
     wrapper: Any
@@ -31,7 +31,7 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, wrapper: Any) -> Self | None:
-        """Return that of Django's connection; None where there is none."""
+        """Return the one of Django's connection; None if it has no socket."""
         with suppress(Exception):
             driver = wrapper.connection
             descriptor = driver.fileno()
@@ -39,16 +39,16 @@ class Line(NamedTuple):
         return None
 
     def is_held(self) -> bool:
-        """Whether it is still its thread's own, or went back to Django's pool."""
+        """Return whether its thread still has it, or gave it back to Django's pool."""
         return self.wrapper.connection is self.driver
 
     def shut(self) -> None:
-        """Let the connection break, whatever its thread does meanwhile."""
+        """Break the connection, whatever its thread is doing."""
         if not self.is_held():
             return
         with suppress(OSError):
             same = os.dup(self.descriptor)
-            # It may be closed at any moment, and its descriptor be another's.
+            # It may be closed at any moment, and its descriptor reused.
             if os.fstat(same).st_ino == self.file:
                 _shut(same)
             else:
@@ -58,28 +58,30 @@ class Line(NamedTuple):
 def _shut(descriptor: int) -> None:
     with socket.socket(fileno=descriptor) as same:
         if same.family in (socket.AF_INET, socket.AF_INET6):
-            # What was not sent must not arrive when the network is back.
+            # Unsent data must not arrive when the network is back.
             same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROPPED)
         same.shutdown(socket.SHUT_RDWR)
 
 
 def waits_for_a_lock(wrappers: Sequence[Any]) -> bool:
-    """Whether one of Django's connections is open to a file: no network is silent."""
+    """Return whether a connection is to a SQLite file, which waits for no network."""
     return any(
         each.vendor == "sqlite" and each.connection is not None for each in wrappers
     )
 
 
-def cut(lines: Sequence[Line]) -> None:
+def cut(lines: Sequence[ConnectionKiller]) -> None:
     """Cut what is open; does not wait."""
     for each in lines:
-        # Else a server that is there goes on with it, and keeps its locks.
+        # Otherwise a server that is reachable goes on, and keeps its locks.
         if not _hears_of_cancelling(each.driver) or not _begun(_cancel_and_shut, each):
             each.shut()
 
 
-def _begun(function: Callable[[Line], None], line: Line) -> bool:
-    """Whether there is a thread for it."""
+def _begun(
+    function: Callable[[ConnectionKiller], None], line: ConnectionKiller
+) -> bool:
+    """Return whether a thread could be started for it."""
     thread = threading.Thread(
         target=function, args=(line,), name="mcp-cut", daemon=True
     )
@@ -91,7 +93,7 @@ def _begun(function: Callable[[Line], None], line: Line) -> bool:
 
 
 def _hears_of_cancelling(driver: Any) -> bool:
-    # Older ones cancel only in a way that may hang, and all threads with it.
+    # Older versions cancel only in a way that may hang, and all threads with it.
     try:
         from psycopg import capabilities  # noqa: PLC0415 - a site may have no psycopg
 
@@ -100,9 +102,9 @@ def _hears_of_cancelling(driver: Any) -> bool:
         return False
 
 
-def _cancel_and_shut(line: Line) -> None:
+def _cancel_and_shut(line: ConnectionKiller) -> None:
     if line.is_held():
         with suppress(Exception):
             line.driver.cancel_safe(timeout=CANCEL_S)
-    # It may have gone back to the pool meanwhile, and be in another's hands.
+    # It may have returned to the pool meanwhile, and belong to another thread.
     line.shut()

@@ -1,6 +1,6 @@
-"""Threads of our own for statements, in pools of five kinds: see `POOLS`.
+"""Threads for our own database statements, in the pools that `POOLS` lists.
 
-Neither the loop nor user code's threads ever hold one of their connections.
+Neither the loop nor the threads of user code ever use their connections.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 
-from mcp_app.pools.cutting import Line, cut, waits_for_a_lock
+from mcp_app.pools.cutting import ConnectionKiller, cut, waits_for_a_lock
 from mcp_app.pools.futures import settle
 from mcp_app.pools.outages import is_outage
 from mcp_app.protocol.errors import Unavailable
 
-Returned = TypeVar("Returned")
+Value = TypeVar("Value")
 Arguments = ParamSpec("Arguments")
 
 logger = logging.getLogger("mcp_app.pools")
 
 RETRY_SECONDS = 5
 MOST_LEFT = 3
-"""Threads of each kind that are left alone with what hangs."""
+"""Threads of each pool that may be abandoned while they hang."""
 HANGS_S = 10.0
-"""Work of ours that takes so long hangs, as far as anybody knows."""
+"""Seconds after which our work counts as hanging."""
 MOST_TIMES = 8
-"""So many times as long it takes at most, where it hangs again and again."""
+"""If work hangs again and again, the limit grows to at most this many times."""
 AGAIN_S = 5.0
 NEVER = float("-inf")
 TELL_EVERY_S = 10.0
-"""In an outage every request fails: the log says so once in so many seconds."""
+"""Seconds between log messages in an outage, in which every request fails."""
 IDLE_SECONDS = 10.0
-"""A connection that is kept is closed when there was no work for so long."""
+"""A kept connection is closed after this many seconds without work."""
 QUEUE_SECONDS = 10.0
-"""Work that could not begin for so long is refused.
+"""Work that could not start within this many seconds is refused.
 
-Where each piece before it waits for the database until it may wait no more, the last
-of many would wait for all of them.
+If each piece of work waits for the database until its time limit, the last of many
+would wait for all of them.
 """
 
 
@@ -60,7 +60,7 @@ def unavailable() -> Unavailable:
 
 
 class Work:
-    """A function for one of the threads, and the future of whoever waits for it."""
+    """A function for one of the threads, and the future of its caller."""
 
     __slots__ = ("function", "future", "post")
 
@@ -78,23 +78,23 @@ class Work:
         settle(self.post, self.future, self.function)
 
     def give_up(self) -> None:
-        """Let nobody wait for it any more: whether it was done is not known."""
+        """Release the caller; whether the work was done is not known."""
         settle(self.post, self.future, _gave_up)
 
     def refuse(self) -> None:
-        """Let nobody wait for it: it was not begun, and will not be."""
+        """Release the caller; the work was not started, and will not be."""
         settle(self.post, self.future, _refused)
 
 
-class Doing(NamedTuple):
-    """What one of the threads does, since when (monotonic)."""
+class RunningWork(NamedTuple):
+    """What a thread is doing, and since when (monotonic)."""
 
     work: Work
     since: float
 
 
-class Hand:
-    """One of the threads, as the others see it."""
+class PoolThread:
+    """One of the threads, as other threads see it."""
 
     __slots__ = (
         "cut_at",
@@ -111,34 +111,35 @@ class Hand:
     def __init__(self, idle: float | None) -> None:
         self.thread: threading.Thread | None = None
         self.idle = idle
-        """After so many seconds without work it closes its connections."""
+        """Seconds without work after which it closes its connections."""
         self.lock = threading.Lock()
-        """Who holds it knows that `doing` does not end meanwhile."""
-        self.doing: Doing | None = None
+        """While you hold it, `doing` does not end."""
+        self.doing: RunningWork | None = None
         self.ended = False
-        """Whether it has done anything to its end since its pool last gave up any."""
+        """Whether it has finished anything since its pool last cut off hanging work."""
         self.left = False
-        """Whether another has its place: it takes no more work, but for one piece."""
+        """Whether another thread has its place: it does one more piece of work at
+        most."""
         self.cut_at = NEVER
-        """When its connections were cut; from then on it opens no other."""
+        """When its connections were cut; from then on it opens no others."""
         self.wrappers: Sequence[BaseDatabaseWrapper] = ()
-        self.lines: dict[str, Line] = {}
+        self.lines: dict[str, ConnectionKiller] = {}
         """The last connection that it opened to each database."""
 
     def is_alive(self) -> bool:
         return self.thread is not None and self.thread.is_alive()
 
     def has_left(self) -> bool:
-        """Asked anew each time: another thread sets it, which mypy does not know."""
+        """Return `left`, which another thread sets: mypy does not know that."""
         return self.left
 
-    def open_lines(self) -> list[Line]:
-        """Return what can be cut; a connection of Django's pool may be another's."""
+    def open_lines(self) -> list[ConnectionKiller]:
+        """Return what can be cut: what Django's pool has not lent to another thread."""
         return [each for each in list(self.lines.values()) if each.is_held()]
 
     def do(self, work: Work) -> None:
-        """Do it, in this hand's own thread; raises nothing."""
-        self.doing = Doing(work, time.monotonic())
+        """Do the work, in this very thread; raises nothing."""
+        self.doing = RunningWork(work, time.monotonic())
         with _logged():
             self.wrappers = self.wrappers or connections.all()
         with _logged():
@@ -154,13 +155,13 @@ _here = threading.local()
 
 @receiver(connection_created, dispatch_uid="mcp_app.pools.database")
 def _connected(connection: BaseDatabaseWrapper, **_: object) -> None:
-    """Remember how to cut it; who was given up must not write when it is back."""
-    hand: Hand | None = getattr(_here, "hand", None)
+    """Remember how to cut a connection; a thread that was cut off must get none."""
+    hand: PoolThread | None = getattr(_here, "hand", None)
     if hand is None:
         return
-    if line := Line.of(connection):
+    if line := ConnectionKiller.of(connection):
         hand.lines[connection.alias] = line
-    # In this order: who cuts says so first, and looks then for what to cut.
+    # The order matters: `_give_up` sets `cut_at` first, and then looks for what to cut.
     if hand.cut_at > NEVER:
         connection.close()
         _gave_up()
@@ -175,13 +176,13 @@ def _refused() -> NoReturn:
 
 
 class DatabaseThreads:
-    """Threads with connections of their own, asked from any loop.
+    """Threads with connections of their own, used from any loop.
 
-    They are daemons: a database that hangs does not keep a process that ends.  Where
-    what they do may be done twice, a connection is kept while there is work, whatever
-    the site's CONN_MAX_AGE: to connect costs many times what a check does.
+    They are daemons, so a hanging database does not keep an ending process alive.  If
+    the work is repeatable, a connection is kept while there is work, whatever the
+    site's CONN_MAX_AGE: connecting costs many times what a check does.
 
-    Work that takes longer than `patience` seconds hangs.
+    Work that takes longer than `patience` seconds counts as hanging.
     """
 
     def __init__(
@@ -198,20 +199,20 @@ class DatabaseThreads:
         self._around = _with_kept_connections if repeatable else _with_connections
         self._patience = patience
         self._begin()
-        # A fork has none of its parent's threads.
+        # A forked child has none of its parent's threads.
         os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
         self._queue: SimpleQueue[Work | None] = SimpleQueue()
-        self._hands: list[Hand] = []
-        self._left: list[Hand] = []
+        self._hands: list[PoolThread] = []
+        self._left: list[PoolThread] = []
         self._times = 1
         self._gave_up_at = self._told_at = NEVER
 
     @property
     def busy(self) -> bool:
-        """Whether anything waits, or is being done and was not cut."""
+        """Whether work is queued, or is being done by a thread that was not cut off."""
         with self._lock:
             return not self._queue.empty() or any(
                 hand.doing is not None and hand.cut_at == NEVER
@@ -220,16 +221,16 @@ class DatabaseThreads:
 
     async def run(
         self,
-        function: Callable[Arguments, Returned],
+        function: Callable[Arguments, Value],
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
-    ) -> Returned:
-        """Run a function there; what it raises is raised here.
+    ) -> Value:
+        """Run a function in one of the threads, and raise here what it raises.
 
-        A database that cannot be reached, or that others keep busy, is `Unavailable`.
+        Raises `Unavailable` if the database cannot be reached or others keep it busy.
         """
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Returned] = loop.create_future()
+        future: asyncio.Future[Value] = loop.create_future()
         call = partial(contextvars.copy_context().run, function, *arguments, **named)
         self._put(
             Work(
@@ -247,7 +248,7 @@ class DatabaseThreads:
             raise unavailable() from error
 
     def _tell(self, error: DatabaseError) -> None:
-        """Log why somebody is told of an outage, not each time."""
+        """Log the reason of an outage, but not each time."""
         now = time.monotonic()
         if now - self._told_at >= TELL_EVERY_S:
             self._told_at = now
@@ -256,18 +257,18 @@ class DatabaseThreads:
     def close(self) -> None:
         """End the threads and their connections when their work is done."""
         with self._lock:
-            # One that was left between two pieces of work waits as the others do.
+            # A thread that was abandoned between two pieces of work waits, too.
             for _ in (*self._hands, *self._left):
                 self._queue.put(None)
             self._queue = SimpleQueue()
             self._hands = []
 
     def replace(self, after: float = 0.0) -> None:
-        """Leave threads alone that do the same for so many seconds; others go on.
+        """Abandon threads that have done the same for `after` seconds; start others.
 
-        What waits behind a statement that hangs is done by the others; whoever waits
-        for that statement waits on.  Each thread that hangs holds a connection, so that
-        beyond `MOST_LEFT` of them everybody waits.
+        The others do what is queued behind a hanging statement; the caller of that
+        statement still waits.  Each hanging thread holds a connection, so with
+        `MOST_LEFT` of them no other is abandoned.
         """
         now = time.monotonic()
         with self._lock:
@@ -277,15 +278,15 @@ class DatabaseThreads:
                     self._leave(hand)
 
     def refuse(self) -> None:
-        """Let nobody wait any more for work that was not begun."""
+        """Refuse all work that has not started."""
         with self._lock:
             self._refuse()
 
     def give_up(self, after: float | None = None) -> None:
-        """Cut the connections of threads that hang; does not wait.
+        """Cut the connections of hanging threads; does not wait.
 
-        Whoever waits for them hears of an outage, and others take their places.  A
-        database that is only slow gets more time with each try, up to `MOST_TIMES`.
+        Their callers get `Unavailable`, and other threads take their places.  A
+        database that is only slow gets more time with each attempt, up to `MOST_TIMES`.
         """
         now = time.monotonic()
         with self._lock:
@@ -293,7 +294,7 @@ class DatabaseThreads:
             patience = self._patience * self._times
             for hand in (*self._hands, *self._left):
                 doing = hand.doing
-                # Whoever was left alone has kept somebody waiting already.
+                # An abandoned thread has kept its caller waiting already.
                 own = min(patience, HANGS_S) if hand.left else patience
                 most = own if after is None else after
                 if doing is not None and now - doing.since >= most:
@@ -302,17 +303,17 @@ class DatabaseThreads:
                 self._fill()
 
     def _calm_down(self, now: float) -> None:
-        """Wait no longer than usual where nothing has hung for a while; locked.
+        """Reset the limit if nothing has hung for a while; the caller holds the lock.
 
-        That a short statement ends says nothing of a long one: it must have had the
-        time to be tried again, and to end.
+        A short statement that ends says nothing about a long one, which must have had
+        time to be tried again and to end.
         """
         quiet = now - self._gave_up_at >= 2 * self._patience * self._times
         if quiet and any(hand.ended for hand in self._hands):
             self._times = 1
 
-    def _give_up(self, hand: Hand, doing: Doing, now: float) -> None:
-        """Locked."""
+    def _give_up(self, hand: PoolThread, doing: RunningWork, now: float) -> None:
+        """Cut off one thread; the caller holds the lock."""
         again = hand.cut_at > NEVER
         if now - hand.cut_at < AGAIN_S:
             return
@@ -321,14 +322,14 @@ class DatabaseThreads:
         with hand.lock:
             if hand.doing is not doing:
                 return
-            # First this: what it opens from now on it closes by itself.
+            # Set this first: the thread itself closes what it opens from now on.
             hand.cut_at = now
         cut(hand.open_lines())
         if again:
             return
         logger.warning("%s: the database did not answer in time.", self.name)
         if doing.since >= self._gave_up_at:
-            # Not one of several that hang for the same reason: the next attempt.
+            # It started after the last one was cut off: a new attempt that hangs, too.
             self._times = min(self._times * 2, MOST_TIMES)
         self._gave_up_at = now
         for each in self._hands:
@@ -336,8 +337,8 @@ class DatabaseThreads:
         doing.work.give_up()
         self._leave(hand)
 
-    def _leave(self, hand: Hand) -> None:
-        """Let another have its place; locked."""
+    def _leave(self, hand: PoolThread) -> None:
+        """Let another thread take its place; the caller holds the lock."""
         self._left = [each for each in self._left if each.is_alive()]
         if hand not in self._hands or len(self._left) >= MOST_LEFT:
             return
@@ -353,7 +354,7 @@ class DatabaseThreads:
             self._fill()
 
     def _fill(self) -> None:
-        """Start a thread where there is a place; refuse what none could do; locked."""
+        """Start a thread if there is room, or refuse all work; the lock is held."""
         self._hands = [each for each in self._hands if each.is_alive()]
         if len(self._hands) >= self.size:
             return
@@ -364,8 +365,8 @@ class DatabaseThreads:
             if not self._hands:
                 self._refuse()
 
-    def _started(self) -> Hand:
-        hand = Hand(self._idle)
+    def _started(self) -> PoolThread:
+        hand = PoolThread(self._idle)
         hand.thread = threading.Thread(
             target=_serve, args=(hand, self._queue), name=self.name, daemon=True
         )
@@ -373,22 +374,22 @@ class DatabaseThreads:
         return hand
 
     def _refuse(self) -> None:
-        """Locked."""
+        """Refuse what is queued; the caller holds the lock."""
         with suppress(Empty):
             while (work := self._queue.get_nowait()) is not None:
                 work.refuse()
 
 
-def _serve(hand: Hand, queue: SimpleQueue[Work | None]) -> None:
+def _serve(hand: PoolThread, queue: SimpleQueue[Work | None]) -> None:
     _here.hand = hand
     while (work := _next(queue, hand.idle)) is not None:
-        # One that was left between two pieces of work does what it has in hand: put
-        # back, that would wait for somebody to look, or for ever where the pool closed.
+        # A thread that was abandoned after it took this work must do it.  Put back, it
+        # would wait until somebody looks, or for ever if the pool was closed.
         hand.do(work)
         if hand.has_left():
             break
         if hand.cut_at > NEVER:
-            # Nobody could take its place.
+            # It was cut off, but not replaced.
             _close_all()
             hand.cut_at = NEVER
     _close_all()
@@ -396,15 +397,15 @@ def _serve(hand: Hand, queue: SimpleQueue[Work | None]) -> None:
 
 @contextmanager
 def _logged() -> Iterator[None]:
-    """Log what goes wrong beside the work: the thread goes on."""
+    """Log a failure outside the work itself; the thread goes on."""
     try:
         yield
     except Exception:
-        logger.exception("A thread for statements has met a fault, and goes on.")
+        logger.exception("A database thread raised an exception, and continues.")
 
 
 def _close_all() -> None:
-    """Close the connections of this thread, each by itself; raises nothing."""
+    """Close the connections of this thread, one by one; raises nothing."""
     with _logged():
         for each in connections.all(initialized_only=True):
             with _logged():
@@ -412,7 +413,7 @@ def _close_all() -> None:
 
 
 def _next(queue: SimpleQueue[Work | None], idle: float | None) -> Work | None:
-    """Wait for work; close the connections where there is none for a while."""
+    """Wait for work; close the connections after a while without any."""
     try:
         return queue.get(timeout=idle)
     except Empty:
@@ -420,27 +421,27 @@ def _next(queue: SimpleQueue[Work | None], idle: float | None) -> Work | None:
         return queue.get()
 
 
-def _in_time(function: Callable[[], Returned], queued: float) -> Returned:
+def _in_time(function: Callable[[], Value], queued: float) -> Value:
     if time.monotonic() - queued > QUEUE_SECONDS:
         raise unavailable()
     return function()
 
 
-def _with_connections(function: Callable[[], Returned]) -> Returned:
+def _with_connections(function: Callable[[], Value]) -> Value:
     close_old_connections()
     try:
         return function()
     except DatabaseError as error:
         if is_outage(error):
-            # One to a server that others have left would answer, and write nothing.
+            # A former primary server would answer reads but refuse writes.
             _close_all()
         raise
     finally:
         close_old_connections()
 
 
-def _with_kept_connections(function: Callable[[], Returned]) -> Returned:
-    """Do it; once more on a new connection, where the kept one was cut meanwhile."""
+def _with_kept_connections(function: Callable[[], Value]) -> Value:
+    """Do it; if a kept connection turns out broken, once more on a new one."""
     kept = [each for each in connections.all() if each.connection is not None]
     try:
         return function()
@@ -452,31 +453,31 @@ def _with_kept_connections(function: Callable[[], Returned]) -> Returned:
 
 
 reader = DatabaseThreads("mcp-reader", repeatable=True, patience=60.0)
-"""A check that hangs is given up sooner; to load a large catalog may take its time."""
+"""Loading a large catalog takes long; `replace` handles hanging checks sooner."""
 writer = DatabaseThreads("mcp-writer")
 log_writer = DatabaseThreads("mcp-log", repeatable=True)
 """Messages to clients wait for no other statement of ours."""
 call_writer = DatabaseThreads("mcp-calls", repeatable=True)
-"""What is written behind holds nobody up."""
+"""The call log is written behind, and delays nobody."""
 authenticators = DatabaseThreads("mcp-authentication", 4, patience=30.0)
 """Authentication never waits for a thread of user code."""
 judges = DatabaseThreads("mcp-rules", 2, patience=30.0)
-"""Rules of the site: one that hangs keeps nobody from authenticating."""
+"""Rules of the site: one that hangs delays no authentication."""
 POOLS = (reader, writer, log_writer, call_writer, authenticators, judges)
-"""All there are, for whoever counts or closes connections."""
+"""All pools, for counting or closing their connections."""
 
 
 def give_up_hanging(after: float | None = None) -> None:
-    """Cut what hangs in any of the pools; see `DatabaseThreads.give_up`."""
+    """Cut off hanging work in all pools; see `DatabaseThreads.give_up`."""
     for pool in POOLS:
         try:
             pool.give_up(after)
         except Exception:
-            logger.exception("%s: what hangs could not be given up.", pool.name)
+            logger.exception("%s: threads that hang could not be abandoned.", pool.name)
 
 
 def give_up_everything() -> None:
-    """Refuse what waits in any of the pools, and cut all the rest."""
+    """Refuse queued work in all pools, and cut off all that is running."""
     for pool in POOLS:
         pool.refuse()
     give_up_hanging(0.0)

@@ -1,4 +1,4 @@
-"""From a thread back to the loop that waits."""
+"""Hands results from a thread to the loop that waits for them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, Final
 _MORE: Final = (
     # A future cannot carry it (PEP 479).
     StopIteration,
-    # It would close whoever waits.
+    # It would close the coroutine that waits.
     GeneratorExit,
-    # It would say that whoever waits was cancelled.
+    # It would say that the waiting task was cancelled.
     asyncio.CancelledError,
     # They would end the loop, and with it the process.
     SystemExit,
     KeyboardInterrupt,
 )
-"""What is the fault of one function, and would be more to those who wait for it."""
+"""Exceptions of one function that would harm more than the caller that waits for it."""
 
 
 def settle(
@@ -25,10 +25,10 @@ def settle(
     future: asyncio.Future[Any],
     function: Callable[[], Any],
 ) -> None:
-    """Call a function in this thread and hand its end to a future of a loop.
+    """Call a function in this thread, and hand its result to a future of a loop.
 
-    `post` calls a function on that loop, as `call_soon_threadsafe` does.
-    One that nobody waits for any more is not called.
+    `post` calls a function on that loop, as `call_soon_threadsafe` does.  If the future
+    was cancelled before, the function is not called.
     """
     if future.cancelled():
         return
@@ -44,7 +44,7 @@ def settle(
     try:
         post(_resolve, future, result, raised)
     except RuntimeError:
-        # The loop has closed: the process is at its end, and nobody waits.
+        # The loop is closed: the process is ending, and nobody waits.
         return
 
 

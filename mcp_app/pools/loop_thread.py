@@ -1,6 +1,6 @@
 """The thread in which asgiref runs sync code for everything on the loop.
 
-Async user code has its statements there, one at a time; so has the site's code that
+It executes the statements of async user code, one at a time, and the site's code that
 runs outside a request.
 """
 
@@ -17,20 +17,20 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 def submit(function: Callable[[], object]) -> None:
-    """Let a function run there after all that waits there now."""
+    """Run a function in that thread, after everything that is queued there."""
     SyncToAsync.single_thread_executor.submit(function)
 
 
 def close_cut() -> None:
-    """Close its connections that were cut, before a call has to find out.
+    """Close its broken connections before a call meets one.
 
-    Nobody else looks after them: all calls on the loop share them.
+    Nobody else does, because all calls on the loop share them.
     """
     submit(partial(_close_unusable, _is_open))
 
 
 def close_broken() -> None:
-    """Close those on which an error has left nothing that can be used."""
+    """Close the connections that an error has left unusable."""
     submit(partial(_close_unusable, _has_met_errors))
 
 
@@ -49,7 +49,7 @@ def _close_unusable(suspect: Callable[[BaseDatabaseWrapper], bool]) -> None:
 
 
 def _begin() -> None:
-    """A fork has no such thread, and the executor of its parent would wait for it."""
+    """Replace the executor in a forked child: its thread exists only in the parent."""
     SyncToAsync.single_thread_executor = ThreadPoolExecutor(max_workers=1)
 
 

@@ -1,6 +1,6 @@
-"""From threads to the loop: callbacks in their order, with as few wake-ups as can be.
+"""Callbacks from threads to the loop, in order, with as few wake-ups as possible.
 
-To wake a loop is a system call; calls that end close together share one.
+Waking a loop is a system call; calls that end close together share one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Mailbox:
         self._woken = False
 
     def post(self, function: Callable[..., object], *arguments: object) -> None:
-        """Call a function soon on the loop; from any thread.
+        """Call a function soon on the loop; callable from any thread.
 
-        Raises RuntimeError where the loop is closed.
+        Raises RuntimeError if the loop is closed.
         """
         self._posted.append((function, arguments))
         if not self._woken:
@@ -29,7 +29,7 @@ class Mailbox:
             self.loop.call_soon_threadsafe(self._empty)
 
     def _empty(self) -> None:
-        # First the flag: what is posted from now on wakes the loop again.
+        # Reset the flag first: what is posted from now on wakes the loop again.
         self._woken = False
         posted = self._posted
         while posted:
@@ -37,6 +37,6 @@ class Mailbox:
             try:
                 function(*arguments)
             except Exception as error:
-                # One that fails must not keep the others from their callers.
+                # A failing callback must not keep the others from running.
                 context = {"message": "A posted call failed.", "exception": error}
                 self.loop.call_exception_handler(context)

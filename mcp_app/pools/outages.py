@@ -1,4 +1,4 @@
-"""What a database says where it is away, or takes nothing for a while."""
+"""How databases report that they are away, or refuse writes for a while."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 from django.db import InterfaceError, InternalError, OperationalError
 
 TOGETHER: Final = 2
-"""What breaks so often, although the database answers, is tried part by part."""
+"""What fails this often while the database answers is tried part by part."""
 
 CANNOT_WRITE: Final = frozenset(
     {
-        # PostgreSQL: read only, as a standby is; no room.
+        # PostgreSQL: read only, as a standby is; disk full.
         "25006",
         "53100",
-        # MySQL, MariaDB: no room; --read-only, read-only transactions, InnoDB's own.
+        # MySQL, MariaDB: disk full; --read-only, read-only transactions, InnoDB's own.
         1021,
         1041,
         1114,
@@ -27,18 +27,18 @@ CANNOT_WRITE: Final = frozenset(
         "disk I/O error",
     }
 )
-"""How databases say that they take nothing, whatever it is."""
+"""The errors of a database that takes no writes, whatever they are."""
 
 BUSY: Final = frozenset(
     {
-        # PostgreSQL: too little of what it needs; waited too long; cut short.
+        # PostgreSQL: out of resources; lock not available; statement cancelled.
         "53000",
         "53200",
         "53300",
         "53400",
         "55P03",
         "57014",
-        # MySQL, MariaDB: waited for a lock; cut short; a table was altered; took long.
+        # MySQL, MariaDB: lock timeout; interrupted; a table was altered; time limit.
         1205,
         1317,
         1412,
@@ -48,17 +48,17 @@ BUSY: Final = frozenset(
         "database is locked",
     }
 )
-"""How databases say that others hold them up: it passes by itself."""
+"""The errors of a database that others keep busy: they pass by themselves."""
 
 ENDED: Final = frozenset({"25P03", "25P04"})
 """PostgreSQL has ended a connection whose transaction took too long."""
 
 
 def is_outage(error: BaseException) -> bool:
-    """Whether the database cannot be reached, or cannot answer or write for now.
+    """Return whether the database cannot be reached, or cannot answer or write now.
 
-    `error` is what Django raises.  psycopg counts some of it among the internal errors,
-    which else are faults.
+    `error` is what Django raises. psycopg counts some outages among the internal
+    errors, which otherwise are faults.
     """
     if isinstance(error, InternalError):
         return not (CANNOT_WRITE | ENDED).isdisjoint(_said(error))
@@ -66,21 +66,21 @@ def is_outage(error: BaseException) -> bool:
 
 
 def cannot_write(error: BaseException) -> bool:
-    """Whether the database takes nothing for now, whatever it is given."""
+    """Return whether the database takes no writes now, whatever they are."""
     return not CANNOT_WRITE.isdisjoint(_said(error))
 
 
 def may_be_refused(error: BaseException) -> bool:
-    """Whether it may be because of what it was given that a database did not take it.
+    """Return whether the database may have refused the data itself.
 
-    Where Django speaks of an outage all the same, that is known when it comes again
-    although the database answers: a text that its characters cannot say is one to
-    MariaDB, and at a message that is too large it cuts the connection.
+    Even if Django reports an outage, it was the data if the error comes again while the
+    database answers.  MariaDB reports one for a text that its character set cannot
+    store, and cuts the connection if a message is too large.
     """
     return (CANNOT_WRITE | BUSY).isdisjoint(_said(error))
 
 
 def _said(error: BaseException) -> set[object]:
-    """Return PostgreSQL's code, and MySQL's or SQLite's words, whichever there are."""
+    """Return PostgreSQL's code, or MySQL's number, or SQLite's words."""
     words = {each for each in error.args[:1] if isinstance(each, str | int)}
     return {getattr(error.__cause__, "sqlstate", None), *words}

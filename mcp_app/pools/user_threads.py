@@ -1,8 +1,8 @@
-"""The threads that run sync user code.
+"""The threads that run synchronous user code.
 
-At most `size` calls run at the same time.  A thread that waits for a person's
-answer, or whose call is past its time, is not counted: a substitute is started, up
-to four times `size` threads in all.
+At most `size` calls run at the same time.  A thread that waits for a person's answer,
+or whose call has exceeded its time limit, is not counted: a substitute starts, up to
+four times `size` threads in all.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class Job:
         self.work = work
         self.name = name
         self.counted = True
-        # Lists of one item: of several threads that pop, one gets it.
+        # Lists of one item: if several threads pop, only one gets it.
         self._unbegun = [True]
         self._wanted = [True]
 
     def claim(self) -> bool:
-        """Take the job, to run it or to take it back; True for the first who asks."""
+        """Take the job, to run it or to withdraw it; True for the first caller only."""
         return _first(self._unbegun)
 
     @property
     def is_unwanted(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether the job is finished or given up."""
         return not self._wanted
 
     def part(self) -> bool:
-        """Finish the job, or want it no more; True for the first who asks."""
+        """Finish the job or give it up; True for the first caller only."""
         return _first(self._wanted)
 
 
@@ -59,15 +59,15 @@ def _first(token: list[bool]) -> bool:
 
 
 class NoPlace(Unavailable):
-    """Nothing was run: all threads are taken by what waits or hangs."""
+    """Nothing was run: all threads wait or hang."""
 
 
 class UserThreads:
-    """A pool of daemon threads: a call that never ends does not keep a process.
+    """A pool of daemon threads: a call that never ends does not keep a process alive.
 
-    Each counted thread is a place.  A thread whose job is not counted is no place
-    any more, so that another may be started; when it goes on, there is one too many
-    for a moment, and the next to be done ends.
+    Each counted thread is a place.  A thread whose job is not counted gives its place
+    to another.  When it goes on, there is one thread too many for a moment, and the
+    next one that is done ends.
     """
 
     def __init__(self, size: int) -> None:
@@ -93,30 +93,30 @@ class UserThreads:
         return job
 
     def uncount(self, job: Job) -> None:
-        """Give the job's place away, if it has one: it waits, or it is lost."""
+        """Give the job's place away, if it has one: it waits for an answer or hangs."""
         with self._lock:
             self._uncount(job)
         if not self._jobs.empty():
             self._start_thread()
 
     def _uncount(self, job: Job) -> None:
-        """Locked."""
+        """Take the place; the caller holds the lock."""
         if job.counted:
             job.counted = False
             self._places -= 1
             self._uncounted.add(job)
 
     def count(self, job: Job) -> None:
-        """The job runs on; for a moment more than `size` may.
+        """Count a job that goes on; more than `size` may run for a moment.
 
-        One that nobody waits for stays without a place until its thread is done.
+        A job that was given up stays without a place until its thread is done.
         """
         with self._lock:
             if not job.is_unwanted:
                 self._count(job)
 
     def _count(self, job: Job) -> None:
-        """Locked."""
+        """Return the place; the caller holds the lock."""
         if job in self._uncounted:
             self._uncounted.remove(job)
             job.counted = True
@@ -132,11 +132,11 @@ class UserThreads:
             self.count(job)
 
     def give_up(self, job: Job) -> None:
-        """Take a job back; the thread that has begun it gives its place away."""
+        """Give a job up; if a thread has started it, that loses its place."""
         if job.claim():
             return
         with self._lock:
-            # Its thread may be done in this moment: then it keeps its place.
+            # Its thread may finish at this moment: then it keeps its place.
             if job.part():
                 self._uncount(job)
         if not self._jobs.empty():
@@ -151,23 +151,25 @@ class UserThreads:
 
     @property
     def uncounted(self) -> int:
-        """How many threads wait for an answer or are lost."""
+        """How many threads wait for an answer or hang."""
         return len(self._uncounted)
 
     @property
     def lost(self) -> int:
-        """How many threads run on for a call that is over."""
+        """How many threads still run for a call that is over."""
         with self._lock:
             return sum(job.is_unwanted for job in self._uncounted)
 
     def _no_place(self) -> NoPlace:
         with self._lock:
             names = Counter(job.name for job in self._uncounted)
-        logger.error("No thread for user code is free: %s wait or hang.", dict(names))
+        logger.error(
+            "No thread for user code is free. Waiting or hanging: %s.", dict(names)
+        )
         return NoPlace(f"All {self.ceiling} threads for user code wait or hang.")
 
     def _start_thread(self) -> bool:
-        """Start a thread if there is a place; return whether any has one."""
+        """Start a thread if there is a place; return whether any thread has one."""
         with self._lock:
             alive = self._places + len(self._uncounted)
             if self._places >= self.size or alive >= self.ceiling:
@@ -182,7 +184,7 @@ class UserThreads:
         return True
 
     def _without_thread(self) -> bool:
-        """Take the place of a thread back that did not start."""
+        """Take back the place of a thread that did not start."""
         with self._lock:
             self._places -= 1
             return self._places > 0
@@ -200,7 +202,7 @@ class UserThreads:
         connections.close_all()
 
     def _run(self, job: Job) -> bool:
-        """Run a job; tell whether this thread is still needed."""
+        """Run a job; return whether this thread is still needed."""
         if job.claim():
             job.work(job)
             with self._lock:
@@ -209,7 +211,7 @@ class UserThreads:
         return self._places <= self.size or not self._leave()
 
     def _leave(self) -> bool:
-        """Leave a place of which there is one too many."""
+        """Give up a place if there is one too many."""
         with self._lock:
             if self._places <= self.size:
                 return False
@@ -217,12 +219,12 @@ class UserThreads:
             return True
 
     def _gives_up(self) -> bool:
-        """Leave the place of a thread that found no work for a while."""
+        """Give up the place of a thread that found no work for a while."""
         with self._lock:
             self._places -= 1
         if self._jobs.empty():
             return True
-        # A job came while this thread was leaving, and saw its place still taken.
+        # A job came while this thread was leaving, and found its place still taken.
         with self._lock:
             self._places += 1
         return False

@@ -1,1 +1,1 @@
-"""One per OS process: caches and their freshness, start, stop, announcements."""
+"""One object per OS process: caches and their freshness, start, stop, announcements."""

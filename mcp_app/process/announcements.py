@@ -1,4 +1,4 @@
-"""From change rows to the streams that are to be told of them."""
+"""Announces changes to the open streams that watch them."""
 
 from __future__ import annotations
 
@@ -12,45 +12,51 @@ from typing import Any, TypeAlias
 from django.db import Error as DatabaseError
 
 from mcp_app.catalog.bindings import Binding
+from mcp_app.invalidation import changes
+from mcp_app.invalidation.change_reader import (
+    ChangedTopics,
+    ChangeReader,
+    ChangeSet,
+    MissedTopics,
+    Name,
+)
+from mcp_app.invalidation.compaction import compact
+from mcp_app.invalidation.workers import FRESHNESS, WorkerRow
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.announcing import Announcement, Personal
 from mcp_app.streams.listeners import LISTS, Listener, Listeners
-from mcp_app.wakeup import changes
-from mcp_app.wakeup.folding import fold
-from mcp_app.wakeup.news import Changed, Missed, Name, News, NewsReader
-from mcp_app.wakeup.workers import FRESHNESS, WorkerRow
 
 logger = logging.getLogger("mcp_app.process")
 
 _NO_TOPICS = (changes.MODEL, changes.RIGHTS)
-"""Kinds of changes of which each stream hears something else, or nothing."""
+"""Kinds of changes that are no topics: each stream derives its own announcement."""
 FOLDS = 2
-"""How often it is folded so that what is announced has a number."""
+"""Attempts to give changes a number by compaction before they are announced."""
 Hears: TypeAlias = Callable[[Listener, str], Awaitable[bool]]
 """Whether the client of a stream may read a resource."""
 LISTS_ALONE = frozenset(LISTS)
 PATIENCE_S = 2.0
-"""So long it is waited for rules that say who may hear of a resource."""
+"""Seconds to wait for rules that decide who may hear of a resource."""
 RETRY = 1.0
-"""In an outage so many seconds pass until a change of a call is written again."""
+"""Seconds between attempts to write the change of a call during an outage."""
 
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """News that streams are to be told of, from when they were seen to when all are.
+    """Changes that wait to be announced to the streams.
 
-    `before` is the number up to which everything was news earlier.
+    `before` is the number up to which all changes belong to earlier batches.
     """
 
-    news: News
+    news: ChangeSet
     before: int
     due: float
     numbers: dict[Name, int | None]
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def learn(self, news: News) -> None:
-        """Take the numbers of what was not folded when it was seen."""
+    def learn(self, news: ChangeSet) -> None:
+        """Take the numbers that changes got by compaction since they were seen."""
         for name, number in self.numbers.items():
             if number is None:
                 self.numbers[name] = news.numbers.get(name)
@@ -58,17 +64,17 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment: what was seen, and what of that was not announced."""
+    """What had been seen at one moment, and which of that was not announced yet."""
 
     number: int
     known: frozenset[int]
     waiting: frozenset[Name]
     everything: bool
 
-    def announced(self, change: Changed) -> bool:
-        """Whether streams that were open then have been told.
+    def announced(self, change: ChangedTopics) -> bool:
+        """Return whether the change was announced to streams that were open then.
 
-        What was not seen is told to everybody later, and so is what waits.
+        If it was not seen, or still waits, a later announcement covers it.
         """
         if self.everything or change.name in self.waiting:
             return False
@@ -78,7 +84,7 @@ class Mark:
 
 
 class Announcements:
-    """Tells the open streams of what the change rows say, in the order of the news."""
+    """Announces changes to the open streams, in the order in which they were read."""
 
     def __init__(
         self,
@@ -95,19 +101,19 @@ class Announcements:
         self._bindings = bindings
         self._personal = personal
         self._hears = hears
-        self._reader = NewsReader()
+        self._reader = ChangeReader()
         self._pending: deque[Batch] = deque()
         self._announcing: asyncio.Future[None] | None = None
         self._folding: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
         self._untold: set[tuple[str, str]] = set()
 
-    def read(self) -> News:
-        """Return what is new; blocks, one statement where nothing is."""
+    def read(self) -> ChangeSet:
+        """Return the new changes; blocks, with one statement if there are none."""
         return self._reader.read()
 
-    def seen(self, news: News) -> None:
-        """What the news name is loaded here: tell the streams, and tidy up."""
+    def seen(self, news: ChangeSet) -> None:
+        """Queue loaded changes for announcement, and start compaction."""
         before = self._reader.number
         self._reader.seen(news)
         for batch in self._pending:
@@ -126,17 +132,17 @@ class Announcements:
 
     @property
     def number(self) -> int:
-        """The one up to which every change has been announced to who was to be told."""
+        """The number up to which every change has been announced."""
         return self._pending[0].before if self._pending else self._reader.number
 
     async def begun(self) -> int:
-        """Return that number, once what the process began with is done with."""
+        """Return `number` once what the process began with is announced."""
         while self._pending and self._pending[0].news.first:
             await self._pending[0].over.wait()
         return self.number
 
     def mark(self) -> Mark:
-        """Return what was seen and announced up to now."""
+        """Return what has been seen and announced so far."""
         return Mark(
             self._reader.number,
             self._reader.known,
@@ -145,12 +151,12 @@ class Announcements:
         )
 
     def caught_up(
-        self, mark: Mark, missed: Missed, stream: Listener
+        self, mark: Mark, missed: MissedTopics, stream: Listener
     ) -> tuple[list[str], int]:
-        """Return what a stream is to be told that holds all it is told since the mark.
+        """Return what to tell a stream whose messages are held since the mark.
 
-        With that it has been told everything up to the number that comes with it.  What
-        changed again, and is announced later for that, is not told twice.
+        Then the stream has been told everything up to the number that is returned with
+        it.  What changed again, and will be announced later, is left out.
         """
         if missed.everything:
             return list(stream.watching()), self.number
@@ -158,23 +164,23 @@ class Announcements:
         later = [each for each in missed.changes if not mark.announced(each)]
         waits = self._wanted(stream, later)
         wanted = [each for each in self._wanted(stream, told) if each not in waits]
-        # What has no number will have one that is greater.
+        # A change without a number will get a greater one.
         numbered = [each for each in later if each.number is not None]
         if self._wanted(stream, numbered):
             return wanted, self.number
         return wanted, max(self.number, missed.number)
 
-    def _wanted(self, stream: Listener, changes: Iterable[Changed]) -> list[str]:
+    def _wanted(self, stream: Listener, changes: Iterable[ChangedTopics]) -> list[str]:
         numbers = {each.name: each.number for each in changes}
         return self._announcement(numbers, everything=False).wanted(stream)
 
     # -- announcing ---------------------------------------------------------------
 
     async def _announce_all(self) -> None:
-        """Tell the streams once every process serves what they will ask for.
+        """Announce the batches once every process serves the new state.
 
-        Whoever asks `FRESHNESS` after the change was seen here is answered by a process
-        that has checked since its commit.
+        A request that arrives `FRESHNESS` after the change was seen here is served by a
+        process that has checked since its commit.
         """
         loop = asyncio.get_running_loop()
         while self._pending:
@@ -187,14 +193,14 @@ class Announcements:
             for batch in batches:
                 self._pending.popleft()
                 batch.over.set()
-            # Alone, nobody can have been answered from anything older than the first.
+            # Without other processes, nobody was served anything older.
             told = [each for each in batches if others or not each.news.first]
             await self.announce(self._of(told))
 
     async def heard(self, listener: Listener, wanted: Sequence[str]) -> list[str]:
-        """Return what of that a stream may hear of: a resource is read by its client.
+        """Return which of the lists and resources the stream's client may hear of.
 
-        Where that cannot be known now, what it watches is told: it was read before.
+        If that cannot be decided now, return all: the client could read them before.
         """
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -225,7 +231,7 @@ class Announcements:
                 self._tell(listener, wanted)
             else:
                 asked.append((listener, wanted))
-        # Who has to be asked whether it may hear of something holds up nobody else.
+        # Checking permissions for one stream does not delay the others.
         heard = await asyncio.gather(*(self.heard(*each) for each in asked))
         for (listener, _), wanted in zip(asked, heard, strict=True):
             self._tell(listener, wanted)
@@ -241,9 +247,9 @@ class Announcements:
             return True
 
     async def _number(self, batches: list[Batch]) -> None:
-        """Let what is announced have its number, so that it is not announced again.
+        """Compact the rows of the batches, so that they are not announced again later.
 
-        Where that fails it is announced all the same.
+        If that fails, the batches are announced without numbers.
         """
         rows = frozenset[int]().union(*(each.news.unfolded for each in batches))
         for _ in range(FOLDS):
@@ -256,21 +262,21 @@ class Announcements:
 
     def _fold(self) -> asyncio.Future[None]:
         if self._folding is None or self._folding.done():
-            self._folding = asyncio.ensure_future(writer.run(fold))
+            self._folding = asyncio.ensure_future(writer.run(compact))
             self.keep(self._folding)
         return self._folding
 
     def _shows(self, models: frozenset[str], uri: str) -> bool:
-        """Whether a URI may show an instance of one of these models."""
+        """Return whether a URI may show an instance of one of these models."""
         return any(
             each.model._meta.label_lower in models and each.shows(uri)
             for each in self._bindings.values()
         )
 
     def tell(self, what: str, server: str) -> None:
-        """Write a change that a call made, and look at once.
+        """Write a change that a call reported, and check at once.
 
-        In an outage it is kept, once, until it can be written: the call was answered.
+        In an outage one copy is kept and retried: the call was already answered.
         """
         if (what, server) not in self._untold:
             self.keep(asyncio.ensure_future(self._told(what, server)))
@@ -284,18 +290,18 @@ class Announcements:
 
     async def _written(self, what: str, server: str) -> bool:
         try:
-            await writer.run(changes.told, what, server)
+            await writer.run(changes.record_notification, what, server)
         except Unavailable as error:
-            logger.warning("A change waits to be written: %s", error)
+            logger.warning("A change could not be written yet: %s", error)
             return False
         return True
 
     def keep(self, task: asyncio.Future[Any]) -> None:
-        """Hold a task until it is done: the loop alone would let it go."""
+        """Hold a task until it is done: the loop has only a weak reference."""
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Future[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.warning("Something beside the requests failed: %s", error)
+            logger.warning("A background task failed: %s", error)

@@ -1,4 +1,4 @@
-"""What the parts of a process are made of, by the settings."""
+"""Builds the parts of a process from the settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from mcp_app.audit.call_log import CallLog
-from mcp_app.auth.permissions import KeptRights, UserRows
+from mcp_app.auth.permissions import RightsCache, UserRows
 from mcp_app.conf import Limits, mcp_settings
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import UserThreads
@@ -28,7 +28,7 @@ def secrets() -> list[str]:
 
 
 def call_log(worker: str, limits: Limits) -> CallLog | None:
-    """Return what writes the calls of a process; None where none are kept."""
+    """Return the call log of a process; None if the setting `AUDIT` is "off"."""
     if mcp_settings.audit == "off":
         return None
     return CallLog(
@@ -44,16 +44,16 @@ def adapters(
     *,
     sessions: SessionStore,
     questions: OpenQuestions,
-    rights: KeptRights,
+    rights: RightsCache,
     topics: Topics,
     threads: UserThreads,
     limits: Limits,
     audit: CallLog | None,
 ) -> Adapters:
-    """Return what calls reach the world through; called in the loop's thread."""
+    """Return the adapters that calls use; called in the loop's thread."""
     keys = secrets()
     mailbox = Mailbox(loop)
-    around = tuple(import_string(path) for path in mcp_settings.around)
+    around = tuple(import_string(path) for path in mcp_settings.call_context_managers)
     return Adapters(
         loop=loop,
         thread=threading.get_ident(),

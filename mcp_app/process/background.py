@@ -1,7 +1,7 @@
-"""The loop of a process that serves without one: a thread, begun by the first request.
+"""The event loop of a process without one: a thread that the first request starts.
 
-Where a site runs under WSGI its requests are handled in threads of the server's; the
-process, its timers and user code's coroutines live on this loop.
+Under WSGI the server handles requests in its own threads; the process, its timers and
+the coroutines of user code run on this loop.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from mcp_app.process.current import running_process
 
-Returned = TypeVar("Returned")
+Value = TypeVar("Value")
 
 LAST_S: Final = 30.0
-"""So long an interpreter that ends waits for calls that run; they are told to end."""
+"""Seconds that an exiting interpreter waits for calls beyond the drain time."""
 
 
 class Unsuitable(RuntimeError):
@@ -27,7 +27,7 @@ class Unsuitable(RuntimeError):
 
 
 class Background:
-    """One loop in one thread; a fork begins with none."""
+    """One loop in one thread; a forked child starts without it."""
 
     def __init__(self) -> None:
         self._forget()
@@ -37,8 +37,8 @@ class Background:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def run(self, function: Callable[[], Coroutine[Any, Any, Returned]]) -> Returned:
-        """Run a coroutine there and return what it returns; blocks.
+    def run(self, function: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
+        """Run a coroutine on the loop and return its result; blocks.
 
         Raises `Unsuitable` under gevent, and what the coroutine raises.
         """
@@ -61,17 +61,17 @@ class Background:
             return self._loop
 
 
-class _Work(Generic[Returned]):
+class _Work(Generic[Value]):
     """A coroutine for the loop, and the thread that waits for it.
 
-    `run_coroutine_threadsafe` has two futures for that, and costs twice as much.
+    `run_coroutine_threadsafe` uses two futures, and costs twice as much.
     """
 
     __slots__ = ("_error", "_function", "_loop", "_over", "_returned", "_task")
 
     def __init__(
         self,
-        function: Callable[[], Coroutine[Any, Any, Returned]],
+        function: Callable[[], Coroutine[Any, Any, Value]],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._function = function
@@ -79,15 +79,15 @@ class _Work(Generic[Returned]):
         self._over = threading.Lock()
         self._over.acquire()
         self._task: asyncio.Task[None] | None = None
-        self._returned: Returned | None = None
+        self._returned: Value | None = None
         self._error: BaseException | None = None
 
     def begin(self) -> None:
-        """Start it; called on the loop."""
+        """Start the coroutine; called on the loop."""
         self._task = self._loop.create_task(self._run())
 
     async def _run(self) -> None:
-        # A callback of the task would come a round of the loop later.
+        # A callback of the task would run one loop iteration later.
         try:
             self._returned = await self._function()
         except BaseException as error:
@@ -95,16 +95,16 @@ class _Work(Generic[Returned]):
         finally:
             self._over.release()
 
-    def wait(self) -> Returned:
-        """Block until it is over; return what it returned, or raise what it raised."""
+    def wait(self) -> Value:
+        """Block until the coroutine ends; return its result or raise its exception."""
         self._over.acquire()
         if self._error is not None:
             raise self._error
-        return cast("Returned", self._returned)
+        return cast("Value", self._returned)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """Make a loop: uvloop's where it is installed, which wakes in half of the time."""
+    """Return a new loop; uvloop, if it is installed, wakes in half the time."""
     try:
         import uvloop  # noqa: PLC0415 - a site may have none
     except ImportError:
@@ -114,17 +114,18 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 def _refuse_greenlets() -> None:
-    """Raise where threads are greenlets: a loop would never give way to the others."""
+    """Raise if threads are greenlets: the loop would block all the others."""
     monkey = sys.modules.get("gevent.monkey")
     if monkey is not None and monkey.is_module_patched("threading"):
         raise Unsuitable(
-            "The MCP endpoint cannot be served by workers of gevent: its loop needs"
-            " a thread of its own. Use gunicorn's gthread workers, or ASGI."
+            "The MCP endpoint cannot be served by gevent workers, because its event"
+            " loop needs a thread of its own. Use gunicorn's gthread workers, or"
+            " ASGI."
         )
 
 
 def _end(loop: asyncio.AbstractEventLoop) -> None:
-    """Give running calls their time, and take this process's rows along."""
+    """Drain the process when the interpreter exits, which also removes its rows."""
     process = running_process(loop)
     if process is None:
         return

@@ -1,4 +1,4 @@
-"""The process of the running loop: begun by its first request, anew after a fork."""
+"""The process of the running loop: started by the first request, anew after a fork."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from mcp_app.process.lifecycle import install_drain
 from mcp_app.process.runtime import Process
 
 _current: Process | None = None
-"""The one that was asked for last: nearly always the only one."""
+"""The one that was requested last: nearly always the only one."""
 _alive: dict[asyncio.AbstractEventLoop, Process] = {}
 _lock = threading.Lock()
 
 
 def _forget() -> None:
-    """A forked child has no threads and another loop: it starts a process anew."""
+    """Start anew in a forked child, which has no threads and another loop."""
     global _current, _lock  # noqa: PLW0603 - one per OS process is what this is
     _current = None
     _alive.clear()
-    # Another thread may have held it at the fork.
+    # Another thread may have held the lock at the fork.
     _lock = threading.Lock()
 
 
@@ -29,15 +29,15 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def running_process(loop: asyncio.AbstractEventLoop) -> Process | None:
-    """Return the process of a loop, None where it has none; from any thread."""
+    """Return the process of a loop, None if it has none; callable from any thread."""
     return _alive.get(loop)
 
 
 def process() -> Process:
     """Return the process of the running loop; a fork or a new loop gets its own.
 
-    To ask for the running loop is a system call (CPython 3.11): a loop that runs in
-    this thread is the running one.
+    Asking for the running loop is a system call (CPython 3.11).  A loop that runs in
+    this thread must be the running one.
     """
     current = _current
     if (
@@ -50,18 +50,18 @@ def process() -> Process:
 
 
 def _of_running_loop() -> Process:
-    """Return the process of this loop, which one of another loop stood before."""
+    """Return the process of this loop after `_current` belonged to another one."""
     global _current  # noqa: PLW0603 - one per OS process is what this is
     current = _alive.get(asyncio.get_running_loop())
     if current is None:
-        current = begun()
+        current = begin_process()
         install_drain(current)
     _current = current
     return current
 
 
-def begun() -> Process:
-    """Begin the process of the running loop; the caller drains and closes it."""
+def begin_process() -> Process:
+    """Start the process of the running loop; the caller drains and closes it."""
     global _current  # noqa: PLW0603 - one per OS process is what this is
     with _lock:
         for loop in [each for each in _alive if each.is_closed()]:

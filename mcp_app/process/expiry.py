@@ -1,4 +1,4 @@
-"""All that goes with time, whoever removes it: the janitor, or a command."""
+"""All rows that expire; the janitor or a command removes them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Protocol
 
 from mcp_app.audit.expiry import expired_calls
 from mcp_app.conf import Limits
+from mcp_app.invalidation.compaction import expired_changes
+from mcp_app.invalidation.workers import expired_workers
 from mcp_app.streams.expiry import expired_streams
-from mcp_app.wakeup.folding import expired_changes
-from mcp_app.wakeup.workers import expired_workers
 
 
 class Removable(Protocol):
-    """Rows of one kind, named for people; its methods block."""
+    """Rows of one kind, with a name for people; its methods block."""
 
     @property
     def what(self) -> str:
-        """What people call them."""
+        """The name of these rows in messages."""
 
     def count(self) -> int:
         """Return how many there are."""
@@ -26,8 +26,8 @@ class Removable(Protocol):
         """Delete a portion and return how many went, None when nothing is left."""
 
 
-def all_expired(limits: Limits) -> Sequence[Removable]:
-    """Return what has outlived its use, table by table."""
+def all_expired_rows(limits: Limits) -> Sequence[Removable]:
+    """Return the expired rows, table by table."""
     return [
         *expired_streams(limits),
         *expired_calls(limits),

@@ -1,9 +1,9 @@
-"""Whether this process may answer from its caches.
+"""Decides whether this process may answer from its caches.
 
-A request may be served if the last successful check of the database started later
-than `FRESHNESS` before the request's arrival; else it waits for a check.  While
-requests come, a check is started when half of that time is over: so nobody waits, and
-there are at most eight statements a second, however many requests come.
+A request may be served if the last successful check of the database started less than
+`FRESHNESS` before the request arrived; otherwise it waits for a check.  While requests
+arrive, a check starts when half of that time is over.  So requests do not wait, and
+there are at most eight statements a second, however many requests arrive.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from collections.abc import Awaitable, Callable
 
 from django.db import Error as DatabaseError
 
+from mcp_app.invalidation.change_reader import ChangeSet
+from mcp_app.invalidation.workers import FRESHNESS
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.wakeup.news import News
-from mcp_app.wakeup.workers import FRESHNESS
 
 logger = logging.getLogger("mcp_app.process")
 
 TIMEOUT = 2.0
 RETRY = 0.25
-"""In an outage so many seconds pass from one check to the next."""
+"""Seconds from one check to the next during an outage."""
 NEVER = float("-inf")
 
 
-class Gate:
-    """Runs one check at a time; `load` brings the caches up to date with its news.
+class FreshnessGate:
+    """Runs one check at a time; `load` applies its changes to the caches.
 
-    `give_up` is called where a check hangs, so that the next one need not wait for it.
-    To load may take its time: then requests are slow, and not refused.
+    If a check hangs, `give_up` is called, so that the next one need not wait for it.
+    Loading has no time limit: while it is slow, requests wait and are not refused.
     """
 
     def __init__(
         self,
-        check: Callable[[], Awaitable[News]],
-        load: Callable[[News], Awaitable[None]],
+        check: Callable[[], Awaitable[ChangeSet]],
+        load: Callable[[ChangeSet], Awaitable[None]],
         give_up: Callable[[], None] = lambda: None,
     ) -> None:
         self._check = check
@@ -53,7 +53,7 @@ class Gate:
         self._running_since = NEVER
         self._failed = NEVER
         self.loading = False
-        """Whether the database has answered, and the caches are brought up to date."""
+        """Whether a check has been answered, and the caches are being loaded."""
 
     def fresh(self, arrived: float) -> bool:
         """Whether a request that arrived then (monotonic) may be served at once."""
@@ -74,19 +74,19 @@ class Gate:
         return time.monotonic() - self._started
 
     def refresh(self) -> None:
-        """Start a check that nobody waits for, unless one runs or has just failed."""
+        """Start a check in the background, unless one is running or has just failed."""
         now = time.monotonic()
         running = self._running is not None and not self._running.done()
         if not running and now >= self._quiet_until and now - self._failed > RETRY:
             self._start()
 
     def trust(self, until: float) -> None:
-        """Until then others wait for this process; beyond it must check each time."""
+        """Set until when others wait for this process; then each request checks."""
         self._trusted_until = until
         self._reckon()
 
     def stale(self) -> None:
-        """What was checked before now is not enough any more; from any thread."""
+        """Ignore all checks that began before now; callable from any thread."""
         self._stale_since = time.monotonic()
         self._reckon()
 
@@ -98,7 +98,7 @@ class Gate:
         self._fresh_until = min(self._started + FRESHNESS, self._trusted_until)
 
     async def look(self) -> None:
-        """Wait for a check that starts from now on; raise `Unavailable`."""
+        """Wait for a check that starts after now; raise `Unavailable`."""
         await self._checked_since(time.monotonic(), outage=False)
 
     async def _checked_since(self, moment: float, outage: bool) -> None:
@@ -114,8 +114,8 @@ class Gate:
         if running is None or running.done():
             return await asyncio.shield(self._start())
         good = await asyncio.shield(running)
-        # A check that began before says nothing about what is asked for.  Whoever was
-        # told first may have started the next one meanwhile.
+        # If a check that began earlier fails, the caller tries again.  Another waiter
+        # may have started the next one meanwhile.
         return good or since <= moment
 
     def _start(self) -> asyncio.Task[bool]:
@@ -134,7 +134,7 @@ class Gate:
             if isinstance(error, TimeoutError):
                 self._give_up()
             reason = error.__cause__ or error
-            logger.warning("A check of the database failed: %r", reason)
+            logger.warning("A check of the database for changes failed: %r", reason)
             self._failed = time.monotonic()
             return False
         finally:
@@ -145,6 +145,8 @@ class Gate:
 
 
 def _told(task: asyncio.Task[bool]) -> None:
-    """Log a fault of ours: perhaps nobody waits for this check."""
+    """Log an unexpected exception: perhaps nobody awaits this check."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        logger.error("A check of the database broke.", exc_info=error)
+        logger.error(
+            "A check of the database for changes raised an exception.", exc_info=error
+        )

@@ -1,4 +1,4 @@
-"""Saying that this process lives, as long as it does."""
+"""The heartbeat: it renews the worker row of this process."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from collections.abc import Awaitable, Callable
 from django.db import DataError
 from django.db import Error as DatabaseError
 
+from mcp_app.invalidation.workers import HEARTBEAT, TRUSTED, Report, WorkerRow
 from mcp_app.pools.database import writer
-from mcp_app.process.freshness import NEVER, Gate
+from mcp_app.process.freshness import NEVER, FreshnessGate
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.wakeup.workers import HEARTBEAT, TRUSTED, Report, WorkerRow
 
 logger = logging.getLogger("mcp_app.process")
 
 LATE = 2 * HEARTBEAT
 STEADY = 20.0
 LAST_S = 2.0
-"""So long the end of a process waits for the database."""
+"""Seconds that an ending process waits for the database to remove its row."""
 
 
 class Heartbeat:
-    """Renews the row of the process; the gate learns until when others wait for it."""
+    """Renews the row of the process; tells the gate until when others wait for it."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         row: WorkerRow,
-        gate: Gate,
+        gate: FreshnessGate,
         spawn: Callable[[Awaitable[None]], object],
         beaten: Callable[[], Awaitable[object]],
         report: Callable[[], Report] = Report,
     ) -> None:
-        """Say what `report` returns; `beaten` follows each beat but the first."""
+        """Store what `report` returns; `beaten` runs after each timed heartbeat."""
         self._loop = loop
         self._row = row
         self._gate = gate
@@ -51,22 +51,22 @@ class Heartbeat:
 
     @property
     def steady(self) -> bool:
-        """Whether each beat of the last `STEADY` seconds came in time.
+        """Whether no heartbeat of the last `STEADY` seconds was late.
 
-        After an outage, or a pause of this process, others may seem dead that are not.
+        After an outage, or a pause of this process, live workers may look dead.
         """
         now = time.monotonic()
         return now - self._last <= LATE and now - self._steady_since >= STEADY
 
     @property
     def beats(self) -> bool:
-        """Whether it has begun."""
+        """Whether the heartbeat has started."""
         return self._timer is not None
 
     async def begun(self) -> None:
-        """Return when the row is there: before the first check, and after a pause.
+        """Write the row if it is missing: before the first check, and after a pause.
 
-        While this process stood still, others may have given it up.
+        While this process was paused, others may have taken it for dead.
         """
         if time.monotonic() - self._last > TRUSTED:
             await self._renewed()
@@ -74,7 +74,7 @@ class Heartbeat:
                 self._later()
 
     async def confirmed(self) -> None:
-        """Beat now if the last beat failed: a database may answer, and write nothing.
+        """Beat now if the last beat failed: a database may answer but refuse to write.
 
         Raises `Unavailable`.
         """
@@ -82,14 +82,14 @@ class Heartbeat:
             await self._renewed()
 
     async def end(self) -> None:
-        """Take the row away: nobody need wait for this process any more."""
+        """Delete the row, so that nobody waits for this process any more."""
         self.stop()
         with contextlib.suppress(DatabaseError, Unavailable, TimeoutError):
             async with asyncio.timeout(LAST_S):
                 await writer.run(self._row.remove)
 
     def stop(self) -> None:
-        """Beat no more."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -103,9 +103,9 @@ class Heartbeat:
         self._gate.trust(began + TRUSTED)
 
     async def _said(self) -> None:
-        """Renew the row; without a report, where the database does not take it.
+        """Renew the row; if the database refuses the report, renew it without one.
 
-        Who says nothing of itself lives all the same.
+        A process whose report cannot be stored is alive all the same.
         """
         try:
             self._row.report = self._report()
@@ -113,7 +113,7 @@ class Heartbeat:
             self._silent = False
         except (ValueError, TypeError, DataError):
             if not self._silent:
-                logger.exception("What this process says of itself cannot be stored.")
+                logger.exception("The status report of this process cannot be stored.")
             self._silent = True
             self._row.report = Report()
             await writer.run(self._row.renew)
@@ -123,7 +123,7 @@ class Heartbeat:
 
     def _beat(self) -> None:
         self._later()
-        # Others must not take this process for dead where one statement hangs.
+        # Others must not take this process for dead because one statement hangs.
         writer.replace(HEARTBEAT)
         self._spawn(self._try())
 
@@ -134,4 +134,4 @@ class Heartbeat:
         except (DatabaseError, Unavailable) as error:
             self._failed = True
             reason = error.__cause__ or error
-            logger.warning("This process could not say that it lives: %r", reason)
+            logger.warning("This process could not write its heartbeat: %r", reason)

@@ -1,4 +1,4 @@
-"""Removing what nobody needs any more, a little at a time."""
+"""The janitor: it removes expired rows, a portion at a time."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from django.db import Error as DatabaseError
 
 from mcp_app.conf import Limits
 from mcp_app.pools.database import writer
-from mcp_app.process.expiry import all_expired
+from mcp_app.process.expiry import all_expired_rows
 from mcp_app.protocol.errors import Unavailable
 
 logger = logging.getLogger("mcp_app.process")
 
 EVERY = 600.0
-"""Seconds between two rounds, give or take a tenth: processes start together."""
+"""Seconds between two rounds, varied by a tenth because processes start together."""
 
 
 class Janitor:
-    """Sweeps in the background, as long as its process lives."""
+    """Removes expired rows in the background, as long as its process lives."""
 
     def __init__(
         self,
@@ -36,16 +36,16 @@ class Janitor:
         self._later()
 
     def stop(self) -> None:
-        """Sweep no more."""
+        """Cancel the timer."""
         self._timer.cancel()
 
     async def sweep(self) -> None:
-        """Remove what has outlived its use.
+        """Remove all expired rows.
 
-        The writer has other work, too: it is asked for a portion at a time.
+        The writer has other work, too, so it gets one portion at a time.
         """
         try:
-            for each in all_expired(self._limits):
+            for each in all_expired_rows(self._limits):
                 while await writer.run(each.remove) is not None:
                     continue
         except (DatabaseError, Unavailable) as error:
@@ -58,7 +58,7 @@ class Janitor:
 
     def _round(self) -> None:
         self._later()
-        # A slow database would have ever more of them side by side.
+        # With a slow database, rounds must not pile up.
         if not self._sweeping:
             self._spawn(self._sweep_alone())
 

@@ -1,9 +1,18 @@
-"""Stopping in order: a signal is held back until the process has drained.
+"""Orderly shutdown: a signal is held back until the process has drained.
 
-A server learns of a signal in one of two ways: by a handler that `signal.signal`
-knows, or by `loop.add_signal_handler`, to which the number comes as a byte on the
-wake-up descriptor.  Both ways are chained.  Signals can be handled in the main
-thread only: where the first request runs elsewhere, nothing is installed.
+A server receives a signal in one of two ways: through a handler of `signal.signal`, or
+through `loop.add_signal_handler`, which reads the signal's number as a byte from the
+wake-up descriptor.  We intercept both.  Python handles signals in the main thread only:
+if the first request runs in another thread, nothing is installed.
+
+- daphne, uvicorn and gunicorn with uvicorn's worker use `signal.signal`: our handler
+  runs before theirs. daphne's own would cancel every application at once.
+- granian uses `loop.add_signal_handler`: we hold back the byte.
+- gunicorn with threads runs no request in its main thread, so nothing is installed:
+  `process.background` drains at exit.
+- A server without a handler has the default action, which follows the drain.
+
+The server's own shutdown timeout must be longer than the drain.
 """
 
 from __future__ import annotations
@@ -24,7 +33,7 @@ Previous: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
 
 
 class Drainable(Protocol):
-    """What is stopped."""
+    """The process that is drained and closed."""
 
     loop: asyncio.AbstractEventLoop
 
@@ -33,13 +42,13 @@ class Drainable(Protocol):
 
 
 def install_drain(process: Drainable) -> None:
-    """Drain the process before its server learns of SIGTERM or SIGINT."""
+    """Drain the process before its server handles SIGTERM or SIGINT."""
     if threading.current_thread() is threading.main_thread():
         _Drain(process).install()
 
 
 class _Drain:
-    """Holds the signals of one process back."""
+    """Holds back the signals of one process."""
 
     def __init__(self, process: Drainable) -> None:
         self._process = process
@@ -54,24 +63,24 @@ class _Drain:
             previous = signal.getsignal(number)
             earlier = getattr(previous, "__self__", None)
             if isinstance(earlier, _Drain):
-                # Another loop, or the parent of this fork: its time is over.
+                # The handler of an older loop, or of the parent before a fork.
                 previous = earlier.replaced(number)
             if previous not in (signal.SIG_IGN, None):
                 self._previous[number] = previous
                 signal.signal(number, self.signalled)
-                # What C code waits for in the middle of a call goes on.
+                # System calls in the middle of C code are restarted, not interrupted.
                 signal.siginterrupt(number, False)
         self._wakeups = _Wakeups.of(self._process.loop, self._holds)
 
     def replaced(self, number: int) -> Previous:
-        """Give up, and return the handler that was there before."""
+        """Close, and return the handler that was there before."""
         if self._wakeups is not None:
             self._wakeups.close()
             self._wakeups = None
         return self._previous.get(number)
 
     def signalled(self, number: int, frame: FrameType | None) -> None:
-        """Begin to drain; who asks again by SIGINT is in a hurry."""
+        """Start to drain; another SIGINT skips the rest of the drain."""
         loop = self._process.loop
         if self._done or not loop.is_running():
             self._call_previous(number, frame)
@@ -113,7 +122,7 @@ class _Drain:
 
 
 class _Wakeups:
-    """Stands between Python and the loop on the way of the signals' numbers.
+    """Sits between Python and the loop, and filters the numbers of signals.
 
     Python writes the number of each signal to the wake-up descriptor, and the loop
     calls the handler that was added to it for that number.
@@ -139,24 +148,24 @@ class _Wakeups:
     def of(
         cls, loop: asyncio.AbstractEventLoop, holds: Callable[[int], bool]
     ) -> _Wakeups | None:
-        """Take the loop's place; None where no loop handles signals itself."""
+        """Take the loop's place; return None if no loop handles signals itself."""
         descriptor = signal.set_wakeup_fd(-1)
         return None if descriptor == -1 else cls(loop, descriptor, holds)
 
     def hand_on(self, number: int) -> None:
-        """Let the loop know of a signal."""
+        """Pass a signal on to the loop."""
         with contextlib.suppress(OSError):
             os.write(self._descriptor, bytes([number]))
 
     def close(self) -> None:
-        """Give the place back, unless somebody else has it."""
+        """Restore the loop's descriptor, unless somebody else has replaced ours."""
         here = self._pid == os.getpid()
         current = signal.set_wakeup_fd(-1)
         if current != self._writes.fileno():
             signal.set_wakeup_fd(current)
         elif here:
             signal.set_wakeup_fd(self._descriptor)
-        # A fork shares its parent's selector, and must leave it alone.
+        # A forked child shares its parent's selector, and must leave it alone.
         if here and not self._loop.is_closed():
             self._loop.remove_reader(self._reads)
         self._reads.close()

@@ -1,7 +1,7 @@
-"""Catalogs of what code declares and staff published, brought up to date by news.
+"""Loads the catalogs of all servers from code and rows, and keeps them up to date.
 
-What a change names is loaded; every other entry stays the same object, with the
-validators and encodings that were made for it.
+Only the entries that a change names are loaded again.  Every other entry stays the same
+object, with its compiled validators and cached encodings.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from mcp_app.catalog import snapshot, stored
+from mcp_app.catalog import row_loader, snapshot
 from mcp_app.catalog.overlays import overlaid
-from mcp_app.catalog.registered import RegisteredFunction
+from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.row_loader import ServedVersion, StoredDefinition, StoredOverlay
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import Catalog, Entry
-from mcp_app.catalog.stops import Halt, Stops, cancelling
-from mcp_app.catalog.stored import ServedVersion, StoredDefinition, StoredOverlay
+from mcp_app.catalog.stops import SERVER_OFF, Halt, Stops, cancelling, retry_after_s
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -28,15 +28,16 @@ from mcp_app.interface.definitions import (
 )
 from mcp_app.interface.results import Completion
 from mcp_app.interface.server import Key, ServerDefinition
+from mcp_app.invalidation import changes
+from mcp_app.invalidation.change_reader import ChangeSet
 from mcp_app.kinds import KindError, kinds_of
-from mcp_app.wakeup import changes
-from mcp_app.wakeup.news import News
+from mcp_app.protocol.errors import RequestRefused, SwitchedOff
 
 logger = logging.getLogger("mcp_app.catalog")
 
 Make = Callable[[Any, Runnable[Any]], Entry[Any, Any]]
 Place: TypeAlias = tuple[str, str]
-"""A list ("tools") and the identity of an entry there."""
+"""The name of a list ("tools") and the identity of an entry in it."""
 _Entries: TypeAlias = dict[str, dict[str, Entry[Any, Any] | None]]
 
 _LISTS: Mapping[type[Definition], tuple[str, Make]] = {
@@ -45,31 +46,27 @@ _LISTS: Mapping[type[Definition], tuple[str, Make]] = {
     ResourceTemplateDefinition: ("templates", snapshot.template_entry),
     PromptDefinition: ("prompts", snapshot.prompt_entry),
 }
-_LIST_OF_KIND = {kind: name for name, kind in stored.LISTS.items()}
+_LIST_OF_KIND = {kind: name for name, kind in row_loader.LISTS.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Offer:
-    """An entry that servers may offer; None where it cannot be served.
-
-    It is `off` where the switch of its row is.
-    """
+    """An entry that servers may offer; None if it cannot be served."""
 
     place: Place
     entry: Entry[Any, Any] | None
     key: Key | None = None
-    version: ServedVersion = (None, True)
+    version: ServedVersion | None = None
     overlay: bool = False
-    off: bool = False
 
     def is_stopped(self, stops: Stops) -> bool:
-        """Whether people have switched it off, in whatever way."""
-        if self.off or self.entry is None:
-            return self.off
+        """Return whether any stop applies to the entry."""
+        if self.entry is None:
+            return False
         return bool(stops.of(self.entry.definition, self.key, _name(*self.place)))
 
     def on(self, server: ServerDefinition) -> Entry[Any, Any] | None:
-        """Return the entry where the server offers it."""
+        """Return the entry if the server offers it, else None."""
         if self.entry is None:
             return None
         offered = server.offers(self.entry.definition.tags, self.key)
@@ -77,9 +74,9 @@ class _Offer:
 
 
 class Catalogs:
-    """The catalogs of all servers; `load` blocks, and is called by one at a time.
+    """The catalogs of all servers; `load` blocks, and must not run twice at once.
 
-    Where loading fails, everything stays as it was.
+    If loading fails, the old catalogs stay in place.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -91,37 +88,60 @@ class Catalogs:
         }
         self._rows: Mapping[Key, _Offer] = {}
         self._here: Mapping[Place, _Offer] = {}
-        """What staff made, by its place."""
+        """The definitions that staff made."""
         self._overlays: Mapping[Place, _Offer] = {}
         self._servers: Mapping[str, ServerDefinition] = {}
         self.stops = Stops()
         self.by_slug: Mapping[str, Catalog] = {}
-        """The catalogs of the servers that are switched on."""
+        """The catalogs of the servers that are not stopped."""
         self.stopped: frozenset[str] = frozenset()
-        """The slugs of those that are switched off."""
+        """The slugs of the servers that are stopped."""
 
-    def load(self, news: News) -> None:
-        """Bring everything up to date that the news name."""
+    def serving(self, slug: str) -> Catalog:
+        """Return the catalog of a server; raise 404 without it, 503 if stopped."""
+        catalog = self.find(slug)
+        if catalog is None:
+            raise RequestRefused(404, f"There is no MCP server {slug!r} here.")
+        return catalog
+
+    def find(self, slug: str) -> Catalog | None:
+        """Return the catalog of a server, None without it; raise 503 if stopped."""
+        catalog = self.by_slug.get(slug)
+        if catalog is None:
+            self.check_not_stopped(slug)
+        return catalog
+
+    def check_not_stopped(self, slug: str) -> None:
+        """Raise 503 if people have stopped a server."""
+        # If everything is stopped, the answer does not tell which servers there are.
+        if slug in self.stopped or self.stops.everything:
+            raise SwitchedOff(SERVER_OFF, retry_after=retry_after_s())
+
+    def personal_lists(self, slug: str) -> Iterable[str]:
+        """Return the lists of a server that differ from user to user."""
+        catalog = self.by_slug.get(slug)
+        return () if catalog is None else catalog.personal_lists
+
+    def load(self, news: ChangeSet) -> None:
+        """Load what the changes name, and replace the affected catalogs."""
         servers = self._servers
         if news.everything or news.refs("server"):
-            servers = stored.load_servers()
+            servers = row_loader.load_servers()
         stops = self.stops
         if news.everything or news.refs(changes.STOP):
-            stops = stored.load_stops()
-        # A server may have chosen a row of code that nobody was told of.
+            stops = row_loader.load_stops()
+        # A changed server may offer overlays that were made without a change row.
         everything = news.everything or bool(news.refs("server"))
         refs = {
             kind: {"*"} if everything else news.refs(kind) | self._unknown(stops, kind)
-            for kind in stored.MODELS
+            for kind in row_loader.MODELS
         }
-        # From here on nothing is read any more that could fail.
+        # Only `_load_rows` can still fail, and it reads before it changes anything.
         touched = self._load_rows({kind: each for kind, each in refs.items() if each})
         touched |= self._stopped_anew(stops)
         self.stops = stops
         self.stopped = frozenset(
-            slug
-            for slug, server in servers.items()
-            if not server.enabled or stops.of_server(server)
+            slug for slug, server in servers.items() if stops.of_server(server)
         )
         self.by_slug = {
             slug: self._catalog(server, touched)
@@ -133,10 +153,10 @@ class Catalogs:
     def halts(
         self, server: ServerDefinition, entry: Entry[Any, Any] | None
     ) -> Iterator[Halt]:
-        """Yield the stops that cancel a call at a server, of this entry.
+        """Yield the stops that cancel a running call of this entry at this server.
 
-        Both are as they were when the call began: since then they may have been
-        renamed or deleted, and what runs is still theirs.
+        The server and the entry are those with which the call began; either may have
+        been renamed or deleted since.
         """
         yield from cancelling(self.stops.of_server(server))
         if entry is not None and (self.stops.changes or self.stops.rows):
@@ -145,9 +165,9 @@ class Catalogs:
             yield from cancelling(self.stops.of(entry.definition, entry.key, named))
 
     def _unknown(self, stops: Stops, kind: str) -> set[str]:
-        """Return which rows are stopped that were not loaded.
+        """Return the refs of stopped rows of this kind that are not loaded yet.
 
-        An overlay that changes nothing is made without telling anybody.
+        An overlay that changes nothing is inserted without a change row.
         """
         if stops is self.stops:
             return set()
@@ -155,7 +175,7 @@ class Catalogs:
         return {ref for each, ref in unknown if each == kind}
 
     def _stopped_anew(self, stops: Stops) -> set[Place]:
-        """Return the places where something is stopped, or is so no more."""
+        """Return the places that the new stops switch off or on again."""
         if stops == self.stops:
             return set()
         return {
@@ -166,20 +186,20 @@ class Catalogs:
         }
 
     def missing_overlays(self) -> list[Place]:
-        """Return what code declares without a row for what staff may change."""
+        """Return the places of declared definitions that have no overlay row yet."""
         return [place for place in self._declared if place not in self._overlays]
 
     # -- rows -------------------------------------------------------------------
 
     def _load_rows(self, refs: Mapping[str, Iterable[str]]) -> set[Place]:
-        """Load what changed, and return the places where something may be new."""
+        """Load the changed rows; return the places whose entries may differ now."""
         rows = dict(self._rows)
         changed = dict(self._changed(refs))
         gone = [rows.pop(key) for key in changed if key in rows]
         loaded = {
             each.key: self._offer(each, changed[each.key])
-            for each in stored.load(
-                self._registry, [key for key, now in changed.items() if now]
+            for each in row_loader.load(
+                self._registry, [key for key, now in changed.items() if now is not None]
             )
         }
         if not gone and not loaded:
@@ -198,18 +218,18 @@ class Catalogs:
     def _changed(
         self, refs: Mapping[str, Iterable[str]]
     ) -> Iterator[tuple[Key, ServedVersion | None]]:
-        """Yield the rows that are served in another version now, or no more."""
+        """Yield the rows whose served version changed, with the new one or None."""
         for kind, names in refs.items():
-            now = stored.served_versions(kind, names, stopped=True)
+            now = row_loader.served_versions(kind, names)
             known = _named(self._rows, kind, names)
             for key in (*known, *(key for key in now if key not in known)):
                 before = known[key].version if key in known else None
                 if now.get(key) != before:
                     yield key, now.get(key)
 
-    def _offer(self, each: stored.Stored, version: ServedVersion | None) -> _Offer:
-        version = version or (None, True)
-        off = not version[1]
+    def _offer(
+        self, each: row_loader.StoredRow, version: ServedVersion | None
+    ) -> _Offer:
         if isinstance(each, StoredOverlay):
             return self._overlay(each, version)
         run = self._runnable(each)
@@ -219,9 +239,9 @@ class Catalogs:
             return _Offer((name, f"\n{identity}"), None, each.key, version)
         entry = make(each.definition, run)
         entry.version, entry.key = each.version, each.key
-        return _Offer((name, entry.identity), entry, each.key, version, off=off)
+        return _Offer((name, entry.identity), entry, each.key, version)
 
-    def _overlay(self, each: StoredOverlay, version: ServedVersion) -> _Offer:
+    def _overlay(self, each: StoredOverlay, version: ServedVersion | None) -> _Offer:
         place = (_LIST_OF_KIND[each.key[0]], each.identity)
         declared = self._declared.get(place)
         entry = None
@@ -230,19 +250,20 @@ class Catalogs:
             definition = overlaid(declared.entry.definition, each.content)
             entry = make(definition, declared.entry.runnable)
             entry.version, entry.key = each.version, each.key
-        off = not each.enabled
-        return _Offer(place, entry, each.key, version, overlay=True, off=off)
+        return _Offer(place, entry, each.key, version, overlay=True)
 
     def _runnable(self, each: StoredDefinition[Definition]) -> Runnable[Any] | None:
-        """Return what runs behind a row; None where it cannot be served here."""
+        """Return what runs behind a row; None if it cannot be served here."""
         kind = self._kinds.get(each.kind)
         if kind is None:
-            logger.warning("%s is left out: there is no kind %r.", each.row, each.kind)
+            logger.warning(
+                "%s is not served: there is no kind %r.", each.row, each.kind
+            )
             return None
         try:
             return kind.runnable(each.definition, each.config, each.uploads)
         except KindError as error:
-            logger.warning("%s is left out: %s", each.row, error.message)
+            logger.warning("%s is not served: %s", each.row, error.message)
             return None
 
     # -- servers ----------------------------------------------------------------
@@ -275,22 +296,22 @@ class Catalogs:
     def _offered(
         self, place: Place, server: ServerDefinition
     ) -> tuple[Entry[Any, Any] | None, bool]:
-        """Return what a server has at a place, and whether that is switched off."""
+        """Return what a server offers at a place, and whether a stop applies to it."""
         offer = self._at(place)
         if offer is None:
             return None, False
         return offer.on(server), offer.is_stopped(self.stops)
 
     def _at(self, place: Place) -> _Offer | None:
-        """Return what has a name: a row never hides what code declares."""
+        """Return the offer at a place: a row of staff never hides a declaration."""
         if place in self._declared:
             return self._overlays.get(place) or self._declared[place]
         return self._here.get(place)
 
 
 def _name(list_name: str, identity: str) -> Key:
-    """Return what stops call what is at a place: its kind, and its identity."""
-    return stored.LISTS[list_name], identity
+    """Return the key by which stops name a place: its kind and its identity."""
+    return row_loader.LISTS[list_name], identity
 
 
 def _named(

@@ -1,4 +1,4 @@
-"""How many calls may run, and how many streams may be open, for whom."""
+"""The limits on running calls and open streams."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcp_app.streams.listeners import Listener, Listeners
 
 
 class Quotas:
-    """Counts what is open in this process; without `LIMITS["rates"]` nothing is."""
+    """Enforces the limits of this process, unless `LIMITS["rates"]` is false."""
 
     def __init__(
         self, limits: Limits, listeners: Listeners, running: RunningCalls
@@ -20,18 +20,18 @@ class Quotas:
         self._running = running
 
     def admit(self, principal: Principal, calls: int) -> None:
-        """Raise 429 where a principal would have more running calls than it may."""
+        """Raise 429 if a principal would exceed its limit of running calls."""
         most = self._limits.running_calls
         if self._limits.rates and self._running.of(principal.key) + calls > most:
             raise _too_many(most, "running calls")
 
     def check_streams(self, listener: Listener) -> None:
-        """Raise 503 or 429 where as many streams are open as may be."""
+        """Raise 503 or 429 if a limit of open streams is reached."""
         limits = self._limits
         if not limits.rates:
             return
         if len(self._listeners) >= limits.streams_per_process:
-            raise Unavailable("This process has as many open streams as it may.")
+            raise Unavailable("This process has reached its limit of open streams.")
         own = [each for each in self._listeners if each.owner == listener.owner]
         if listener.owner and len(own) >= limits.streams_per_principal:
             raise _too_many(limits.streams_per_principal, "open streams")
@@ -41,4 +41,4 @@ class Quotas:
 
 
 def _too_many(limit: int, what: str) -> Unavailable:
-    return Unavailable(f"There are {limit} {what} already.", http_status=429)
+    return Unavailable(f"The limit of {limit} {what} is reached.", http_status=429)

@@ -1,4 +1,4 @@
-"""The requests that run in this process, and what begins when one of them lasts."""
+"""The requests that run in this process, and what starts for those that take longer."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from mcp_app.server.exchange import Exchange
 from mcp_app.streams.open_session import OpenSession
 
 LASTING_AFTER = 0.005
-"""Seconds after which a call is looked after: its time, and whether its client is
-there.  Most calls are over by then, and cost no timer of their own."""
+"""Seconds after which a call gets a timer for its time limit and its client is watched.
+Most calls are over by then."""
 
 Answer: TypeAlias = tuple[int, bytes]
 Work: TypeAlias = Coroutine[Any, Any, Answer]
 
 
 class Waiting(Protocol):
-    """Who waits for the answer of a request."""
+    """The receiver of a request's answer."""
 
     def lasting(self) -> None:
-        """The call has lasted for a moment."""
+        """Called when the call has run for `LASTING_AFTER`."""
 
     def beat(self) -> None:
-        """The call has been silent for a while."""
+        """Called when a heartbeat is due."""
 
     def finished(self, task: asyncio.Task[Answer]) -> None:
-        """The task of the call is done or was cancelled."""
+        """Called when the task of the call is done or was cancelled."""
 
 
 class RunningCalls:
@@ -55,14 +55,14 @@ class RunningCalls:
         return self._owned[principal_key]
 
     def start(self, exchange: Exchange, work: Work, waiting: Waiting) -> None:
-        """Run a request that goes on when its client's connection breaks."""
+        """Run a request in a task that outlives the client's connection."""
         task = self._loop.create_task(work)
         self.begin(exchange, waiting, task)
         task.add_done_callback(partial(self._finished, exchange, waiting))
 
     @contextmanager
     def expected(self, exchange: Exchange, session: OpenSession) -> Iterator[None]:
-        """A request of a session waits for its row: it counts, and can be ended."""
+        """Count a session's request while its row is written; it can be ended."""
         running, key = session.running, exchange.principal.key
         first = running.setdefault(exchange.request_id, exchange)
         self._owned[key] += 1
@@ -76,10 +76,10 @@ class RunningCalls:
     def begin(
         self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Any] | None
     ) -> None:
-        """A request runs in this task: the caller's, where leaving is cancelling."""
+        """Register a request; if `task` is the caller's, a leaving client ends it."""
         exchange.task = task
         if exchange.end is not None and task is not None:
-            # It was ended while its row was being made.
+            # It was ended while its row was written.
             task.cancel()
         self._young[exchange] = waiting
         exchange.began = self._loop.time()
@@ -91,13 +91,13 @@ class RunningCalls:
             self._timer = self._loop.call_later(LASTING_AFTER, self._look)
 
     def beat(self) -> None:
-        """Let every stream of a running call have its heartbeat."""
+        """Send the heartbeats of all running calls that have lasted."""
         for waiting in tuple(self._lasting.values()):
             waiting.beat()
 
     def end(self, exchange: Exchange) -> None:
-        """A request is over."""
-        # Without this the call would be a cycle, left to the garbage collector.
+        """Remove a request that is over."""
+        # Otherwise the call is a reference cycle, left to the garbage collector.
         exchange.task = None
         if self._young.pop(exchange, None) is None:
             del self._lasting[exchange]
@@ -118,7 +118,7 @@ class RunningCalls:
         waiting.finished(task)
 
     def _look(self) -> None:
-        """Tell the calls that have lasted for a moment."""
+        """Find the calls that have run for `LASTING_AFTER`."""
         self._timer = None
         try:
             self._tell_lasting()
@@ -127,7 +127,7 @@ class RunningCalls:
                 self._timer = self._loop.call_later(LASTING_AFTER, self._look)
 
     def _tell_lasting(self) -> None:
-        """The oldest come first."""
+        """Notify the calls that have lasted; `_young` is in order of start."""
         now = self._loop.time()
         for exchange, waiting in tuple(self._young.items()):
             if now - exchange.began < LASTING_AFTER:

@@ -7,62 +7,63 @@ import contextlib
 import logging
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import TypeVar
 
 from mcp_app.audit.turned_away import Reason, TurnedAway
-from mcp_app.auth.permissions import KeptRights
+from mcp_app.auth.permissions import RightsCache
 from mcp_app.catalog.fingerprint import fingerprint
 from mcp_app.catalog.registry import Registry, mcp
-from mcp_app.catalog.snapshot import Catalog
-from mcp_app.catalog.stops import SERVER_OFF
 from mcp_app.conf import mcp_settings
-from mcp_app.interface.principal import Principal
-from mcp_app.interface.rights import Rights
+from mcp_app.invalidation import changes
+from mcp_app.invalidation.change_reader import ChangeSet
+from mcp_app.invalidation.doorbell import Doorbell
+from mcp_app.invalidation.peers import PeerMonitor
+from mcp_app.invalidation.workers import (
+    FRESHNESS,
+    MOST_SESSIONS,
+    Report,
+    WorkerRow,
+    here,
+)
 from mcp_app.pools import loop_thread
 from mcp_app.pools.database import POOLS, give_up_hanging, reader, writer
 from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process import assembly
 from mcp_app.process.announcements import Announcements
-from mcp_app.process.audience import hears
+from mcp_app.process.audience import Audience
 from mcp_app.process.drain import Drain, soon
-from mcp_app.process.evictions import Evictions, back_s
-from mcp_app.process.freshness import TIMEOUT, Gate
+from mcp_app.process.freshness import TIMEOUT, FreshnessGate
 from mcp_app.process.health import FINE, STOPPING, Health
 from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.process.janitor import Janitor
 from mcp_app.process.loading import Catalogs
-from mcp_app.process.openings import Openings
 from mcp_app.process.quotas import Quotas
 from mcp_app.process.refresh import Refresh
+from mcp_app.process.revocation import Revocation
 from mcp_app.process.running import RunningCalls
+from mcp_app.process.stream_opening import StreamOpener
 from mcp_app.process.ticker import Ticker
 from mcp_app.process.upkeep import Upkeep
 from mcp_app.process.uploads import Uploads
-from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.errors import Refused, SwitchedOff, Unavailable
+from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.server import identity
 from mcp_app.server.exchange import End
-from mcp_app.streams.following import Followers
-from mcp_app.streams.gathering import Gathering
-from mcp_app.streams.held import HeldSessions
 from mcp_app.streams.listeners import Listener, Listeners
-from mcp_app.streams.logged import Deliveries
+from mcp_app.streams.log_messages import Deliveries
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.questions import OpenQuestions
+from mcp_app.streams.replay import Followers
 from mcp_app.streams.request_log import RequestLog
 from mcp_app.streams.session_store import SessionStore
-from mcp_app.wakeup import changes
-from mcp_app.wakeup.doorbell import Doorbell
-from mcp_app.wakeup.news import News
-from mcp_app.wakeup.others import Others
-from mcp_app.wakeup.workers import FRESHNESS, MOST_SESSIONS, Report, WorkerRow, here
+from mcp_app.streams.sse_reader import SseReader
+from mcp_app.streams.sse_sessions import SseSessions
 
 logger = logging.getLogger("mcp_app.process")
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 LOOK_S = 1.0
 
@@ -88,7 +89,7 @@ class Process:
         self.read_limits = ReadLimits(self.limits.depth, self.limits.nodes)
         self.listeners = Listeners()
         self.questions = OpenQuestions()
-        self.rights = KeptRights(registry.rules)
+        self.rights = RightsCache(registry.rules)
         self.sessions = SessionStore(
             self.limits, self._session_closed, self.settled, self.announced
         )
@@ -102,16 +103,16 @@ class Process:
             self.look,
             self._row,
             registry.bindings,
-            self._personal,
-            self._hears,
+            self.catalogs.personal_lists,
+            Audience(self.catalogs, self.rights, lambda: self.adapters).hears,
         )
         self.log = RequestLog(self._row.id)
-        self._others = Others(self._row.id)
-        self.followers = Followers(self._others, self._upkeep.claim)
-        self.openings = Openings(
+        self._peers = PeerMonitor(self._row.id)
+        self.followers = Followers(self._peers, self._upkeep.claim)
+        self.stream_opener = StreamOpener(
             self.announcements, self.sessions, self._row, self.spawn
         )
-        self.gate = Gate(self._check, self._load, _replace)
+        self.gate = FreshnessGate(self._check, self._load, _replace)
         self._ticker = Ticker(self)
         self.watch = self._ticker.watch
         self._quotas = Quotas(self.limits, self.listeners, self.running)
@@ -146,9 +147,9 @@ class Process:
         return TurnedAway()
 
     @cached_property
-    def evictions(self) -> Evictions:
+    def revocation(self) -> Revocation:
         """Who ends what may not go on."""
-        return Evictions(
+        return Revocation(
             self.listeners, self.running, self.catalogs, self.rights, self.spawn
         )
 
@@ -158,24 +159,24 @@ class Process:
         return Refresh(self)
 
     @cached_property
-    def held(self) -> HeldSessions:
+    def sse_sessions(self) -> SseSessions:
         """The sessions of HTTP+SSE."""
-        return HeldSessions(self.sessions, self._row.id)
+        return SseSessions(self.sessions, self._row.id)
 
     @cached_property
-    def gathering(self) -> Gathering:
+    def sse_reader(self) -> SseReader:
         """Who reads what is said in them."""
-        return Gathering(self._others, self._upkeep.claim)
+        return SseReader(self._peers, self._upkeep.claim)
 
     @cached_property
     def _upkeep(self) -> Upkeep:
         """What is done with each heartbeat."""
         return Upkeep(
             self._row,
-            self._others,
+            self._peers,
             self.log,
             self.sessions,
-            self.held,
+            self.sse_sessions,
             steady=lambda: self.heartbeat.steady,
         )
 
@@ -191,61 +192,16 @@ class Process:
 
     # -- serving ----------------------------------------------------------------
 
-    def catalog(self, slug: str) -> Catalog:
-        """Return a server's catalog; 404 where there is no such server."""
-        found = self.served(slug)
-        if found is None:
-            raise Refused(404, f"There is no MCP server {slug!r} here.")
-        return found
-
-    def served(self, slug: str) -> Catalog | None:
-        """Return a server's catalog, None where there is no such server.
-
-        Raises 503 where people have switched it off.
-        """
-        found = self.catalogs.by_slug.get(slug)
-        if found is None:
-            self._refuse_switched_off(slug)
-        return found
-
-    def _refuse_switched_off(self, slug: str) -> None:
-        catalogs = self.catalogs
-        # Where everything is stopped, nothing is said of what there would be.
-        if slug in catalogs.stopped or catalogs.stops.everything:
-            raise SwitchedOff(SERVER_OFF, retry_after=back_s())
-
-    async def rights_in(self, catalog: Catalog, principal: Principal) -> Rights:
-        """Return which demands of a server and its offers a principal meets."""
-        slug = catalog.server.slug
-        return await self.rights.of(principal, slug, catalog.demands)
-
-    def _personal(self, slug: str) -> Iterable[str]:
-        """Return the lists of a server that differ from user to user."""
-        catalog = self.catalogs.by_slug.get(slug)
-        return () if catalog is None else catalog.personal_lists
-
-    async def _hears(self, listener: Listener, uri: str) -> bool:
-        """Whether a stream's client may read a resource, as things are now."""
-        catalog = self.catalogs.by_slug.get(listener.server)
-        if catalog is None or not catalog.restricted:
-            return True
-        rights = await self.rights_in(catalog, listener.principal)
-        return await hears(self.adapters, rights, catalog, listener.principal, uri)
-
     def refuse_if_stopping(self) -> None:
         if self.stopping:
             raise Unavailable("This process is stopping.", retry_after=soon())
-
-    async def read_in_thread(self, body: bytes) -> object:
-        """Return the value of a body that would hold the loop up for too long."""
-        return await asyncio.to_thread(jsonrpc.read, body, self.read_limits)
 
     async def failing(self) -> str:
         """Return which part keeps this process from serving, "" where none does."""
         found = FINE if self.stopping else await self._health.failing()
         return STOPPING if self.stopping else found
 
-    async def _check(self) -> News:
+    async def _check(self) -> ChangeSet:
         """Return what is new, with one statement."""
         await self.heartbeat.begun()
         self.doorbell.listen()
@@ -256,7 +212,7 @@ class Process:
         self._away = False
         return news
 
-    async def _load(self, news: News) -> None:
+    async def _load(self, news: ChangeSet) -> None:
         """Bring the caches up to date."""
         await self._refresh.load(news)
 
@@ -266,7 +222,7 @@ class Process:
         """Cancel a request of a session that does not run here, if it runs at all."""
         if await reader.run(self._row.others_live):
             key = identity.key(request_id)
-            await writer.run(changes.cancelled, session.pk, key)
+            await writer.run(changes.record_cancel, session.pk, key)
 
     def _committed(self) -> None:
         """A thread of this OS process has committed a change: wake everybody."""
@@ -274,10 +230,10 @@ class Process:
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self._rung)
 
-    def said(self, session: int) -> None:
+    def wake_reader(self, session: int) -> None:
         """Something was logged for a session of HTTP+SSE: who has its stream reads."""
-        if session in self.gathering:
-            self.gathering.hurry()
+        if session in self.sse_reader:
+            self.sse_reader.hurry()
         else:
             self.doorbell.ring()
 
@@ -296,9 +252,8 @@ class Process:
     def listen(self, listener: Listener) -> None:
         """Open a stream; raise 503 or 429 where there are as many as there may be."""
         self.refuse_if_stopping()
-        if listener.server in self.catalogs.stopped:
-            # It was, while this was on its way.
-            self._refuse_switched_off(listener.server)
+        # Somebody may have stopped the server while this request was on its way.
+        self.catalogs.check_not_stopped(listener.server)
         self._quotas.check_streams(listener)
         self.listeners.add(listener)
         self.watch()
@@ -310,7 +265,7 @@ class Process:
             # The streams stay open: the next look may succeed.
             return
 
-    def spawn(self, work: Awaitable[Made]) -> asyncio.Future[Made]:
+    def spawn(self, work: Awaitable[Value]) -> asyncio.Future[Value]:
         """Let something run beside the requests; it is kept until it is done."""
         task = asyncio.ensure_future(work)
         self.announcements.keep(task)
@@ -345,7 +300,7 @@ class Process:
             lost=self.threads.lost,
             dropped=self.dropped,
             code=self._code,
-            refused=self.turned_away.said(),
+            refused=self.turned_away.counts(),
         )
 
     def refused(self, reason: Reason, client: str) -> None:
@@ -357,13 +312,17 @@ class Process:
 
     # -- the end ----------------------------------------------------------------
 
-    async def drain(self, patience: float | None = None) -> None:
+    async def drain(
+        self, patience: float | None = None, end: End = End.SHUT_DOWN
+    ) -> None:
         """Refuse new work, end the streams, and give running calls their time.
 
-        That is `patience` in seconds, without one the limit `drain`.
+        That is `patience` in seconds, without one the limit `drain`.  Calls that run on
+        are ended as `end` says.
         """
         self.stopping = True
-        await Drain(self).run(self.limits.drain if patience is None else patience)
+        patience = self.limits.drain if patience is None else patience
+        await Drain(self).run(patience, end)
 
     def rest(self) -> None:
         """Begin nothing any more that nobody has asked for."""

@@ -1,4 +1,4 @@
-"""When a process looks for changes, and lets its streams beat."""
+"""The timers with which a process checks for changes and sends heartbeats."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Protocol
 
-from mcp_app.auth.tokens import tokens
+from mcp_app.auth.token_cache import token_cache
 from mcp_app.conf import Limits
-from mcp_app.process.evictions import Evictions
-from mcp_app.process.freshness import Gate
+from mcp_app.invalidation.workers import FRESHNESS
+from mcp_app.process.freshness import FreshnessGate
+from mcp_app.process.revocation import Revocation
 from mcp_app.process.running import RunningCalls
-from mcp_app.streams.gathering import Gathering
 from mcp_app.streams.listeners import Listeners
 from mcp_app.streams.session_store import SessionStore
-from mcp_app.wakeup.workers import FRESHNESS
+from mcp_app.streams.sse_reader import SseReader
 
 AGED = 0.5
-"""Seconds between two looks for sessions that are too old."""
+"""Seconds between two searches for sessions that are too old."""
 
 
 class Parts(Protocol):
-    """The parts of a process that a tick is for."""
+    """The parts of a process that the ticker needs."""
 
     loop: asyncio.AbstractEventLoop
     limits: Limits
     listeners: Listeners
     running: RunningCalls
     sessions: SessionStore
-    gate: Gate
+    gate: FreshnessGate
 
     @property
-    def gathering(self) -> Gathering: ...
+    def sse_reader(self) -> SseReader: ...
     @property
-    def evictions(self) -> Evictions: ...
+    def revocation(self) -> Revocation: ...
     async def look(self) -> None: ...
     def spawn(self, work: Awaitable[None]) -> asyncio.Future[None]: ...
 
 
 class Ticker:
-    """Looks while anybody listens or waits, and soon after something was committed."""
+    """Checks while streams or calls are open, and soon after a commit somewhere."""
 
     _answering: asyncio.TimerHandle | None = None
     _watching: asyncio.TimerHandle | None = None
@@ -49,11 +49,12 @@ class Ticker:
         self._beaten = self._aged = process.loop.time()
 
     def heard(self) -> None:
-        """Something was committed somewhere: look, if anybody is to be told.
+        """Check soon after a commit in any process, if a stream or call is open.
 
-        However often it rings, a check starts when the last one is T/2 old.
+        However often it is called, a check starts when the last one is half of
+        `FRESHNESS` old.
         """
-        self._process.gathering.hurry()
+        self._process.sse_reader.hurry()
         if self._answering is None and (
             self._process.listeners or self._process.running
         ):
@@ -67,20 +68,20 @@ class Ticker:
         self._process.spawn(self._process.look())
 
     def watch(self) -> None:
-        """Beat, and look for changes, as long as there is a stream or a call."""
-        tokens.doubt()
+        """Start ticking, until no stream and no call is open any more."""
+        token_cache.doubt()
         if self._watching is None:
             self._beaten = self._process.loop.time()
             self._watching = self._process.loop.call_later(FRESHNESS / 2, self._tick)
 
     def _tick(self) -> None:
-        """Look for changes while somebody listens; beat less often."""
+        """Check for changes; send heartbeats and end old sessions when due."""
         if not self._process.listeners and not self._process.running:
             self._watching = None
             return
-        # First this: what fails below must not be the last look of this process.
+        # Set the timer first: an exception below must not stop the ticking.
         self._watching = self._process.loop.call_later(FRESHNESS / 2, self._tick)
-        self._process.evictions.look()
+        self._process.revocation.look()
         if self._process.loop.time() - self._beaten >= self._process.limits.heartbeat:
             self._beaten = self._process.loop.time()
             self._process.running.beat()
@@ -92,7 +93,7 @@ class Ticker:
         self._process.gate.refresh()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Cancel the timers."""
         for timer in (self._answering, self._watching):
             if timer is not None:
                 timer.cancel()

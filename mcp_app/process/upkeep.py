@@ -6,64 +6,66 @@ import logging
 import time
 from collections.abc import Callable
 
-from mcp_app.auth.tokens import tokens
+from mcp_app.auth.token_cache import token_cache
+from mcp_app.invalidation.peers import PeerMonitor
+from mcp_app.invalidation.workers import WorkerRow
 from mcp_app.pools.database import log_writer, reader
 from mcp_app.streams.claims import claim, end_own, open_streams, owners
-from mcp_app.streams.held import HeldSessions
 from mcp_app.streams.request_log import RequestLog
 from mcp_app.streams.session_store import SessionStore
-from mcp_app.wakeup.others import Others
-from mcp_app.wakeup.workers import WorkerRow
+from mcp_app.streams.sse_sessions import SseSessions
 
 logger = logging.getLogger("mcp_app.process")
 
 
 class Upkeep:
-    """Keeps the rows of this process, and ends those of processes that died."""
+    """Maintains the rows of this process, and ends those of dead processes."""
 
     def __init__(
         self,
         row: WorkerRow,
-        others: Others,
+        peers: PeerMonitor,
         log: RequestLog,
         sessions: SessionStore,
-        held: HeldSessions,
+        sse_sessions: SseSessions,
         *,
         steady: Callable[[], bool],
     ) -> None:
-        """`steady` tells whether the last heartbeats all came in time."""
+        """`steady` returns whether none of the last heartbeats was late."""
         self._row = row
-        self._others = others
+        self._peers = peers
         self._log = log
         self._sessions = sessions
-        self._held = held
+        self._sse_sessions = sse_sessions
         self._steady = steady
 
     async def beat(self) -> None:
-        """Do with each heartbeat what the rows of others, and of sessions, need."""
+        """Maintain the rows of this process, and take over those of dead ones."""
         await self._end_unknown()
         await self._look_around()
         await self._sessions.touch_used()
-        await tokens.write_uses()
-        await self._held.sweep()
+        await token_cache.write_uses()
+        await self._sse_sessions.sweep()
 
     async def _end_unknown(self) -> None:
-        """End streams of this process that it knows no more: nobody else will."""
+        """End open streams of this process that its log does not know."""
         found = await log_writer.run(open_streams, self._row.id)
         if unknown := self._log.unknown(found):
-            logger.error("Streams are ended that nobody would end: %s.", unknown)
+            logger.error(
+                "Streams that belonged to no running call were ended: %s.", unknown
+            )
             await log_writer.run(end_own, self._row.id, unknown)
 
     async def _look_around(self) -> None:
-        """Look which other processes live."""
+        """Find out which other processes live."""
         began = time.monotonic()
-        self._others.look(await reader.run(owners), began)
-        self._row.judged = self._others.judged()
+        self._peers.look(await reader.run(owners), began)
+        self._row.judged = self._peers.judge()
         await self.claim()
 
     async def claim(self) -> None:
-        """End the streams of processes that died, and the sessions that they held."""
-        dead = self._others.orphaning()
+        """End the streams and the HTTP+SSE sessions of dead processes."""
+        dead = self._peers.orphaning()
         if dead and self._steady():
             await log_writer.run(claim, self._row.id, dead)
-            await self._held.end_of_dead(dead)
+            await self._sse_sessions.end_of_dead(dead)

@@ -1,7 +1,7 @@
-"""Requests whose bodies are still coming: they have their time, and none at a stop.
+"""Requests whose bodies are still arriving: limited in time, and cancelled at a stop.
 
-A client that sends half a body and waits would hold its connection for ever, and
-with it a process that is to stop: servers wait for the requests that they have begun.
+A client that sends half a body and waits would hold its connection for ever.  A process
+that stops would wait, too: servers wait for requests that have begun.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from typing import Any, TypeAlias
 
 BODY_SECONDS = 60.0
-"""A body that is not complete after so long is given up."""
+"""Time limit for a complete body."""
 LOOK_EVERY = 5.0
 
 Reader: TypeAlias = "asyncio.Task[Any] | None"
@@ -20,7 +20,7 @@ Reader: TypeAlias = "asyncio.Task[Any] | None"
 class Uploads:
     """The tasks that read a body, with the times (monotonic) at which they began.
 
-    One timer serves them all: most bodies are there at once.
+    One timer serves them all, because most bodies are complete at once.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -30,7 +30,7 @@ class Uploads:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, arrived: float) -> Reader:
-        """The current task reads a body from now on; return the task."""
+        """Register the current task, which starts to read a body; return the task."""
         task = asyncio.current_task(self._loop)
         self._reading[task] = arrived
         if self._timer is None:
@@ -38,12 +38,12 @@ class Uploads:
         return task
 
     def end(self, task: Reader) -> None:
-        """The task has read its body, or never will."""
+        """Remove a task that has read its body, or never will."""
         self._reading.pop(task, None)
         self._given_up.discard(task)
 
     def give_up(self, since: float = float("inf")) -> None:
-        """Cancel the tasks that began before that time: without one, all of them."""
+        """Cancel the tasks that began before `since`; by default all of them."""
         for task, began in tuple(self._reading.items()):
             if began < since and task is not None:
                 del self._reading[task]
@@ -51,7 +51,7 @@ class Uploads:
                 task.cancel()
 
     def gave_up(self, task: Reader) -> bool:
-        """Whether it was we who cancelled the task, and nobody else."""
+        """Return whether `give_up` cancelled the task, and nobody else did."""
         return task in self._given_up and task is not None and task.uncancel() == 0
 
     def _look(self) -> None:

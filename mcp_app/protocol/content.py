@@ -28,7 +28,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!-~]+")
 
 def _check_uri(uri: str) -> None:
     if not _URI.fullmatch(uri):
-        raise ValueError(f"{uri[:200]!r} is no absolute URI (RFC 3986).")
+        raise ValueError(f"{uri[:200]!r} is not an absolute URI (RFC 3986).")
 
 
 def _without_none(**members: object) -> JsonObject:
@@ -48,8 +48,8 @@ class Icon:
         # Clients must refuse every other scheme (basic, "Icons").
         if not self.src.startswith(("https://", "data:image/")):
             raise ValueError(
-                f"The src of an icon is an https: or a data:image/ URI, not "
-                f"{self.src[:80]!r}."
+                "The src of an icon must be an https: or data:image/ URI, not"
+                f" {self.src[:80]!r}."
             )
 
     def to_wire(self) -> JsonObject:
@@ -120,7 +120,9 @@ class _Media(Block):
     def __post_init__(self) -> None:
         Block.__post_init__(self)
         if not _MEDIA_TYPE.fullmatch(self.mime_type):
-            raise ValueError(f"{self.mime_type!r} is no media type, like image/png.")
+            raise ValueError(
+                f"{self.mime_type!r} is not a media type such as image/png."
+            )
 
     def members(self) -> JsonObject:
         return {

@@ -95,4 +95,6 @@ def _decoded(text: str) -> bytes | None:
 
 
 def _foreign() -> InvalidParams:
-    return InvalidParams("The cursor is not one that this list has given.")
+    return InvalidParams(
+        "The cursor does not come from this list. List again without a cursor."
+    )

@@ -65,7 +65,7 @@ def parse(value: object, *, lenient: bool = False) -> Message:
     reads `params: null` as absent; nothing else.
     """
     if not isinstance(value, dict):
-        raise InvalidRequest(f"A message is a JSON object, not {_kind(value)}.")
+        raise InvalidRequest(f"A message must be a JSON object, not {_kind(value)}.")
     try:
         if value.get("jsonrpc") != "2.0":
             raise InvalidRequest('The member "jsonrpc" must be "2.0".')
@@ -88,20 +88,20 @@ def parse_batch(
     request id twice.  Which methods may be in it is for the caller to say.
     """
     if not value:
-        raise InvalidRequest("A batch holds at least one message.")
+        raise InvalidRequest("A batch must have at least one message.")
     if len(value) > most:
         raise InvalidRequest(
-            f"The batch holds {len(value)} messages; {most} are allowed."
+            f"The batch has {len(value)} messages; at most {most} are allowed."
         )
     messages = [
         _parse_member(member, index, lenient) for index, member in enumerate(value)
     ]
     replies = sum(isinstance(message, Reply) for message in messages)
     if replies not in {0, len(messages)}:
-        raise InvalidRequest("A batch holds either replies or requests, not both.")
+        raise InvalidRequest("A batch must have either replies or requests, not both.")
     ids = [message.id for message in messages if isinstance(message, Request)]
     if len(set(ids)) != len(ids):
-        raise InvalidRequest("Two requests of the batch have the same id.")
+        raise InvalidRequest("Two requests in the batch have the same id.")
     return messages
 
 
@@ -135,24 +135,32 @@ def _notification(value: JsonObject, lenient: bool) -> Notification:
 def _reply(value: JsonObject, lenient: bool) -> Reply:
     if ("result" in value) == ("error" in value):
         raise InvalidRequest(
-            'A message has a "method", a "result" or an "error", and only one of them.'
+            'A message must have exactly one of "method", "result" and "error".'
         )
     if not _is_id(value.get("id")):
-        raise InvalidRequest(f"A reply names the request that it answers. {_ID_RULE}")
+        raise InvalidRequest(
+            f"A reply must have the id of the request that it answers. {_ID_RULE}"
+        )
     if len(value) > 3 and not lenient:  # noqa: PLR2004
         raise _unknown_member(value, {"jsonrpc", "id", "result", "error"})
     if "error" in value:
         return Reply(value["id"], None, _error(value["error"], lenient))
     if not isinstance(value["result"], dict):
-        raise InvalidRequest(f"A result is an object, not {_kind(value['result'])}.")
+        raise InvalidRequest(
+            f"A result must be an object, not {_kind(value['result'])}."
+        )
     return Reply(value["id"], value["result"], None)
 
 
 def _check_members(value: JsonObject, known: set[str], lenient: bool) -> None:
     if not isinstance(value["method"], str):
-        raise InvalidRequest(f"A method is a string, not {_kind(value['method'])}.")
+        raise InvalidRequest(
+            f"A method must be a string, not {_kind(value['method'])}."
+        )
     if "result" in value or "error" in value:
-        raise InvalidRequest('A message with a "method" has no "result" or "error".')
+        raise InvalidRequest(
+            'A message with a "method" must not have a "result" or "error".'
+        )
     if not (lenient or value.keys() <= known):
         raise _unknown_member(value, known)
 
@@ -163,21 +171,23 @@ def _params(value: JsonObject, lenient: bool) -> JsonObject:
         return params
     if params is None and lenient:
         return {}
-    raise InvalidRequest(f"Params are an object, not {_kind(params)}.")
+    raise InvalidRequest(f"Params must be an object, not {_kind(params)}.")
 
 
 def _error(error: object, lenient: bool) -> JsonObject:
     if not isinstance(error, dict):
-        raise InvalidRequest(f"An error is an object, not {_kind(error)}.")
+        raise InvalidRequest(f"An error must be an object, not {_kind(error)}.")
     if type(error.get("code")) is not int or not isinstance(error.get("message"), str):
-        raise InvalidRequest("An error has an integer code and a text message.")
+        raise InvalidRequest(
+            "An error must have an integer as code and a string as message."
+        )
     if not (lenient or error.keys() <= {"code", "message", "data"}):
         raise _unknown_member(error, {"code", "message", "data"})
     return error
 
 
 _ID_RULE = (
-    f"An id is a string of 1 to {LONGEST_ID:,} characters, or an integer within"
+    f"An id must be a string of 1 to {LONGEST_ID:,} characters, or an integer within"
     " ±(2^53 - 1)."
 )
 
@@ -197,7 +207,9 @@ def _readable_id(value: JsonObject) -> RequestId | None:
 
 def _unknown_member(value: JsonObject, known: set[str]) -> InvalidRequest:
     name = min(value.keys() - known)
-    return InvalidRequest(f"A message of this kind has no member {name[:80]!r}.")
+    return InvalidRequest(
+        f"A message of this kind must not have the member {name[:80]!r}."
+    )
 
 
 _KINDS = {

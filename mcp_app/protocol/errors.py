@@ -63,7 +63,7 @@ class InvalidRequest(ProtocolError):
     http_status = 400
 
 
-class Refused(InvalidRequest):
+class RequestRefused(InvalidRequest):
     """HTTP's own refusals: 401, 403, 404, 405, 406, 408, 413, 415, 421, 431."""
 
     def __init__(

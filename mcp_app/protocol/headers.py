@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import overload
 
-from mcp_app.protocol.errors import HeaderMismatch, ProtocolError, Refused
+from mcp_app.protocol.errors import HeaderMismatch, ProtocolError, RequestRefused
 from mcp_app.protocol.jsonrpc import Path, place
 from mcp_app.protocol.schema_graph import every_subschema
 
@@ -67,7 +67,9 @@ class Headers:
             self.raw, self.repeated = _combined(pairs)
         size = sum(map(len, self.raw.values()))
         if size > MOST_HEADER_BYTES or len(pairs) > MOST_HEADERS:
-            raise Refused(431, "The headers are too many, or too large.")
+            raise RequestRefused(
+                431, "There are too many headers, or they are too large."
+            )
 
     @overload
     def get(self, name: bytes | str) -> str | None: ...
@@ -117,10 +119,10 @@ def _repeated(name: bytes) -> ProtocolError:
     shown = name.decode("latin-1").title()[:80]
     if name.startswith(b"mcp-") and name != SESSION_HEADER:
         return HeaderMismatch(
-            f"Header mismatch: the {shown} header stands more than once"
+            f"Header mismatch: the {shown} header is there more than once"
         )
     status = 403 if name == b"origin" else 400
-    return Refused(status, f"The {shown} header stands more than once.")
+    return RequestRefused(status, f"The {shown} header is there more than once.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +183,16 @@ def accepted_content(
     That is 415 where its body is no plain JSON, and 406 where it takes no answer.
     """
     if not is_json(_text(content_type)):
-        raise Refused(415, "The content type must be application/json.")
+        raise RequestRefused(415, "The content type must be application/json.")
     if encoding is not None and encoding.lower() != b"identity":
-        raise Refused(415, f"The content encoding {_text(encoding)!r} is unknown here.")
+        raise RequestRefused(
+            415, f"The content encoding {_text(encoding)!r} is not supported."
+        )
     taken = accepts(_text(accept))
     if not taken.json and not taken.events:
-        raise Refused(406, "Accept must allow application/json and text/event-stream.")
+        raise RequestRefused(
+            406, "Accept must allow application/json and text/event-stream."
+        )
     return taken
 
 
@@ -288,8 +294,8 @@ def mirrored_parameters(schema: Mapping[str, object]) -> tuple[MirroredParameter
     for parameter in parameters:
         if names[parameter.name] > 1:
             raise ValueError(
-                f"The x-mcp-header {parameter.header!r} stands on more than one "
-                "parameter; upper and lower case are the same."
+                f"More than one parameter has the x-mcp-header {parameter.header!r};"
+                " upper and lower case are the same."
             )
     return parameters
 
@@ -298,18 +304,18 @@ def _mirrored(path: Path, schema: Mapping[str, object]) -> MirroredParameter:
     header, kind = schema["x-mcp-header"], schema.get("type")
     if not isinstance(header, str) or not _TOKEN.fullmatch(header):
         raise ValueError(
-            f"The x-mcp-header {header!r} at {place(path)} is not a token of letters, "
-            "digits and !#$%&'*+-.^_`|~."
+            f"The x-mcp-header {header!r} at {place(path)} must be a token: only"
+            " letters, digits and !#$%&'*+-.^_`|~ are allowed."
         )
     if not path or set(path[::2]) != {"properties"}:
         raise ValueError(
-            f"The x-mcp-header {header!r} at {place(path)} is not reached from the "
-            "root through 'properties' alone."
+            f"The x-mcp-header {header!r} at {place(path)} must be on a parameter"
+            " that is reached from the root through 'properties' alone."
         )
     if not isinstance(kind, str) or kind not in _MIRRORED_TYPES:
         raise ValueError(
-            f"The x-mcp-header {header!r} at {place(path)} is on the type {kind!r}; "
-            "only an integer, a string or a boolean can be mirrored."
+            f"The x-mcp-header {header!r} at {place(path)} is on the type {kind!r};"
+            " only an integer, a string or a boolean can be sent as a header."
         )
     return MirroredParameter(tuple(map(str, path[1::2])), header, kind)
 

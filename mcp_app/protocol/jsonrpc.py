@@ -100,7 +100,9 @@ def _text(body: bytes) -> str:
     except UnicodeDecodeError as error:
         raise ParseError(f"The body is not UTF-8 at byte {error.start}.") from None
     if text.startswith("\ufeff"):
-        raise ParseError("The body starts with a byte order mark; JSON has none.")
+        raise ParseError(
+            "The body starts with a byte order mark, which JSON does not allow."
+        )
     return text
 
 
@@ -112,7 +114,7 @@ def _decode(text: str) -> object:
             f"The body is not JSON: {error.msg} at character {error.pos}."
         ) from None
     except RecursionError:
-        raise ParseError("The body is nested too deeply to be read.") from None
+        raise ParseError("The body is nested too deeply.") from None
     return value
 
 
@@ -120,7 +122,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
         key, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-        raise ParseError(f"The key {key[:80]!r} stands twice in one object.")
+        raise ParseError(f"An object has the key {key[:80]!r} twice.")
     return members
 
 
@@ -156,7 +158,7 @@ def _check_surrogates(value: object) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise ParseError("A string holds half of a surrogate pair.") from None
+        raise ParseError("A string has half of a surrogate pair.") from None
 
 
 _ONE_BRACKET = bytes.maketrans(b"{}", b"[]")
@@ -200,14 +202,14 @@ def _check_depth(body: bytes, limits: ReadLimits) -> None:
         return
     if depth(body, limits.depth) > limits.depth:
         raise ParseError(
-            f"The body nests more than {limits.depth} arrays and objects, "
-            "or does not close them."
+            f"The body nests arrays and objects more than {limits.depth} deep, or"
+            " does not close them."
         )
 
 
 def _check_nodes(body: bytes, limits: ReadLimits) -> None:
     if node_count(body) > limits.nodes:
-        raise ParseError(f"The body holds more than {limits.nodes} values.")
+        raise ParseError(f"The body has more than {limits.nodes} values.")
 
 
 class UnserializableValue(ValueError):
@@ -235,7 +237,7 @@ def canonical(value: object) -> bytes:
     return _write(value, OPT_PASSTHROUGH_DATACLASS | OPT_SORT_KEYS)
 
 
-def indented(value: object) -> str:
+def pretty(value: object) -> str:
     """Write a value for people: two spaces, characters as they are."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
@@ -314,7 +316,7 @@ def _plain_text(value: str, path: Path) -> str:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise _refused(path, "holds half of a surrogate pair.") from None
+            raise _refused(path, "has half of a surrogate pair.") from None
     return value
 
 
@@ -329,7 +331,7 @@ def _plain_integer(value: int, path: Path) -> object:
 
 def _plain_float(value: float, path: Path) -> float:
     if not isfinite(value):
-        raise _refused(path, f"is {value}, which JSON cannot say.")
+        raise _refused(path, f"is {value}, which JSON cannot express.")
     return value
 
 
@@ -339,7 +341,7 @@ def _plain_members(value: Mapping[object, object], path: Path) -> dict[str, obje
     for key, member in value.items():
         name = key if type(key) is str else _name(key, path)
         if name in members:
-            raise _refused(path, f"has two keys that are written as {name!r}.")
+            raise _refused(path, f"has two keys that are both written as {name!r}.")
         members[_plain_text(name, path)] = _plain(member, (*path, name))
     return members
 
@@ -369,7 +371,9 @@ def _plain_other(value: object, path: Path) -> object:
         converted = _converted(value)
     except TypeError:
         kind = type(value).__name__
-        raise _refused(path, f"is of type {kind!r}, which JSON has not.") from None
+        raise _refused(
+            path, f"is of type {kind!r}, which JSON does not have."
+        ) from None
     return converted if converted is value else _plain(converted, path)
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mcp_app.protocol.revisions import Revision
 
 
-class _Described(Protocol):
+class _DescriptionMembers(Protocol):
     @property
     def name(self) -> str: ...
     @property
@@ -28,7 +28,7 @@ class _Hints(Protocol):
     def to_wire(self) -> JsonObject: ...
 
 
-class _Tool(_Described, Protocol):
+class _Tool(_DescriptionMembers, Protocol):
     @property
     def input_schema(self) -> Mapping[str, object]: ...
     @property
@@ -37,7 +37,7 @@ class _Tool(_Described, Protocol):
     def hints(self) -> _Hints: ...
 
 
-class _Readable(_Described, Protocol):
+class _Readable(_DescriptionMembers, Protocol):
     @property
     def mime_type(self) -> str: ...
     @property
@@ -67,7 +67,7 @@ class _Argument(Protocol):
     def required(self) -> bool: ...
 
 
-class _Prompt(_Described, Protocol):
+class _Prompt(_DescriptionMembers, Protocol):
     @property
     def arguments(self) -> Sequence[_Argument]: ...
 
@@ -76,7 +76,7 @@ def _icons(icons: Iterable[Icon]) -> list[JsonObject]:
     return [icon.to_wire() for icon in icons]
 
 
-def _described(definition: _Described, **members: object) -> JsonObject:
+def _described(definition: _DescriptionMembers, **members: object) -> JsonObject:
     shown = {
         "name": definition.name,
         "title": definition.title,

@@ -26,9 +26,9 @@ def meta_key_problem(key: str) -> str | None:
     found = _KEY.fullmatch(key)
     if found is None:
         return (
-            f"{key[:80]!r} cannot be a key of _meta: it is a name of letters A-Z and "
-            "a-z, digits and _ - . with a letter or digit at both ends, after a "
-            "prefix such as com.example/ or none."
+            f"{key[:80]!r} cannot be a key of _meta. Use a name of letters A-Z and"
+            " a-z, digits and _ - . that begins and ends with a letter or digit,"
+            " with or without a prefix such as com.example/."
         )
     if key in _RESERVED_KEYS or _is_reserved(found["prefix"]):
         return (

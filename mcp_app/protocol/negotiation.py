@@ -70,7 +70,7 @@ def meta_of(params: JsonObject) -> JsonObject | None:
         raise InvalidParams("_meta.progressToken must be a string or an integer.")
     if type(token) is str and len(token) > LONGEST_ID:
         raise InvalidRequest(
-            f"_meta.progressToken has at most {LONGEST_ID:,} characters."
+            f"_meta.progressToken must have at most {LONGEST_ID:,} characters."
         )
     return meta
 
@@ -95,7 +95,7 @@ def refuse_stateless(params: JsonObject, version_header: str | None) -> None:
         raise UnsupportedProtocolVersion(requested, tuple(reversed(tuple(STATEFUL))))
 
 
-def recognised(
+def recognise(
     value: object, raw: Mapping[bytes, bytes]
 ) -> tuple[Request, Revision, JsonObject] | None:
     """Return a request of the stateless era with which nothing is wrong, at once.
@@ -269,6 +269,6 @@ def check_session_version(revision: Revision, header: str | None) -> None:
         )
 
 
-def negotiated(requested: str) -> Revision:
+def negotiate(requested: str) -> Revision:
     """Return the revision that `initialize` answers with (basic/lifecycle)."""
     return STATEFUL.get(requested, LATEST_STATEFUL)

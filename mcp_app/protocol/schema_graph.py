@@ -88,7 +88,7 @@ class _Node:
 
 
 @dataclass(slots=True)
-class _Unfolded:
+class _Unfolding:
     """A schema with everything that it applies to the same place, and how often."""
 
     size: int
@@ -155,9 +155,9 @@ class SchemaGraph:
             costs = deeper
         return tuple(growth)
 
-    def _every_unfolded(self) -> dict[int, _Unfolded]:
+    def _every_unfolded(self) -> dict[int, _Unfolding]:
         """The root and all that some inner place is checked by, unfolded."""
-        unfolded: dict[int, _Unfolded] = {}
+        unfolded: dict[int, _Unfolding] = {}
         rest = [0]
         while rest:
             number = rest.pop()
@@ -166,9 +166,9 @@ class SchemaGraph:
                 rest.extend(one.inner())
         return unfolded
 
-    def _unfolded(self, start: int) -> _Unfolded:
+    def _unfolded(self, start: int) -> _Unfolding:
         times = self._times(start)
-        one = _Unfolded(times.total())
+        one = _Unfolding(times.total())
         for number, count in times.items():
             node = self._nodes[number]
             _add(one.any_member, node.any_member, count)
@@ -198,8 +198,8 @@ class SchemaGraph:
             return list(TopologicalSorter(same).static_order())
         except CycleError:
             raise SchemaError(
-                "The schema refers to itself without going into the value, so that "
-                "checking it would never end."
+                "The schema refers to itself without going deeper into the value, so"
+                " checking would never end."
             ) from None
 
     def _node(self, schema: Schema) -> _Node:
@@ -234,8 +234,8 @@ class SchemaGraph:
     def _target(self, reference: object) -> Schema:
         if not isinstance(reference, str) or not reference.startswith("#"):
             raise SchemaError(
-                f"The reference {str(reference)[:80]!r} is not local: only those that "
-                "start with '#' are taken, nothing is fetched."
+                f"The reference {str(reference)[:80]!r} is not local. Only references"
+                " that start with '#' are allowed; nothing is fetched."
             )
         fragment = unquote(reference[1:])
         found = (
@@ -244,7 +244,9 @@ class SchemaGraph:
             else self._anchors.get(fragment)
         )
         if not isinstance(found, Mapping | bool):
-            raise SchemaError(f"The reference {reference[:80]!r} names no schema here.")
+            raise SchemaError(
+                f"The reference {reference[:80]!r} leads to no schema in this document."
+            )
         return found if isinstance(found, Mapping) else {}
 
 

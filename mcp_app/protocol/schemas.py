@@ -109,7 +109,7 @@ class Validator:
             return self._described(value)[:limit]
         except ValueError as error:
             reason = str(error).rstrip(".")
-            return [Violation("$", "json", f"The value is no JSON: {reason}.")]
+            return [Violation("$", "json", f"The value is not JSON: {reason}.")]
 
     def _described(self, value: object) -> list[Violation]:
         total, per_place = self._evaluations(value)
@@ -134,7 +134,9 @@ class Validator:
 
 
 _UNDESCRIBED = Violation(
-    "$", "schema", "The value does not fit, or is too deep to be checked in time."
+    "$",
+    "schema",
+    "The value does not match the schema, or is too deep to be checked in time.",
 )
 
 
@@ -167,7 +169,7 @@ def _compiled(text: bytes) -> Validator:
     graph = SchemaGraph(schema)
     if graph.expansion() > EXPANSION:
         raise SchemaError(
-            f"The schema unfolds to more than {EXPANSION} subschemas for one value."
+            f"The schema expands to more than {EXPANSION} subschemas for one value."
         )
     return Validator(_built(schema), graph.growth())
 
@@ -205,11 +207,11 @@ def check_schema(
 
 def _text(schema: Mapping[str, object]) -> bytes:
     if not isinstance(schema, Mapping):
-        raise SchemaError("A schema is a JSON object.")
+        raise SchemaError("A schema must be a JSON object.")
     try:
         return jsonrpc.canonical(schema)
     except jsonrpc.UnserializableValue as error:
-        raise SchemaError(f"The schema is no JSON: {error}") from None
+        raise SchemaError(f"The schema is not JSON: {error}") from None
 
 
 def _check_counts(schema: JsonObject, limits: SchemaLimits) -> None:
@@ -220,8 +222,8 @@ def _check_counts(schema: JsonObject, limits: SchemaLimits) -> None:
             )
         if depth > limits.depth:
             raise SchemaError(
-                f"The schema nests more than {limits.depth} schemas, at "
-                f"{jsonrpc.place(path[:8])}…"
+                f"The schema nests schemas more than {limits.depth} deep, at"
+                f" {jsonrpc.place(path[:8])}…"
             )
 
 
@@ -229,18 +231,19 @@ def _check_dialect(schema: JsonObject) -> None:
     dialect = schema.get("$schema", _DIALECTS[0])
     if not isinstance(dialect, str) or dialect.removesuffix("#") not in _DIALECTS:
         raise SchemaError(
-            f"The dialect {str(dialect)[:80]!r} is not supported; these are: "
-            f"{', '.join(_DIALECTS)}."
+            f"The dialect {str(dialect)[:80]!r} is not supported. Supported are:"
+            f" {', '.join(_DIALECTS)}."
         )
     own_name = "id" if dialect.removesuffix("#") == _DIALECTS[-1] else "$id"
     for path, _, inner in every_subschema(schema):
         if path and inner.get("$schema", dialect) != dialect:
             raise SchemaError(
-                f"The dialect changes at {jsonrpc.place(path)}; a schema has one."
+                f"The dialect changes at {jsonrpc.place(path)}; a schema can have"
+                " only one."
             )
         identifier = inner.get(own_name)
         if path and isinstance(identifier, str) and not identifier.startswith("#"):
             raise SchemaError(
-                f"The {own_name!r} at {jsonrpc.place(path)} would move what '#' means; "
-                "only the whole schema has one."
+                f"The {own_name!r} at {jsonrpc.place(path)} would change the meaning"
+                " of '#'; only the whole schema can have one."
             )

@@ -15,7 +15,9 @@ def message(
     that compares it need not know the default.
     """
     if b"\n" in data or b"\r" in data:
-        raise ValueError("The data of an event is one line; it holds a line break.")
+        raise ValueError(
+            "The data of an event must be one line, but it has a line break."
+        )
     if event_id is None and retry_ms is None:
         return b"event: message\ndata: " + data + b"\n\n"
     return _fields(event_id, retry_ms) + b"event: message\ndata: " + data + b"\n\n"
@@ -50,7 +52,7 @@ def _fields(event_id: str | None, retry_ms: int | None) -> bytes:
         head += b"id: " + _line(event_id) + b"\n"
     if retry_ms is not None:
         if retry_ms < 0:
-            raise ValueError(f"A retry time is not negative; it is {retry_ms}.")
+            raise ValueError(f"A retry time must not be negative; it is {retry_ms}.")
         head += b"retry: %d\n" % retry_ms
     return head
 
@@ -58,5 +60,5 @@ def _fields(event_id: str | None, retry_ms: int | None) -> bytes:
 def _line(text: str) -> bytes:
     # A NUL makes a client ignore the id that holds it.
     if "\n" in text or "\r" in text or "\0" in text:
-        raise ValueError(f"A field of an event is one line without NUL: {text!r}.")
+        raise ValueError(f"A field of an event must be one line without NUL: {text!r}.")
     return text.encode()

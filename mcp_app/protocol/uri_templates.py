@@ -181,13 +181,16 @@ def _split_query(text: str) -> tuple[list[str], str]:
     """
     pieces = _EXPRESSION.split(text)
     if any("{" in piece or "}" in piece for piece in pieces[::2]):
-        raise TemplateError(f"The template {text!r} has a brace without its partner.")
+        raise TemplateError(
+            f"The template {text!r} has a brace without a matching one."
+        )
     if len(pieces) == 1 or pieces[-1] or pieces[-2][:1] not in {"?", "&"}:
         return pieces, ""
     has_query = any("?" in literal for literal in pieces[:-2:2])
     if has_query != (pieces[-2][0] == "&"):
         raise TemplateError(
-            f"In {text!r} {{&…}} stands after a '?', and {{?…}} where there is none."
+            f"In {text!r}, use {{&…}} after a '?', and {{?…}} if there is no '?'"
+            " before it."
         )
     return pieces[:-2], pieces[-2]
 
@@ -220,8 +223,9 @@ def _names(piece: str, text: str) -> list[str]:
     for name in names:
         if not NAME.fullmatch(name):
             raise TemplateError(
-                f"In {text!r} {name!r} is no variable: taken are letters, digits and "
-                "'_' after one of the operators + # / ? &, or none."
+                f"In {text!r}, {name!r} is not a variable. A variable has letters,"
+                " digits and '_', and may have one of the operators + # / ? & before"
+                " it."
             )
     return names
 
@@ -248,15 +252,15 @@ def _variables(path: tuple[_Part, ...]) -> Iterator[_Variable]:
 def _check_names(names: list[str], text: str) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise TemplateError(f"In {text!r} the variable {min(twice)!r} stands twice.")
+        raise TemplateError(f"In {text!r}, the variable {min(twice)!r} is there twice.")
 
 
 def _check_separators(path: tuple[_Part, ...], text: str) -> None:
     """Between two values stands a character that the simple one cannot hold."""
     if sum(variable.reserved for variable in _variables(path)) > 1:
         raise TemplateError(
-            f"In {text!r} two variables of {{+…}} or {{#…}} could share their text "
-            "in several ways; only one is taken."
+            f"In {text!r} two variables of {{+…}} or {{#…}} could share their text in"
+            " several ways. Use only one."
         )
     separator = _RESERVED  # Before the first variable anything will do.
     for part in path:
@@ -264,8 +268,8 @@ def _check_separators(path: tuple[_Part, ...], text: str) -> None:
             separator += part
         elif set(_RESERVED).isdisjoint(separator):
             raise TemplateError(
-                f"In {text!r} {part.name!r} is not told apart from what stands before "
-                "it: a character such as '/', ':' or ',' must stand between them."
+                f"In {text!r}, {part.name!r} cannot be told apart from the variable"
+                " before it. Put a character such as '/', ':' or ',' between them."
             )
         else:
             separator = ""

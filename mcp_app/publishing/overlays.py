@@ -1,8 +1,8 @@
-"""Rows for what code declares, and what is reckoned about all rows."""
+"""Rows for what code declares, and the findings of all rows, stored anew."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django.apps import AppConfig
@@ -10,14 +10,14 @@ from django.db import connections, models, router
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models.signals import post_migrate
 
-from mcp_app.catalog.registered import Declared
+from mcp_app.catalog.registered_function import Declaration
 from mcp_app.catalog.registry import Registry, mcp
-from mcp_app.catalog.stored import MODELS
+from mcp_app.catalog.row_loader import MODELS
 from mcp_app.interface.definitions import Definition
 from mcp_app.kinds.survey import declarations
 from mcp_app.models import DefinitionRow, DefinitionVersion
 from mcp_app.models.definitions import Source
-from mcp_app.publishing.publication import UNSERVABLE, Judged, judge
+from mcp_app.publishing.findings import store_findings
 
 
 def connect(app: AppConfig) -> None:
@@ -32,7 +32,7 @@ def _migrated(using: str, **details: object) -> None:
         return
     if _is_up_to_date(using):
         make_overlays(mcp)
-        reckon_all(mcp, only_code=True)
+        store_all_findings(mcp, only_code=True)
 
 
 def _is_up_to_date(using: str) -> bool:
@@ -62,8 +62,8 @@ def make_overlays(registry: Registry) -> int:
 
 
 def _missing(
-    model: type[DefinitionRow], declared: Mapping[str, Declared[Any]]
-) -> Iterator[Declared[Any]]:
+    model: type[DefinitionRow], declared: Mapping[str, Declaration[Any]]
+) -> Iterator[Declaration[Any]]:
     known = set(model.rows().values_list(model.IDENTITY, flat=True))
     for identity, each in declared.items():
         if identity not in known:
@@ -82,32 +82,20 @@ def declared_definition(row: DefinitionRow, registry: Registry) -> Definition | 
     return None if found is None else found.definition
 
 
-def reckon(row: DefinitionRow, registry: Registry) -> Judged:
-    """Store what lint says of the working copy, and why what is served is broken."""
-    judged = judge(row, row.working_content(), registry)
-    row.to_fix, row.advices = len(judged.to_fix), len(judged.advices)
-    row.tokens = judged.tokens
-    row.broken = broken(row, registry, judged)
-    columns = ("to_fix", "advices", "tokens", "broken")
-    rows = row.rows().filter(pk=row.pk)
-    rows.update(**{name: getattr(row, name) for name in columns})
-    return judged
+def reset(
+    row: DefinitionRow, names: Iterable[str], registry: Registry, *, author: Any
+) -> None:
+    """Set columns of an overlay back to what the code says, and store its findings."""
+    for name in names:
+        column = row._meta.get_field(name)
+        setattr(row, name, column.get_default())  # type: ignore[union-attr]
+    row.updated_by = author
+    row.save()
+    store_findings(row, registry)
 
 
-def broken(row: DefinitionRow, registry: Registry, working: Judged) -> str:
-    """Return why a row cannot be served as it was published, "" where it can."""
-    judged = working
-    if not row.from_code:
-        if row.published is None:
-            return ""
-        if row.published.hash != row.content_hash:
-            judged = judge(row, row.published.read(), registry)
-    unservable = [each.message for each in judged.to_fix if each.rule in UNSERVABLE]
-    return " ".join(unservable)
-
-
-def reckon_all(registry: Registry, *, only_code: bool = False) -> int:
-    """Do so for every row, and return how many are broken; blocks for a while.
+def store_all_findings(registry: Registry, *, only_code: bool = False) -> int:
+    """Store the findings of every row; return how many are broken.  It takes a while.
 
     `only_code` leaves out what does not depend on code.
     """
@@ -117,6 +105,6 @@ def reckon_all(registry: Registry, *, only_code: bool = False) -> int:
         if only_code:
             rows = rows.filter(models.Q(source=Source.CODE) | ~models.Q(kind="text"))
         for row in rows.order_by("pk").iterator(chunk_size=500):
-            reckon(row, registry)
+            store_findings(row, registry)
             count += bool(row.broken)
     return count

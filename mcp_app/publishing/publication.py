@@ -6,7 +6,7 @@ more, nothing is published.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -15,21 +15,22 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import IntegrityError, OperationalError, router, transaction
 from django.utils.translation import gettext as _
 
-from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.findings import Finding, Level, must_fix, ordered
-from mcp_app.catalog.overlays import overlaid
+from mcp_app.catalog.findings import Finding
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.server_lint import server_findings
-from mcp_app.catalog.shown import tokens
-from mcp_app.catalog.stored import definition_of, server_definition, uploads_of
-from mcp_app.interface.definitions import Definition
-from mcp_app.kinds import findings
-from mcp_app.kinds.survey import declarations
-from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Server
+from mcp_app.catalog.row_loader import uploads_of
+from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow
 from mcp_app.models.transactions import is_conflict
 from mcp_app.models.versions import hash_of
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.differences import Difference, breaking, differences
+from mcp_app.publishing.findings import (
+    UNSERVABLE,
+    Findings,
+    judge,
+    judge_content,
+    store_findings,
+    taken_finding,
+)
 
 Row = TypeVar("Row", bound=PublishedRow)
 
@@ -55,22 +56,6 @@ class NotReady(PublicationRefused):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What lint says of a content, and what it costs a model; 0 where unknown."""
-
-    findings: Sequence[Finding]
-    tokens: int = 0
-
-    @property
-    def to_fix(self) -> list[Finding]:
-        return [each for each in self.findings if each.level is Level.MUST_FIX]
-
-    @property
-    def advices(self) -> list[Finding]:
-        return [each for each in self.findings if each.level is Level.ADVICE]
-
-
-@dataclass(frozen=True, slots=True)
 class Proposal(Generic[Row]):
     """What would be published of a row, beside what clients see now."""
 
@@ -78,7 +63,7 @@ class Proposal(Generic[Row]):
     served: DefinitionVersion | None
     content: JsonObject
     content_hash: str
-    judged: Judged
+    judged: Findings
     differences: Sequence[Difference]
 
     @property
@@ -127,7 +112,7 @@ def _taken_by_others(
     found = model.rows().filter(published_identity__in=set(identities.values()))
     by_identity = {each.published_identity: each for each in found}
     return {
-        row: [taken(other, str(contents[row][row.IDENTITY]))]
+        row: [taken_finding(other, str(contents[row][row.IDENTITY]))]
         for row, identity in identities.items()
         if (other := by_identity.get(identity)) is not None and other.pk != row.pk
     }
@@ -137,7 +122,7 @@ def _proposal(
     row: Row, content: JsonObject, registry: Registry, found: Sequence[Finding]
 ) -> Proposal[Row]:
     judged = judge_content(row, content, registry, uploads_of(content))
-    both = Judged([*found, *judged.findings], judged.tokens)
+    both = Findings([*found, *judged.findings], judged.tokens)
     compared = differences(_served(row), content)
     return Proposal(row, row.published, content, hash_of(content), both, compared)
 
@@ -160,95 +145,13 @@ def propose_version(
         row.published,
         content,
         version.hash,
-        Judged(blocking, judged.tokens),
+        Findings(blocking, judged.tokens),
         differences(_served(row), content),
     )
 
 
-UNSERVABLE = frozenset(
-    {"kind", "taken", "schema-refused", "uri-not-allowed", "hidden-character"}
-)
-"""Rules without which a version cannot be served, whenever it was published."""
-
-
 def _served(row: PublishedRow) -> JsonObject:
     return {} if row.published is None else row.published.read()
-
-
-# -- judging ------------------------------------------------------------------------
-
-
-def judge(row: PublishedRow, content: JsonObject, registry: Registry) -> Judged:
-    """Return what lint says of a row with this content."""
-    if not isinstance(row, DefinitionRow) or row.from_code:
-        return judge_content(row, content, registry, {})
-    judged = judge_content(row, content, registry, uploads_of(content))
-    return Judged([*_taken(row, content), *judged.findings], judged.tokens)
-
-
-def judge_content(
-    row: PublishedRow,
-    content: JsonObject,
-    registry: Registry,
-    uploads: Mapping[str, bytes],
-) -> Judged:
-    """Do so without the database; `uploads` is the uploaded content by digest.
-
-    What other rows are called is not looked at.
-    """
-    if isinstance(row, Server):
-        return Judged(server_findings(server_definition(row, content), []))
-    if not isinstance(row, DefinitionRow):
-        raise TypeError(f"{type(row).__name__} cannot be judged.")
-    if row.from_code:
-        return _judged_overlay(row, content, registry)
-    key = row.kind_of_row, str(row.pk)
-    try:
-        stored = definition_of(key, content, registry, uploads)
-    except (ValueError, RegistrationError) as error:
-        return Judged([must_fix("kind", "", str(error))])
-    found = findings(
-        stored.definition, stored.kind, stored.config, stored.uploads, registry
-    )
-    return Judged(found, tokens(stored.definition))
-
-
-def _judged_overlay(
-    row: DefinitionRow, content: JsonObject, registry: Registry
-) -> Judged:
-    declared = declarations(registry)[row.kind_of_row].get(row.identity)
-    if declared is None:
-        return Judged([must_fix("kind", "", vanished(row))])
-    definition: Definition = overlaid(declared.definition, content)
-    found = findings(definition, registry=registry)
-    # What code says alone is nothing that could be fixed here.
-    said = (each if each.field in content else each.as_advice() for each in found)
-    return Judged(ordered(said), tokens(definition))
-
-
-def vanished(row: DefinitionRow) -> str:
-    """Return the sentence for what code declares no more."""
-    return _(
-        "%(name)s is no longer in the code. Clients do not see it. Bring it back, or "
-        "delete this page's row."
-    ) % {"name": row.identity}
-
-
-def _taken(row: DefinitionRow, content: JsonObject) -> Iterable[Finding]:
-    identity = str(content.get(row.IDENTITY, ""))
-    others = row.rows().exclude(pk=row.pk)
-    for other in others.filter(published_identity=row.identity_hash(identity))[:1]:
-        yield taken(other, identity)
-
-
-def taken(other: DefinitionRow, identity: str) -> Finding:
-    """Return what is said where another row is published under a name or URI."""
-    return must_fix(
-        "taken",
-        other.IDENTITY,
-        _("“%(name)s” is published as %(identity)s already; choose another one.")
-        % {"name": other, "identity": identity},
-    )
 
 
 # -- publishing ---------------------------------------------------------------------
@@ -271,7 +174,10 @@ def publish(
         if locked.working_hash() != looked_at:
             raise OutOfDate(_working_copy_changed(locked))
         proposal = propose(locked, registry)
-        return _published(proposal, number, author, note)
+        version = _published(proposal, number, author, note)
+        if isinstance(locked, DefinitionRow):
+            store_findings(locked, registry, proposal.judged)
+        return version
 
 
 def roll_back(
@@ -294,6 +200,8 @@ def roll_back(
         made = _published(proposal, number, author, note, version.number)
         if working_copy:
             _put_back(locked, proposal.content)
+        if isinstance(locked, DefinitionRow):
+            store_findings(locked, registry)
         return made
 
 
@@ -325,8 +233,8 @@ def unpublish(row: PublishedRow, *, number: int) -> None:
 def declared_in_code() -> str:
     """Return why what code declares cannot be taken off the lists."""
     return _(
-        "The code declares it. To take it away, stop it; to let clients see what the "
-        "code says, use everything from code and publish that."
+        "The code declares it, so you cannot unpublish it. To hide it, stop it. To"
+        " serve it as in the code, use everything from code and publish that."
     )
 
 
@@ -339,13 +247,13 @@ def _one_at_a_time(row: PublishedRow) -> Iterator[None]:
     except OperationalError as error:
         if not is_conflict(error):
             raise
-        raise overtaken() from error
+        raise overtaken_error() from error
 
 
-def overtaken() -> OutOfDate:
+def overtaken_error() -> OutOfDate:
     """Return the refusal where the database let another transaction go first."""
     return OutOfDate(
-        _("Somebody else changed something here at the same time. Look again.")
+        _("Somebody else changed something here at the same time. Check it again.")
     )
 
 
@@ -353,7 +261,7 @@ def _locked(row: Row) -> Row:
     found: Row | None = row.rows().select_for_update().filter(pk=row.pk).first()
     if found is None:
         raise PublicationRefused(
-            _("“%(row)s” was deleted while you looked.") % {"row": row}
+            _("“%(row)s” was deleted while this page was open.") % {"row": row}
         )
     return found
 
@@ -376,7 +284,7 @@ def _published(
             )
     except IntegrityError as error:
         raise PublicationRefused(
-            _("Another one was published under this name a moment ago. Look again.")
+            _("Another one was published under this name a moment ago. Check it again.")
         ) from error
     return version
 
@@ -388,11 +296,11 @@ def _check_number(row: PublishedRow, number: int) -> None:
         return
     if served is None:
         raise OutOfDate(
-            _("Version %(number)d was taken off the lists while you looked.")
+            _("Version %(number)d was taken off the lists while this page was open.")
             % {"number": number}
         )
     raise OutOfDate(
-        _("Version %(number)d was published by %(author)s while you looked.")
+        _("Version %(number)d was published by %(author)s while this page was open.")
         % {"number": now, "author": served.author_name or _("a command")}
     )
 
@@ -400,5 +308,6 @@ def _check_number(row: PublishedRow, number: int) -> None:
 def _working_copy_changed(row: PublishedRow) -> str:
     by = getattr(row, "updated_by", None)
     return _(
-        "The working copy changed while you looked (%(by)s). Look again, then publish."
+        "The working copy changed while this page was open (%(by)s). Check it again,"
+        " then publish."
     ) % {"by": by or _("by a command")}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any, Final
 
 from django.db.models import Q
 
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.stored import MODELS, hints_of
+from mcp_app.catalog.row_loader import MODELS, hints_of
 from mcp_app.interface.rules import text_problem
-from mcp_app.models import DefinitionRow, Tool
+from mcp_app.models import DefinitionRow, Stop, Tool
+from mcp_app.models.stops import row_is_held
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.overlays import make_overlays
 
@@ -19,7 +20,7 @@ NEAR: Final = 5
 """Names that are suggested."""
 
 
-def definition_named(kind: str, name: str, registry: Registry) -> DefinitionRow | None:
+def find_definition(kind: str, name: str, registry: Registry) -> DefinitionRow | None:
     """Return the row of a name or URI: the one that clients see, else a working copy.
 
     What code declares has a row from then on.
@@ -56,21 +57,14 @@ def near(kind: str, name: str) -> list[str]:
     return list(dict.fromkeys([*close, *within]))[:NEAR]
 
 
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """How many tools clients could see that do not say that they only read.
+def count_changing(registry: Registry, stops: Iterable[Stop]) -> int:
+    """Count the tools that do not say that they only read; one query.
 
-    `off` are those that are switched off by themselves.
+    Those that one of the stops holds by itself are left out.
     """
-
-    changing: int
-    off: int
-
-
-def tools_of(registry: Registry) -> Tools:
-    """Count the tools as they are served, of code and of rows; one query."""
+    is_held = row_is_held(stops)
     contents: dict[str, JsonObject] = {}
-    off: set[str] = set()
+    held: set[str] = set()
     for row in Tool.rows().order_by().select_related("published"):
         content = {} if row.published is None else row.published.read()
         name = row.name if row.from_code else content.get("name")
@@ -78,13 +72,11 @@ def tools_of(registry: Registry) -> Tools:
             # It is not published, not in the code any more, or hidden by what is.
             continue
         contents[name] = content
-        if not row.enabled:
-            off.add(name)
+        if is_held(row):
+            held.add(name)
     hints = {name: each.definition.hints for name, each in registry.tools.items()}
-    changing = [
-        name
+    return sum(
+        not hints_of(contents.get(name, {}), hints.get(name)).read_only
         for name in {**hints, **contents}
-        if name not in off
-        and not hints_of(contents.get(name, {}), hints.get(name)).read_only
-    ]
-    return Tools(len(changing), len(off))
+        if name not in held
+    )

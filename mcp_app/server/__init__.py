@@ -1,1 +1,1 @@
-"""From a parsed message to its answer; knows no transport, framework or row."""
+"""From a parsed message to its answer; only `invocation` knows Django."""

@@ -38,10 +38,10 @@ async def run(
     arguments: dict[str, object],
     convert: Callable[[object], Output] | None = None,
 ) -> Output:
-    """Run what stands behind an entry and return its output.
+    """Run the code of an entry and return its output.
 
     `convert` replaces the runnable's own conversion.  Raises what user code raises,
-    and `asyncio.CancelledError` where the call ended without its answer
+    and `asyncio.CancelledError` if the call ended without an answer
     (`exchange.end` says how).
     """
     made = convert or runnable.convert
@@ -72,7 +72,7 @@ async def run(
 
 
 def _ended(exchange: Exchange) -> CallState | None:
-    """Stop the time of the call, and return what it needed."""
+    """Stop the call's clock; return its state, if any."""
     core, exchange.seconds = exchange.core, None
     if core is not None:
         core.close()
@@ -80,15 +80,15 @@ def _ended(exchange: Exchange) -> CallState | None:
 
 
 def look_after(exchange: Exchange) -> None:
-    """The call lasts for longer than a moment: from now on its time is looked at."""
+    """Enforce the time limit of a call that lasts for longer than a moment."""
     if exchange.seconds is not None:
         core_of(exchange).clock.run()
 
 
 def _check_end(exchange: Exchange, error: BaseException) -> None:
-    """Raise what the end of a function means where it was not ended by others.
+    """Translate an exception of user code; return if it is raised as it is.
 
-    What it raises to end its task or its process is a failure like any other.
+    A `SystemExit`, or a cancellation of its own, is a failure like any other.
     """
     cancelled = isinstance(error, asyncio.CancelledError | CallCancelled)
     core = exchange.core
@@ -104,9 +104,9 @@ def _check_end(exchange: Exchange, error: BaseException) -> None:
 
 
 def _check_answered(core: CallState) -> None:
-    """Raise where the client must answer first, whatever became of that in user code.
+    """Raise `InputRequired` if the client must answer first.
 
-    A bare `except`, a task group or `gather()` can hold it back.
+    A bare `except`, a task group or `gather()` in user code may have swallowed it.
     """
     if core.needed is not None:
         raise core.needed
@@ -119,11 +119,11 @@ def _is_ended(exchange: Exchange) -> bool:
 
 def incapable(exchange: Exchange, error: ClientCannot) -> ProtocolError:
     """Return the revision's error for a client that lacks a capability."""
-    exchange.failed(Outcome.INCAPABLE, error.message)
+    exchange.record_outcome(Outcome.INCAPABLE, error.message)
     if exchange.revision.stateless and error.required:
         return MissingClientCapability(error.message, error.required)
     if exchange.revision.stateless:
-        # What no client can declare is no fault of its request.
+        # No client can declare this, so none is at fault.
         return InternalError(error.message)
     refusal = InvalidRequest(error.message)
     refusal.http_status = 200
@@ -133,43 +133,43 @@ def incapable(exchange: Exchange, error: ClientCannot) -> ProtocolError:
 def unknown(
     exchange: Exchange, said: str, error: ProtocolError | None = None
 ) -> ProtocolError:
-    """Return the error for what does not exist, or not for this caller.
+    """Return the error for something unknown, or hidden from this caller.
 
-    The caller is told the same; the audit knows better.
+    Both get the same message; the call log differs.
     """
     hidden = exchange.entry is not None
-    exchange.failed(Outcome.FORBIDDEN if hidden else Outcome.UNKNOWN, said)
+    exchange.record_outcome(Outcome.FORBIDDEN if hidden else Outcome.UNKNOWN, said)
     return error or InvalidParams(said)
 
 
 def forbidden(exchange: Exchange, entry: Entry[Any, Any]) -> str:
-    """Say that the caller may use something, but not with these arguments."""
+    """Record and return that the caller may not use these arguments."""
     said = f"You may not use {entry.identity} with these arguments."
-    exchange.failed(Outcome.FORBIDDEN, said)
+    exchange.record_outcome(Outcome.FORBIDDEN, said)
     return said
 
 
 def switched_off(exchange: Exchange, what: str) -> str:
-    """Say that people have stopped a "tool", a "resource" or a "prompt"."""
+    """Record and say that a "tool", "resource" or "prompt" is stopped."""
     said = SWITCHED_OFF.format(what=what)
-    exchange.failed(Outcome.SWITCHED_OFF, said)
+    exchange.record_outcome(Outcome.SWITCHED_OFF, said)
     return said
 
 
 def refuse_switched_off(exchange: Exchange, what: str) -> NoReturn:
-    """Raise the error of what is no tool: nothing that the client sent is wrong."""
+    """Raise InternalError for a stopped resource or prompt."""
     raise InternalError(switched_off(exchange, what))
 
 
 def check_switched_off(exchange: Exchange, name: str, identity: str, what: str) -> None:
-    """Raise where people have stopped what is not offered, and the caller sees."""
+    """Raise if the caller may see this definition, but it is stopped."""
     exchange.entry = entry = exchange.catalog.switched_off(name, identity)
     if entry is not None and exchange.sees(entry.definition):
         refuse_switched_off(exchange, what)
 
 
-def crashed(exchange: Exchange, entry: Entry[Any, Any]) -> str:
-    """Log the exception that is being handled; say by which id it is found."""
+def crash_text(exchange: Exchange, entry: Entry[Any, Any]) -> str:
+    """Log the current exception; return a message with its id in the log."""
     exchange.failure = identifier = secrets.token_hex(4)
     logger.exception(
         "A call failed.",
@@ -181,14 +181,14 @@ def crashed(exchange: Exchange, entry: Entry[Any, Any]) -> str:
         },
     )
     report_exception()
-    said = f"{entry.identity} failed; its log entry is {identifier}."
-    exchange.failed(Outcome.CRASHED, said)
+    said = f"{entry.identity} failed. Its error number in the log is {identifier}."
+    exchange.record_outcome(Outcome.CRASHED, said)
     return said
 
 
 @contextmanager
 def failures_as_errors(exchange: Exchange, entry: Entry[Any, Any]) -> Iterator[None]:
-    """Turn what user code raises into protocol errors: for prompts and resources."""
+    """Turn exceptions of user code into protocol errors; not used for tools."""
     try:
         yield
     except ProtocolError:
@@ -198,15 +198,15 @@ def failures_as_errors(exchange: Exchange, entry: Entry[Any, Any]) -> Iterator[N
     except asyncio.CancelledError:
         survive(exchange, End.TIMED_OUT)
         said = timed_out(exchange, entry)
-        exchange.failed(Outcome.TIMED_OUT, said)
+        exchange.record_outcome(Outcome.TIMED_OUT, said)
         raise InternalError(said) from None
     except Exception as error:
-        said = crashed(exchange, entry)
+        said = crash_text(exchange, entry)
         raise InternalError(said) from error
 
 
 def survive(exchange: Exchange, end: End) -> None:
-    """Go on after a cancellation that was ours and meant this end; else raise it."""
+    """Absorb the cancellation that came with this end; raise any other."""
     if exchange.end is not end:
         raise asyncio.CancelledError
     task = asyncio.current_task()
@@ -215,6 +215,6 @@ def survive(exchange: Exchange, end: End) -> None:
 
 
 def timed_out(exchange: Exchange, entry: Entry[Any, Any]) -> str:
-    """Say that the time of a call is used up."""
+    """Return the message of a timed-out call."""
     seconds = entry.definition.timeout or exchange.adapters.limits.tool_timeout
     return f"{entry.identity} did not finish within {seconds:g} seconds."

@@ -1,4 +1,4 @@
-"""The time of a call: it stands while a question to the client is open."""
+"""A call's time limit, paused while a question to the client is open."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 class CallClock:
     """Calls `expired` on the loop when the seconds since `began` are used up.
 
-    It runs from the beginning, and is looked at from `run` on.
+    Time counts from `began`; the timer starts with `run`.
     """
 
     __slots__ = ("_began", "_expired", "_handle", "_left", "_loop", "_open")
@@ -36,7 +36,7 @@ class CallClock:
             self._handle = self._loop.call_later(left, self._expired)
 
     def stop(self) -> None:
-        """Let the time stand; what is left is kept."""
+        """Pause; the remaining seconds are kept."""
         self._left = self.left()
         self._began = None
         if self._handle is not None:
@@ -44,20 +44,20 @@ class CallClock:
             self._handle = None
 
     def close(self) -> None:
-        """Stop for good; what is left does not matter any more."""
+        """Cancel the timer for good."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
 
     def left(self) -> float | None:
-        """Return the seconds that are left, None where there is no limit."""
+        """Return the seconds that are left, None if there is no limit."""
         if self._left is None or self._began is None:
             return self._left
         return max(0.0, self._left - (self._loop.time() - self._began))
 
     @contextmanager
     def standing(self) -> Iterator[None]:
-        """Let the clock stand; several questions may be open at once."""
+        """Pause the clock; several questions may be open at once."""
         self._open += 1
         self.stop()
         try:

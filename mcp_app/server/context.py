@@ -35,23 +35,23 @@ from mcp_app.protocol.negotiation import LOG_LEVEL
 from mcp_app.server import deprecations
 from mcp_app.server.clock import CallClock
 from mcp_app.server.exchange import SEVERITY, End, Exchange
-from mcp_app.server.pace import Pace
+from mcp_app.server.notification_throttle import NotificationThrottle
 from mcp_app.server.round_trip import InputRequired, RoundTrip
 
 if TYPE_CHECKING:
     from mcp_app.server.clock import CallClock
 
-Returned = TypeVar("Returned")
+Value = TypeVar("Value")
 
 DEFAULT_LEVEL = SEVERITY["info"]
-"""What a session gets that never said which messages it wants."""
+"""The log level of a session that never set one."""
 
 current_call: ContextVar[Exchange | None] = ContextVar("mcp_call", default=None)
-"""The call that runs here: where records of `logging` can be forwarded to."""
+"""The current call; its client may get forwarded records of `logging`."""
 
 
 def core_of(exchange: Exchange) -> CallCore:
-    """Return the core of a running call; most calls are over before they need one."""
+    """Return the core of a running call; made on first use."""
     core = exchange.core
     if core is None:
         core = exchange.core = CallCore(exchange)
@@ -70,7 +70,7 @@ class CallCore:
 
     @cached_property
     def clock(self) -> CallClock:
-        """The time of the call; most calls are over before anybody asks for it."""
+        """The clock of the call; made on first use."""
         exchange = self.exchange
         expired = partial(exchange.stop, End.TIMED_OUT)
         loop = exchange.adapters.loop
@@ -83,9 +83,9 @@ class CallCore:
         return {}
 
     def close(self) -> None:
-        """The call is over; without this it would be a cycle."""
+        """End the core, and break its reference cycle."""
         if self._last_progress is not None and self.exchange.end is None:
-            # What was held back for its rate: the last progress is always told.
+            # The rate limit may hold back the last progress: send it now.
             self._progress.flush(self.exchange.outgoing.send)
         if "clock" in self.__dict__:
             self.clock.close()
@@ -99,16 +99,16 @@ class CallCore:
 
     @property
     def needed(self) -> InputRequired | None:
-        """What the request must end with, once a question has no answer."""
+        """The exception to end with, once a question has no answer."""
         return self.round_trip.needed if "round_trip" in self.__dict__ else None
 
     @cached_property
-    def _progress(self) -> Pace:
-        return Pace(self.exchange.adapters.limits)
+    def _progress(self) -> NotificationThrottle:
+        return NotificationThrottle(self.exchange.adapters.limits)
 
     @cached_property
-    def _logged(self) -> Pace:
-        return Pace(self.exchange.adapters.limits)
+    def _logged(self) -> NotificationThrottle:
+        return NotificationThrottle(self.exchange.adapters.limits)
 
     @property
     def _level(self) -> int | None:
@@ -128,25 +128,27 @@ class CallCore:
         return threading.get_ident() == self.exchange.adapters.thread
 
     def check_running(self) -> None:
-        """Raise where nobody waits for the answer any more."""
+        """Raise `CallCancelled` if the call was ended."""
         if self.exchange.end is not None:
             raise CallCancelled(f"This call has ended: {self.exchange.end.value}.")
 
     def check_open(self) -> None:
-        """Raise where there is no call any more to ask for, or to do something in."""
+        """Raise if the call was ended or is over."""
         self.check_running()
         if self._over:
-            raise RuntimeError("This call is over: its context cannot be used later.")
+            raise RuntimeError(
+                "This call has ended, so its context can no longer be used."
+            )
 
     def log(self, level: Level, data: object, logger: str | None) -> None:
         """Queue a log message; raise ValueError for a level that does not exist."""
         if level not in SEVERITY:
             raise ValueError(
-                f"{level!r} is no level: use one of {', '.join(SEVERITY)}."
+                f"{level!r} is not a level. Use one of {', '.join(SEVERITY)}."
             )
         if self._level is None or SEVERITY[level] < self._level:
             return
-        deprecations.used(self.exchange.revision, "logging")
+        deprecations.note_use(self.exchange.revision, "logging")
         params: dict[str, object] = {"level": level, "data": data}
         if logger is not None:
             params["logger"] = logger
@@ -179,7 +181,7 @@ class CallCore:
         return self._last_progress is None or progress > self._last_progress
 
     def visited(self, key: str | None) -> None:
-        """Queue that visits are over, those that the person agreed to before."""
+        """Tell the client that a visit to a URL is over; None means all."""
         keys = list(self.visits) if key is None else [key]
         identifiers = [self.visits.pop(each, None) for each in keys]
         method = "notifications/elicitation/complete"
@@ -189,14 +191,14 @@ class CallCore:
             self._on_loop(self.exchange.outgoing.send, message)
 
     def changed(self, what: str) -> None:
-        """Tell everybody who watches; the row is written soon after."""
+        """Write and announce a change; returns at once."""
         self._on_loop(self._spawn_changed, what)
 
     def reconnect(self, after: float) -> None:
-        """Send the client away for a while; raise ValueError for no such time."""
+        """Ask the client to reconnect later; raise ValueError for a bad time."""
         if not 0 < after <= MOST_AFTER:
             raise ValueError(
-                f"A client cannot come back after {after!r} seconds: give more than 0,"
+                f"A client cannot come back after {after!r} seconds. Give more than 0"
                 f" and at most {MOST_AFTER:g}."
             )
         after_ms = math.ceil(after * 1000)
@@ -213,14 +215,14 @@ class CallCore:
             self.exchange.adapters.post(function, *arguments)
 
     def key(self, key: str | None) -> str:
-        """Return a question's key: given, or its place in the order of asking."""
+        """Return a question's key: as given, or `question_1` and so on."""
         self._asked += 1
         return key if key is not None else f"question_{self._asked}"
 
     async def ask(
         self, questions: Mapping[str, Question[Any]], timeout: float | None
     ) -> Mapping[str, Answer]:
-        """Ask from any loop; the waiting is done on the process's own."""
+        """Ask from any loop; wait on the loop of the process."""
         self.check_open()
         await self.exchange.adapters.user_code.refuse_in_outer_transaction()
         trip = self.round_trip
@@ -233,19 +235,19 @@ class CallCore:
     async def _read(
         self,
         questions: Mapping[str, Question[Any]],
-        function: Callable[[], Returned],
-    ) -> Returned:
-        """Call a function that reads forms: Django's may look into the database."""
+        function: Callable[[], Value],
+    ) -> Value:
+        """Call a function that reads forms: Django forms may query the database."""
         if any(_may_block(question) for question in questions.values()):
             return await self.in_thread(function)
         return function()
 
-    async def in_thread(self, function: Callable[[], Returned]) -> Returned:
-        """Run a blocking function in a thread of user code, from whatever loop."""
+    async def in_thread(self, function: Callable[[], Value]) -> Value:
+        """Run a blocking function in a thread of user code, from any loop."""
         return await self.exchange.adapters.user_code.call(function)
 
-    async def bridge(self, waiting: Coroutine[Any, Any, Returned]) -> Returned:
-        """Wait on the process's loop, from whatever loop this is."""
+    async def bridge(self, waiting: Coroutine[Any, Any, Value]) -> Value:
+        """Wait on the process's loop, from any loop."""
         if self.on_loop():
             return await waiting
         return await asyncio.wrap_future(self._submitted(waiting))
@@ -253,7 +255,7 @@ class CallCore:
     def ask_blocking(
         self, questions: Mapping[str, Question[Any]], timeout: float | None
     ) -> Mapping[str, Answer]:
-        """Ask from a thread of the pool, which others may use meanwhile."""
+        """Ask from a pool thread; another thread may work meanwhile."""
         self.check_open()
         self.exchange.adapters.user_code.refuse_in_transaction()
         trip = self.round_trip
@@ -264,19 +266,19 @@ class CallCore:
             results = self.block(trip.ask_on_stream(prepared, timeout))
         return trip.read(prepared, results)
 
-    def block(self, waiting: Coroutine[Any, Any, Returned]) -> Returned:
-        """Wait in a thread for something of the process's loop."""
+    def block(self, waiting: Coroutine[Any, Any, Value]) -> Value:
+        """Run a coroutine on the process's loop and block."""
         try:
             return self._submitted(waiting).result()
         except FutureCancelled:
             self.check_running()
             raise
 
-    def _submitted(self, waiting: Coroutine[Any, Any, Returned]) -> Future[Returned]:
+    def _submitted(self, waiting: Coroutine[Any, Any, Value]) -> Future[Value]:
         until_end = self._until_end(waiting)
         return asyncio.run_coroutine_threadsafe(until_end, self.exchange.adapters.loop)
 
-    async def _until_end(self, waiting: Coroutine[Any, Any, Returned]) -> Returned:
+    async def _until_end(self, waiting: Coroutine[Any, Any, Value]) -> Value:
         """Wait on the process's loop, no longer than the call lasts."""
         task = asyncio.current_task()
         if task is not None:

@@ -1,8 +1,8 @@
-"""What a session's client may say, and when: one set of rules for every transport.
+"""Which messages a session takes, and when: one set of rules for every transport.
 
-The rules are about values, so that a transport only asks and acts: nothing here waits,
-writes, or knows where a session is kept.  What is wrong with a message is raised before
-anything of it is done.  `revision` is the session's, None before `initialize`.
+The functions only check values: they do not wait, write, or look sessions up.  Errors
+are raised before any part of a message takes effect.  `revision` is the session's, None
+before `initialize`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Batch:
 
     requests: list[Request]
     others: list[Notification | Reply]
-    """They are taken first: what they change counts for the requests."""
+    """They are taken first: their effects count for the requests."""
 
 
 class MixedEras(InvalidRequest):
@@ -40,7 +40,7 @@ class MixedEras(InvalidRequest):
 def check_turn(method: str, revision: Revision | None) -> None:
     """Raise InvalidRequest unless a session takes a request of this method now.
 
-    That is `initialize` once, and nothing but `ping` before it (basic/lifecycle).
+    `initialize` comes once, and only `ping` may come before it (basic/lifecycle).
     """
     if revision is None:
         if method not in BEFORE_INITIALIZE:
@@ -78,13 +78,13 @@ def read_batch(
     )
     for each in messages:
         if not isinstance(each, Reply) and negotiation.is_stateless(each.params, None):
-            raise MixedEras("A message of the stateless era is in no batch.")
+            raise MixedEras("A message of the stateless era must not be in a batch.")
     for request in batch.requests:
         if request.method == "initialize":
-            raise InvalidRequest("initialize must be a message of its own.")
+            raise InvalidRequest("Send initialize as a single message, not in a batch.")
         check_id(request.id, running)
         with suppress(InvalidParams):
-            # Of those each is answered by itself.
+            # Each of these gets its own error.
             negotiation.meta_of(request.params)
     return batch
 
@@ -93,5 +93,6 @@ def check_batches(revision: Revision | None) -> None:
     """Raise InvalidRequest unless the session's revision has batches."""
     if revision is None or not revision.batches:
         raise InvalidRequest(
-            "Send a single message: only a session of 2025-03-26 takes a batch."
+            "Send a single message. Only sessions of revision 2025-03-26 accept"
+            " batches."
         )

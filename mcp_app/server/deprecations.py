@@ -1,4 +1,4 @@
-"""What a revision deprecates is said once by each process that uses it (SEP-2577)."""
+"""Warns once per process if user code uses a deprecated capability (SEP-2577)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger("mcp_app.server")
 
 _INSTEAD: Final = {
-    "logging": "log by `logging`, which is for the site, or with OpenTelemetry",
-    "roots": "let arguments, URIs or settings name what is meant",
-    "sampling": "ask a model at its provider",
+    "logging": "use Python's `logging` for the site's log, or OpenTelemetry",
+    "roots": "name files and folders in arguments, URIs or settings",
+    "sampling": "call the model's provider directly",
 }
 _said: set[tuple[str, str]] = set()
 
 
-def used(revision: Revision, capability: str) -> None:
-    """Note that user code uses a capability; warn where it is deprecated."""
+def note_use(revision: Revision, capability: str) -> None:
+    """Log one warning if user code uses a deprecated capability."""
     named = (revision.version, capability)
     if capability not in revision.deprecated or named in _said:
         return

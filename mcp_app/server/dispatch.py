@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("mcp_app.server")
 
 STOPPED: Final = (
-    "The people who run this site cancelled this call. Whether it had an effect is not"
-    " known. Do not retry; tell the user."
+    "The people who run this site cancelled this call. Nobody knows whether it had an"
+    " effect. Do not retry; tell the user."
 )
 NEED_STREAMS: Final = frozenset(
     {
@@ -45,14 +45,14 @@ NEED_STREAMS: Final = frozenset(
         "subscriptions/listen",
     }
 )
-"""Methods of what is told on a stream, which is not advertised where there is none."""
+"""Methods that need a stream; not advertised if the site cannot keep streams open."""
 _UNWANTED = frozenset({End.CANCELLED, End.CLIENT_GONE})
 
 
 async def answer(exchange: Exchange) -> tuple[int, bytes]:
     """Return the HTTP status and the encoded answer of a request.
 
-    Raises `asyncio.CancelledError` where the call ended without one.
+    Raises `asyncio.CancelledError` if the call ended without one.
     """
     audit = exchange.adapters.audit
     if audit is None or exchange.method not in recording.KINDS:
@@ -61,12 +61,12 @@ async def answer(exchange: Exchange) -> tuple[int, bytes]:
     try:
         found = await _answer(exchange)
     except BaseException as error:
-        recording.ended(exchange, error)
+        recording.record_end(exchange, error)
         recording.record(audit, exchange, began, 0)
         raise
     recording.record(audit, exchange, began, len(found[1]))
     if audit.strict:
-        await audit.kept()
+        await audit.wait_until_written()
     return found
 
 
@@ -76,8 +76,8 @@ async def _answer(exchange: Exchange) -> tuple[int, bytes]:
             raise MethodNotFound(f"Method not found: {exchange.method:.200}")
         if exchange.method in NEED_STREAMS and not _has_streams(exchange):
             raise MethodNotFound(
-                f"{exchange.method} needs a stream, and this way in (WSGI) keeps none"
-                " open."
+                f"{exchange.method} needs a stream, and this site cannot keep streams"
+                " open (WSGI)."
             )
         result = await HANDLERS[exchange.method](exchange)
         encoded = result if type(result) is bytes else jsonrpc.write(result)
@@ -96,19 +96,19 @@ async def _answer(exchange: Exchange) -> tuple[int, bytes]:
 
 
 def error_of_end(exchange: Exchange) -> ProtocolError:
-    """Return the error for a call that was ended; raise where nobody is to be told."""
+    """Return the error for a call that was ended; raise if no answer is to be sent."""
     if exchange.end is End.STOPPED:
         survive(exchange, End.STOPPED)
-        exchange.failed(Outcome.CANCELLED, STOPPED)
+        exchange.record_outcome(Outcome.CANCELLED, STOPPED)
         return InternalError(STOPPED)
     survive(exchange, End.SHUT_DOWN)
     stopped = Unavailable("This process stopped before the call was done.")
-    exchange.failed(Outcome.SHUT_DOWN, stopped.message)
+    exchange.record_outcome(Outcome.SHUT_DOWN, stopped.message)
     return stopped
 
 
 def _has_streams(exchange: Exchange) -> bool:
-    """Whether anybody is told what a stream is for: a session's may be elsewhere."""
+    """Whether the client can have a stream: here, or elsewhere with its session."""
     session = exchange.session
     return exchange.streams or (session is not None and not session.whole)
 
@@ -116,9 +116,9 @@ def _has_streams(exchange: Exchange) -> bool:
 def ready(
     catalog: Catalog, revision: Revision, request: Request, principal: Principal
 ) -> bytes | None:
-    """Return the encoded answer to a request that is answered the same for all.
+    """Return the encoded first page of a list that is the same for all callers.
 
-    That is the first page of a list that everybody sees, once it has been made.
+    None for any other request, or if that page has not been made yet.
     """
     name = LISTINGS.get(request.method)
     if name is None or "cursor" in request.params or principal.scope is not None:
@@ -134,7 +134,7 @@ def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, byt
         )
     except ValueError as error:
         return _refused(exchange, InternalError(str(error)))
-    exchange.failed(Outcome.ASKED)
+    exchange.record_outcome(Outcome.ASKED)
     result = results.complete(
         results.input_required(needed.questions, state),
         exchange.revision,
@@ -152,14 +152,14 @@ def _answered(request_id: str | int, result: bytes) -> bytes:
 
 
 def _check_wanted(exchange: Exchange) -> None:
-    """Raise where nobody waits any more: user code may have caught its cancellation."""
+    """Raise if nobody waits any more: user code may have caught its cancellation."""
     if exchange.end in _UNWANTED:
         raise asyncio.CancelledError
 
 
 def _refused(exchange: Exchange, error: ProtocolError) -> tuple[int, bytes]:
     _check_wanted(exchange)
-    recording.refused(exchange, error)
+    recording.record_refusal(exchange, error)
     return refusal(exchange.revision, exchange.request_id, error)
 
 

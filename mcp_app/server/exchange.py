@@ -1,4 +1,4 @@
-"""One request being served: who asks, in which revision, and the ways back."""
+"""One request while it is served: its caller, revision and way back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcp_app.interface.context import LEVELS, Client
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.principal import Principal
-from mcp_app.interface.rights import Asked, Rights
+from mcp_app.interface.rights import AccessRequest, Rights
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import CLIENT_CAPABILITIES, CLIENT_INFO
@@ -21,18 +21,18 @@ from mcp_app.protocol.revisions import Revision
 
 if TYPE_CHECKING:
     from mcp_app.audit.call_log import CallLog
-    from mcp_app.auth.permissions import KeptRights, UserRows
+    from mcp_app.auth.permissions import RightsCache, UserRows
     from mcp_app.catalog.runnable import Runnable
     from mcp_app.catalog.snapshot import Catalog, Entry
     from mcp_app.conf import Limits
     from mcp_app.protocol.headers import Headers
     from mcp_app.server.request_state import StateSealer
-    from mcp_app.streams.appending import Beside
+    from mcp_app.streams.log_writer import Beside
     from mcp_app.streams.open_session import Opening, OpenSession
     from mcp_app.streams.questions import OpenQuestions
     from mcp_app.streams.steps import StoredSteps
 
-Returned = TypeVar("Returned")
+Value = TypeVar("Value")
 
 SEVERITY: Mapping[str, int] = {level: index for index, level in enumerate(LEVELS)}
 
@@ -45,7 +45,7 @@ class End(Enum):
     CLIENT_GONE = "client gone"
     SHUT_DOWN = "shut down"
     STOPPED = "stopped"
-    """By the people who run the site; the client is told."""
+    """By staff of the site; the client gets an error."""
 
 
 class Outgoing(Protocol):
@@ -58,48 +58,48 @@ class Outgoing(Protocol):
     def send(self, message: bytes, beside: Beside | None = None) -> None:
         """Queue a notification or a question, encoded.
 
-        `beside` writes rows that belong to it, where it is logged.
+        `beside` writes rows that belong to it, if it is logged.
         """
 
     def reconnect(self, after_ms: int) -> None:
-        """Close the connection if the client can come back for the rest, so much later.
+        """Close the connection if the client can fetch the rest after so many ms.
 
-        It has then what was sent before.
+        Earlier messages are sent first.
         """
 
 
 class NoWayBack:
-    """The way back of a notification, and of a client that takes one answer only."""
+    """A way back that drops all messages."""
 
     streams = False
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
-        """Drop the message: nobody is there to get it."""
+        """Drop the message."""
 
     def reconnect(self, after_ms: int) -> None:
-        """Nobody is there to come back."""
+        """Do nothing."""
 
 
 class CallState(Protocol):
-    """What a call of user code has needed so far: its time, questions and messages."""
+    """The state of a call of user code: its clock, questions and messages."""
 
     @property
     def needed(self) -> BaseException | None:
-        """What the request must end with, once a question has no answer."""
+        """The exception to end with, once a question has no answer."""
 
     def close(self) -> None:
-        """Free it: the call is over."""
+        """End it with the call."""
 
 
 class Handshakes(Protocol):
-    """Where `initialize` leaves what it agrees on."""
+    """Opens sessions for `initialize`."""
 
     async def create(self, opening: Opening) -> str:
         """Open a session and return its id."""
 
 
 class Sessions(Handshakes, Protocol):
-    """Where sessions are kept: in rows, or as long as a connection lasts."""
+    """Keeps sessions: in rows, or as long as a connection lasts."""
 
     async def opened(self, session: OpenSession) -> None:
         """Wait until the client has finished its side of the handshake."""
@@ -108,63 +108,63 @@ class Sessions(Handshakes, Protocol):
         """Keep the least severe level that the client wants."""
 
     async def subscribe(self, session: OpenSession, uri: str, most: int) -> bool:
-        """Keep that the session watches a URI; return whether there was room."""
+        """Subscribe the session to a URI; return False if it has too many."""
 
     async def unsubscribe(self, session: OpenSession, uri: str) -> None:
-        """Keep that the session no longer watches a URI."""
+        """End the session's subscription to a URI."""
 
 
 class Topics(Protocol):
-    """The way to say that something changed."""
+    """Announces changes that calls report."""
 
     def tell(self, what: str, server: str) -> None:
         """Write the change and announce it; returns at once."""
 
 
 class UserCode(Protocol):
-    """Where user code runs."""
+    """Runs user code."""
 
     def nothing_around(self, runnable: Runnable[Any]) -> bool:
-        """Whether an async function may be awaited as it is."""
+        """Whether an async function may be awaited directly."""
 
     async def run(
         self,
         exchange: Exchange,
         runnable: Runnable[Any],
         arguments: dict[str, object],
-        convert: Callable[[object], Returned],
-    ) -> Returned:
-        """Run it in its own way, on the loop or in a thread, and convert there."""
+        convert: Callable[[object], Value],
+    ) -> Value:
+        """Run it as declared, on the loop or in a thread, and convert there."""
 
-    async def call(self, function: Callable[[], Returned]) -> Returned:
-        """Run a blocking function in a thread: the call's own where it has one."""
+    async def call(self, function: Callable[[], Value]) -> Value:
+        """Run a blocking function in a thread: the call's own if it has one."""
 
-    def call_here(self, function: Callable[[], Returned]) -> Returned:
+    def call_here(self, function: Callable[[], Value]) -> Value:
         """Run a blocking function in this thread."""
 
     def waiting(self) -> AbstractContextManager[None]:
         """Let another thread work while this one waits for an answer."""
 
     def refuse_in_transaction(self) -> None:
-        """Raise `QuestionInTransaction` where a database transaction is open."""
+        """Raise `QuestionInTransaction` if a database transaction is open."""
 
     async def refuse_in_outer_transaction(self) -> None:
-        """The same for a coroutine, whose transaction is that of its thread."""
+        """Do the same for a coroutine, whose transaction is its thread's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapters:
-    """What the server room is handed, so that it knows neither rows nor threads."""
+    """The parts that the server room uses without knowing rows or threads."""
 
     loop: asyncio.AbstractEventLoop
     thread: int
-    """Where the loop runs (`threading.get_ident`)."""
+    """The loop's thread (`threading.get_ident`)."""
     handshakes: Handshakes
     sessions: Sessions
     questions: OpenQuestions
     steps: StoredSteps
     users: UserRows
-    rights: KeptRights
+    rights: RightsCache
     topics: Topics
     user_code: UserCode
     post: Callable[..., object]
@@ -174,7 +174,7 @@ class Adapters:
     limits: Limits
     coerce: bool
     audit: CallLog | None = None
-    """None where the site keeps no calls."""
+    """None if the call log is off."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -182,8 +182,8 @@ class Exchange:
     """A request on its way through `server.dispatch`.
 
     `session` is None in the stateless era and for `initialize`; `headers` is None
-    where the transport has none.  What a call may need later has its default on the
-    class, so that a new exchange sets only what it is given.
+    if the transport has none.  Fields that a call may need later have class defaults,
+    so that a new exchange sets few fields.
     """
 
     adapters: Adapters
@@ -200,9 +200,9 @@ class Exchange:
     headers: Headers | None = None
     path: str = ""
     renew: Callable[[Exchange], Awaitable[None]] | None = None
-    """Brings it up to date where it has waited; raises what refuses it now."""
+    """Updates it after a wait; raises the error if it is now refused."""
     streams: bool = True
-    """Whether the way in can keep a stream open, for this request or another one."""
+    """Whether the transport can keep streams open, for this or another request."""
     end: End | None = field(init=False, default=None)
     task: asyncio.Task[Any] | None = field(init=False, default=None)
     opened_session: str | None = field(init=False, default=None)
@@ -211,20 +211,20 @@ class Exchange:
     began: float = field(init=False, default=0.0)
     """When the call began, on the loop's clock."""
     seconds: float | None = field(init=False, default=None)
-    """The time of the user code that runs; None where none does."""
+    """Time limit of the user code that runs; None if none does."""
     untouched: bool = field(init=False, default=False)
-    """No place was free for user code: nothing has run."""
+    """No thread was free, so no user code has run."""
     queued: bool = field(init=False, default=False)
     """The call waits for a thread."""
     core: CallState | None = field(init=False, default=None)
     """None for a call that needed nothing so far."""
     entry: Entry[Any, Any] | None = field(init=False, default=None)
-    """What the call is of, once that is found."""
+    """The called definition, once it is found."""
     outcome: str = field(init=False, default=Outcome.ANSWERED.value)
-    said: str = field(init=False, default="")
-    """What the client was told of a failure."""
+    error_text: str = field(init=False, default="")
+    """The error message for the client."""
     failure: str = field(init=False, default="")
-    """The id by which a failure is found in the log."""
+    """The id of a failure in the log."""
     _on_end: tuple[Callable[[], object], ...] = field(init=False, default=())
 
     @property
@@ -243,7 +243,7 @@ class Exchange:
 
     @property
     def host(self) -> str:
-        """The host that the client named, "" where its transport has none."""
+        """The host that the client named, "" if its transport has none."""
         return (self.headers.get(b"host") or "") if self.headers is not None else ""
 
     def sees(self, definition: Definition) -> bool:
@@ -256,11 +256,11 @@ class Exchange:
     async def allows(
         self, definition: Definition, arguments: Mapping[str, object]
     ) -> bool:
-        """Whether the principal may use what it sees with these arguments."""
+        """Whether the principal may use a definition with these arguments."""
         rules = (*self.catalog.server.demands.rules, *definition.demands.rules)
         if not rules:
             return True
-        asked = Asked(
+        asked = AccessRequest(
             principal=self.principal,
             server=self.catalog.server.slug,
             name=definition.name,
@@ -268,10 +268,10 @@ class Exchange:
         )
         return await self.adapters.rights.allow(rules, asked)
 
-    def failed(self, outcome: Outcome, said: str = "") -> None:
-        """Note what became of the call; what is noted first counts."""
+    def record_outcome(self, outcome: Outcome, said: str = "") -> None:
+        """Record the outcome of the call; the first one counts."""
         if self.outcome == Outcome.ANSWERED:
-            self.outcome, self.said = outcome.value, said
+            self.outcome, self.error_text = outcome.value, said
 
     def stop(self, end: End) -> None:
         """End the call without its answer; the first end counts."""
@@ -283,7 +283,7 @@ class Exchange:
                 self.task.cancel()
 
     def on_end(self, tell: Callable[[], object]) -> None:
-        """Call a function when the call is ended; at once where it was."""
+        """Call a function when the call is ended; at once if it is."""
         self._on_end = (*self._on_end, tell)
         if self.end is not None:
             tell()

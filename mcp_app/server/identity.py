@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def runs_once(exchange: Exchange) -> bool:
     """Whether a request of a session must not run twice.
 
-    That is a call of a tool that the caller may see, and that says neither that it
-    only reads, nor that twice is the same as once.
+    That is a call of a tool that the caller may see and that is declared neither
+    read-only nor idempotent.
     """
     if exchange.method != "tools/call":
         return False
@@ -32,12 +32,12 @@ def runs_once(exchange: Exchange) -> bool:
 
 
 def key(request_id: str | int) -> str:
-    """Return the digest of a JSON-RPC id; 1 and "1" are two."""
+    """Return the digest of a JSON-RPC id; 1 and "1" differ."""
     return sha256(jsonrpc.write(request_id)).hexdigest()
 
 
 def digest(exchange: Exchange) -> str:
-    """Return the digest of what a request asks for; its progress token is no part."""
+    """Return the digest of a request's content without its progress token."""
     params: dict[str, Any] = exchange.params
     if "_meta" in params:
         meta = {k: v for k, v in exchange.meta.items() if k != "progressToken"}

@@ -1,7 +1,17 @@
-"""Where user code runs: on the loop, or in a thread of the pool.
+"""Runs user code on the loop or in a thread of the pool.
 
-The only module of this room that knows Django: transactions, connections and the
-signal for exceptions surround user code here, and nowhere else.
+Only this module of the room knows Django: it handles transactions, connections and the
+signal for exceptions.
+
+An async function runs on the loop, in the task of its request.  With `database=True`
+it runs on its own loop in a thread of the pool, and with `atomic=True` also inside
+`transaction.atomic()`.  A sync function runs in a thread, inside `atomic()` on
+each database that has `ATOMIC_REQUESTS`, unless it says `atomic=False`.  If the site
+has context managers in `MCP["CALL_CONTEXT_MANAGERS"]`, async functions also run in a
+thread, unless every manager says `context_variables_only`.
+
+Any exception rolls a transaction back, and so does a call that ended without an answer.
+On PostgreSQL the remaining time of the call limits the statements of our own `atomic`.
 """
 
 from __future__ import annotations
@@ -23,7 +33,7 @@ from django.db import connection, connections, transaction
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.interface.errors import CallCancelled, QuestionInTransaction
 from mcp_app.pools import loop_thread
-from mcp_app.pools.connections import old_connections_closed
+from mcp_app.pools.connections import without_old_connections
 from mcp_app.pools.futures import settle
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import Job, NoPlace, UserThreads
@@ -31,8 +41,8 @@ from mcp_app.server.context import core_of, current_call
 from mcp_app.server.exchange import Exchange
 
 Output = TypeVar("Output")
-Returned = TypeVar("Returned")
-Around = Callable[..., AbstractContextManager[object]]
+Value = TypeVar("Value")
+CallContextManager = Callable[..., AbstractContextManager[object]]
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
@@ -41,7 +51,7 @@ LIMIT_STATEMENTS = """
     WHERE current_setting('statement_timeout')::interval
         NOT BETWEEN '1 microsecond' AND %(limit)s::interval
 """
-"""For the transaction (`SET LOCAL`); a limit of the site that is shorter stands."""
+"""For the transaction (`SET LOCAL`); keeps a shorter limit of the site."""
 LONGEST_MS = 2**31 - 1
 """PostgreSQL refuses more: 24 days."""
 
@@ -55,7 +65,7 @@ class InvocationPlaces:
         self,
         mailbox: Mailbox,
         threads: UserThreads,
-        around: Sequence[Around],
+        around: Sequence[CallContextManager],
     ) -> None:
         self._mailbox = mailbox
         self._loop = mailbox.loop
@@ -67,7 +77,7 @@ class InvocationPlaces:
         )
 
     def nothing_around(self, runnable: Runnable[Any]) -> bool:
-        """Whether an async function may be awaited as it is: the hot path."""
+        """Whether an async function may be awaited directly: the hot path."""
         return self._plain and runnable.direct
 
     async def run(
@@ -77,9 +87,9 @@ class InvocationPlaces:
         arguments: dict[str, object],
         convert: Callable[[object], Output],
     ) -> Output:
-        """Run it in its own way and return what it returned, converted.
+        """Run it as declared and return its result, converted.
 
-        What ran in a thread is converted there: it may be a queryset.
+        A thread converts its result itself: it may be a queryset.
         """
         if runnable.style == "sync" or self._needs_thread(runnable):
             function = partial(self._in_thread, exchange, runnable, arguments, convert)
@@ -92,20 +102,20 @@ class InvocationPlaces:
                 raise
         return convert(await self._on_loop(exchange, runnable, arguments))
 
-    async def call(self, function: Callable[[], Returned]) -> Returned:
+    async def call(self, function: Callable[[], Value]) -> Value:
         """Run a blocking function in a thread.
 
-        A call with a loop of its own has a thread already, which waits for it, with
-        connections and perhaps a transaction: that one runs the function.
+        A call with its own loop has a thread that waits for it, with connections and
+        perhaps a transaction: that thread runs the function.
         """
         if asyncio.get_running_loop() is not self._loop:
             return await sync_to_async(function)()
         return await self._threaded(partial(_with_fresh_connections, function))
 
-    def call_here(self, function: Callable[[], Returned]) -> Returned:
+    def call_here(self, function: Callable[[], Value]) -> Value:
         """Run a blocking function in this thread.
 
-        Nobody but us closes what it opens in a thread of user code's own.
+        In a thread that user code started, we close the connections.
         """
         if getattr(_running, "job", None) is not None:
             return function()
@@ -122,11 +132,11 @@ class InvocationPlaces:
             yield
 
     def refuse_in_transaction(self) -> None:
-        """Raise where a transaction is open: a question would hold it for minutes."""
+        """Raise if a transaction is open: a question would hold it for minutes."""
         _refuse_in(_transaction_alias())
 
     async def refuse_in_outer_transaction(self) -> None:
-        """Raise where the thread around this loop has a transaction open."""
+        """Raise if the thread around this loop has a transaction open."""
         if asyncio.get_running_loop() is not self._loop:
             _refuse_in(await sync_to_async(_transaction_alias)())
 
@@ -168,16 +178,14 @@ class InvocationPlaces:
         run = runnable.run
         if runnable.style == "async":
             run = _on_own_loop(exchange, run)  # type: ignore[arg-type]
-        with old_connections_closed():
+        with without_old_connections():
             if self._plain and not _atomic_aliases(runnable):
                 return convert(run(**arguments))
             with self._entered(exchange), _transactions(exchange, runnable):
                 return convert(run(**arguments))
 
-    async def _threaded(
-        self, function: Callable[[], Returned], name: str = ""
-    ) -> Returned:
-        future: asyncio.Future[Returned] = self._loop.create_future()
+    async def _threaded(self, function: Callable[[], Value], name: str = "") -> Value:
+        future: asyncio.Future[Value] = self._loop.create_future()
         work = partial(contextvars.copy_context().run, function)
         job = self._threads.submit(partial(self._work, future, work), name)
         try:
@@ -188,8 +196,8 @@ class InvocationPlaces:
 
     def _work(
         self,
-        future: asyncio.Future[Returned],
-        function: Callable[[], Returned],
+        future: asyncio.Future[Value],
+        function: Callable[[], Value],
         job: Job,
     ) -> None:
         _running.job = job
@@ -198,11 +206,11 @@ class InvocationPlaces:
 
 
 def _on_own_loop(
-    exchange: Exchange, function: Callable[..., Coroutine[Any, Any, Returned]]
-) -> Callable[..., Returned]:
+    exchange: Exchange, function: Callable[..., Coroutine[Any, Any, Value]]
+) -> Callable[..., Value]:
     """Return an async function as a blocking one, which is cancelled with its call."""
 
-    async def cancellable(**arguments: object) -> Returned:
+    async def cancellable(**arguments: object) -> Value:
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         exchange.on_end(partial(_cancel, loop, task))
         return await function(**arguments)
@@ -217,16 +225,16 @@ def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | None) -> 
             loop.call_soon_threadsafe(task.cancel)
 
 
-def _with_fresh_connections(function: Callable[[], Returned]) -> Returned:
-    with old_connections_closed():
+def _with_fresh_connections(function: Callable[[], Value]) -> Value:
+    with without_old_connections():
         return function()
 
 
 @contextmanager
 def _transactions(exchange: Exchange, runnable: Runnable[Any]) -> Iterator[None]:
-    """Run in transactions: whatever is raised rolls them back, `ToolError` included.
+    """Run in transactions; any exception rolls them back, also `ToolError`.
 
-    So does the end of the call: its client was told, or knows, that it has no result.
+    So does the end of the call, because its client gets no result.
     """
     aliases = _atomic_aliases(runnable)
     with ExitStack() as stack:
@@ -240,7 +248,7 @@ def _transactions(exchange: Exchange, runnable: Runnable[Any]) -> Iterator[None]
 
 
 def _limit_statements(alias: str) -> None:
-    """Let PostgreSQL cut a statement that outlasts the call's time."""
+    """Let PostgreSQL cancel statements that outlast the call."""
     exchange = current_call.get()
     left = core_of(exchange).clock.left() if exchange is not None else None
     if left is not None and connections[alias].vendor == "postgresql":
@@ -274,9 +282,9 @@ def _transaction_alias() -> str | None:
 def _refuse_in(alias: str | None) -> None:
     if alias is not None:
         raise QuestionInTransaction(
-            f"A question was asked inside a transaction on {alias!r} at"
-            f" {_user_line()}. Ask before it begins, or declare the tool with"
-            " atomic=False."
+            f"The code asked a question inside a transaction on {alias!r} at"
+            f" {_user_line()}. Ask before the transaction begins, or declare the tool"
+            " with atomic=False."
         )
 
 
@@ -291,9 +299,9 @@ def _user_line() -> str:
 
 
 def report_exception() -> None:
-    """Tell the site of an exception of user code, as Django's handler does.
+    """Send `got_request_exception` for user code, as Django's handler does.
 
-    A receiver that fails is logged by Django, and takes no answer along.
+    Django logs a receiver that fails; the answer is not affected.
     """
     got_request_exception.send_robust(sender=None, request=None)
     loop_thread.close_broken()

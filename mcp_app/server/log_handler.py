@@ -1,7 +1,7 @@
-"""Forwarding records of `logging` to the client whose call made them.
+"""Forwards records of `logging` to the client whose call made them.
 
 In LOGGING: `{"class": "mcp_app.server.log_handler.ClientHandler"}`
-and the handler's name at the loggers whose records are to be forwarded.
+and the handler's name at the loggers whose records it forwards.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LEVELS: tuple[tuple[int, Level], ...] = (
 
 
 def level_of(number: int) -> Level:
-    """Return the protocol's level of a level of `logging`."""
+    """Return the protocol's level for one of `logging`."""
     for least, level in _LEVELS:
         if number >= least:
             return level
@@ -29,7 +29,7 @@ def level_of(number: int) -> Level:
 
 
 def _without_traceback(record: logging.LogRecord) -> logging.LogRecord:
-    """Return what may leave the server (server/utilities/logging, "Security")."""
+    """Return a copy without traceback (server/utilities/logging, "Security")."""
     shown = copy(record)
     shown.exc_info = shown.exc_text = shown.stack_info = None
     return shown
@@ -38,8 +38,7 @@ def _without_traceback(record: logging.LogRecord) -> logging.LogRecord:
 class ClientHandler(logging.Handler):
     """Sends records made while a call runs as log messages to its client.
 
-    Records made outside a call are dropped, and so are our own: they are for the
-    operator.
+    Records made outside a call are dropped, and so are those of `mcp_app` itself.
     """
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -29,7 +29,7 @@ from mcp_app.interface.questions import (
     Root,
     Roots,
     Sample,
-    Sampled,
+    SamplingResult,
 )
 from mcp_app.protocol import jsonrpc, listing
 from mcp_app.protocol.content import (
@@ -53,7 +53,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedQuestion:
     """A question in the words of a revision.
 
     `trusted_without_state` tells whether an answer that comes unasked may be used.
@@ -67,7 +67,7 @@ class Prepared:
 
     @property
     def digest(self) -> str:
-        """Identifies what is asked, whatever the key."""
+        """A digest of the question without its key."""
         return sha256(jsonrpc.canonical([self.method, self.params])).hexdigest()
 
     def request(self) -> JsonObject:
@@ -77,7 +77,7 @@ class Prepared:
 
 def prepare(
     key: str, question: Question[Any], revision: Revision, client: Client
-) -> Prepared:
+) -> PreparedQuestion:
     """Put a question into the revision's words; raise `ClientCannot`."""
     return _PREPARE[type(question)](key, question, revision, client)
 
@@ -107,7 +107,7 @@ def _require_method(revision: Revision, method: str, *path: str) -> None:
 
 def _elicit(
     key: str, question: Elicit[Any], revision: Revision, client: Client
-) -> Prepared:
+) -> PreparedQuestion:
     _require_method(revision, "elicitation/create", "elicitation")
     require(client, "elicitation")
     declared = client.capabilities["elicitation"]
@@ -121,7 +121,7 @@ def _elicit(
     }
     if revision.elicitation_mode_member:
         params["mode"] = "form"
-    return Prepared(
+    return PreparedQuestion(
         key=key,
         method="elicitation/create",
         params=params,
@@ -141,7 +141,7 @@ def _elicited(result: JsonObject, parse: Callable[[JsonObject], Any]) -> Answer:
         raise ClientRefused(
             "An elicitation's action must be accept, decline or cancel."
         )
-    # A form of which nothing is required may be accepted without content.
+    # A form without required fields may be accepted without content.
     content = result.get("content", None if action is None else {})
     if not isinstance(content, dict):
         raise ClientRefused("An accepted elicitation must have content, an object.")
@@ -153,7 +153,7 @@ def _elicited(result: JsonObject, parse: Callable[[JsonObject], Any]) -> Answer:
 
 def _elicit_url(
     key: str, question: ElicitUrl, revision: Revision, client: Client
-) -> Prepared:
+) -> PreparedQuestion:
     _require_method(revision, "elicitation/create", "elicitation")
     if "url" not in revision.elicitation_modes:
         raise ClientCannot(
@@ -169,7 +169,7 @@ def _elicit_url(
     }
     if revision.elicitation_identifiers:
         params["elicitationId"] = secrets.token_hex(16)
-    return Prepared(
+    return PreparedQuestion(
         key=key,
         method="elicitation/create",
         params=params,
@@ -181,18 +181,22 @@ def _check_url(url: str) -> None:
     """Raise ValueError unless a person may be sent there ("Safe URL Handling")."""
     parts = urlsplit(url)
     if rules.uri_problem(url) or parts.scheme not in ("http", "https"):
-        raise ValueError(f"{url[:200]!r} is no URL that a browser can open.")
+        raise ValueError(f"{url[:200]!r} is not a URL that a browser can open.")
     if parts.username is not None or not parts.hostname:
-        raise ValueError("The URL of an elicitation must name a host, and no user.")
+        raise ValueError(
+            "The URL of an elicitation must have a host, and must not have a user."
+        )
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-        raise ValueError(f"The URL {url[:200]!r} must be https outside this machine.")
+        raise ValueError(
+            f"The URL {url[:200]!r} must be https, unless it is on this machine."
+        )
 
 
-def _roots(key: str, _: Roots, revision: Revision, client: Client) -> Prepared:
+def _roots(key: str, _: Roots, revision: Revision, client: Client) -> PreparedQuestion:
     _require_method(revision, "roots/list", "roots")
     require(client, "roots")
-    deprecations.used(revision, "roots")
-    return Prepared(key=key, method="roots/list", params={}, parse=_rooted)
+    deprecations.note_use(revision, "roots")
+    return PreparedQuestion(key=key, method="roots/list", params={}, parse=_rooted)
 
 
 def _rooted(result: JsonObject) -> Sequence[Root]:
@@ -211,9 +215,11 @@ def _rooted(result: JsonObject) -> Sequence[Root]:
     ]
 
 
-def _sample(key: str, question: Sample, revision: Revision, client: Client) -> Prepared:
+def _sample(
+    key: str, question: Sample, revision: Revision, client: Client
+) -> PreparedQuestion:
     require(client, "sampling")
-    deprecations.used(revision, "sampling")
+    deprecations.note_use(revision, "sampling")
     if question.tools or question.tool_choice:
         _require_tools(revision, client)
     if question.tool_choice != "none":
@@ -230,7 +236,7 @@ def _sample(key: str, question: Sample, revision: Revision, client: Client) -> P
         "toolChoice": question.tool_choice and {"mode": question.tool_choice},
     }
     given = {name: value for name, value in params.items() if value is not None}
-    return Prepared(
+    return PreparedQuestion(
         key=key,
         method="sampling/createMessage",
         params=revision.keep("sampling", given),
@@ -263,12 +269,12 @@ def _preferences(preferences: ModelPreferences | None) -> JsonObject | None:
     return {"hints": hints, **given} if hints else {**given}
 
 
-def _sampled(result: JsonObject) -> Sampled:
+def _sampled(result: JsonObject) -> SamplingResult:
     role, content = result.get("role"), result.get("content")
     blocks = content if isinstance(content, list) else [content]
     if role not in ("user", "assistant") or not isinstance(result.get("model"), str):
         raise ClientRefused("A sampled message must have a role and a model.")
-    return Sampled(
+    return SamplingResult(
         role=role,
         content=[sampled_block(each) for each in blocks],
         model=result["model"],
@@ -285,7 +291,7 @@ def sampled_block(wire: object) -> Block:
         block = _BLOCKS[str(wire.get("type"))](wire)
     except (KeyError, TypeError, ValueError):
         raise ClientRefused(
-            f"Content of type {wire.get('type')!r} is not what the protocol says."
+            f"Content of type {wire.get('type')!r} is not allowed by the protocol."
         ) from None
     # It goes back with the block in the next request of the same conversation.
     return replace(block, meta=ReceivedMeta(meta)) if isinstance(meta, dict) else block
@@ -346,6 +352,6 @@ _BLOCKS: Mapping[str, Callable[[JsonObject], Block]] = {
 }
 
 _PREPARE = cast(
-    "Mapping[type, Callable[[str, Any, Revision, Client], Prepared]]",
+    "Mapping[type, Callable[[str, Any, Revision, Client], PreparedQuestion]]",
     {Elicit: _elicit, ElicitUrl: _elicit_url, Roots: _roots, Sample: _sample},
 )

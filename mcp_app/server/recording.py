@@ -1,4 +1,4 @@
-"""What the audit gets to know of a request."""
+"""Writes calls into the call log."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_app.audit.records import LONGEST_CLIENT, LONGEST_ERROR, SHORT_ARGUMENTS
 from mcp_app.catalog.snapshot import TemplateEntry
+from mcp_app.interface.call_record import CircumstancesValues
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import (
@@ -24,7 +25,6 @@ from mcp_app.server.exchange import End
 
 if TYPE_CHECKING:
     from mcp_app.audit.call_log import CallLog
-    from mcp_app.audit.records import Circumstances
     from mcp_app.server.exchange import Exchange
 
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -33,10 +33,10 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "prompts/get": ("prompt", "arguments"),
     "completion/complete": ("completion", "argument"),
 }
-"""The methods that are kept: what each is called, and the parameter that is its own."""
+"""The methods that are logged: the kind of each, and the parameter that is kept."""
 TEMPLATE: Final = "template"
 SESSION_HANDLE: Final = 16
-"""Characters of a session's digest by which people tell sessions apart."""
+"""Characters of a session's digest that tell sessions apart."""
 
 _ENDS: Final[Mapping[End | None, Outcome]] = {
     None: Outcome.CANCELLED,
@@ -56,23 +56,23 @@ _REFUSALS: Final[Mapping[type[BaseException], Outcome]] = {
 }
 
 
-def refused(exchange: Exchange, error: ProtocolError) -> None:
-    """Note an error of the protocol, unless something better is known."""
+def record_refusal(exchange: Exchange, error: ProtocolError) -> None:
+    """Record a protocol error, unless there is an outcome already."""
     found = (_REFUSALS[each] for each in type(error).__mro__ if each in _REFUSALS)
-    exchange.failed(next(found), error.message)
+    exchange.record_outcome(next(found), error.message)
 
 
-def ended(exchange: Exchange, error: BaseException) -> None:
-    """Note that a call has no answer."""
+def record_end(exchange: Exchange, error: BaseException) -> None:
+    """Record an unanswered call."""
     if isinstance(error, asyncio.CancelledError):
-        # Whatever it has come to, nobody was told.
+        # No client was told an earlier outcome.
         exchange.outcome = _ENDS[exchange.end].value
     else:
-        exchange.failed(Outcome.FAILED)
+        exchange.record_outcome(Outcome.FAILED)
 
 
 def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
-    """Hand over a call that is done; its answer has so many bytes."""
+    """Log a finished call whose answer has `size` bytes."""
     took = time.monotonic() - began
     kind, member = KINDS[exchange.method]
     given = exchange.params.get(member)
@@ -90,12 +90,12 @@ def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
             length,
             digest,
             exchange.failure,
-            exchange.said[:LONGEST_ERROR],
+            exchange.error_text[:LONGEST_ERROR],
         )
     )
 
 
-def _circumstances(exchange: Exchange, kind: str) -> Circumstances:
+def _circumstances(exchange: Exchange, kind: str) -> CircumstancesValues:
     entry, principal, session = exchange.entry, exchange.principal, exchange.session
     name, version = "", 0
     if entry is not None:
@@ -127,7 +127,7 @@ def _circumstances(exchange: Exchange, kind: str) -> Circumstances:
 
 
 def _described(info: object) -> tuple[str, str]:
-    """Return the name and version of a client, no longer than they may be."""
+    """Return a client's name and version, cut to `LONGEST_CLIENT`."""
     if type(info) is not dict:
         return "", ""
     name, version = info.get("name"), info.get("version")

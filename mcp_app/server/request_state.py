@@ -34,7 +34,7 @@ def derived_key(secret: str, purpose: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredQuestions:
     """An answer of an earlier round and the digest of the question that it answers."""
 
     digest: str
@@ -43,20 +43,20 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestState:
-    """What a retry brings back: digests of open questions and earlier answers.
+    """The state in a retry: digests of open questions and earlier answers.
 
     `round_trip` names the whole conversation: `once` steps belong to it.
     """
 
     round_trip: str
     asked: dict[str, str] = field(default_factory=dict)
-    answered: dict[str, Answered] = field(default_factory=dict)
+    answered: dict[str, AnsweredQuestions] = field(default_factory=dict)
 
 
 def binding(
     principal: str, server: str, method: str, target: str, arguments: object
 ) -> bytes:
-    """Return what a state is bound to, as associated data."""
+    """Return the associated data that a state is bound to."""
     digest = sha256(jsonrpc.canonical(arguments)).hexdigest()
     return jsonrpc.canonical([principal, server, method, target, digest])
 
@@ -70,7 +70,7 @@ class StateSealer:
         self._size = size
 
     def seal(self, state: RequestState, bound: bytes, now_ms: int) -> str:
-        """Return an opaque string; raise ValueError where it would be too large."""
+        """Return an opaque string; raise ValueError if it would be too large."""
         payload = jsonrpc.write(
             {
                 "v": FORMAT,
@@ -88,7 +88,7 @@ class StateSealer:
         text = urlsafe_b64encode(sealed).rstrip(b"=").decode("ascii")
         if len(text) > self._size:
             raise ValueError(
-                f"The answers so far need {len(text)} bytes of request state;"
+                f"The answers so far need {len(text)} bytes of request state; at most"
                 f" {self._size} are allowed."
             )
         return text
@@ -102,7 +102,7 @@ class StateSealer:
             round_trip=payload["r"],
             asked=payload["q"],
             answered={
-                key: Answered(digest, result)
+                key: AnsweredQuestions(digest, result)
                 for key, (digest, result) in payload["a"].items()
             },
         )

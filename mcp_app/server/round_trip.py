@@ -1,4 +1,4 @@
-"""How a call asks its client, and what must not happen twice on the way.
+"""A call's questions to its client, and steps that must not run twice.
 
 A round trip is the request of a session, or in the stateless era the chain of a
 request and its retries, named by the sealed state.
@@ -22,14 +22,14 @@ from mcp_app.protocol.envelope import notification_message, request_message
 from mcp_app.protocol.errors import InvalidParams, UrlElicitationRequired
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.exchange import Exchange
-from mcp_app.server.questions import Prepared, prepare
-from mcp_app.server.request_state import Answered, RequestState, binding
+from mcp_app.server.questions import PreparedQuestion, prepare
+from mcp_app.server.request_state import AnsweredQuestions, RequestState, binding
 
 if TYPE_CHECKING:
     from mcp_app.server.clock import CallClock
-    from mcp_app.streams.appending import Beside
+    from mcp_app.streams.log_writer import Beside
 
-Returned = TypeVar("Returned")
+Value = TypeVar("Value")
 
 
 class InputRequired(BaseException):
@@ -45,12 +45,12 @@ class InputRequired(BaseException):
 
 
 def target_of(params: JsonObject) -> str:
-    """Return what a request is aimed at: a name or a URI."""
+    """Return the target of a request: a name or a URI."""
     return str(params.get("name", params.get("uri", "")))
 
 
 def bound_to(exchange: Exchange) -> bytes:
-    """Return what the state of this request is bound to."""
+    """Return the binding of this request's state."""
     return binding(
         exchange.principal.key,
         exchange.catalog.server.slug,
@@ -65,9 +65,9 @@ def now_ms() -> int:
 
 
 def check_retry(exchange: Exchange) -> None:
-    """Raise for what is no retry of ours, before any user code runs.
+    """Raise InvalidParams for a bad retry, before any user code runs.
 
-    Whether the code would ask anything does not matter; a session has no retries.
+    This holds even if the code asks nothing; a session has no retries.
     """
     params = exchange.params
     if exchange.session is not None:
@@ -75,10 +75,10 @@ def check_retry(exchange: Exchange) -> None:
     if type(params.get("inputResponses", {})) is not dict:
         raise InvalidParams("params.inputResponses must be an object.")
     if "requestState" in params:
-        opened(exchange, params["requestState"])
+        open_state(exchange, params["requestState"])
 
 
-def opened(exchange: Exchange, sealed: object) -> RequestState:
+def open_state(exchange: Exchange, sealed: object) -> RequestState:
     """Return the state that was sealed for this very request."""
     return exchange.adapters.sealer.open(sealed, bound_to(exchange), now_ms())
 
@@ -95,15 +95,15 @@ class RoundTrip:
         self._state: RequestState | None = None
         self._user: User | None = None
         self._user_read = False
-        self._answered: dict[str, Answered] = {}
+        self._answered: dict[str, AnsweredQuestions] = {}
         self._used: set[str] = set()
-        self._missing: dict[str, Prepared] = {}
+        self._missing: dict[str, PreparedQuestion] = {}
         self.needed: InputRequired | None = None
-        """What this request must end with, once a question has no answer."""
+        """The exception to end with, once a question has no answer."""
 
     @property
     def state(self) -> RequestState:
-        """What the retry brought back, or a new round trip."""
+        """The state in the retry, or a new round trip."""
         if self._state is None:
             self._state = self._opened_state()
         return self._state
@@ -116,9 +116,9 @@ class RoundTrip:
             return RequestState(round_trip=sha256(request).hexdigest())
         sealed = None if session is not None else exchange.params.get("requestState")
         if sealed is None:
-            # Without a row nothing is repeated, and an id may be used once more.
+            # Without a row no request is repeated, and ids may be reused.
             return RequestState(round_trip=secrets.token_hex(16))
-        return opened(exchange, sealed)
+        return open_state(exchange, sealed)
 
     # -- the stateless era ------------------------------------------------------
 
@@ -138,13 +138,13 @@ class RoundTrip:
         return {key: answer for key, answer in found.items() if answer is not None}
 
     def _check_may_ask(self) -> None:
-        """Raise where a request may not end with questions (basic/patterns/mrtr)."""
+        """Raise if a request may not end with questions (basic/patterns/mrtr)."""
         if self._exchange.method not in self._exchange.revision.input_required:
             raise ClientCannot(
-                f"{self._exchange.method} cannot be answered with a question.", {}
+                f"{self._exchange.method} cannot ask the client a question.", {}
             )
 
-    def _input_required(self, missing: Sequence[Prepared]) -> InputRequired:
+    def _input_required(self, missing: Sequence[PreparedQuestion]) -> InputRequired:
         state = RequestState(
             round_trip=self.state.round_trip,
             asked={each.key: each.digest for each in missing},
@@ -152,8 +152,8 @@ class RoundTrip:
         )
         return InputRequired({each.key: each.request() for each in missing}, state)
 
-    def _brought(self, question: Prepared) -> Answer | None:
-        """Return an answer to this very question, None where there is none."""
+    def _brought(self, question: PreparedQuestion) -> Answer | None:
+        """Return an answer to this very question, None if there is none."""
         earlier = self.state.answered.get(question.key)
         if earlier is not None and earlier.digest == question.digest:
             return question.parse(earlier.result)
@@ -164,10 +164,10 @@ class RoundTrip:
             answer = question.parse(given)
         except ClientRefused:
             return None
-        self._answered[question.key] = Answered(question.digest, given)
+        self._answered[question.key] = AnsweredQuestions(question.digest, given)
         return answer
 
-    def _answers(self, question: Prepared) -> bool:
+    def _answers(self, question: PreparedQuestion) -> bool:
         asked = self.state.asked.get(question.key)
         if asked is None:
             return question.trusted_without_state
@@ -176,7 +176,7 @@ class RoundTrip:
     # -- the stateful era -------------------------------------------------------
 
     async def ask_on_stream(
-        self, prepared: Sequence[Prepared], timeout: float | None
+        self, prepared: Sequence[PreparedQuestion], timeout: float | None
     ) -> list[JsonObject]:
         """Send the questions on the stream of the call and wait for the answers."""
         self._check_way_back(prepared)
@@ -190,9 +190,9 @@ class RoundTrip:
                 raise TimedOut(f"The client did not answer {keys} in time.") from None
 
     def read(
-        self, prepared: Sequence[Prepared], results: Sequence[JsonObject]
+        self, prepared: Sequence[PreparedQuestion], results: Sequence[JsonObject]
     ) -> Mapping[str, Answer]:
-        """Return what the results say, by the questions' keys."""
+        """Return the parsed answers by the questions' keys."""
         answers = {
             each.key: each.parse(result)
             for each, result in zip(prepared, results, strict=True)
@@ -206,11 +206,11 @@ class RoundTrip:
         )
         return answers
 
-    async def _results(self, prepared: Sequence[Prepared]) -> list[JsonObject]:
+    async def _results(self, prepared: Sequence[PreparedQuestion]) -> list[JsonObject]:
         exchange, session = self._exchange, self._exchange.own_session
         await exchange.adapters.sessions.opened(session)
         waiting: dict[str, asyncio.Future[JsonObject]] = {}
-        # The stream ends with the call: what is to be said must be said before.
+        # The stream ends with the call: cancel open questions before that.
         exchange.on_end(partial(self._withdraw, waiting))
         try:
             for each in prepared:
@@ -228,44 +228,50 @@ class RoundTrip:
         for identifier, answer in waiting.items():
             exchange.adapters.questions.forget(identifier)
             if _is_open(answer):
-                params = {"requestId": identifier, "reason": "Nobody waits any more."}
+                params = {
+                    "requestId": identifier,
+                    "reason": "Nobody is waiting for the answer any more.",
+                }
                 message = notification_message("notifications/cancelled", params)
                 exchange.outgoing.send(jsonrpc.write(message))
         waiting.clear()
 
-    def _send(self, identifier: str, question: Prepared, beside: Beside) -> None:
+    def _send(
+        self, identifier: str, question: PreparedQuestion, beside: Beside
+    ) -> None:
         message = request_message(identifier, question.method, question.params or None)
         self._exchange.outgoing.send(jsonrpc.write(message), beside)
 
-    def _check_way_back(self, prepared: Sequence[Prepared]) -> None:
+    def _check_way_back(self, prepared: Sequence[PreparedQuestion]) -> None:
         if self._exchange.outgoing.streams:
             return
         urls = _urls(prepared)
         if urls:
             raise UrlElicitationRequired("This request needs a visit to a URL.", urls)
         why = (
-            "The client takes a single JSON answer"
+            "The client accepts a single JSON answer only"
             if self._exchange.streams
-            else "This way in (WSGI) keeps no stream open for a client of a session"
+            else "This site cannot keep a stream open for a client with a session"
+            " (WSGI)"
         )
-        raise ClientCannot(f"{why}, so it cannot be asked anything.", {})
+        raise ClientCannot(f"{why}, so it cannot be asked a question.", {})
 
     # -- both -------------------------------------------------------------------
 
-    def prepare(self, questions: Mapping[str, Question[Any]]) -> list[Prepared]:
+    def prepare(self, questions: Mapping[str, Question[Any]]) -> list[PreparedQuestion]:
         """Put the questions into the words of the revision.
 
         Raises `ClientCannot` with all that the client lacks, and ValueError for a key
         that was used: the answer to a question is found by its key.
         """
         exchange = self._exchange
-        prepared: list[Prepared] = []
+        prepared: list[PreparedQuestion] = []
         refusals: list[ClientCannot] = []
         for key, question in questions.items():
             if key in self._used:
                 raise ValueError(
-                    f"The key {key!r} is that of an answered question of this call;"
-                    " each question needs a key of its own."
+                    f"This call has already used the key {key!r} for a question. Give"
+                    " each question a key of its own."
                 )
             try:
                 found = prepare(key, question, exchange.revision, exchange.client)
@@ -286,8 +292,8 @@ class RoundTrip:
         """Return a blocking function that runs a step once per round trip."""
         if asyncio.iscoroutinefunction(function):
             raise TypeError(
-                f"once({key!r}) takes a sync function: its result is stored in the"
-                " transaction of the step."
+                f"once({key!r}) needs a sync function, because its result is stored"
+                " in the transaction of the step."
             )
         steps = self._exchange.adapters.steps
         work = partial(function, *arguments, **named)
@@ -301,8 +307,8 @@ class RoundTrip:
         return self._user
 
 
-def _urls(prepared: Sequence[Prepared]) -> list[JsonObject]:
-    """Return the visits among questions that error -32042 can name."""
+def _urls(prepared: Sequence[PreparedQuestion]) -> list[JsonObject]:
+    """Return the URL elicitations that error -32042 can name."""
     return [each.params for each in prepared if "elicitationId" in each.params]
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mcp_app.protocol.revisions import Revision
 
 MOST_TOOL_ROUNDS: Final = 50
-"""Messages of a conversation in which the model may have wanted tools to be called."""
+"""How many messages of a conversation may call tools."""
 
 
 def conversation(
@@ -23,7 +23,7 @@ def conversation(
 ) -> list[JsonObject]:
     """Return the messages in the revision's words.
 
-    Raises ValueError where a tool use lacks its result, or a result its tool use.
+    Raises ValueError if a tool use lacks its result, or a result its tool use.
     """
     if isinstance(messages, str):
         messages = [SamplingMessage(role="user", content=[Text(messages)])]
@@ -40,7 +40,7 @@ def _message(message: SamplingMessage, revision: Revision) -> list[JsonObject]:
 
 
 def _check_tool_uses(messages: Sequence[SamplingMessage]) -> None:
-    """The message after a tool use holds its result, and nothing but results."""
+    """Raise unless the message after a tool use holds exactly its results."""
     wanted: set[str] = set()
     for message in messages:
         given = _results(message)
@@ -55,7 +55,7 @@ def _results(message: SamplingMessage) -> set[str]:
     given = [each for each in message.content if isinstance(each, ToolResult)]
     if given and (message.role != "user" or len(given) < len(message.content)):
         raise ValueError(
-            "A message with tool results is the user's and holds nothing else."
+            "A message with tool results must have the role user and no other content."
         )
     return {each.tool_use_id for each in given}
 
@@ -63,10 +63,9 @@ def _results(message: SamplingMessage) -> set[str]:
 def check_tools(
     messages: str | Sequence[SamplingMessage], tools: Sequence[ToolDefinition]
 ) -> None:
-    """Raise ValueError where tools have been used too often, or gave what is wrong.
+    """Raise ValueError if tools were used too often, or a result breaks its schema.
 
-    A loop that calls what the model wants must end (client/sampling, "Security"), and
-    what a tool with an output schema gave must fit it.
+    A loop of tool calls must end (client/sampling, "Security").
     """
     if isinstance(messages, str) or not tools:
         return
@@ -76,8 +75,8 @@ def check_tools(
     ]
     if sum(map(bool, uses)) > MOST_TOOL_ROUNDS:
         raise ValueError(
-            f"The model has used tools {MOST_TOOL_ROUNDS} times in this conversation:"
-            ' offer them no more, or only with tool_choice="none".'
+            f"The model has used tools {MOST_TOOL_ROUNDS} times in this conversation,"
+            ' which is the limit. Offer no more tools, or set tool_choice="none".'
         )
     named = {each.id: each.name for some in uses for each in some}
     _check_results(messages, named, {each.name: each.output_schema for each in tools})
@@ -98,13 +97,14 @@ def _check_results(
                 each.structured
             ):
                 raise ValueError(
-                    f"The result {each.tool_use_id!r} breaks the output schema of"
-                    f" {name!r}."
+                    f"The result {each.tool_use_id!r} does not match the output"
+                    f" schema of {name!r}."
                 )
 
 
 def _unbalanced(identifiers: set[str]) -> ValueError:
     return ValueError(
-        f"Tool uses without a result in the next message, or results without a tool"
-        f" use in the one before: {', '.join(sorted(identifiers))}."
+        "Each tool use needs a result in the next message, and each result a tool"
+        " use in the message before. These have none:"
+        f" {', '.join(sorted(identifiers))}."
     )

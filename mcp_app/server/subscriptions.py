@@ -1,4 +1,4 @@
-"""subscriptions/listen: which changes a stream is told of (2026-07-28)."""
+"""subscriptions/listen: which changes a stream announces (2026-07-28)."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ MOST_RESOURCES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """What a listener wants to hear of: lists by name, resources by URI."""
+    """The topics that a listener wants: lists by name, resources by URI."""
 
     lists: frozenset[str]
     uris: frozenset[str]
 
 
 async def accept(exchange: Exchange) -> tuple[Interest, JsonObject]:
-    """Return what the stream will hear of, and the filter as acknowledged.
+    """Return the interest of the stream, and the filter as acknowledged.
 
-    A resource that the caller cannot read is left out, as one that does not exist.
+    A resource that the caller cannot read is left out, like one that is missing.
     """
     wanted = parameters.mapping(exchange.params, "notifications", required=True)
     honoured: JsonObject = {}
@@ -67,7 +67,7 @@ def _uris(wanted: JsonObject) -> list[str]:
     return list(dict.fromkeys(given))
 
 
-def acknowledged(exchange: Exchange, honoured: JsonObject) -> bytes:
+def acknowledged_message(exchange: Exchange, honoured: JsonObject) -> bytes:
     """Return the first message of the stream."""
     params = results.subscription_meta(exchange.request_id, {"notifications": honoured})
     return jsonrpc.write(
@@ -75,7 +75,7 @@ def acknowledged(exchange: Exchange, honoured: JsonObject) -> bytes:
     )
 
 
-def closed(exchange: Exchange) -> bytes:
+def closed_message(exchange: Exchange) -> bytes:
     """Return the result that tells the client of a graceful end."""
     info = exchange.catalog.server_info(exchange.revision)
     result = results.complete(
@@ -84,12 +84,12 @@ def closed(exchange: Exchange) -> bytes:
     return jsonrpc.write(result_message(exchange.request_id, result))
 
 
-def cancelled(subscription: str | int) -> bytes:
+def cancelled_message(subscription: str | int) -> bytes:
     """Return the notification that the server ends a subscription.
 
-    Where requests share a channel it follows the result (basic/patterns/cancellation).
+    If requests share a channel it follows the result (basic/patterns/cancellation).
     """
-    params = {"requestId": subscription, "reason": "The server stops."}
+    params = {"requestId": subscription, "reason": "The server is stopping."}
     return jsonrpc.write(notification_message("notifications/cancelled", params))
 
 

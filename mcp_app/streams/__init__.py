@@ -1,1 +1,1 @@
-"""Sessions, questions on their way, steps that happen once, and open streams."""
+"""Sessions, the replay log, questions to clients, steps that run once, and streams."""

@@ -1,4 +1,4 @@
-"""What a stream is to be told of some changes: each list and each resource once."""
+"""What to tell a stream about some changes: each list and each resource once."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from itertools import chain
 from typing import TypeAlias
 
 from mcp_app.interface.principal import ACCESS_TOKEN, parts_of_key
+from mcp_app.invalidation.change_reader import Name, topics_of
+from mcp_app.invalidation.changes import MODEL, RIGHTS
 from mcp_app.models.changes import ANY
 from mcp_app.streams.listeners import LISTS, Listener
-from mcp_app.wakeup.changes import MODEL, RIGHTS
-from mcp_app.wakeup.news import Name, topics_of
 
 Shows: TypeAlias = Callable[[frozenset[str], str], bool]
 """Whether a URI may show an instance of one of these models."""
@@ -21,8 +21,8 @@ Personal: TypeAlias = Callable[[str], Iterable[str]]
 class Announcement:
     """Changes by kind and ref, with their numbers as far as they are known.
 
-    What has no number yet is told to everybody, the others to those who have not seen
-    as much.
+    A change without a number goes to all streams, another one only to those that have
+    not seen its number.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Announcement:
         return bool(self._everything or self._topics or self._models or self._rights)
 
     def wanted(self, listener: Listener) -> list[str]:
-        """Return the lists and the URIs that a stream is to be told of."""
+        """Return the lists and URIs to announce to a stream."""
         if self._everything:
             return list(dict.fromkeys(listener.watching()))
         told = self._named(listener), self._of_models(listener), self._of(listener)
@@ -64,7 +64,7 @@ class Announcement:
                 yield from _wanted(listener, what)
 
     def _of(self, listener: Listener) -> Iterator[str]:
-        """Yield the lists in which one sees something else with other rights."""
+        """Yield the lists that may look different after a change of permissions."""
         kind, user, _ = parts_of_key(listener.owner)
         concerned = [
             ref
@@ -72,7 +72,7 @@ class Announcement:
             if user and ref in self._rights and _is_new(self._rights[ref], listener)
         ]
         if concerned:
-            # What a token lets see is about its user's lists, too.
+            # A token's scope affects all lists of its user, not only the personal ones.
             own = kind == ACCESS_TOKEN and user in concerned
             for what in LISTS if own else self._personal(listener.server):
                 yield from _wanted(listener, what)

@@ -1,9 +1,10 @@
-"""Ending the streams that nobody else will end: their clients must not wait for ever.
+"""Ends streams that nobody else will end, so that their clients do not wait for ever.
 
-They are those of processes that died, and those that their process knows no more.
+They belong to processes that died, or are unknown to their own process.
 
-A process that is dead is one whose row has not changed while it was watched
-(`wakeup.others`).  Nothing is run again: whether the call had an effect is not known.
+A process is dead if its row has not changed while it was watched
+(`invalidation.peers`).  No call runs again, because nobody knows whether it had an
+effect.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from django.db.models import (
     Value,
 )
 
+from mcp_app.invalidation.peers import Owner
 from mcp_app.models import Session, Stream, Worker
 from mcp_app.models.appends import Addition
 from mcp_app.models.streams import StreamQuerySet
 from mcp_app.models.transactions import own_transaction
 from mcp_app.protocol.errors import InternalError
-from mcp_app.streams.last_words import is_batch, last_words
+from mcp_app.streams.final_message import final_message, is_batch
 from mcp_app.streams.request_log import ABORTED, UNSTORED
-from mcp_app.wakeup.others import Owner
 
 AT_ONCE: Final = 20
-"""Streams that one claim takes, and the dead that it looks at: other processes take the
-others."""
+"""Streams that one claim takes, and dead processes that it considers: other processes
+take the rest."""
 NO_ROW: Final = Value(None, output_field=BigIntegerField())
 TRUE: Final = Value(True, output_field=BooleanField())
 
@@ -61,15 +62,15 @@ def owners() -> list[Owner]:
 
 
 def orphans(dead: Mapping[str, int | None]) -> StreamQuerySet:
-    """Return the open streams of processes that were watched, and are dead."""
+    """Return the open streams of processes that were watched and are dead."""
     return Stream.objects.open().filter(of_the_dead("owner", dead))
 
 
 def of_the_dead(column: str, dead: Mapping[str, int | None]) -> Q:
     """Return the condition that a column names one of the dead.
 
-    `dead` says what their rows were, None where there was none: one that has beaten
-    since is not meant, and keeps what it has.
+    `dead` has `seen_ms` of their rows, None for no row.  A process that has renewed its
+    row since then is excluded, and keeps what it has.
     """
     silent = Q(pk=None)
     for key, seen_ms in dead.items():
@@ -85,15 +86,14 @@ def of_the_dead(column: str, dead: Mapping[str, int | None]) -> Q:
 def claim(owner: str, dead: Mapping[str, int | None]) -> int:
     """Give some orphans their last message; return how many; blocks.
 
-    From then on whoever owned them adds nothing: it comes back to streams that are
-    another's.
+    From then on, a process that owned them cannot add to them if it comes back.
     """
     some = dict(islice(dead.items(), AT_ONCE))
     return _ended(orphans(some), owner, _of_the_dead)
 
 
 def open_streams(owner: str) -> list[str]:
-    """Return the public ids of the streams that a process has not ended; blocks."""
+    """Return the public ids of the open streams that a process owns; blocks."""
     rows = Stream.objects.open().current().filter(owner=owner)
     return list(rows.values_list("public_id", flat=True))
 
@@ -101,7 +101,7 @@ def open_streams(owner: str) -> list[str]:
 def end_own(owner: str, public_ids: Sequence[str]) -> int:
     """Give some of the owner's streams a last message; return how many; blocks.
 
-    They are those that it knows no more: what they said could not be stored.
+    Their messages could not be stored, and the owner does not know them any more.
     """
     rows = Stream.objects.open().filter(owner=owner, public_id__in=public_ids)
     return _ended(rows, owner, _unstored)
@@ -130,14 +130,15 @@ def _end(stream: Stream, text: bytes) -> Addition:
 
 
 def _unstored(stream: Stream) -> bytes:
-    return last_words(stream.requests, UNSTORED)
+    return final_message(stream.requests, UNSTORED)
 
 
 def _of_the_dead(stream: Stream) -> bytes:
-    """Say that nobody knows; of a batch some may have run that must not run twice."""
+    """Return the error; a batch is never `retryable`, as parts of it may have run."""
     repeatable = stream.request_key is None and not is_batch(stream.requests)
     error = InternalError(
-        "The worker that ran this call is gone: whether it had an effect is not known.",
+        "The worker that ran this call is gone. Nobody knows whether the call had an"
+        " effect.",
         {"retryable": repeatable},
     )
-    return last_words(stream.requests, error)
+    return final_message(stream.requests, error)

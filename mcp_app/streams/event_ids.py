@@ -1,15 +1,14 @@
-"""Ids of events: `<public_id>.<seq>` of a request's stream, and of a standing one
-`<public_id>.<seq>.<seen>`.
+"""Event ids, of request streams and of standing streams.
 
-`public_id` is random for each stream, and bears a mark by which every process knows,
-without a row, that the stream is one of the session.  A request's `seq` is the number
-of its message in the log; that of a standing stream counts the session's own logged
-messages.  `seen` is the number of the changes up to which everything has been
-announced on the stream.
+They are `<public_id>.<seq>` and `<public_id>.<seq>.<seen>`.  `public_id` is random for
+each stream, and carries a mark with which every process recognises, without a row, that
+the stream belongs to the session.  The `seq` of a request is the number of its message
+in the log; in a standing stream it counts the session's own log messages.  `seen` is
+the number up to which all changes have been announced on the stream.
 
-An id is used once in a session (transports, "Resumability and Redelivery"): where more
-of the same number follows, an event has the id before it with one more part, a count.
-Whoever comes back with that is told all of it again.
+An id is used once in a session (transports, "Resumability and Redelivery").  If more
+events have the same number, each gets the id before it and one more part, a count.  A
+client that returns with such an id gets all of them again.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import NamedTuple
 from mcp_app.protocol.errors import InvalidRequest
 
 _PART = 9
-"""Bytes of chance, and as many of the mark: twelve characters each."""
+"""Random bytes, and as many of the mark: twelve characters each."""
 _DRAWN = 256
 _COUNT = r"(0|[1-9][0-9]{0,17})"
 # `int()` would take other digits, blanks and underscores.
@@ -35,8 +34,8 @@ _EVENT_ID = re.compile(
 _OF_REQUEST = re.compile(rf"([A-Za-z0-9_-]{{24}})\.{_COUNT}", re.ASCII)
 
 
-class Seen(NamedTuple):
-    """Up to which number a client has seen all log messages, and all changes."""
+class SeenEvents(NamedTuple):
+    """The numbers up to which a client has seen all log messages, and all changes."""
 
     logged: int
     changes: int
@@ -48,10 +47,10 @@ def new_public_id(session: str) -> str:
     return urlsafe_b64encode(chance + _mark(session, chance)).decode()
 
 
-def seen(event_id: str, session: str) -> Seen:
-    """Return what a client has seen, as an id of its session says.
+def position_of(event_id: str, session: str) -> SeenEvents:
+    """Return what a client has seen, according to an event id of its session.
 
-    Raises the one answer to every wrong id.
+    Raises the same error for every wrong id.
     """
     found = _EVENT_ID.fullmatch(event_id)
     if found is None:
@@ -59,7 +58,7 @@ def seen(event_id: str, session: str) -> Seen:
     public_id, seq, number = found.groups()
     if not _is_own(public_id, session):
         raise wrong()
-    return Seen(int(seq), int(number))
+    return SeenEvents(int(seq), int(number))
 
 
 def of_message(public_id: str, seq: int) -> str:
@@ -70,7 +69,7 @@ def of_message(public_id: str, seq: int) -> str:
 def of_request(event_id: str, session: str) -> tuple[str, int] | None:
     """Return which stream of a request an id names, and which of its messages.
 
-    None stands for an id that is of no request's stream.
+    None means that the id is not of a request's stream.
     """
     found = _OF_REQUEST.fullmatch(event_id)
     if found is None:
@@ -86,8 +85,8 @@ def _is_own(public_id: str, session: str) -> bool:
 
 
 def wrong() -> InvalidRequest:
-    """Return the answer to an id that is malformed, unknown, or of another session."""
-    return InvalidRequest("Last-Event-ID names no event of this session.")
+    """Return the error for an id that is malformed, unknown, or of another session."""
+    return InvalidRequest("Last-Event-ID is not an event of this session.")
 
 
 def _mark(session: str, chance: bytes) -> bytes:
@@ -95,7 +94,7 @@ def _mark(session: str, chance: bytes) -> bytes:
 
 
 class _Chances:
-    """Random bytes, drawn from the kernel many at once: it is slow to answer."""
+    """Random bytes, drawn from the kernel in bulk, because it is slow to answer."""
 
     def __init__(self) -> None:
         self._begin()
@@ -116,7 +115,7 @@ _chances = _Chances()
 
 
 class EventIds:
-    """Gives the events of one stream their ids."""
+    """Creates the event ids of one stream."""
 
     __slots__ = ("_more", "logged", "public_id", "seen")
 
@@ -127,16 +126,16 @@ class EventIds:
         self._more = 0
 
     def first(self) -> str:
-        """Return the id of an event before any other."""
+        """Return the id that precedes all events."""
         return f"{self.public_id}.{self.logged}.{self.seen}"
 
     def next(self, number: int) -> str:
-        """Return the id of an event with which all up to a number is announced."""
+        """Return the id of an event that announces everything up to a number."""
         self._more = 0 if number > self.seen else self._more + 1
         self.seen = max(number, self.seen)
         return f"{self.first()}.{self._more}" if self._more else self.first()
 
     def next_logged(self, seq: int) -> str:
-        """Return the id of the event of a log message, which are numbered."""
+        """Return the id of the event of a log message, by its number."""
         self._more, self.logged = 0, seq
         return self.first()

@@ -1,7 +1,7 @@
-"""A session that lives as long as its connection (stdio): it has no row.
+"""A session that lasts as long as its connection (stdio), and has no row.
 
-What it watches is known to other processes by the rows of this one, so that changes
-get their numbers.
+The rows of this process tell other processes what it watches, so that changes get their
+numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from mcp_app.models.fields import digest as digest_of
 from mcp_app.streams.open_session import OpenSession, new_session_id
-from mcp_app.streams.questions import Asked, OpenQuestions
+from mcp_app.streams.questions import OpenQuestions, StoredQuestion
 from mcp_app.streams.session_store import HANDSHAKE_S
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class MemorySessions:
     """The one session of a connection; used on the loop only.
 
-    `announced` returns when what this process began with is announced, `watching`
-    lets everybody know that resources are watched, as long as it is entered.
+    `announced` returns when the changes that this process began with are announced.
+    `watching` is a context: other processes know meanwhile that resources are watched.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class MemorySessions:
         self.session: OpenSession | None = None
 
     async def create(self, opening: Opening) -> str:
-        """Open the session and return an id, which nobody has to name."""
+        """Open the session and return an id, which no client has to send."""
         await self._announced()
         session_id = new_session_id()
         self.session = OpenSession.begun(opening, session_id)
@@ -51,12 +51,12 @@ class MemorySessions:
         return session_id
 
     def initialized(self, session: OpenSession) -> None:
-        """Note that the client has finished its side of the handshake."""
+        """Note that the client has finished the handshake."""
         session.initialized = True
         self._ready.set()
 
     async def opened(self, session: OpenSession) -> None:
-        """Wait until the client has finished its side, which it may never do."""
+        """Wait a limited time until the client has finished the handshake."""
         left = session.created + HANDSHAKE_S - time.monotonic()
         if not session.initialized and left > 0:
             waiting = asyncio.ensure_future(self._ready.wait())
@@ -93,7 +93,7 @@ class MemorySessions:
     async def unsubscribe(self, session: OpenSession, uri: str) -> None:
         """Note that the session no longer watches a URI."""
         name = digest_of(uri)
-        # One that came just before may not be written yet.
+        # A subscription just before may not be written yet.
         async with self._in_order:
             session.uris.pop(name, None)
             watch = self._watches.pop(name, None)
@@ -102,9 +102,9 @@ class MemorySessions:
 
 
 class MemoryQuestions(OpenQuestions):
-    """Questions on a connection, which alone brings their answers."""
+    """Questions on a connection, which alone can bring their answers."""
 
-    def expect(self, session: OpenSession, identifier: str) -> Asked:
+    def expect(self, session: OpenSession, identifier: str) -> StoredQuestion:
         return replace(super().expect(session, identifier), beside=_no_row)
 
     async def take(
@@ -114,7 +114,7 @@ class MemoryQuestions(OpenQuestions):
         result: JsonObject | None,
         error: JsonObject | None,
     ) -> bool:
-        """Take an answer; False where nobody waits for it."""
+        """Take an answer; return False if no question waits for it."""
         name = str(identifier)
         waits = name in self._waiting
         self._resolve(name, {"result": result} if error is None else {"error": error})
@@ -122,4 +122,4 @@ class MemoryQuestions(OpenQuestions):
 
 
 def _no_row(_: str) -> None:
-    """Nothing is written beside a question that lives in memory."""
+    """Write nothing: the question is in memory only."""

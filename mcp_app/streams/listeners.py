@@ -1,4 +1,4 @@
-"""Everybody in this process who is to be told of changes."""
+"""The open streams of this process that changes are announced to."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ LISTS = ("tools", "prompts", "resources")
 
 
 def digest_of(uri: str) -> str:
-    """Return the ref by which a change of a resource is known."""
+    """Return the ref of a resource in change rows."""
     return digest(uri)
 
 
 class Listener(Protocol):
-    """A stream that changes are written to; used on the loop only."""
+    """A stream that changes are announced to; used on the loop only."""
 
     server: str
     principal: Principal
@@ -26,23 +26,23 @@ class Listener(Protocol):
     session: str
     """Digest of the session, "" in the stateless era."""
     seen: int
-    """Number up to which the stream has been told everything, as far as is known."""
+    """Number up to which everything has been announced to it, as far as is known."""
     lasts: bool
     """Whether it is part of a connection that outlives a stop of its server."""
 
     def watched(self, what: str) -> str | None:
-        """Return the list's name or the URI where the stream wants to hear of it.
+        """Return the list's name or the URI if the stream watches it.
 
         `what` is the name of a list, or the digest of a URI.
         """
 
     def watching(self) -> Iterable[str]:
-        """Return all lists and URIs that the stream wants to hear of."""
+        """Return all lists and URIs that the stream watches."""
 
     def tell(self, what: Sequence[str], number: int) -> None:
-        """Write that these lists and URIs changed, at least one.
+        """Announce that these lists and URIs changed, at least one.
 
-        With the last of them the stream has been told everything up to the number.
+        With the last of them, everything up to the number has been announced.
         """
 
     def beat(self) -> None:

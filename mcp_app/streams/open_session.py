@@ -1,4 +1,4 @@
-"""One session as a process knows it: its id is a secret, whose digest is stored."""
+"""A session as one process knows it; its id is a secret, stored as a digest."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, Self
 from mcp_app.interface.context import Client
 from mcp_app.interface.principal import Principal
 from mcp_app.models.fields import digest as digest_of
-from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.revisions import Revision
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a session begins with: who opens it, at which server, and what was agreed.
+    """What a session starts with: its principal, its server, and what was agreed on.
 
-    Without `streams` it begins where none can be kept open (WSGI).
+    `streams` is False if none can be kept open (WSGI).
     """
 
     principal: Principal
@@ -45,26 +45,26 @@ class OpenSession:
     initialized: bool = False
     created: float = 0.0
     seen: float = 0.0
-    """When the row was told last that it is used, by this process or another."""
+    """When the row was last updated because of use, by this process or another."""
     fresh: float = 0.0
-    """Until when nothing need be asked of its row."""
+    """Until when its row need not be read."""
     session_id: str = ""
-    """What its client calls it; kept in memory alone."""
+    """The id that its client sends; kept in memory only."""
     uris: dict[str, str] = field(default_factory=dict)
     """Resources that the session watches, by their digests."""
     running: dict[str | int, Any] = field(default_factory=dict)
     streams: list[Any] = field(default_factory=list)
     """Its open GET streams in this process."""
     newest: int = 0
-    """Which of its GET streams is the newest: so many were opened, anywhere."""
+    """The number of its newest GET stream: how many were opened, in any process."""
     holder: str = ""
-    """The process that has its stream, where it is one of HTTP+SSE."""
+    """The process that has its stream, if it is a session of HTTP+SSE."""
     whole: bool = False
-    """Whether it began where no stream can be kept open (WSGI)."""
+    """Whether it was opened where no stream can be kept open (WSGI)."""
     negotiated: bool = True
     """Whether revision and client are those of `initialize`."""
     closed: bool = False
-    """Whether it has ended: what runs was cancelled, and nothing may begin."""
+    """Whether it has ended: its calls were cancelled, and nothing may start."""
 
     @classmethod
     def begun(cls, opening: Opening, session_id: str) -> Self:
@@ -93,13 +93,13 @@ def new_session_id() -> str:
     return secrets.token_urlsafe(32)
 
 
-def not_found() -> Refused:
-    """Return the answer to a session that is closed, unknown or somebody else's."""
-    return Refused(404, "Session not found: initialize a new one.")
+def not_found() -> RequestRefused:
+    """Return the error for a session that is closed, unknown or somebody else's."""
+    return RequestRefused(404, "Session not found. Initialize a new one.")
 
 
 def agree(session: OpenSession, row: OpenSession) -> None:
-    """Note what `initialize` has settled; it does so once."""
+    """Copy what `initialize` has agreed on, which happens once."""
     if row.negotiated and not session.negotiated:
         session.revision, session.client = row.revision, row.client
         session.negotiated = True

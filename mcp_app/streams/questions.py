@@ -1,4 +1,4 @@
-"""Questions of the stateful era that wait for an answer, here or at another process."""
+"""Questions of the stateful era that wait for an answer, here or in another process."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from mcp_app.models import Question
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.streams.appending import Beside
+from mcp_app.streams.log_writer import Beside
 from mcp_app.streams.open_session import OpenSession
 
 MOST_ID: Final = 64
-"""Characters of an id that a question may have."""
+"""Longest id of a question, in characters."""
 OUR_OWN: Final = jsonrpc.ReadLimits(depth=sys.maxsize, nodes=sys.maxsize)
-"""What is stored was within the limits when it came, without what is around it."""
+"""No limits: a stored answer was within the limits when it arrived."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What an answer resolves, and `beside`, which writes the question's row."""
+class StoredQuestion:
+    """The future of an answer, and `beside`, which writes the question's row."""
 
     answer: asyncio.Future[JsonObject]
     beside: Beside
@@ -40,22 +40,22 @@ class OpenQuestions:
     def __init__(self) -> None:
         self._waiting: dict[str, asyncio.Future[JsonObject]] = {}
         self._coming: Counter[str] = Counter()
-        """To how many answers came here of which it is not known if they are stored."""
+        """How many answers arrived here that may or may not be stored, by question."""
 
     @property
     def open(self) -> frozenset[str]:
-        """The ids of those that wait."""
+        """The ids of the waiting questions."""
         return frozenset(self._waiting)
 
-    def expect(self, session: OpenSession, identifier: str) -> Asked:
+    def expect(self, session: OpenSession, identifier: str) -> StoredQuestion:
         """Wait for the answer to a question of a session."""
         future: asyncio.Future[JsonObject]
         future = asyncio.get_running_loop().create_future()
         self._waiting[identifier] = future
-        return Asked(future, partial(_ask, session.pk, identifier))
+        return StoredQuestion(future, partial(_ask, session.pk, identifier))
 
     def forget(self, identifier: str) -> None:
-        """Wait no longer; a late answer is taken, and dropped."""
+        """Stop waiting; a late answer is accepted and dropped."""
         self._waiting.pop(identifier, None)
         self._coming.pop(identifier, None)
 
@@ -66,16 +66,17 @@ class OpenQuestions:
         result: JsonObject | None,
         error: JsonObject | None,
     ) -> bool:
-        """Take an answer from a session; False where it was never asked that."""
+        """Take an answer from a session; return False if there was no such question."""
         name = str(identifier)
         if len(name) > MOST_ID or not name.isprintable():
-            # Nobody asked that, and not every database can look for it.
+            # No question has such an id, and not every database can look for it.
             return False
         reply = {"result": result} if error is None else {"error": error}
         text = jsonrpc.write(reply).decode()
         here = name in self._waiting
         if here:
-            # No change will tell: what breaks off from now on is left to the next look.
+            # No change row tells of this: if the write fails from now on, `look` finds
+            # out.
             self._coming[name] += 1
         known = await writer.run(_answer, session.pk, name, text, not here)
         if known and here:
@@ -84,10 +85,10 @@ class OpenQuestions:
         return known
 
     async def look(self, identifiers: Collection[str]) -> None:
-        """Resolve those of these questions that are asked here, with what is stored.
+        """Resolve those of these questions that wait here with their stored answers.
 
-        The first answer counts, wherever it came.  So are those resolved of which it is
-        not known whether an answer was stored.
+        The first answer counts, at whichever process it arrived.  This includes
+        questions whose answers may or may not have been stored.
         """
         own = self._waiting.keys() & {*identifiers, *self._coming}
         found = await reader.run(_answers, own) if own else {}

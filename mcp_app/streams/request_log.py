@@ -1,7 +1,7 @@
-"""The log of this process: what its requests say, committed before it is sent.
+"""The replay log of this process: it commits the messages of requests before sending.
 
-While one batch is being committed, the next one gathers: the more there is to say, the
-more goes into a transaction.
+While one batch is being committed, the next one is collected: the more messages there
+are, the larger the transactions.
 """
 
 from __future__ import annotations
@@ -19,57 +19,57 @@ from mcp_app.models.streams import Stream
 from mcp_app.pools.database import log_writer
 from mcp_app.protocol.errors import InternalError, Unavailable
 from mcp_app.streams import event_ids
-from mcp_app.streams.appending import Batch, Beside, Fenced, Gain, write
-from mcp_app.streams.last_words import last_words, request_ids
+from mcp_app.streams.final_message import final_message, request_ids
+from mcp_app.streams.log_writer import Batch, Beside, Gain, StreamFenced, write
 
 logger = logging.getLogger("mcp_app.streams")
 
 MOST_EVENTS: Final = 500
 MOST_BYTES: Final = 1024 * 1024
-"""What one transaction holds, but for a message that is larger by itself."""
+"""Limits of one transaction; a single message may be larger."""
 KEPT_EVENTS: Final = 100_000
 KEPT_BYTES: Final = 64 * 1024 * 1024
-"""So much is kept of a request that runs."""
+"""Limits of what is kept of a running request."""
 RETRY_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0)
-"""Seconds between attempts in an outage; the last one over and over."""
+"""Seconds between attempts in an outage; the last one repeats."""
 
 COMPLETED: Final = Stream.State.COMPLETED.value
 ABORTED: Final = Stream.State.ABORTED.value
 
-EXPECTED: Final = (Fenced, IntegrityError)
-"""What is no fault: a stream that was closed, a request that came before."""
+EXPECTED: Final = (StreamFenced, IntegrityError)
+"""Failures that are no faults: a stream that was closed, a request that came before."""
 ENDED_ELSEWHERE: Final = InternalError(
-    "This call was ended elsewhere: its session was closed, or another process took"
-    " this one for dead. Whether it had an effect is not known."
+    "This call was ended from outside: its session was closed, or another process"
+    " considered this one dead. Nobody knows whether the call had an effect."
 )
 UNSTORED: Final = InternalError(
-    "What this call said could not be stored; the server's log says why. Whether it had"
-    " an effect is not known."
+    "The messages of this call could not be stored; the server's log says why. Nobody"
+    " knows whether the call had an effect."
 )
 
 
 def why(failure: Exception) -> InternalError:
-    """Say why a call has no other answer."""
+    """Return the error that answers a call whose own answer could not be stored."""
     return ENDED_ELSEWHERE if isinstance(failure, EXPECTED) else UNSTORED
 
 
 class Reader(Protocol):
-    """Who is sent the messages of a stream; used on the loop only."""
+    """A receiver of the messages of a stream; used on the loop only."""
 
     def began(self) -> None:
-        """The stream is there: who comes back will find it."""
+        """Called when the stream's row exists: a returning client will find it."""
 
     def message(self, payload: bytes, event_id: str) -> None:
-        """Send a message that is committed."""
+        """Send a committed message."""
 
     def ended(self) -> None:
-        """Nothing more comes."""
+        """Called when no more messages follow."""
 
 
 class OwnedStream:
     """The stream of a request that runs here; used on the loop only.
 
-    What is said is queued, and goes to the readers once it is committed.
+    Messages are queued, and go to the readers once they are committed.
     """
 
     __slots__ = (
@@ -113,32 +113,32 @@ class OwnedStream:
         self.session_id = new.session_id
         self.key: int | None = None
         self.seq = 0
-        """Number of the last message that is committed."""
+        """Number of the last committed message."""
         self.readers: list[Reader] = []
         self.failure: Exception | None = None
         """Why nothing can be added any more."""
         self.lost: Callable[[bytes | None], object] | None = None
-        """Called when nothing can be added any more, with what is said instead."""
+        """Called when nothing can be added any more, with the message sent instead."""
 
     def __str__(self) -> str:
         return self.public_id
 
     @property
     def request_ids(self) -> list[str | int]:
-        """The ids that it answers; read once, and asked for with each heartbeat."""
+        """The request ids that it answers; cached for the heartbeats."""
         if self._ids is None:
             self._ids = request_ids(self.requests)
         return self._ids
 
     @property
     def full(self) -> bool:
-        """Whether it has as much as is kept of a request that runs."""
+        """Whether it has reached a limit of what is kept of a running request."""
         events, size = self.seq + len(self._queue), self._size + self._queued
         return events >= KEPT_EVENTS or size >= KEPT_BYTES
 
     @property
     def ends(self) -> bool:
-        """Whether the last thing was said."""
+        """Whether the last message was appended."""
         return self._state != OPEN
 
     @property
@@ -147,7 +147,7 @@ class OwnedStream:
         return len(self._queue)
 
     def append(self, payload: bytes, beside: Beside | None = None) -> None:
-        """Say something; `beside` writes rows that belong to it, with its commit."""
+        """Queue a message; `beside` writes rows that belong to it, in its commit."""
         if self._state != OPEN or self.failure is not None:
             return
         self._queue.append((payload, beside))
@@ -156,7 +156,7 @@ class OwnedStream:
         self._log.wrote(self)
 
     def end(self, payload: bytes | None, state: str = COMPLETED) -> None:
-        """Say the last thing, if there is any."""
+        """Append the last message, if there is any, and end the stream."""
         if payload is not None:
             self.append(payload)
         if self._state == OPEN and self.failure is None:
@@ -164,15 +164,15 @@ class OwnedStream:
             self._log.wrote(self)
 
     def overflow(self) -> None:
-        """Say as the last thing that the request has said more than is kept."""
+        """End the stream with an error: the request exceeded what is kept of one."""
         error = InternalError(
-            f"This call said more than {KEPT_EVENTS} messages, or {KEPT_BYTES} bytes,"
-            " which is as much as is kept of one."
+            f"This call sent more than {KEPT_EVENTS} messages or {KEPT_BYTES} bytes,"
+            " which is the limit of what is stored for one call."
         )
-        self.end(last_words(self.requests, error), ABORTED)
+        self.end(final_message(self.requests, error), ABORTED)
 
     async def committed(self) -> None:
-        """Return when all that was said by now is committed; raise why it cannot be."""
+        """Wait until everything appended so far is committed; raise if it cannot be."""
         if self.failure is not None:
             raise self.failure
         if self._new is None and self._committed == self._appended:
@@ -182,7 +182,7 @@ class OwnedStream:
         await waiting
 
     def withdraw(self) -> None:
-        """The request did not begin: leave nothing of it behind."""
+        """Remove all traces of a request that did not start."""
         self._withdrawn = True
         self._close()
         if self.key is not None:
@@ -191,7 +191,7 @@ class OwnedStream:
     # -- for the log --------------------------------------------------------------
 
     def gain(self, events: int, size: int) -> Gain:
-        """Take what goes into the next commit, and no more than this."""
+        """Take the messages of the next commit, within these limits."""
         payloads: list[bytes] = []
         beside: list[Beside] = []
         while self._queue and len(payloads) < events and size > 0:
@@ -212,7 +212,7 @@ class OwnedStream:
         )
 
     def gained(self, gain: Gain, key: int) -> None:
-        """It is committed: send it."""
+        """Send what has been committed."""
         if self._new is not None:
             self._new, self.key = None, key
             if self._withdrawn:
@@ -232,12 +232,12 @@ class OwnedStream:
             self._close()
 
     def refused(self, gain: Gain, error: Exception) -> None:
-        """The database did not take it: say so instead, if it takes that."""
+        """Handle a refusal: try once to log an error message instead."""
         if not gain.payloads or self._refused or isinstance(error, EXPECTED):
             self.failed(error)
             return
         self._refused = True
-        words = last_words(self.requests, UNSTORED)
+        words = final_message(self.requests, UNSTORED)
         self._drop(error)
         self._state, self._committed = OPEN, self._appended
         self.end(words, ABORTED)
@@ -245,7 +245,7 @@ class OwnedStream:
             self.lost(words)
 
     def failed(self, error: Exception) -> None:
-        """It cannot be committed, now or later."""
+        """Close the stream: its messages can never be committed."""
         self.failure = error
         self._drop(error)
         if self.lost is not None:
@@ -253,7 +253,7 @@ class OwnedStream:
         self._close()
 
     def _drop(self, error: Exception) -> None:
-        """Let nothing wait to be committed."""
+        """Drop what is queued, and raise the error where somebody waits for it."""
         self._queue.clear()
         self._queued = 0
         for _, waiting in self._waiting:
@@ -262,7 +262,7 @@ class OwnedStream:
         self._waiting.clear()
 
     def event_id(self, number: int) -> str:
-        """Return what an event is called on the wire."""
+        """Return the id of a message on the wire."""
         return event_ids.of_message(self.public_id, number)
 
     def _resolve(self) -> None:
@@ -280,7 +280,7 @@ class OwnedStream:
 
 
 class RequestLog:
-    """Commits what the streams of this process say, one batch at a time."""
+    """Commits the messages of the streams of this process, one batch at a time."""
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
@@ -288,14 +288,14 @@ class RequestLog:
         self._open: dict[str, OwnedStream] = {}
         self._left_over: set[str] = set()
         self._later: set[str] = set()
-        """What is left over, and could not be deleted for a fault."""
+        """Rows whose deletion failed, to be deleted with a later heartbeat."""
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._open)
 
     def answered(self) -> set[tuple[int, str | int]]:
-        """Return what open streams answer: the session's key, and the request's id."""
+        """Return what open streams answer, by the session's key and request's id."""
         return {
             (stream.session_id, each)
             for stream in self._open.values()
@@ -312,7 +312,7 @@ class RequestLog:
         request_key: str | None = None,
         request_digest: str = "",
     ) -> OwnedStream:
-        """Begin a stream; its row comes with the first commit.
+        """Open a stream; its row is inserted with the first commit.
 
         `requests` is the JSON-RPC id that it answers, or a batch's array of ids, as
         JSON.
@@ -338,24 +338,24 @@ class RequestLog:
         return self._task is not None
 
     def wrote(self, stream: OwnedStream) -> None:
-        """A stream has something to be committed."""
+        """Schedule a commit: the stream has something to write."""
         self._dirty[stream] = None
         self._begin()
 
     def left_over(self, stream: OwnedStream) -> None:
-        """A stream has a row that should not be there."""
+        """Schedule the deletion of a row: its request did not start."""
         self._left_over.add(stream.public_id)
         self._begin()
 
     def closed(self, stream: OwnedStream) -> None:
-        """A stream has ended."""
+        """Remove a stream that has ended."""
         self._open.pop(stream.public_id, None)
         self._dirty.pop(stream, None)
 
     def unknown(self, public_ids: Iterable[str]) -> list[str]:
         """Return which of these rows, read before now, nobody here will end.
 
-        Those of requests that did not begin are deleted, once more from now on.
+        Also tries again to delete the rows of requests that did not start.
         """
         if self._later:
             self._left_over |= self._later
@@ -379,7 +379,7 @@ class RequestLog:
             self._task = None
 
     async def _clear(self) -> None:
-        """Delete the rows of requests that did not begin, now or after an outage."""
+        """Delete the rows of requests that did not start; retried after an outage."""
         names = list(self._left_over)
         rows = Stream.objects.current()
         try:
@@ -389,12 +389,14 @@ class RequestLog:
                 await asyncio.sleep(RETRY_S[-1])
             return
         except Exception:
-            logger.exception("Rows of requests that did not begin are left over.")
+            logger.exception(
+                "The rows of requests that did not begin could not be deleted."
+            )
             self._later.update(names)
         self._left_over.difference_update(names)
 
     def _taken(self) -> Iterable[tuple[OwnedStream, Gain]]:
-        """Yield what goes into the next batch, the stream that waits longest first."""
+        """Yield the next batch; the stream that has waited longest comes first."""
         events, size = MOST_EVENTS, MOST_BYTES
         for stream in tuple(self._dirty):
             del self._dirty[stream]
@@ -413,18 +415,18 @@ class RequestLog:
         for (stream, gain), result in zip(taken, results, strict=True):
             if isinstance(result, Exception):
                 if not isinstance(result, EXPECTED):
-                    logger.error("Stream %s lost what it said: %r", stream, result)
+                    logger.error("Stream %s lost messages: %r", stream, result)
                 stream.refused(gain, result)
                 continue
             try:
                 stream.gained(gain, result)
             except Exception as error:
-                # A fault of ours: the other streams must not wait for this one.
+                # An error in our code: the other streams must not wait for this one.
                 logger.exception("Stream %s could not be sent.", stream)
                 stream.failed(error)
 
     async def _results(self, batch: Batch) -> list[int | Exception]:
-        """Write a batch, however long the database is away."""
+        """Write a batch; retry as long as the database is unavailable."""
         attempt = 0
         while True:
             try:
@@ -433,6 +435,6 @@ class RequestLog:
                 await asyncio.sleep(RETRY_S[min(attempt, len(RETRY_S) - 1)])
                 attempt += 1
             except Exception as error:
-                # A fault of ours: better the calls fail than that they hang.
-                logger.exception("The log could not be written.")
+                # An error in our code: the calls had better fail than hang.
+                logger.exception("The replay log could not be written.")
                 return [error] * len(batch.gains)

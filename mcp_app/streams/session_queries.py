@@ -1,4 +1,4 @@
-"""What sessions ask of the database; the functions block."""
+"""The database statements of sessions; the functions block, unless they are async."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from mcp_app.pools.database import writer
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import REVISIONS, Revision
-from mcp_app.streams.event_ids import Seen
+from mcp_app.streams.event_ids import SeenEvents
 from mcp_app.streams.open_session import OpenSession, not_found
 
 
 async def delete_sessions(rows: SessionQuerySet) -> None:
-    """Delete sessions with what is theirs, which may be much."""
-    await emptied(rows)
+    """Delete sessions with everything that belongs to them, which may be a lot."""
+    await mark_empty(rows)
     await writer.run(rows.delete)
 
 
 def insert(
     session: OpenSession, seen: int, principal: Principal, limit: int
 ) -> list[str]:
-    """Write the row of a session; return the digests of those that it replaces."""
+    """Insert the row of a session; return the digests of those that it replaces."""
     replaced = _make_room(principal, limit)
     row = Session.objects.create(
         digest=session.digest,
@@ -43,15 +43,17 @@ def insert(
         created_ms=NowMilliseconds(),
         seen_ms=NowMilliseconds(),
         seen=seen,
-        **agreed(session.revision, session.client if session.negotiated else None),
+        **agreed_values(
+            session.revision, session.client if session.negotiated else None
+        ),
     )
     session.pk = row.pk
     session.created = session.seen = time.monotonic()
     return replaced
 
 
-def agreed(revision: Revision, client: Client | None) -> dict[str, str]:
-    """Return the columns that `initialize` settles; before that, no client is known."""
+def agreed_values(revision: Revision, client: Client | None) -> dict[str, str]:
+    """Return the columns that `initialize` sets; before that, no client is known."""
     columns = {"revision": revision.version, "client_info": "", "capabilities": ""}
     if client is None:
         return columns
@@ -89,10 +91,10 @@ def set_level(pk: int, level: int) -> None:
         row.save(update_fields=["log_level"])
 
 
-def seen_by(pk: int) -> Seen | None:
+def seen_by(pk: int) -> SeenEvents | None:
     rows = Session.objects.current().filter(pk=pk)
     found = rows.values_list("logged", "seen").first()
-    return None if found is None else Seen(*found)
+    return None if found is None else SeenEvents(*found)
 
 
 def is_initialized(pk: int) -> bool:
@@ -100,7 +102,7 @@ def is_initialized(pk: int) -> bool:
 
 
 def _make_room(principal: Principal, limit: int) -> list[str]:
-    """Close the principal's sessions that were idle for longest, beyond a limit."""
+    """Close the principal's most idle sessions beyond a limit."""
     if not limit:
         return []
     replaced = list(surplus(principal, limit).values_list("pk", "digest"))
@@ -110,13 +112,13 @@ def _make_room(principal: Principal, limit: int) -> list[str]:
 
 
 def surplus(principal: Principal, limit: int) -> SessionQuerySet:
-    """Return the sessions that make room for one more."""
+    """Return the sessions to close so that there is room for one more."""
     own = Session.objects.filter(principal_key=principal.key).order_by("-seen_ms")
     return own[limit - 1 :]
 
 
-async def emptied(rows: SessionQuerySet) -> None:
-    """Delete what is much of sessions that are to be closed, a portion at a time.
+async def mark_empty(rows: SessionQuerySet) -> None:
+    """Delete the messages of sessions that will be closed, in portions.
 
     The writer has other work, too.
     """
@@ -135,7 +137,7 @@ def read_some(pks: list[int]) -> Mapping[int, OpenSession]:
 
 
 def _aged(rows: SessionQuerySet) -> QuerySet[Any]:
-    """Add how old the times are, as the database reckons it, and what is watched."""
+    """Add ages by the database's clock, and the resources that are watched."""
     now = NowMilliseconds()
     watched = Subscription.objects.using(rows.db)
     rows = rows.prefetch_related(Prefetch("subscriptions", watched))
@@ -143,7 +145,7 @@ def _aged(rows: SessionQuerySet) -> QuerySet[Any]:
 
 
 def _open(row: Any) -> OpenSession:
-    """Return what a row says; where its times are of the future, they are now."""
+    """Return a row as a session; times that lie in the future become now."""
     now = time.monotonic()
     return OpenSession(
         pk=row.pk,

@@ -21,7 +21,7 @@ from mcp_app.models.fields import digest as digest_of
 from mcp_app.models.sessions import Subscription
 from mcp_app.pools.database import reader, writer
 from mcp_app.streams import session_queries as queries
-from mcp_app.streams.event_ids import Seen
+from mcp_app.streams.event_ids import SeenEvents
 from mcp_app.streams.open_session import (
     Opening,
     OpenSession,
@@ -30,19 +30,19 @@ from mcp_app.streams.open_session import (
     not_found,
 )
 
-KEPT = 10_000
-"""Sessions that a process keeps; the least recently used goes first."""
+MAX_SESSIONS = 10_000
+"""Sessions that a process caches; the least recently used goes first."""
 TOUCH_S = 60.0
-"""How exactly a row knows when its session was used last."""
+"""Seconds by which a row's time of last use may lag behind."""
 AT_ONCE = 500
-"""Sessions that one statement reads again."""
+"""Sessions that one statement reloads."""
 HANDSHAKE_S = 5.0
-"""How long a client that never says `notifications/initialized` is not asked."""
+"""Seconds that questions wait for a missing `notifications/initialized`."""
 HANDSHAKE_LOOK_S = 0.1
 
 
 class SessionStore:
-    """Opens, finds, changes and closes sessions."""
+    """Opens, caches, changes and closes sessions."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class SessionStore:
         settled: Callable[[], Awaitable[None]],
         announced: Callable[[], Awaitable[int]],
     ) -> None:
-        """Make a store that tells of what is closed.
+        """`closed` is called with each session that is closed here.
 
-        `settled` returns when all processes know of what was committed, `announced`
-        the number up to which all changes have been announced.
+        `settled` returns when all processes know what was committed; `announced`
+        returns the number up to which all changes have been announced.
         """
         self._limits = limits
         self._closed = closed
@@ -64,7 +64,7 @@ class SessionStore:
         self._by_id: dict[str, OpenSession] = {}
         self._by_pk: dict[str, OpenSession] = {}
         self._overtaking: list[set[str]] = []
-        """For each that is read or stored now: the keys of those reloaded meanwhile."""
+        """For each read or insert in progress: the keys reloaded meanwhile."""
 
     async def create(self, opening: Opening) -> str:
         """Open a session and return its id."""
@@ -75,26 +75,26 @@ class SessionStore:
         return session_id
 
     async def store(self, session: OpenSession, principal: Principal) -> None:
-        """Give a new session its row; of too many the one idle for longest goes."""
+        """Insert the row of a session; beyond the limit, close the most idle one."""
         counts = self._limits.rates and not principal.anonymous
         limit = self._limits.sessions_per_principal if counts else 0
         seen = await self._announced()
         if limit:
-            await queries.emptied(queries.surplus(principal, limit))
+            await queries.mark_empty(queries.surplus(principal, limit))
         with self._overtaken() as reloaded:
             replaced = await writer.run(queries.insert, session, seen, principal, limit)
             for digest in replaced:
                 self._drop(digest)
             while not reloaded.isdisjoint({str(session.pk), ANY}):
-                # Who closed it meanwhile found nothing here to close.
+                # If it was closed meanwhile, the change found no session here.
                 reloaded.clear()
                 await self._check_row(session)
             self._keep(session)
 
-    def known(
+    def cached(
         self, session_id: str, principal: Principal, server: str
     ) -> OpenSession | None:
-        """Return the caller's own session where nothing need be asked for it."""
+        """Return the caller's own session, if that is possible without the database."""
         session = self._by_id.get(session_id)
         if (
             session is None
@@ -111,7 +111,7 @@ class SessionStore:
     async def find(
         self, session_id: str, principal: Principal, server: str, *, held: bool = False
     ) -> OpenSession:
-        """Return the caller's own session; 404 without saying why otherwise.
+        """Return the caller's own session; otherwise 404 without a reason.
 
         Sessions of HTTP+SSE (`held`) are found at their own address only.
         """
@@ -128,7 +128,7 @@ class SessionStore:
         return session
 
     def _name(self, session: OpenSession, session_id: str) -> None:
-        """Let `known` find the session until its row must be looked at."""
+        """Let `cached` find the session until its row must be read again."""
         expires = session.created + self._limits.session_age
         session.fresh = min(session.seen + self._touch_after, expires)
         session.session_id = session_id
@@ -142,22 +142,22 @@ class SessionStore:
     async def _loaded(self, digest: str) -> OpenSession | None:
         session, overtaken = await self._read(digest)
         while session is not None and not overtaken.isdisjoint({str(session.pk), ANY}):
-            # A read that hung may be older than what was reloaded meanwhile.
+            # A read that hung may be older than a reload meanwhile.
             session, overtaken = await self._read(digest)
-        # A session is one object, even where two requests load it at once.
+        # A session is one object, even if two requests load it at once.
         known = self._kept.get(digest)
         if known is None and session is not None:
             self._keep(session)
         return known or session
 
     async def _read(self, digest: str) -> tuple[OpenSession | None, set[str]]:
-        """Read a session's row; return also what was reloaded meanwhile."""
+        """Read a session's row; also return what was reloaded meanwhile."""
         with self._overtaken() as reloaded:
             return await reader.run(queries.read, digest), reloaded
 
     @contextmanager
     def _overtaken(self) -> Iterator[set[str]]:
-        """Collect what is reloaded meanwhile."""
+        """Collect the keys of sessions that are reloaded during the block."""
         reloaded: set[str] = set()
         self._overtaking.append(reloaded)
         try:
@@ -168,7 +168,7 @@ class SessionStore:
             ]
 
     async def _check_row(self, session: OpenSession) -> None:
-        """Raise 404 where a session is closed."""
+        """Raise 404 if a session is closed."""
         if not await reader.run(queries.read_some, [session.pk]):
             session.closed = True
             raise not_found()
@@ -180,14 +180,14 @@ class SessionStore:
         await self._settled()
 
     def drop(self, session: OpenSession) -> None:
-        """Close what is open here of a session that ends."""
+        """Close what a session that ends has open here."""
         session.closed = True
         self._drop(session.digest)
 
     async def reload(self, refs: Iterable[str] | None) -> None:
-        """Bring sessions up to date that other processes changed; None stands for all.
+        """Reload sessions that other processes changed; None stands for all.
 
-        What is gone is closed here, too.
+        Sessions whose rows are gone are closed here, too.
         """
         refs = {ANY} if refs is None else set(refs)
         for reloaded in self._overtaking:
@@ -203,9 +203,9 @@ class SessionStore:
                 self._bring_up_to_date(session, rows.get(session.pk))
 
     async def negotiated(self, session: OpenSession) -> bool:
-        """Return whether a session is initialized; it knows then what was agreed on.
+        """Return whether a session is initialized; if so, it has what was agreed on.
 
-        Its row is asked, because it may have been another process; 404 without one.
+        Reads its row, as another process may have initialized it; 404 without a row.
         """
         if not session.negotiated:
             row = (await reader.run(queries.read_some, [session.pk])).get(session.pk)
@@ -225,12 +225,12 @@ class SessionStore:
         session.initialized = session.initialized or row.initialized
 
     def running(self, pk: str) -> Iterable[Any]:
-        """Return what runs here of the session with this key."""
+        """Return the requests that run here of the session with this key."""
         session = self._by_pk.get(pk)
         return () if session is None else session.running.values()
 
     def standing(self, refs: Iterable[str] | None) -> Iterable[OpenSession]:
-        """Return those that have GET streams here, of these; None stands for all."""
+        """Return which of these have GET streams here; None stands for all."""
         if refs is None or ANY in refs:
             sessions = list(self._by_pk.values())
         else:
@@ -238,13 +238,13 @@ class SessionStore:
         return [each for each in sessions if each.streams]
 
     def streaming(self) -> list[int]:
-        """Return the keys of the sessions whose stream is open here."""
+        """Return the keys of the sessions with a stream open here."""
         return [each.pk for each in self._kept.values() if each.streams]
 
     def end_old(self) -> None:
-        """Close what is open here of sessions that are too old; nobody is asked.
+        """Close what sessions that are too old have open here, without a statement.
 
-        Each process does so at the same moment; the rows are left to who sweeps.
+        Each process does so at the same moment; the janitor deletes the rows.
         """
         open_ones = [
             each for each in self._kept.values() if each.streams or each.running
@@ -254,15 +254,15 @@ class SessionStore:
                 self._drop(session.digest)
 
     async def initialized(self, session: OpenSession) -> None:
-        """Note that the client has finished its side of the handshake."""
+        """Note that the client has finished the handshake."""
         if not session.initialized:
             session.initialized = True
             await self._update(session, initialized=True)
 
     async def opened(self, session: OpenSession) -> None:
-        """Wait until the client has finished its side of the handshake.
+        """Wait until the client has finished the handshake.
 
-        Its notification may have come to another process, or never come.
+        Its notification may arrive at another process, or never.
         """
         end = session.created + HANDSHAKE_S
         while not session.initialized and time.monotonic() < end:
@@ -276,7 +276,7 @@ class SessionStore:
     ) -> int:
         """Make a GET stream the newest of its session; return its number.
 
-        `seen` is the number up to which the client knows of all changes.
+        `seen` is the number up to which the client knows all changes.
         """
         opened = Session.objects.stream_opened
         number = await writer.run(opened, session.pk, public_id, seen)
@@ -285,10 +285,10 @@ class SessionStore:
         session.newest = max(session.newest, number)
         return number
 
-    async def seen(self, session: OpenSession) -> Seen:
-        """Return what the client knows of, as far as its row says.
+    async def seen(self, session: OpenSession) -> SeenEvents:
+        """Return what the client has seen, according to its row.
 
-        Another process may have noted it a moment ago.
+        Another process may have updated the row a moment ago.
         """
         seen = await reader.run(queries.seen_by, session.pk)
         if seen is None:
@@ -333,9 +333,9 @@ class SessionStore:
         return time.monotonic() - session.created > self._limits.session_age
 
     async def _touch(self, session: OpenSession) -> None:
-        """Note that the session is used; raise 404 where it is no more.
+        """Note that the session is used; raise 404 if it has expired or was closed.
 
-        Only the row knows when other processes have seen it, or closed it.
+        Only the row knows whether other processes have used or closed it.
         """
         self._kept.move_to_end(session.digest)
         now = time.monotonic()
@@ -349,9 +349,9 @@ class SessionStore:
         session.seen = now
 
     async def touch_used(self) -> None:
-        """Note that sessions are used whose stream is open here, or whose call runs.
+        """Note that sessions with a stream or a running call here are in use.
 
-        One statement does it for many, and for each no more often than for requests.
+        One statement does it for many, and for each no more often than requests do.
         """
         now = time.monotonic()
         used = [
@@ -369,7 +369,7 @@ class SessionStore:
     def _keep(self, session: OpenSession) -> None:
         self._kept[session.digest] = session
         self._by_pk[str(session.pk)] = session
-        while len(self._kept) > KEPT:
+        while len(self._kept) > MAX_SESSIONS:
             digest, oldest = next(iter(self._kept.items()))
             if oldest.running or oldest.streams:
                 self._kept.move_to_end(digest)

@@ -1,4 +1,4 @@
-"""What fails again and again: logged when it begins, and when it is over."""
+"""Failures that repeat: logged when they begin, and when they are over."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Trouble:
-    """Tells of what is tried many times a second, whatever comes of it."""
+    """Logs failures of an operation that is tried many times a second."""
 
     def __init__(self, logger: logging.Logger, what: str) -> None:
         """`what` says what fails: "Streams could not be read"."""
@@ -24,9 +24,9 @@ class Trouble:
         self._told: set[type[Exception]] = set()
 
     def failed(self, error: Exception) -> None:
-        """Log an outage, and each kind of fault, once until it is over."""
+        """Log an outage, and each kind of error, once until it is over."""
         away = isinstance(error, DatabaseError | Unavailable)
-        # In an outage databases say one thing or another.
+        # In an outage a database may raise different exceptions.
         kind = Unavailable if away else type(error)
         if kind in self._told:
             return
@@ -39,11 +39,11 @@ class Trouble:
             self._logger.error("%s.", self._what, exc_info=error)
 
     def passed(self) -> None:
-        """Note that it has succeeded.
+        """Note a success, and log the end of what was logged before.
 
-        Whoever is shown that it began is shown that it is over.
+        It is a warning, like the outage: if the beginning is shown, so is the end.
         """
         if self._told:
             self._told.clear()
             lasted = time.monotonic() - self._since
-            self._logger.warning("%s for %.1f s: it is over.", self._what, lasted)
+            self._logger.warning("%s for %.1f s. It works again.", self._what, lasted)

@@ -1,4 +1,4 @@
-"""What every page of the app says of what is stopped."""
+"""Template tags about stops, for every admin page of the app."""
 
 from __future__ import annotations
 
@@ -6,28 +6,35 @@ from typing import Any
 
 from django import template
 from django.template.context import Context
+from django.utils.translation import ngettext
 
 from mcp_app.admin.page import stop_banner
 from mcp_app.admin.page.header import may
+from mcp_app.admin.page.stop_banner import MOST_NAMED
 from mcp_app.models.stops import Scope
 
 register = template.Library()
 
 
 @register.inclusion_tag("admin/mcp_app/includes/stopped.html", takes_context=True)
-def mcp_stopped(context: Context, kind: str = "") -> dict[str, Any]:
-    """Show what is stopped, if it is wider than one tool; `kind` is that of a list.
+def mcp_stop_banner(context: Context, kind: str = "") -> dict[str, Any]:
+    """Show the stops that affect more than one definition.
 
-    On a list it also names the rows of it that are stopped one by one.
+    On a list of this `kind`, also name its rows that are stopped individually.
     """
     request = context["request"]
     on = stop_banner.stops_on(request)
-    single = [
+    single = dict.fromkeys(
         each.what for each in on if each.scope == Scope.DEFINITION and each.kind == kind
-    ]
+    )
+    named = list(single)[:MOST_NAMED]
+    if more := len(single) - len(named):
+        named.append(
+            ngettext("%(count)d more", "%(count)d more", more) % {"count": more}
+        )
     return {
         "sentences": [stop_banner.sentence(each) for each in stop_banner.wide(on)],
-        "single": ", ".join(dict.fromkeys(single)),
+        "single": ", ".join(named),
         "may_stop": may(request, stop_banner.RIGHT),
         "url": stop_banner.stops_url(),
     }
@@ -35,7 +42,7 @@ def mcp_stopped(context: Context, kind: str = "") -> dict[str, Any]:
 
 @register.inclusion_tag("admin/mcp_app/includes/stop_entry.html", takes_context=True)
 def mcp_stop_entry(context: Context) -> dict[str, Any]:
-    """Lead to the page that stops, or say who can."""
+    """Link to the page of stops, or say who may use it."""
     request = context["request"]
     may_stop = may(request, stop_banner.RIGHT)
     return {

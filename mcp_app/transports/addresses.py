@@ -14,7 +14,7 @@ from mcp_app.transports.http_sse.sse_handler import MessagesHandler, StreamHandl
 
 
 class Endpoint:
-    """Serves the endpoint of one server, named by its slug; and what says it can.
+    """Serves the endpoint of one server, named by its slug, and the health check.
 
     Without `streams` each answer is one JSON document.  `parts` says how the addresses
     below it are served, by their last part; "" is the endpoint itself.

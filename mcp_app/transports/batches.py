@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from mcp_app.server.exchange import Exchange
 
 
-class Answered(Waiting, Protocol):
-    """Who sends the answers of a batch."""
+class AnsweredRequest(Waiting, Protocol):
+    """Sends the answers of a batch."""
 
     def answered(self, status: int, body: bytes) -> None:
         """Send them all."""
@@ -25,14 +25,16 @@ class Answered(Waiting, Protocol):
 class Together:
     """The answers of a batch; a cancelled request has none."""
 
-    def __init__(self, reply: Answered, count: int, refused: list[bytes]) -> None:
+    def __init__(
+        self, reply: AnsweredRequest, count: int, refused: list[bytes]
+    ) -> None:
         self._reply = reply
         self._open = count
         self._bodies = refused
         self._size = 0
 
     async def answer(self, exchange: Exchange) -> Answer:
-        """Answer one request; all answers together have a size, too."""
+        """Answer one request; the answers share a size limit."""
         answer = await self._answered(exchange)
         self._size += len(answer[1])
         most = exchange.adapters.limits.body
@@ -40,8 +42,8 @@ class Together:
             return answer
         self._size -= len(answer[1])
         error = InternalError(
-            f"The answers of this batch have more than {most} bytes: send this request"
-            " by itself."
+            f"The answers of this batch have more than {most} bytes. Send this"
+            " request by itself."
         )
         return dispatch.refusal(exchange.revision, exchange.request_id, error)
 

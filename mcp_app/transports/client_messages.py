@@ -1,4 +1,4 @@
-"""What a client of a session says that is no request: notifications and replies."""
+"""Notifications and replies from the client of a session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOGGED: Final = 200
 async def take(current: Process, session: OpenSession, message: Message) -> None:
     """Take a notification or a reply; a request is left alone.
 
-    Raises 400 where a reply answers no question, 404 where the session is gone.
+    Raises 400 if a reply answers no question, 404 if the session is gone.
     """
     if type(message) is Reply:
         known = await current.questions.take(
@@ -33,7 +33,9 @@ async def take(current: Process, session: OpenSession, message: Message) -> None
         if not known:
             # A session that was closed elsewhere took its questions along.
             await current.sessions.seen(session)
-            raise InvalidRequest(f"Nobody asked a question {message.id!r}.")
+            raise InvalidRequest(
+                f"No question with the id {message.id!r} is waiting for an answer."
+            )
     elif type(message) is Notification:
         taken = _NOTIFICATIONS.get(message.method)
         if taken is not None:
@@ -50,7 +52,7 @@ async def _initialized(
 async def _cancelled(
     current: Process, session: OpenSession, params: dict[str, Any]
 ) -> None:
-    """Cancel a running request of the session, wherever; any other is ignored."""
+    """Cancel the session's running request at any process; ignore others."""
     request_id = cancelled_id(params)
     if request_id is None:
         return
@@ -62,9 +64,9 @@ async def _cancelled(
 
 
 def cancelled_id(params: dict[str, Any]) -> str | int | None:
-    """Return what `notifications/cancelled` names, and log why.
+    """Return the id in `notifications/cancelled`, log why.
 
-    None stands for what is no id.
+    None stands for an invalid id.
     """
     request_id: str | int | None = params.get("requestId")
     # True and 1.0 would find the request with the id 1.
@@ -75,9 +77,11 @@ def cancelled_id(params: dict[str, Any]) -> str | int | None:
     return request_id
 
 
-_Taken: TypeAlias = "Callable[[Process, OpenSession, dict[str, Any]], Awaitable[None]]"
+_Handler: TypeAlias = (
+    "Callable[[Process, OpenSession, dict[str, Any]], Awaitable[None]]"
+)
 
-_NOTIFICATIONS: Final[Mapping[str, _Taken]] = {
+_NOTIFICATIONS: Final[Mapping[str, _Handler]] = {
     "notifications/initialized": _initialized,
     "notifications/cancelled": _cancelled,
 }

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp_app.server import subscriptions
-from mcp_app.streams.event_ids import EventIds, Seen
+from mcp_app.streams.event_ids import EventIds, SeenEvents
 from mcp_app.streams.listeners import LISTS, Listeners, digest_of
 
 if TYPE_CHECKING:
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from mcp_app.transports.asgi_types import Receive
 
 
-class Written(Protocol):
-    """What a stream is written to."""
+class StreamOutput(Protocol):
+    """The output of a stream."""
 
     closed: asyncio.Future[None]
-    """Resolved when all was sent, cancelled where nothing is sent any more."""
+    """Resolved when all was sent, cancelled if the stream was abandoned."""
 
     def message(self, data: bytes, event_id: str | None = None) -> None:
         """Queue a message."""
 
     def prime(self, event_id: str) -> None:
-        """Queue an event that has an id only, where there are ids."""
+        """Queue an event that has an id only, if there are ids."""
 
     def beat(self) -> None:
-        """Queue a heartbeat, where there are any."""
+        """Queue a heartbeat, if there are any."""
 
     def end(self, *, retry_ms: int | None = None) -> None:
         """Send what is queued, then end."""
@@ -44,8 +44,8 @@ class Written(Protocol):
 class OpenStream:
     """A listener that lives as long as its client or its process.
 
-    What it is told, before it is open, waits: something must be written first.  It is
-    known to its process while it is entered (`with`).
+    Changes wait until it is open: something must be written first.  Leaving it (`with`)
+    removes it from the listeners of its process.
     """
 
     lasts = False
@@ -65,7 +65,7 @@ class OpenStream:
 
     def __init__(
         self,
-        stream: Written,
+        stream: StreamOutput,
         listeners: Listeners,
         *,
         server: str,
@@ -84,7 +84,7 @@ class OpenStream:
         self.seen = 0
 
     def __enter__(self) -> None:
-        """Make the stream known where else it is to be known."""
+        """Register the stream, if a subclass needs it."""
 
     def __exit__(self, *_: object) -> None:
         self._listeners.discard(self)
@@ -106,7 +106,7 @@ class OpenStream:
                 raise
 
     def _opened(self, number: int) -> None:
-        """What comes first is written: go on with what was told meanwhile."""
+        """Open the stream, and write the changes that have waited."""
         self._open = True
         if self._held:
             self._tell(list(self._held), number)
@@ -116,7 +116,7 @@ class OpenStream:
 
     @property
     def _begun_with(self) -> bool:
-        """Whether what comes first is written."""
+        """Whether its beginning is written."""
         return self._open
 
     def tell(self, what: Sequence[str], number: int) -> None:
@@ -154,22 +154,22 @@ def _wake(task: asyncio.Task[Any] | None, closed: asyncio.Future[None]) -> None:
 
 
 def _woken(task: asyncio.Task[Any] | None, closed: asyncio.Future[None]) -> bool:
-    """Whether it was the end of the stream that cancelled the task, and only that."""
+    """Whether only the end of the stream has cancelled the task."""
     ended = closed.done() and not closed.cancelled()
     return ended and task is not None and task.uncancel() == 0
 
 
 class StandingStream(OpenStream):
-    """The GET stream of a session; of several, only the newest is told anything.
+    """The GET stream of a session; only the newest one gets messages.
 
-    It listens from `begin` on, and is open when it was told what its client missed.
+    It listens from `begin` on, and is open once it has what its client missed.
     """
 
     __slots__ = ("_begun", "_ids", "_session", "number")
 
     def __init__(
         self,
-        stream: Written,
+        stream: StreamOutput,
         listeners: Listeners,
         session: OpenSession,
         *,
@@ -186,7 +186,7 @@ class StandingStream(OpenStream):
         self._ids = EventIds(session.digest)
         self._begun = False
         self.number = 0
-        """How many streams of the session were opened when it was the newest."""
+        """Its place among the session's streams; the newest has the highest."""
 
     def __enter__(self) -> None:
         self._session.streams.append(self)
@@ -196,7 +196,7 @@ class StandingStream(OpenStream):
         self._session.streams.remove(self)
         others = [each for each in self._session.streams if each.number]
         if self._newest and others:
-            # Another one here takes its place; at other processes none can know.
+            # Another one here takes its place; other processes cannot know.
             heir = max(others, key=lambda each: each.number)
             heir.number, heir.seen = self.number, max(heir.seen, self.seen)
             heir._ids.logged = max(heir.logged, self.logged)
@@ -205,16 +205,16 @@ class StandingStream(OpenStream):
     def public_id(self) -> str:
         return self._ids.public_id
 
-    def begin(self, seen: Seen) -> None:
-        """Listen from now on; the client knows of all that was said up to this."""
+    def begin(self, seen: SeenEvents) -> None:
+        """Listen from now on; the client has all messages up to `seen`."""
         self._begun = True
         self.seen = seen.changes
         self._ids.logged = seen.logged
 
     def opened(self, missed: Iterable[str], announced: int, number: int) -> None:
-        """Write what the client has missed, as the newest stream of its session.
+        """Write the missed changes, as the newest stream of its session.
 
-        Everything up to the number `announced` is in it, or was told since `begin`.
+        These and the changes since `begin` cover all up to the number `announced`.
         """
         self.number = number
         told = (*missed, *self._held) if self._newest else ()
@@ -228,7 +228,7 @@ class StandingStream(OpenStream):
 
     @property
     def newest(self) -> bool:
-        """Whether it is open, and of its session the one that is told."""
+        """Whether it is open, and the newest of its session."""
         return self._open and self._newest
 
     @property
@@ -284,7 +284,7 @@ class ListenStream(OpenStream):
 
     def __init__(
         self,
-        stream: Written,
+        stream: StreamOutput,
         listeners: Listeners,
         *,
         server: str,
@@ -306,7 +306,7 @@ class ListenStream(OpenStream):
         return (*self._lists, *self._uris.values())
 
     def opened(self, acknowledgement: bytes) -> None:
-        """Write what comes first."""
+        """Open with this message."""
         self._stream.message(acknowledgement)
         self._opened(0)
 

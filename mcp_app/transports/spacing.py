@@ -1,9 +1,9 @@
-"""The distance between an answer and what was sent before it."""
+"""The time between an answer and the message before it."""
 
 from __future__ import annotations
 
 from typing import Final
 
 APART_S: Final = 0.005
-"""An answer follows a notification after so long: the TypeScript SDK handles those that
-it reads together in another order, and then knows the progress token no more."""
+"""Seconds between a notification and the answer: the TypeScript SDK reorders messages
+that it reads together, and then no longer knows the progress token."""

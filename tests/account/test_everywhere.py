@@ -10,8 +10,8 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
+from mcp_app.invalidation.workers import here
 from mcp_app.models import AccessToken
-from mcp_app.wakeup.workers import here
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -52,7 +52,7 @@ def test_it_is_good_until_the_end_of_a_day(ana: User, settings: Settings) -> Non
     ("typed", "field", "said"),
     [
         ({"ends": "date"}, "until", "Say until when"),
-        ({"ends": "date", "until": "2020-01-01"}, "until", "is over"),
+        ({"ends": "date", "until": "2020-01-01"}, "until", "is in the past"),
         ({"ends": "date", "until": "2999-01-01"}, "until", "is too far ahead"),
         ({"ends": "date", "until": "soon"}, "until", "Enter a valid date"),
         ({"ends": "never"}, "ends", "Select a valid choice"),
@@ -60,12 +60,12 @@ def test_it_is_good_until_the_end_of_a_day(ana: User, settings: Settings) -> Non
         ({"may": "all"}, "may", "Select a valid choice"),
         ({"name": ""}, "name", "required"),
         ({"name": "a\u202eb"}, "name", "U+202E"),
-        ({"networks": "home"}, "networks", "“home” is no network"),
+        ({"networks": "home"}, "networks", "“home” is not a network"),
         ({"tags": "a/b"}, "tags", "“a/b” cannot be a tag"),
         ({"servers": ["77"]}, "servers", "Select a valid choice"),
         ({"servers": ["9" * 30]}, "servers", "server"),
-        ({"networks": " ,"}, "networks", "names nothing"),
-        ({"tags": ","}, "tags", "names nothing"),
+        ({"networks": " ,"}, "networks", "has no entry"),
+        ({"tags": ","}, "tags", "has no entry"),
     ],
 )
 def test_what_is_refused(

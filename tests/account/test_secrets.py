@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+import django
 import pytest
 from django.apps import apps
 from django.contrib.admin.models import LogEntry
@@ -102,6 +103,8 @@ def away(sender: Any, **_: object) -> None:
     raise RuntimeError("The disk is full.")
 
 
+# Of a setting that Django has since 6.1, for mail.
+@pytest.mark.filterwarnings("ignore:.*MAILERS:Warning")
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("place", PLACES)
 def test_it_is_on_no_error_page(
@@ -114,7 +117,8 @@ def test_it_is_on_no_error_page(
 ) -> None:
     """The row is there, and what comes after it fails."""
     settings.DEBUG = debug
-    settings.ADMINS = [("root", "root@example.org")]
+    root = "root@example.org"
+    settings.ADMINS = [root if django.VERSION >= (6, 0) else ("root", root)]
     by_mail = logging.getLogger("django.request")
     sent = AdminEmailHandler(include_html=True)
     by_mail.addHandler(sent)

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from mcp_app.models import AccessToken, Server
 from tests.account.conftest import Make, account, filled, made, shown
-from tests.published import published
+from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +42,7 @@ def test_somebody_who_is_no_staff_logs_in_and_is_there(
     sent = {"username": "ana", "password": "a-Long-enough-1"}
     response = client.post("/account/login/", sent, follow=True)
     assert response.redirect_chain == [(account("tokens"), 302)]
-    assert "No tokens. A token lets one program in as you." in text_of(response)
+    assert "No tokens. A token lets one program connect as you." in text_of(response)
     wrong = client.post("/account/login/", {**sent, "password": "x"})
     assert "Please enter a correct username and password." in text_of(wrong)
 
@@ -154,8 +154,9 @@ def test_only_servers_that_let_somebody_in_are_named(hers: Client) -> None:
     shop = published(Server(slug="shop", title="The shop", access="token"))
     published(Server(slug="shut", title="The shut one", access=""))
     Server.objects.create(slug="draft", title="The draft", access="token")
-    off = published(Server(slug="off", title="The stopped one", access="token"))
-    Server.objects.filter(pk=off.pk).switch(False)
+    off = stopped(
+        published(Server(slug="off", title="The stopped one", access="token"))
+    )
     text = text_of(hers.get(account("add")))
     assert "The shop" in text
     for hidden in ("The shut one", "The draft", "The stopped one"):
@@ -280,7 +281,7 @@ def test_what_was_done_is_logged(hers: Client, ana: User) -> None:
     assert said[0].startswith(f"Made the token “laptop ({name})” for ana (Read). It")
     assert said[1:] == [
         f"Named it “old ({name})”.",
-        f"Deleted the token “old ({name})”: it lets nobody in any more.",
+        f"Deleted the token “old ({name})”. It lets nobody in any more.",
         f"Took the token “old ({name})”, which had ended, from the list.",
     ]
 

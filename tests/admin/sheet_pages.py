@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.http import QueryDict
 
-from mcp_app.admin.editors.json_editor import Given, Sheet
+from mcp_app.admin.editors.json_editor import EditorInput, JsonEditor
 from mcp_app.admin.editors.json_editor_fields import SheetField
 from mcp_app.admin.editors.prompts.arguments import ArgumentSheet
 from tests.admin.pages import Fields
 
 
-def html_of(sheet: Sheet, stored: str, own: str | None = None) -> str:
+def html_of(sheet: JsonEditor, stored: str, own: str | None = None) -> str:
     """Return what a page shows of a column."""
     field = SheetField(sheet)
     field.shows(stored, own)
@@ -18,21 +18,25 @@ def html_of(sheet: Sheet, stored: str, own: str | None = None) -> str:
     return str(field.widget.render(name, stored, {"id": f"id_{name}"}))
 
 
-def name_of(sheet: Sheet) -> str:
+def name_of(sheet: JsonEditor) -> str:
     """Return the name of the field in these tests."""
     return "arguments" if isinstance(sheet, ArgumentSheet) else "sheet"
 
 
 def given(
-    sheet: Sheet, stored: str, own: str | None = None, **typed: str | None
-) -> Given:
+    sheet: JsonEditor, stored: str, own: str | None = None, **typed: str | None
+) -> EditorInput:
     """Open a page, type into it and send it; None clears a field."""
     return given_again(sheet, html_of(sheet, stored, own), stored, own, **typed)
 
 
 def given_again(
-    sheet: Sheet, shown: str, stored: str, own: str | None = None, **typed: str | None
-) -> Given:
+    sheet: JsonEditor,
+    shown: str,
+    stored: str,
+    own: str | None = None,
+    **typed: str | None,
+) -> EditorInput:
     """Type into a page that was shown before."""
     fields = Fields()
     fields.feed(shown)
@@ -42,5 +46,5 @@ def given_again(
             data[name] = value
     field = SheetField(sheet)
     field.shows(stored, own)
-    sent: Given = field.widget.value_from_datadict(data, None, name_of(sheet))
+    sent: EditorInput = field.widget.value_from_datadict(data, None, name_of(sheet))
     return sent

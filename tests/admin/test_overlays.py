@@ -7,7 +7,7 @@ from django.test import Client
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import Prompt, State, Tool
-from mcp_app.publishing.overlays import make_overlays, reckon_all
+from mcp_app.publishing.overlays import make_overlays, store_all_findings
 from tests.admin.pages import fill_in, page, saved
 from tests.published import published
 
@@ -40,11 +40,11 @@ def test_the_form_says_what_is_inherited(admin_client: Client) -> None:
     response = admin_client.get(page("tool", "change", overlay().pk))
     text = response.content.decode()
     assert "“Orders of a customer, newest first.”. Empty: as in the code." in text
-    assert "From code: “mcp_app.view_tool”. What is written here is demanded" in text
+    assert "From code: “mcp_app.view_tool”. Your entry here is required" in text
     assert "Changed here" not in text
     assert 'name="name"' not in text
     assert 'name="config"' not in text
-    assert "Clients see what the code says." in text
+    assert "Clients see the definition from the code." in text
     assert "Published" in text
 
 
@@ -119,7 +119,7 @@ def test_what_code_declares_cannot_be_deleted_and_what_vanished_can(
     url = page("tool", "delete", row.pk)
     assert admin_client.post(url, {"post": "yes"}).status_code == 403
     mcp.tools.clear()
-    reckon_all(mcp)
+    store_all_findings(mcp)
     assert overlay().state == State.BROKEN
     text = admin_client.get(page("tool", "change", row.pk)).content.decode()
     assert "find_orders is no longer in the code." in text

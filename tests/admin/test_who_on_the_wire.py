@@ -11,17 +11,17 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
 
 from mcp_app.admin.access.people_table import _rows
-from mcp_app.admin.access.visibility import Seen
-from mcp_app.admin.publishing.who_can_see import checked
-from mcp_app.auth.tokens import tokens
+from mcp_app.admin.access.visibility import Visibility
+from mcp_app.admin.publishing.who_can_see import check_person
+from mcp_app.auth.token_cache import token_cache
 from mcp_app.catalog.registry import mcp as registry
 from mcp_app.conf import BY_TOKEN
-from mcp_app.models import AccessToken, Server, Tool
+from mcp_app.models import AccessToken, Server, Stop, Tool
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from tests import behaviours
 from tests.behaviours import has_short_name
-from tests.published import published
+from tests.published import published, stopped
 from tests.scripting import STATELESS
 from tests.serving import Connect
 
@@ -42,7 +42,7 @@ CONDITIONS: Final[dict[str, dict[str, Any]]] = {
     "rule": {"rule": SHORT},
     "no_such_rule": {"rule": "no.such"},
     "all": {"permission": PERMISSION, "groups": "tellers", "rule": SHORT},
-    "stopped": {"enabled": False},
+    "stopped": {},
     "elsewhere": {"tags": "elsewhere"},
 }
 
@@ -73,6 +73,7 @@ def _made() -> dict[str, Any]:
         name: published(_tool(f"who_{name}", **columns))
         for name, columns in CONDITIONS.items()
     }
+    stopped(rows["stopped"])
     make_token = AccessToken.objects.make
     bearers = {
         who: make_token(user=user, name="a laptop", may="change")[1]
@@ -119,13 +120,13 @@ def _said(made: dict[str, Any], slug: str) -> dict[tuple[str, str], tuple[bool, 
     said = {}
     for name, row in made["rows"].items():
         row.refresh_from_db()
-        seen = Seen(row, slug)
+        seen = Visibility(row, slug, list(Stop.objects.on()))
         listed = set(_rows(seen.conditions, can=True).values_list("pk", flat=True))
         left = set(_rows(seen.conditions, can=False).values_list("pk", flat=True))
         assert not listed & left
         for who, user in made["people"].items():
             assert user.pk in listed | left
-            alone = checked(seen, user.get_username())["admitted"]
+            alone = check_person(seen, user.get_username())["admitted"]
             counted = user.pk in listed and not seen.closed
             said[who, name] = (alone, counted)
     return said
@@ -136,7 +137,7 @@ def _said(made: dict[str, Any], slug: str) -> dict[tuple[str, str], tuple[bool, 
 async def test_the_page_and_clients_agree(
     made: dict[str, Any], connect: Connect, process: Process, slug: str
 ) -> None:
-    tokens.forget()
+    token_cache.forget()
     await process.gate.look()
     said = await writer.run(_said, made, slug)
     assert set(said.values()) >= {(True, True), (False, False)}
@@ -152,7 +153,7 @@ async def test_the_page_and_clients_agree(
             assert (row.name in listed) is alone, (who, name)
             called = await client.call(row.name)
             runs = called.status == 200 and "result" in called.answer
-            # A tool whose switch is off says so to those who would see it.
+            # A tool that is stopped says so to those who would see it.
             assert (runs and not called.result.get("isError")) is alone
             if row.rule == SHORT:
                 # Nobody can be counted: all that remain may.

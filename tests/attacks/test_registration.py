@@ -39,7 +39,7 @@ WRONG_OPTIONS: Final[list[tuple[dict[str, Any], str]]] = [
     ({"icons": ["https://example.com/i.png"]}, "The option icons is"),
     ({"tags": "staff"}, "The option tags is 'staff': write a list"),
     ({"title": 5}, "The option title is 5"),
-    ({"title": "\ud800"}, r"\$\.title holds half of a surrogate pair"),
+    ({"title": "\ud800"}, r"\$\.title has half of a surrogate pair"),
     ({"meta": {"a": object()}}, r"\$\._meta\.a is of type 'object'"),
     ({"meta": {"a": float("nan")}}, r"\$\._meta\.a is nan"),
     ({"permission": ["shop.view"]}, "The option permission is"),
@@ -88,7 +88,10 @@ def test_decorators_need_their_brackets(name: str) -> None:
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (takes_a_row, "takes_a_row: the parameter group: .*Group'> has no JSON form"),
+        (
+            takes_a_row,
+            "takes_a_row: the parameter group: .*Group'> cannot be written as JSON",
+        ),
         (takes_a_pattern, 'takes_a_pattern: (.|\n)*"code"(.|\n)*unclosed group'),
     ],
 )

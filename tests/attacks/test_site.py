@@ -27,17 +27,17 @@ def sentences(given: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"PUBLIC_URL": "example.com"}, ["'example.com', which matches nothing"]),
-        ({"ORIGINS": ["example.com"]}, ["'example.com', which matches nothing"]),
-        ({"ORIGINS": ["https://a.com/"]}, ["'https://a.com/', which matches"]),
-        ({"HOSTS": ["https://a.com"]}, ["'https://a.com', which matches nothing"]),
-        ({"HOSTS": ["a.com:80"]}, ["'a.com:80', which matches nothing"]),
+        ({"PUBLIC_URL": "example.com"}, ["'example.com', which can match no request"]),
+        ({"ORIGINS": ["example.com"]}, ["'example.com', which can match no request"]),
+        ({"ORIGINS": ["https://a.com/"]}, ["'https://a.com/', which can match"]),
+        ({"HOSTS": ["https://a.com"]}, ["'https://a.com', which can match no"]),
+        ({"HOSTS": ["a.com:80"]}, ["'a.com:80', which can match no"]),
         ({"AUTHENTICATION": {"public": "builtins.len"}}, ["which no server can"]),
         ({"AUTHENTICATION": {"a b": "builtins.len"}}, ["which no server can choose"]),
-        ({"AUTHENTICATION": {"a": "tests.settings"}}, ["is no callable"]),
-        ({"AROUND": ["django.conf.settings"]}, ["is no callable"]),
+        ({"AUTHENTICATION": {"a": "tests.settings"}}, ["is not callable"]),
+        ({"CALL_CONTEXT_MANAGERS": ["django.conf.settings"]}, ["is not callable"]),
         ({"LIMITS": {"tool_timeout": float("nan")}}, ["must be a number of at most"]),
-        ({5: 1}, ["MCP[5] is no setting."]),
+        ({5: 1}, ["MCP[5] is not a setting."]),
         (
             {
                 "PUBLIC_URL": "https://a.com:8000/mcp",

@@ -24,4 +24,4 @@ def test_a_text_keeps_no_promise_of_structured_content(admin_client: Client) -> 
         "output_schema": '{"type": "object", "required": ["days"]}',
     }
     found = errors(fill_in(admin_client, page("tool", "add"), **typed))
-    assert "promises structured content" in found["output_schema"]
+    assert "requires structured content" in found["output_schema"]

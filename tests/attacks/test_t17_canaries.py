@@ -22,6 +22,7 @@ from pytest_django import Settings
 
 import mcp_app.asgi
 from mcp_app.interface.json_logs import JsonFormatter
+from mcp_app.process.loading import Catalogs
 from mcp_app.process.runtime import Process
 from tests.asgi_client import Client as McpClient
 from tests.attacks.canaries import (
@@ -140,7 +141,6 @@ def application(process: Process, within: bool) -> Iterator[WireCheck]:
 @pytest.mark.parametrize("within", [True, False])
 async def test_a_crash_of_ours_tells_no_secret(
     application: WireCheck,
-    process: Process,
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -159,10 +159,10 @@ async def test_a_crash_of_ours_tells_no_secret(
     for text in (WRONG, COOKIE, "canary-session", ARGUMENT):
         canaries.note("secret", text)
 
-    def broken(slug: str) -> None:
+    def broken(self: Catalogs, slug: str) -> None:
         raise RuntimeError("This was not expected.")
 
-    monkeypatch.setattr(process, "catalog", broken)
+    monkeypatch.setattr(Catalogs, "serving", broken)
     caplog.set_level(logging.DEBUG)
     path = f"/mcp?access_token={WRONG}"
     client = McpClient(application, "2025-11-25", path=path, headers=secrets)

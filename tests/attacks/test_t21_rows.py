@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from django.apps import apps
 
-from mcp_app.auth.tokens import tokens
+from mcp_app.auth.token_cache import token_cache
 from mcp_app.conf import BY_TOKEN
 from mcp_app.pools.database import reader
 from mcp_app.process.runtime import Process
@@ -79,13 +79,13 @@ async def test_refusals_leave_nothing(
 ) -> None:
     await refuse(application, who, 1)
     before = await rows()
-    kept = len(tokens._kept)
+    kept = len(token_cache._entries)
     gc.collect()
     objects = len(gc.get_objects())
     await refuse(application, who, 10)
     gc.collect()
     assert await rows() == before
-    assert len(tokens._kept) == kept
+    assert len(token_cache._entries) == kept
     assert not process.running
     assert not list(process.listeners)
     # 550 refusals; what the interpreter itself keeps is a few.

@@ -49,7 +49,7 @@ BY_DIGEST: Final = {
     "mcp_app/protocol/cursors.py": "hmac.compare_digest(",
     "mcp_app/streams/event_ids.py": "hmac.compare_digest(",
     "mcp_app/models/tokens.py": "self.filter(digest=digest(token))",
-    "mcp_app/auth/tokens.py": "return digest(token)",
+    "mcp_app/auth/token_cache.py": "return digest(token)",
     "mcp_app/streams/session_store.py": "digest = digest_of(session_id)",
 }
 """Where secrets that come from clients are looked up."""

@@ -9,8 +9,8 @@ import pytest
 from django.db import InterfaceError, OperationalError
 
 from mcp_app.auth import permissions
-from mcp_app.auth import tokens as tokens_of
-from mcp_app.auth.tokens import tokens
+from mcp_app.auth import token_cache as tokens_of
+from mcp_app.auth.token_cache import token_cache
 from mcp_app.conf import BY_TOKEN
 from mcp_app.process.runtime import Process
 from tests.asgi_client import Client, outcome
@@ -30,7 +30,7 @@ def mcp() -> dict[str, Any]:
 async def who(process: Process) -> AsyncIterator[Callers]:
     async with callers() as made:
         yield made
-    tokens.forget()
+    token_cache.forget()
 
 
 @pytest.mark.parametrize("broken", [OperationalError, InterfaceError])
@@ -55,7 +55,7 @@ async def test_an_outage_denies_nobody(
 
     with monkeypatch.context() as patched:
         patched.setattr(tokens_of, "_read", away)
-        tokens.forget()
+        token_cache.forget()
         for caller in (OWN, OTHER_USER, REVOKED):
             headers = who.headers(caller)
             for visit in (
@@ -87,7 +87,7 @@ async def test_an_outage_hides_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(permissions, "active_users", away)
         patched.setattr(tokens_of, "active_users", away)
-        tokens.forget()
+        token_cache.forget()
         found = await client.call("secret")
         assert (found.status, found.error["code"]) == (503, -32603)
     assert (await client.call("secret")).text == "for few"

@@ -109,7 +109,7 @@ async def test_what_ends_a_program_fails_a_call(
     script = in_thread if tool in {"sync", "atomic_sync"} else on_loop
     found = await play(tool, script, client=await connect(era))
     assert found.result["isError"]
-    assert f"{tool} failed; its log entry is" in found.text
+    assert f"{tool} failed. Its error number in the log is" in found.text
 
 
 # -- a context that outlives its call ------------------------------------------------
@@ -133,7 +133,7 @@ async def test_a_context_asks_nothing_after_its_call(
             lambda: old.once("step", list),
             old.user,
         ):
-            with pytest.raises(RuntimeError, match="This call is over"):
+            with pytest.raises(RuntimeError, match="This call has ended"):
                 late()
         return "refused"
 
@@ -152,7 +152,7 @@ async def test_an_async_context_asks_nothing_after_its_call(play: Play) -> None:
     async def uses(ctx: Context) -> str:
         (old,) = kept
         for late in (old.elicit("Who?", FORM), old.once("step", list), old.user()):
-            with pytest.raises(RuntimeError, match="This call is over"):
+            with pytest.raises(RuntimeError, match="This call has ended"):
                 await late
         return "refused"
 

@@ -53,7 +53,7 @@ async def test_a_text_that_its_characters_cannot_say_stops_nobody(strict: bool) 
         kept.add(record(client="🦊" if number == 20 else "fox"))
     kept.hurry()
     async with asyncio.timeout(PATIENCE_S):
-        await kept.kept()
+        await kept.wait_until_written()
         while kept.busy:
             await asyncio.sleep(0.01)
     assert await writer.run(figures) == (49, {KEY: 50}, {KEY: 1})

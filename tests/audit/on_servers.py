@@ -13,9 +13,9 @@ from django.db import connections, transaction
 
 from mcp_app.audit.call_log import CallLog
 from mcp_app.audit.writing import Batch, write
-from mcp_app.models import Call, CallStatistic, CallWriter, expired
+from mcp_app.models import Call, CallStatistic, CallWriter, expiry
 from mcp_app.models.clock import NowMilliseconds
-from mcp_app.models.expired import Expired
+from mcp_app.models.expiry import ExpiredRows
 from mcp_app.models.transactions import own_transaction
 from mcp_app.pools.database import writer
 from tests.audit.reading import totals
@@ -86,7 +86,7 @@ async def test_a_row_that_the_database_refuses_is_counted() -> None:
     kept = CallLog("writer", most=10, key=b"key", strict=True)
     kept.add(record(failure="longer than its column"))
     kept.add(record())
-    await kept.kept()
+    await kept.wait_until_written()
     while kept.busy:
         await asyncio.sleep(0.01)
     rows, calls, dropped = await writer.run(_figures)
@@ -103,7 +103,7 @@ def _figures() -> tuple[int, dict[Any, int], dict[Any, int]]:
 def test_two_who_remove_old_calls_do_not_wait_for_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(expired, "PORTION", 2)
+    monkeypatch.setattr(expiry, "PORTION", 2)
     for _ in range(4):
         call(time_ms=NowMilliseconds() - 1_000)
     holds, released = Event(), Event()
@@ -126,11 +126,11 @@ def test_two_who_remove_old_calls_do_not_wait_for_each_other(
     assert Call.objects.count() == 0
 
 
-def _old_calls() -> Expired:
+def _old_calls() -> ExpiredRows:
     rows = Call.objects.older_than(NowMilliseconds())
-    return expired.expired("calls", rows.order_by("time_ms"))
+    return expiry.expired_rows("calls", rows.order_by("time_ms"))
 
 
-def _removed(calls: Expired) -> None:
+def _removed(calls: ExpiredRows) -> None:
     assert calls.remove() == 2
     assert calls.remove() is None

@@ -5,23 +5,35 @@ from __future__ import annotations
 import time
 from hashlib import sha256
 from itertools import count
-from typing import Any
 from uuid import uuid4
 
-from mcp_app.audit.records import CallRecord, Gathered
+from mcp_app.audit.records import PendingCalls
 from mcp_app.audit.tallies import Tallies
 from mcp_app.audit.writing import Batch
+from mcp_app.interface.call_record import CallRecord, Circumstances
 
 _numbers = count(1)
 
 
-def circumstances(name: str = "add", outcome: str = "answered", **other: str) -> Any:
+def circumstances(
+    name: str = "add", outcome: str = "answered", **other: str
+) -> Circumstances:
     """Return what a call has in common with others."""
     given = {"server": "default", "kind": "tool", "user": "", "client": "c", **other}
-    return (
-        *(given["server"], given["kind"], name, 1, outcome),
-        *("user", given["user"], given["user"], "family"),
-        *(given["client"], "1", "handle", "2026-07-28"),
+    return Circumstances(
+        server=given["server"],
+        kind=given["kind"],
+        name=name,
+        version=1,
+        outcome=outcome,
+        principal="user",
+        user_id=given["user"],
+        user_name=given["user"],
+        principal_client="family",
+        client_name=given["client"],
+        client_version="1",
+        session="handle",
+        revision="2026-07-28",
     )
 
 
@@ -37,7 +49,7 @@ def record(
     """Return a call that began so many seconds ago, and took so many."""
     began = time.monotonic() - ago
     common = circumstances(**of)
-    return (common, began, took, 100, arguments, 0, "", failure, error)
+    return CallRecord(common, began, took, 100, arguments, 0, "", failure, error)
 
 
 def digest(arguments: bytes) -> str:
@@ -51,7 +63,7 @@ def batch(
     tallies: Tallies | None = None,
 ) -> Batch:
     """Return a batch; without a number it has the next one of all."""
-    gathered = Gathered()
+    gathered = PendingCalls()
     for each in records:
         gathered.add(each)
     return Batch(

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from mcp_app.models import Call
-from mcp_app.models.call_statements import Own, Shared
+from mcp_app.models.call_statements import Own, SharedValues
 from mcp_app.models.calls import CallQuerySet
 
 CLIENT: Final = Call.SHARED.index("client_name")
@@ -18,7 +18,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch, error: Exception, client: str) -> 
     """Let each insert fail that has a row of a client with this name."""
     insert = CallQuerySet.insert
 
-    def refuse(self: CallQuerySet, rows: Mapping[Shared, Sequence[Own]]) -> None:
+    def refuse(self: CallQuerySet, rows: Mapping[SharedValues, Sequence[Own]]) -> None:
         if any(shared[CLIENT] == client for shared in rows):
             raise error
         insert(self, rows)

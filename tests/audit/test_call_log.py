@@ -187,7 +187,7 @@ async def test_where_there_is_no_room_calls_are_counted(
         await idle(kept)
     assert await figures() == (8, 15, 7)
     assert len(caplog.records) == 1
-    assert "1 so far" in caplog.text
+    assert "1 calls so far" in caplog.text
     kept.add(record())
     await idle(kept)
     assert await figures() == (9, 16, 7)
@@ -215,7 +215,7 @@ async def test_an_outage_loses_nothing(
             await asyncio.sleep(0.005)
         await idle(kept)
     assert await figures() == (3, 3, 0)
-    assert caplog.text.count("Calls could not be written") == 1
+    assert caplog.text.count("The call log could not be written") == 1
 
 
 @pytest.mark.usefixtures("often")
@@ -229,7 +229,7 @@ async def test_it_warns_once_in_a_while(
         kept.add(record())
         await idle(kept)
     # A connection that was kept is tried anew at once.
-    assert caplog.text.count("Calls could not be written") >= 4
+    assert caplog.text.count("The call log could not be written") >= 4
 
 
 @pytest.mark.usefixtures("often")
@@ -243,7 +243,9 @@ async def test_what_the_database_refuses_is_counted(
     await idle(kept)
     assert await figures() == (2, 3, 1)
     assert kept.dropped == 1
-    assert "The database refuses calls: 1 have no row" in caplog.text
+    assert (
+        "The database refuses rows of the call log. 1 calls have no row" in caplog.text
+    )
 
 
 @pytest.mark.usefixtures("often")
@@ -256,7 +258,7 @@ async def test_strict_calls_do_not_wait_for_one_that_is_refused(
         for client in ("bad", "good", "bad"):
             kept.add(record(client=client))
     async with asyncio.timeout(PATIENCE_S):
-        await kept.kept()
+        await kept.wait_until_written()
     assert await figures() == (1, 3, 2)
 
 
@@ -272,7 +274,7 @@ async def test_counters_that_are_refused_are_given_up(
         kept = log()
         kept.add(record())
         await idle(kept)
-    assert "The database refuses counters: 2 are lost." in caplog.text
+    assert "The database refuses counters of the call log. 2 are lost." in caplog.text
     kept.add(record())
     await idle(kept)
     assert await figures() == (2, 1, 0)
@@ -288,11 +290,11 @@ async def test_one_warning_does_not_silence_another(
         kept.add(record())
         kept.hurry()
         async with asyncio.timeout(PATIENCE_S):
-            while "Calls could not be written" not in caplog.text:
+            while "The call log could not be written" not in caplog.text:
                 await asyncio.sleep(0.001)
         for _ in range(3):
             kept.add(record())
-    assert "Calls are counted, and have no row" in caplog.text
+    assert "The call log has no rows for" in caplog.text
     await idle(kept)
     assert await figures() == (3, 4, 1)
 
@@ -306,26 +308,26 @@ async def test_a_fault_of_ours_stops_nobody(
     kept = log(strict=strict)
     kept.add(record())
     if strict:
-        await kept.kept()
+        await kept.wait_until_written()
     await idle(kept)
     kept.add(record())
     await idle(kept)
     assert await figures() == (1, 1, 0)
-    assert "Calls were lost: 1." in caplog.text
+    assert "The call log has lost calls: 1." in caplog.text
 
 
 async def test_strict_waits_for_its_own_call_only() -> None:
     kept = log(most=1, strict=True)
     kept.add(record())
-    first = asyncio.create_task(kept.kept())
+    first = asyncio.create_task(kept.wait_until_written())
     async with held():
         kept.add(record())
-        later = [asyncio.create_task(kept.kept()) for _ in range(2)]
+        later = [asyncio.create_task(kept.wait_until_written()) for _ in range(2)]
         kept.add(record())
         later[0].cancel()
     await first
     await later[1]
-    await kept.kept()
+    await kept.wait_until_written()
     await idle(kept)
     assert kept.dropped == 0
     assert await figures() == (3, 3, 0)

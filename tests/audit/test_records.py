@@ -3,14 +3,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_app.audit.records import CallRecord, Gathered
+from mcp_app.audit.records import PendingCalls
+from mcp_app.interface.call_record import CallRecord
 from tests.audit.records import record
 
 NAMES = st.lists(st.sampled_from(["add", "book", "read"]), max_size=12)
 
 
-def gathered(records: list[CallRecord]) -> Gathered:
-    found = Gathered()
+def gathered(records: list[CallRecord]) -> PendingCalls:
+    found = PendingCalls()
     for each in records:
         found.add(each)
     return found

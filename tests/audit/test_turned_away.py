@@ -26,7 +26,7 @@ def test_they_are_counted_by_hour_reason_and_client() -> None:
     counted.note(Reason.JSON, "curl/8")
     clock.now += HOUR_S
     counted.note(Reason.HOST, "curl/8")
-    assert counted.said() == (
+    assert counted.counts() == (
         (START_MS, "host", "curl/8", 2),
         (START_MS, "host", "other", 1),
         (START_MS, "json", "curl/8", 1),
@@ -39,11 +39,11 @@ def test_after_a_day_they_are_forgotten() -> None:
     counted = TurnedAway(clock)
     counted.note(Reason.HOST, "")
     clock.now += (HOURS - 1) * HOUR_S
-    assert len(counted.said()) == 1
+    assert len(counted.counts()) == 1
     clock.now += HOUR_S
-    assert counted.said() == ()
+    assert counted.counts() == ()
     counted.note(Reason.JSON, "")
-    assert [reason for _, reason, _, _ in counted.said()] == ["json"]
+    assert [reason for _, reason, _, _ in counted.counts()] == ["json"]
 
 
 def test_however_many_clients_there_are_little_is_kept() -> None:
@@ -51,7 +51,7 @@ def test_however_many_clients_there_are_little_is_kept() -> None:
     for number in range(10_000):
         counted.note(Reason.NOBODY, f"client {number} {'x' * 1_000}")
     counted.note(Reason.HOST, "late")
-    said = counted.said()
+    said = counted.counts()
     assert len(said) == GROUPS + 2
     assert sum(count for *_, count in said) == 10_001
     assert max(len(client) for _, _, client, _ in said) == LONGEST
@@ -67,12 +67,12 @@ def test_who_fills_an_hour_does_not_fill_the_next() -> None:
     clock.now += HOUR_S
     counted.note(Reason.NOBODY, "Claude Code")
     next_ms = START_MS + HOUR_S * 1_000
-    assert counted.said()[-1] == (next_ms, "nobody", "Claude Code", 1)
-    assert (START_MS, "nobody", OTHERS, 5) in counted.said()
+    assert counted.counts()[-1] == (next_ms, "nobody", "Claude Code", 1)
+    assert (START_MS, "nobody", OTHERS, 5) in counted.counts()
 
 
 def test_what_no_database_takes_is_not_kept() -> None:
     counted = TurnedAway(Clock())
     counted.note(Reason.HOST, "a\0b\ud800")
     counted.note(Reason.HOST, "\0")
-    assert [client for _, _, client, _ in counted.said()] == ["ab?", ""]
+    assert [client for _, _, client, _ in counted.counts()] == ["ab?", ""]

@@ -19,7 +19,7 @@ from django.test.utils import CaptureQueriesContext
 
 from mcp_app.audit import writing
 from mcp_app.audit.tallies import Tallies
-from mcp_app.audit.writing import LONGEST_NAME, Batch, Refused, stored_name, write
+from mcp_app.audit.writing import LONGEST_NAME, Batch, RefusedBatch, stored_name, write
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.call_statements import at_once
 from mcp_app.models.calls import CallQuerySet, CallStatisticQuerySet, CallWriterQuerySet
@@ -189,7 +189,7 @@ def test_only_a_row_that_is_refused_is_dropped(
     refusing(monkeypatch, error, "bad")
     given = batch(*(record(client="bad" if n in bad else "c") for n in range(7)))
     assert persistently(given) == breaks
-    assert given.refused == Refused(len(bad), 0, error)
+    assert given.refused == RefusedBatch(len(bad), 0, error)
     assert Call.objects.filter(client_name="c").count() == 7 - len(bad)
     assert Call.objects.count() == 7 - len(bad)
     assert totals() == {KEY: 7}
@@ -280,7 +280,7 @@ def test_a_counter_that_is_refused_takes_no_other_with_it(
     assert totals() == {KEY: 2}
     assert Call.objects.count() == 3
     # By hour, and by minute.
-    assert given.refused == Refused(0, 2, UNSAYABLE)
+    assert given.refused == RefusedBatch(0, 2, UNSAYABLE)
     only_counted = Tallies()
     only_counted.add(0, ("default", "tool", "bad", "answered"), [1_000], 1)
     given = batch(tallies=only_counted)

@@ -233,7 +233,7 @@ for app in ("contenttypes", "auth", "authtoken"):
 from django.contrib.auth.models import User
 from rest_framework.authtoken.models import Token
 from mcp_app import AuthenticationFailed, AuthenticationRequest
-from mcp_app.auth.ways import verifier
+from mcp_app.auth.authenticators import verifier
 from mcp_app.protocol.headers import Headers
 
 token = Token.objects.create(user=User.objects.create(username="ana"))
@@ -267,7 +267,7 @@ settings.configure(
     ],
 )
 django.setup()
-from mcp_app.auth.ways import Unusable, verifier
+from mcp_app.auth.authenticators import Unusable, verifier
 import mcp_app.auth.principals, mcp_app.transports.http.handler, mcp_app.checks
 verifier("mcp_app.authentication.access_token")
 for path in ("mcp_app.models.Server", "rest_framework.authentication.Any"):
@@ -285,5 +285,5 @@ for path in ("mcp_app.models.Server", "rest_framework.authentication.Any"):
     )
     assert finished.returncode == 0, finished.stderr
     first, second = finished.stdout.splitlines()
-    assert "is a class, and no authentication class" in first
+    assert "is a class, but not an authentication class" in first
     assert "cannot be imported" in second

@@ -93,11 +93,11 @@ async def test_t33_the_database_is_away(
     authenticators.close()
     with away():
         with pytest.raises(Unavailable) as raised:
-            await principals.principal(server, request)
+            await principals.find_principal(server, request)
         assert raised.value.http_status == 503
         assert "Retry-After" in raised.value.headers
     authenticators.close()
     with pytest.raises(Exception) as refused:  # noqa: PT011 - by its status
-        await principals.principal(server, request)
+        await principals.find_principal(server, request)
     found: Any = refused.value
     assert found.http_status == 401

@@ -76,9 +76,9 @@ async def test_a_right_that_goes_while_a_call_waits(
     guard = people["guard"]
     client = await connect(version, path=RULED, headers=header(guard))
     if place == "row":
-        hold = Hold(at_most_once, "begun", monkeypatch)
+        hold = Hold(at_most_once, "begin", monkeypatch)
     else:
-        monkeypatch.setattr(process.sessions, "known", lambda *_: None)
+        monkeypatch.setattr(process.sessions, "cached", lambda *_: None)
         hold = Hold(process.sessions, "find", monkeypatch)
     call = client.message("tools/call", {"name": "for_groups", "arguments": {}})
     sent: Any = [call] if version == BATCHES else call
@@ -94,7 +94,7 @@ async def test_a_server_that_is_closed_while_a_call_waits(
     row = await writer.run(published, Server(slug="was-public", access="public"))
     tool = Tool(name="of_a_closed_server", config=TEXT)
     client = await Client(application, STATEFUL, path="/mcp/was-public").open()
-    monkeypatch.setattr(process.sessions, "known", lambda *_: None)
+    monkeypatch.setattr(process.sessions, "cached", lambda *_: None)
     hold = Hold(process.sessions, "find", monkeypatch)
 
     def close() -> None:
@@ -147,7 +147,7 @@ async def test_rights_for_less_are_no_rights_for_more(
 ) -> None:
     """What is published while somebody's rights are read is seen at once."""
     client = await connect(STATELESS, path=RULED, headers=header(people["boss"]))
-    hold = Hold(process.rights, "of", monkeypatch)
+    hold = Hold(process.rights, "find", monkeypatch)
     row = Tool(name="fresh", config=TEXT, permission="auth.view_user", tags="ruled")
     asking = client.begin("tools/list")
     await hold.while_waiting(asking, process, lambda: published(row))

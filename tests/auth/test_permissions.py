@@ -15,10 +15,10 @@ from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.db import OperationalError
 
-from mcp_app import Asked, Principal
-from mcp_app.auth import permissions
-from mcp_app.auth.permissions import KeptRights, UserRows
-from mcp_app.interface.requirements import Demands
+from mcp_app import AccessRequest, Principal
+from mcp_app.auth import aged_cache, permissions
+from mcp_app.auth.permissions import RightsCache, UserRows
+from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.rights import Rule
 from mcp_app.models import Change, Server
 from mcp_app.pools.database import writer
@@ -38,21 +38,23 @@ def principal(user: Any, **more: Any) -> Principal:
     return Principal(kind="user", user_id=str(user.pk), **more)
 
 
-def needs(*permissions: str, **more: Any) -> Demands:
-    return Demands(permissions=permissions, **more)
+def needs(*permissions: str, **more: Any) -> AccessRequirements:
+    return AccessRequirements(permissions=permissions, **more)
 
 
 NEEDS_SECRET: Final = needs(SECRET)
 
 
-class Store(KeptRights):
+class Store(RightsCache):
     """What is asked for here is one permission, most of the time."""
 
     def __init__(self, rules: Mapping[str, Rule] = {}) -> None:
         super().__init__(rules)
 
-    async def may(self, who: Principal, demands: Demands = NEEDS_SECRET) -> bool:
-        rights = await self.of(who, "default", frozenset({demands}))
+    async def may(
+        self, who: Principal, demands: AccessRequirements = NEEDS_SECRET
+    ) -> bool:
+        rights = await self.find(who, "default", frozenset({demands}))
         return rights.meet(demands)
 
 
@@ -147,12 +149,12 @@ async def test_rights_are_kept_for_one_caller_on_one_server_and_for_what_was_ask
     secret, here = NEEDS_SECRET, needs(rules=("here",))
     demands = [frozenset(each) for each in ({secret}, {here}, {secret, here})]
     asked = list(product(callers, ["default", "other"], demands))
-    alone = [await KeptRights(rules).of(*each) for each in asked]
+    alone = [await RightsCache(rules).find(*each) for each in asked]
     assert len({each.met for each in alone}) == 4
     for order in (range(len(asked)), reversed(range(len(asked)))):
-        store = KeptRights(rules)
+        store = RightsCache(rules)
         for at in order:
-            assert await store.of(*asked[at]) == alone[at]
+            assert await store.find(*asked[at]) == alone[at]
 
 
 async def test_rights_are_read_again_after_their_hard_age(
@@ -163,7 +165,7 @@ async def test_rights_are_read_again_after_their_hard_age(
     assert await store.may(who)
     await writer.run(users["granted"].user_permissions.clear)
     assert await store.may(who)
-    monkeypatch.setattr(permissions, "HARD_AGE", 0)
+    monkeypatch.setattr(aged_cache, "MAX_AGE_S", 0)
     assert not await store.may(who)
 
 
@@ -190,11 +192,11 @@ async def test_what_is_read_while_all_is_forgotten_is_not_kept(
 async def test_the_store_does_not_grow_without_end(
     users: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(permissions, "KEPT", 2)
+    monkeypatch.setattr(aged_cache, "MAX_ENTRIES", 2)
     store = Store()
     for name in ("plain", "granted", "member"):
         await store.may(principal(users[name]))
-    assert len(store._kept) == 1
+    assert len(store._entries) == 1
 
 
 async def test_a_database_that_is_away_says_nothing_about_rights(
@@ -234,18 +236,21 @@ async def test_groups(users: dict[str, Any], name: str, may: bool) -> None:
     """One of each set is enough; superusers are in all."""
     own = users["group"].name
     who = principal(users[name])
-    assert await Store().may(who, Demands(groups=(frozenset({own, "x"}),))) is may
-    both = Demands(groups=(frozenset({own}), frozenset({"x"})))
+    assert (
+        await Store().may(who, AccessRequirements(groups=(frozenset({own, "x"}),)))
+        is may
+    )
+    both = AccessRequirements(groups=(frozenset({own}), frozenset({"x"})))
     assert await Store().may(who, both) is (name == "superuser")
 
 
-def short_name(asked: Asked) -> bool:
+def short_name(asked: AccessRequest) -> bool:
     """Let in who has a short name, by whatever it came."""
     name = asked.user.username if asked.user else asked.principal.user_name
     return len(name) < 15 and asked.arguments is None and asked.server == "default"
 
 
-def outage(asked: Asked) -> bool:
+def outage(asked: AccessRequest) -> bool:
     raise OperationalError("server closed the connection unexpectedly")
 
 
@@ -272,29 +277,33 @@ RULES: Final = {
 async def test_rules(rule: str, name: str, may: bool) -> None:
     """One that fails, or that code lacks, lets nobody in."""
     who = Principal(kind="badge", user_name=name)
-    assert await Store(RULES).may(who, Demands(rules=(rule,))) is may
+    assert await Store(RULES).may(who, AccessRequirements(rules=(rule,))) is may
 
 
 async def test_rules_bind_superusers_and_see_a_fresh_row(users: dict[str, Any]) -> None:
-    demands = Demands(rules=("short",))
+    demands = AccessRequirements(rules=("short",))
     assert await Store(RULES).may(principal(users["plain"]), demands)
     assert not await Store(RULES).may(principal(users["superuser"]), demands)
 
 
 async def test_a_failing_rule_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    await Store(RULES).may(Principal(kind="badge"), Demands(rules=("broken",)))
+    await Store(RULES).may(
+        Principal(kind="badge"), AccessRequirements(rules=("broken",))
+    )
     assert [each.message for each in caplog.records] == ["A rule failed."]
     assert caplog.records[0].__dict__["rule"] == "broken"
 
 
 async def test_an_outage_in_a_rule_is_none_of_the_callers() -> None:
     with pytest.raises(Unavailable):
-        await Store(RULES).may(Principal(kind="badge"), Demands(rules=("outage",)))
+        await Store(RULES).may(
+            Principal(kind="badge"), AccessRequirements(rules=("outage",))
+        )
 
 
 async def test_a_key_that_no_user_can_have(users: dict[str, Any]) -> None:
     who = Principal(kind="badge", user_id="not a number", permissions=frozenset())
-    assert not await Store().may(who, Demands(groups=(frozenset({"x"}),)))
+    assert not await Store().may(who, AccessRequirements(groups=(frozenset({"x"}),)))
 
 
 # -- over the endpoint ---------------------------------------------------------

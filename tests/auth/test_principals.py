@@ -13,7 +13,7 @@ from mcp_app import Principal
 from mcp_app.auth import outages, principals
 from mcp_app.interface.principal import AuthenticationFailed, AuthenticationRequest
 from mcp_app.interface.server import ServerDefinition
-from mcp_app.protocol.errors import Refused, Unavailable
+from mcp_app.protocol.errors import RequestRefused, Unavailable
 from mcp_app.protocol.headers import Headers
 from tests.auth import callables
 
@@ -31,7 +31,8 @@ pytestmark = pytest.mark.usefixtures("served_rows", "methods")
 
 @pytest.fixture
 def methods(settings: Any) -> None:
-    settings.MCP = {"AUTHENTICATION": METHODS}
+    token = {"token": "mcp_app.authentication.access_token"}
+    settings.MCP = {"AUTHENTICATION": {**METHODS, **token}}
     principals._tell_closed.cache_clear()
     callables.requests.clear()
     callables.threads.clear()
@@ -49,7 +50,7 @@ def request(**headers: str) -> AuthenticationRequest:
 
 async def asking(access: tuple[str, ...], **headers: str) -> Principal:
     server = ServerDefinition(slug="staff", access=access)
-    return await principals.principal(server, request(**headers))
+    return await principals.find_principal(server, request(**headers))
 
 
 @pytest.mark.covers("S-AUTH-002")
@@ -67,7 +68,7 @@ async def test_async_callables_of_every_kind(method: str) -> None:
 
 
 async def test_a_sync_callable_runs_in_a_thread_and_sees_the_request() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         await asking(("by_name",))
     (seen,) = callables.requests
     assert (seen.host, seen.path, seen.server, seen.method) == (
@@ -89,14 +90,14 @@ async def test_the_first_who_knows_decides() -> None:
     assert callables.requests == []
 
 
-async def refusal(access: tuple[str, ...], **headers: str) -> Refused:
-    with pytest.raises(Refused) as raised:
+async def refusal(access: tuple[str, ...], **headers: str) -> RequestRefused:
+    with pytest.raises(RequestRefused) as raised:
         await asking(access, **headers)
     assert raised.value.http_status == 401
     return raised.value
 
 
-def challenge(refused: Refused) -> str:
+def challenge(refused: RequestRefused) -> str:
     ((name, value),) = refused.headers.items()
     assert name == "WWW-Authenticate"
     return value
@@ -105,9 +106,18 @@ def challenge(refused: Refused) -> str:
 @pytest.mark.parametrize("access", [(), ("by_name",), ("by_name", "by_badge")])
 async def test_nobody_knows_who_it_is(access: tuple[str, ...]) -> None:
     refused = await refusal(access)
-    assert refused.message == "Authentication is needed."
+    assert refused.message == "Authentication is required."
     # RFC 6750, section 3: no error where nothing was shown.
     assert challenge(refused) == 'Bearer realm="mcp"'
+
+
+@pytest.mark.parametrize("access", [("token",), ("by_name", "token")])
+async def test_who_brings_nothing_is_told_what_to_send(access: tuple[str, ...]) -> None:
+    refused = await refusal(access)
+    assert refused.message == (
+        "Authentication is required. Send an access token:"
+        " “Authorization: Bearer mcp_…”."
+    )
 
 
 async def test_wrong_credentials_end_the_matter() -> None:
@@ -151,7 +161,7 @@ async def test_an_unknown_name_closes_the_server(
         await refusal(access, x_badge="7")
         await refusal(access, x_badge="7")
     (record,) = caplog.records
-    assert "'staff' is closed: the settings have no authentication" in record.message
+    assert "'staff' lets nobody in, because MCP" in record.message
 
 
 @pytest.mark.parametrize("method", ["outage", "async_outage"])
@@ -178,7 +188,7 @@ async def test_slow_authentication_keeps_nobody_else() -> None:
     slow = [asyncio.ensure_future(asking(("slowly",))) for _ in range(2)]
     await asyncio.to_thread(callables.HOLD["entered"].wait, 5)
     found = await asking(("by_badge",), x_badge="7")
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         await asking(("by_name",), x_name="nobody")
     assert found.kind == "badge"
     callables.HOLD["go"].set()

@@ -12,10 +12,10 @@ from django.conf import LazySettings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 
+from mcp_app.invalidation.changes import changed
 from mcp_app.models import Server
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
-from mcp_app.wakeup.changes import changed
 from tests.asgi_client import Client
 from tests.behaviours import stage
 from tests.drill.models import Ledger
@@ -69,6 +69,8 @@ async def all_told(process: Process) -> None:
     async with asyncio.timeout(60):
         while telling:
             await asyncio.gather(*telling, return_exceptions=True)
+            # From Python 3.12 on, what has ended is not waited for at all.
+            await asyncio.sleep(0)
 
 
 def header(person: Any) -> dict[str, str]:

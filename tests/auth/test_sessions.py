@@ -230,15 +230,15 @@ async def test_it_is_no_way_in_where_it_is_not_named(
 @pytest.mark.parametrize(
     ("headers", "said"),
     [
-        ({"origin": None}, "the Origin header is missing"),
+        ({"origin": None}, "The Origin header is missing"),
         ({"x_csrftoken": None}, "CSRF token missing"),
         ({"x_csrftoken": "t" * 32}, "incorrect"),
         ({"x_csrftoken": "short"}, "incorrect length"),
         # Allowed to call with a token; Django does not trust it with a session.
         ({"origin": "https://app.example"}, "Origin checking failed"),
         ({"origin": "http://localhost:80"}, "Origin checking failed"),
-        ({"origin": None, "referer": f"{ORIGIN}/page"}, "the Origin header is missing"),
-        ({"origin": None, "sec_fetch_site": "same-origin"}, "the Origin header is"),
+        ({"origin": None, "referer": f"{ORIGIN}/page"}, "The Origin header is missing"),
+        ({"origin": None, "sec_fetch_site": "same-origin"}, "The Origin header is"),
     ],
 )
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain"])

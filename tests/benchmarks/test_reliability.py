@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.reliability import report, site
-from benchmarks.reliability.__main__ import _missing, _seeded, main
-from benchmarks.reliability.model import ALONE, TEST
-from benchmarks.reliability.once import KILLED
-from benchmarks.reliability.parts import PARTS, TESTS
-from benchmarks.reliability.rates import (
+from mcp_app.invalidation import workers
+from tests.reliability import report, site
+from tests.reliability.__main__ import _missing, _seeded, main
+from tests.reliability.model import ALONE, TEST
+from tests.reliability.once import KILLED
+from tests.reliability.parts import PARTS, TESTS
+from tests.reliability.rates import (
     COUNTER,
     COUNTER_LONGER,
     PLAIN,
@@ -20,12 +21,11 @@ from benchmarks.reliability.rates import (
     WATCHED,
     WATCHED_LONGER,
 )
-from benchmarks.reliability.rates import TEST as RATES
-from benchmarks.reliability.report import DOCUMENT, begin, lost, share, written
-from benchmarks.reliability.rounds import Journal, Round, Tried
-from benchmarks.reliability.stale_reads import TEST as STALE
-from benchmarks.reliability.watchers import LATE
-from mcp_app.wakeup import workers
+from tests.reliability.rates import TEST as RATES
+from tests.reliability.report import DOCUMENT, begin, lost, share, written
+from tests.reliability.rounds import Journal, Round, Tried
+from tests.reliability.stale_reads import TEST as STALE
+from tests.reliability.watchers import LATE
 
 GOOD = Round(test=STALE, asked=4, announced=0.4)
 

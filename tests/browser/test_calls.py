@@ -40,20 +40,20 @@ def refused(served: Serving) -> None:
 def test_a_failed_call_is_found_in_three_clicks(staff: Page, served: Serving) -> None:
     url = f"{served.url}/mcp"
     for number in range(12):
-        called(url, "roll_dice", count=1 + number).whole()
-        called(url, "current_time").whole()
-    called(url, "roll_dice", count="many").whole()
-    called(url, "current_time", time_zone="Middle-earth/Shire").whole()
-    until_written(staff, LIST, "Said no")
+        called(url, "order_status", number=1_001 + number).whole()
+        called(url, "order_status", number=1_001).whole()
+    called(url, "order_status", number="many").whole()
+    called(url, "order_status", number=999).whole()
+    until_written(staff, LIST, "Tool error")
     staff.goto(HOME)
     picture(staff, "calls-home")
 
     staff.get_by_role("link", name=re.compile("[0-9]+ failed")).click()
-    row = staff.get_by_role("row").filter(has_text="Said no")
-    row = row.filter(has_text="current_time")
+    row = staff.get_by_role("row").filter(has_text="Tool error")
+    row = row.filter(has_text="order_status")
     row.get_by_role("rowheader").get_by_role("link").click()
     expect(staff.get_by_text("What it means")).to_be_visible()
-    expect(staff.locator(".mcp-code")).to_contain_text("Middle-earth/Shire")
+    expect(staff.locator(".mcp-code")).to_contain_text("There is no order 999.")
     picture(staff, "call")
 
     breadcrumbs = staff.locator(".breadcrumbs")
@@ -67,15 +67,15 @@ def test_the_list_is_filtered_without_scripts(
     scriptless: Page, served: Serving
 ) -> None:
     page = scriptless
-    called(f"{served.url}/mcp", "roll_dice", count="many").whole()
+    called(f"{served.url}/mcp", "order_status", number="many").whole()
     until_written(page, LIST, "Wrong arguments")
     page.get_by_label("Outcome").select_option("Wrong arguments")
     page.get_by_role("button", name="Show").click()
     expect(page).to_have_url(re.compile("outcome=arguments"))
     states = page.locator("td[data-label='Outcome']").all_inner_texts()
     assert set(states) == {"Wrong arguments"}
-    page.get_by_role("link", name="roll_dice", exact=True).first.click()
-    expect(page.locator(".mcp-chip")).to_have_text("Name: roll_dice")
+    page.get_by_role("link", name="order_status", exact=True).first.click()
+    expect(page.locator(".mcp-chip")).to_have_text("Name: order_status")
     page.get_by_role("link", name="Remove").click()
     expect(page.locator(".mcp-chip")).to_have_count(0)
     with page.expect_download() as download:
@@ -89,5 +89,7 @@ def test_who_was_refused_at_the_door(staff: Page, served: Serving) -> None:
     refused(served)
     until_written(staff, f"{LIST}refused/", "Wrong content type")
     row = staff.get_by_role("row").filter(has_text="Wrong content type")
-    expect(row).to_contain_text("Let the client send Content-Type: application/json.")
+    expect(row).to_contain_text(
+        "Configure the client to send Content-Type: application/json."
+    )
     picture(staff, "refused")

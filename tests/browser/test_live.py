@@ -35,11 +35,11 @@ def test_a_call_that_hangs_is_cancelled_and_its_session_closed(
     staff: Page, served: Serving
 ) -> None:
     url = f"{served.url}/mcp"
-    called(url, "current_time").whole()
+    called(url, "order_status", number=1_001).whole()
     staff.goto("/admin/mcp_app/")
     assert serious(staff) == []
     staff.get_by_role("link", name="What happens now").click()
-    expect(staff.get_by_text("No call with a row runs now.")).to_be_visible()
+    expect(staff.get_by_text("No listed call is running.")).to_be_visible()
     mine = staff.get_by_role("row").filter(has_text=CLIENT["name"])
     expect(mine).to_have_count(0)
     expect(staff.get_by_role("button", name="Live")).to_have_attribute(
@@ -63,7 +63,7 @@ def test_a_call_that_hangs_is_cancelled_and_its_session_closed(
     row.get_by_role("button", name="Cancel").click()
     said(staff, "Cancelled: book_table. Its client has been told.")
     assert refused(answer) == STOPPED
-    expect(staff.get_by_text("No call with a row runs now.")).to_be_visible()
+    expect(staff.get_by_text("No listed call is running.")).to_be_visible()
     # The session goes on.
     assert session.request("ping").whole().status == 200
 
@@ -77,7 +77,7 @@ def test_a_call_that_hangs_is_cancelled_and_its_session_closed(
 def test_it_stands_still_where_it_is_told_to_and_says_when_it_is_old(
     staff: Page, served: Serving
 ) -> None:
-    called(f"{served.url}/mcp", "current_time").whole()
+    called(f"{served.url}/mcp", "order_status", number=1_001).whole()
     parts: list[str] = []
     staff.clock.install()
     staff.on("request", lambda each: parts.append(each.url))

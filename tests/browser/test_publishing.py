@@ -258,7 +258,7 @@ def _publish(page: Page, client: Listening) -> None:
     picture(page, "publish-first")
     page.get_by_label("Note for the history").fill("For the new support team.")
     press(page, "Publish version 1")
-    said(page, "Version 1 is published: every worker serves it.")
+    said(page, "Version 1 is published. Clients see it now.")
     client.sees(lambda: NAME in client.prompts(), expected=True)
     assert client.prompt(NAME, order="1042") == [
         "user: Answer the complaint of 1042.",
@@ -296,16 +296,16 @@ def _go_back(page: Page, client: Listening) -> None:
 def test_a_tool_of_code_is_described_anew_and_put_back(
     editor: Page, client: Listening
 ) -> None:
-    page, before = editor, client.description("roll_dice")
+    page, before = editor, client.description("order_status")
     page.goto("/admin/mcp_app/tool/")
-    page.get_by_role("link", name="roll_dice").click()
+    page.get_by_role("link", name="order_status").click()
     page.wait_for_load_state("load")
-    better = "Rolls dice. Use it when someone asks for a random number of a die."
+    better = "Tells where an order is. Use it when a customer asks for theirs."
     page.locator("#id_description").fill(better)
     press(page, "Save and publish…")
-    assert client.description("roll_dice") == before
+    assert client.description("order_status") == before
     press(page, "Publish version 1")
-    client.sees(lambda: client.description("roll_dice"), better)
+    client.sees(lambda: client.description("order_status"), better)
 
     tab(page, "Edit")
     picture(page, "overlay")
@@ -313,14 +313,14 @@ def test_a_tool_of_code_is_described_anew_and_put_back(
     said(page, "The working copy is as in the code.")
     tab(page, "Publish")
     press(page, "Publish version 2")
-    client.sees(lambda: client.description("roll_dice"), before)
+    client.sees(lambda: client.description("order_status"), before)
 
     press(page, "Stop this tool")
-    said(page, "no worker serves it any more")
-    client.sees(lambda: client.description("roll_dice"), None)
+    said(page, "clients do not see it any more")
+    client.sees(lambda: client.description("order_status"), None)
     page.get_by_role("link", name="Start again…").click()
-    press(page, "Start it")
-    client.sees(lambda: client.description("roll_dice"), before)
+    press(page, "Start again")
+    client.sees(lambda: client.description("order_status"), before)
 
 
 @pytest.mark.long
@@ -349,7 +349,7 @@ def test_the_whole_way_without_scripts(scriptless: Page) -> None:
     said(page, "Version 1 is published")
     press(page, "Stop this tool")
     page.get_by_role("link", name="Start again…").click()
-    press(page, "Start it")
-    said(page, "Started: every worker serves it.")
+    press(page, "Start again")
+    said(page, "Started again")
     tab(page, "History")
     expect(page.locator("#change-history tbody tr")).to_have_count(4)

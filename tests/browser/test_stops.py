@@ -33,9 +33,9 @@ def phone(browser: Browser, served: Serving, logged_in: StorageState) -> Iterato
         yield page
 
 
-def rolled(served: Serving) -> Answer:
+def looked_up(served: Serving) -> Answer:
     """Call a tool of the demo as a client does."""
-    return called(f"{served.url}/mcp", "roll_dice", count=1).whole()
+    return called(f"{served.url}/mcp", "order_status", number=1_001).whole()
 
 
 def listed(served: Serving) -> list[str]:
@@ -51,14 +51,14 @@ def start_again(page: Page, what: str) -> None:
 
 
 def test_everything_is_stopped_and_started_again(staff: Page, served: Serving) -> None:
-    assert rolled(served).status == 200
+    assert looked_up(served).status == 200
     staff.goto(HOME)
     staff.get_by_role("link", name="Stop…").click()
     staff.get_by_label(re.compile("^Why")).fill("Wrong prices go out")
     staff.get_by_role("button", name="Stop everything").click()
     # The page has answered: from now on it is true.
     expect(staff.locator(".messagelist .success")).to_contain_text("Stopped")
-    refused = rolled(served)
+    refused = looked_up(served)
     assert (refused.status, "retry-after" in refused.headers) == (503, True)
     state = staff.get_by_role("row").filter(has_text="Everything")
     expect(state.locator(".mcp-state").first).to_have_text("Stopped")
@@ -72,11 +72,11 @@ def test_everything_is_stopped_and_started_again(staff: Page, served: Serving) -
     strip.get_by_role("link", name="Look, and start again").click()
     staff.get_by_role("link", name="Start again: Everything").click()
     expect(staff.get_by_text("These servers come back:")).to_be_visible()
-    assert rolled(served).status == 503
+    assert looked_up(served).status == 503
     picture(staff, "start-again")
     staff.get_by_role("button", name="Start again").click()
     expect(staff.locator(".messagelist .success")).to_contain_text("Started again")
-    assert rolled(served).status == 200
+    assert looked_up(served).status == 200
     staff.goto(f"{HOME}tool/")
     expect(strip).to_have_count(0)
 
@@ -85,9 +85,9 @@ def test_everything_is_stopped_and_started_again(staff: Page, served: Serving) -
 def test_one_tool_is_stopped_on_a_telephone(phone: Page, served: Serving) -> None:
     """What was stopped by itself stays so when everything is started again."""
     phone.goto(f"{HOME}server/stop/")
-    phone.get_by_label("One tool").fill("dice")
+    phone.get_by_label("One tool").fill("order")
     phone.get_by_role("button", name="Find").click()
-    button = phone.get_by_role("button", name=re.compile("^Stop roll_dice"))
+    button = phone.get_by_role("button", name=re.compile("^Stop order_status"))
     button.wait_for()
     # It has its height once the style sheets are there.
     phone.wait_for_load_state("load")
@@ -95,16 +95,16 @@ def test_one_tool_is_stopped_on_a_telephone(phone: Page, served: Serving) -> Non
     assert box is not None
     assert box["height"] >= 44
     button.click()
-    assert "roll_dice" not in listed(served)
-    result = rolled(served).messages[0]["result"]
+    assert "order_status" not in listed(served)
+    result = looked_up(served).messages[0]["result"]
     assert result["isError"]
     assert "switched off by the people who run this site" in str(result["content"])
 
     phone.get_by_role("button", name="Stop everything").click()
-    assert rolled(served).status == 503
+    assert looked_up(served).status == 503
     start_again(phone, "Everything")
     expect(phone.locator(".messagelist .success")).to_contain_text("stay stopped")
-    assert rolled(served).messages[0]["result"]["isError"]
-    start_again(phone, "roll_dice")
-    assert "roll_dice" in listed(served)
-    assert "isError" not in rolled(served).messages[0]["result"]
+    assert looked_up(served).messages[0]["result"]["isError"]
+    start_again(phone, "order_status")
+    assert "order_status" in listed(served)
+    assert "isError" not in looked_up(served).messages[0]["result"]

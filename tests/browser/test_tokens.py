@@ -35,8 +35,8 @@ def call(url: str, token: str) -> httpx.Response:
         "id": 1,
         "method": "tools/call",
         "params": {
-            "name": "current_time",
-            "arguments": {},
+            "name": "order_status",
+            "arguments": {"number": 1_001},
             "_meta": {
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                 "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
@@ -50,7 +50,7 @@ def call(url: str, token: str) -> httpx.Response:
         "Content-Type": "application/json",
         "MCP-Protocol-Version": "2026-07-28",
         "Mcp-Method": "tools/call",
-        "Mcp-Name": "current_time",
+        "Mcp-Name": "order_status",
     }
     return httpx.post(url, content=json.dumps(sent), headers=headers)
 
@@ -134,7 +134,7 @@ def test_what_is_wrong_is_told_where_it_is(staff: Page) -> None:
     staff.get_by_text("Where from, and for what").click()
     staff.get_by_label("Allowed networks").fill("home")
     press(staff, MAKE)
-    expect(staff.get_by_text("“home” is no network")).to_be_visible()
+    expect(staff.get_by_text("“home” is not a network")).to_be_visible()
     look(staff, "token-wrong")
 
 

@@ -31,7 +31,7 @@ def test_who_can_see_a_prompt_and_why(asked: Page) -> None:
     sentence = staff.locator("#content-main > .mcp-note").first
     expect(sentence).to_contain_text(
         "2 people can list and use this prompt: everyone in Support, and 1 superuser."
-        " Anonymous callers cannot: the server asks for a token."
+        " Anonymous callers cannot: the server requires a token."
     )
     people = staff.locator("#mcp-people")
     expect(people).to_contain_text("maria")
@@ -82,4 +82,4 @@ def _prompt_for_support(page: Page) -> None:
     page.locator("#id_groups").select_option(label="Support")
     press(page, "Save and publish…")
     press(page, "Publish version 1")
-    said(page, "Version 1 is published: every worker serves it.")
+    said(page, "Version 1 is published. Clients see it now.")

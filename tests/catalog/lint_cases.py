@@ -31,7 +31,8 @@ TEMPLATE = ResourceTemplateDefinition(
 )
 PROMPT = PromptDefinition(name="complaint", description="Answers a complaint.")
 
-CITY = {"type": "string", "description": "The city"}
+CITY: dict[str, Any] = {"type": "string", "description": "The city"}
+TAG = {"propertyName": "kind"}
 
 
 def tool(**changes: Any) -> ToolDefinition:
@@ -46,6 +47,32 @@ def taking(_member: object = CITY, **keywords: Any) -> ToolDefinition:
     """A tool with one parameter; keywords stand at the top of its schema."""
     schema = {"type": "object", "properties": {"city": _member}, **keywords}
     return tool(input_schema=schema)
+
+
+NODE = {"$ref": "#/$defs/Node", "description": "A node"}
+TREE = {"$ref": "#/$defs/Tree"}
+
+
+def branch(**members: object) -> dict[str, object]:
+    return {"type": "object", "properties": members}
+
+
+def defined(**definitions: object) -> dict[str, Any]:
+    return {"$defs": definitions}
+
+
+LOOP = defined(Node=branch(next=NODE))
+
+
+def choosing(
+    first: object, second: object, discriminator: object = TAG
+) -> ToolDefinition:
+    """A tool with one parameter that is one of two objects, told apart by `kind`."""
+    choices = [TREE, branch(kind=second)]
+    member = {**CITY, "type": "object", "oneOf": choices}
+    if discriminator is not None:
+        member["discriminator"] = discriminator
+    return taking(member, **defined(Tree=branch(kind=first)))
 
 
 def answering(schema: Mapping[str, object]) -> ToolDefinition:
@@ -194,6 +221,19 @@ FOUND: list[tuple[Definition, list[str]]] = [
     (taking({"anyOf": [{"type": "string"}], "description": "The city"}), []),
     (answering({"type": "object", "anyOf": [{}]}), []),
     (taking({**CITY, "pattern": "^(a+)+$"}), ["pattern-slow"]),
+    (taking(NODE, **defined(Node=branch(next=NODE))), ["schema-recursive"]),
+    (
+        taking(NODE, **defined(Node={"items": TREE}, Tree={"additionalItems": NODE})),
+        ["schema-recursive"],
+    ),
+    (taking(NODE, **defined(Node=branch(next=TREE), Tree=branch())), []),
+    (answering({"type": "object", "$ref": "#/$defs/Node", **LOOP}), []),
+    (choosing({"const": "a"}, {"const": "b"}), ["schema-tag-constant"]),
+    (choosing({"enum": ["a"]}, {"const": "b"}), ["schema-tag-constant"]),
+    (choosing({"const": "a", "enum": ["a"]}, {"enum": ["b"]}), []),
+    (choosing({"const": "a"}, {"const": "b"}, discriminator={}), []),
+    (choosing({"const": "a"}, {"const": "b"}, discriminator=None), []),
+    (choosing(True, {}), []),
     (taking({**CITY, "pattern": "^a+$"}), []),
     (taking(patternProperties={"^(a|a)*$": {}}), ["pattern-slow"]),
     (
@@ -257,6 +297,14 @@ FOUND_OF_SERVERS: list[tuple[ServerDefinition, list[Definition], list[str]]] = [
     (SERVER, many(40), []),
     (SERVER, many(41), ["tools-many"]),
     (SERVER, [*many(40), PROMPT, RESOURCE], []),
+    (replace(SERVER, page_size=2), many(2), []),
+    (replace(SERVER, page_size=2), many(3), ["page-too-small"]),
+    (replace(SERVER, page_size=1), [TOOL, PROMPT, RESOURCE, TEMPLATE], []),
+    (
+        replace(SERVER, page_size=1),
+        [RESOURCE, replace(RESOURCE, uri="x:s"), PROMPT, replace(PROMPT, name="a")],
+        ["page-too-small", "page-too-small"],
+    ),
     (SERVER, many(11, meta={"a": "a" * 3_900}), ["tokens-many-in-all"]),
     (SERVER, many(9, meta={"a": "a" * 3_900}), []),
     # What models are not given with every request is no load.

@@ -113,7 +113,7 @@ def test_what_a_binding_shows(
     [
         ("ledger://{number}", lambda number: number, Ledger, "has no 'number'"),
         ("ledger://{key}", line, "shop.Order", "model"),
-        ("ledger://{key}", line, dict, "write a model of Django"),
+        ("ledger://{key}", line, dict, "It must be a Django model"),
         ("ledger://{key", line, Ledger, "key"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 
-from mcp_app.catalog.callables import MISSING, Function, Parameter, inspected
+from mcp_app.catalog.callables import MISSING, Function, Parameter, inspect_function
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.interface import context as contexts
 from mcp_app.interface.context import AnyContext
@@ -51,11 +51,11 @@ def announced(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def names(function: Function) -> list[str]:
-    return [parameter.name for parameter in inspected(function).parameters]
+    return [parameter.name for parameter in inspect_function(function).parameters]
 
 
 def test_a_plain_function() -> None:
-    found = inspected(plain)
+    found = inspect_function(plain)
     assert found.name == "plain"
     assert found.qualified_name == f"{HERE}.plain"
     assert found.style == "sync"
@@ -73,14 +73,14 @@ def test_positional_only_parameters_are_passed_by_keyword() -> None:
     def both(a: int, b: int = 2, /, c: int = 3) -> tuple[int, int, int]:
         return a, b, c
 
-    run = inspected(both).run
+    run = inspect_function(both).run
     assert run(a=1) == (1, 2, 3)
     assert run(a=1, b=5, c=6) == (1, 5, 6)
-    assert inspected(plain).run(a=1, c=2.0) == (1, "b", 2.0)
+    assert inspect_function(plain).run(a=1, c=2.0) == (1, "b", 2.0)
 
 
 def test_the_function_itself_runs_where_it_can() -> None:
-    assert inspected(later).run is later
+    assert inspect_function(later).run is later
 
 
 @pytest.mark.parametrize(
@@ -100,19 +100,19 @@ def test_the_function_itself_runs_where_it_can() -> None:
 def test_layers(
     function: Function, name: str, parameters: list[str], style: str
 ) -> None:
-    found = inspected(function)
+    found = inspect_function(function)
     assert found.name == name
     assert names(function) == parameters
     assert found.style == style
 
 
 def test_docstrings_come_from_within() -> None:
-    assert inspected(partial(plain, 1)).documentation.text == "Say what came."
-    assert inspected(Shop().order).documentation.text == "Find an order."
+    assert inspect_function(partial(plain, 1)).documentation.text == "Say what came."
+    assert inspect_function(Shop().order).documentation.text == "Find an order."
 
 
 def test_a_partial_argument_becomes_a_default() -> None:
-    (parameter,) = inspected(partial(later, a=7)).parameters
+    (parameter,) = inspect_function(partial(later, a=7)).parameters
     assert parameter.default == 7
     assert not parameter.required
 
@@ -120,7 +120,7 @@ def test_a_partial_argument_becomes_a_default() -> None:
 def test_no_annotations() -> None:
     def bare(a, b=1): ...  # type: ignore[no-untyped-def]
 
-    found = inspected(bare)
+    found = inspect_function(bare)
     assert [p.annotation for p in found.parameters] == [MISSING, MISSING]
     assert found.returns is MISSING
 
@@ -133,7 +133,9 @@ def test_none_as_default_widens_the_hint() -> None:
         d: int | None = None,
     ) -> None: ...
 
-    hints = [parameter.annotation for parameter in inspected(implicit).parameters]
+    hints = [
+        parameter.annotation for parameter in inspect_function(implicit).parameters
+    ]
     assert hints == [int | None, Annotated[int | None, "b"], Any, int | None]
 
 
@@ -151,14 +153,14 @@ def either(ctx: AnyContext, a: int) -> None: ...
     "function", [first, last, dotted, optional, annotated, sync, positional, either]
 )
 def test_the_context_is_no_parameter(function: Function) -> None:
-    assert inspected(function).context == "ctx"
+    assert inspect_function(function).context == "ctx"
     assert names(function) == ["a"]
 
 
 def test_a_name_alone_makes_no_context() -> None:
     def told(ctx: str) -> None: ...
 
-    assert inspected(told).context is None
+    assert inspect_function(told).context is None
 
 
 async def wrong_async(ctx: SyncContext) -> None: ...
@@ -193,13 +195,13 @@ REFUSED = [
     (twice, f"{HERE}.twice takes the context twice: a, b."),
     (
         several,
-        f"{HERE}.several takes *numbers: 'int': a client must be told each parameter "
-        "by name.",
+        f"{HERE}.several takes *numbers: 'int', but clients must know each parameter"
+        " by name.",
     ),
     (
         anything,
-        f"{HERE}.anything takes **named: 'int': a client must be told each parameter "
-        "by name.",
+        f"{HERE}.anything takes **named: 'int', but clients must know each parameter"
+        " by name.",
     ),
     (
         unknown,
@@ -214,27 +216,27 @@ REFUSED = [
     ),
     (
         Shop.order,
-        f"{HERE}.Shop.order takes self: register the bound method of an object.",
+        f"{HERE}.Shop.order takes self. Register a bound method of an object instead.",
     ),
     (
         counting,
-        f"{HERE}.counting is a generator: a function returns its whole result, and "
-        "says how far it is with ctx.progress().",
+        f"{HERE}.counting is a generator. Return the whole result, and report"
+        " progress with ctx.progress().",
     ),
     (
         counting_later,
-        f"{HERE}.counting_later is a generator: a function returns its whole result, "
-        "and says how far it is with ctx.progress().",
+        f"{HERE}.counting_later is a generator. Return the whole result, and report"
+        " progress with ctx.progress().",
     ),
-    (Shop, f"{HERE}.Shop is no function, and only those are called."),
-    (5, "builtins.int is no function, and only those are called."),
+    (Shop, f"{HERE}.Shop is not a function."),
+    (5, "builtins.int is not a function."),
 ]
 
 
 @pytest.mark.parametrize(("function", "sentence"), REFUSED)
 def test_refused(function: Any, sentence: str) -> None:
     with pytest.raises(RegistrationError) as refusal:
-        inspected(function)
+        inspect_function(function)
     assert str(refusal.value) == sentence
 
 
@@ -245,12 +247,12 @@ def test_an_annotation_that_is_no_python_is_refused() -> None:
     with pytest.raises(
         RegistrationError, match="the annotation 'list\\[' of parameter"
     ):
-        inspected(broken)
+        inspect_function(broken)
 
 
 def test_a_function_without_a_readable_signature_is_refused() -> None:
     with pytest.raises(RegistrationError, match="has no readable signature"):
-        inspected(async_to_sync(later))
+        inspect_function(async_to_sync(later))
 
 
 def test_functions_stay_callable() -> None:

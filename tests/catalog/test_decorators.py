@@ -14,7 +14,8 @@ from mcp_app.catalog.decorators import (
     declared_tool,
 )
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.registered import RegisteredFunction
+from mcp_app.catalog.registered_function import RegisteredFunction
+from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import (
     PromptArgument,
@@ -24,7 +25,6 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.requirements import Demands
 from mcp_app.protocol.content import Annotations, Icon
 
 ICON = Icon(src="https://example.com/icon.png")
@@ -108,7 +108,7 @@ def test_a_tool_with_all_options() -> None:
         description="Described.",
         icons=(ICON,),
         meta={"a": 1},
-        demands=Demands(permissions=("shop.view_order",)),
+        demands=AccessRequirements(permissions=("shop.view_order",)),
         timeout=2.5,
         tags=frozenset({"shop"}),
         position=3,
@@ -214,7 +214,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: declared_tool(FOUND, {"permission": "view"}),
-        f"{HERE}.find: “view” is no permission",
+        f"{HERE}.find: “view” is not a permission",
     ),
     (
         lambda: declared_tool(FOUND, {"tags": ["a b", "c d"]}),
@@ -231,8 +231,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: declared_tool(FOUND, {"input_schema": {"type": "object"}}),
-        f"{HERE}.find: The function find needs 'customer', which the schema does not "
-        "require.",
+        f"{HERE}.find: The function find requires 'customer', but the schema does not.",
     ),
     (
         lambda: declared_tool(FOUND, {"output_schema": {}}),
@@ -242,11 +241,11 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         lambda: declared_tool(
             FOUND, {"output_schema": {"type": "object", "properties": 1}}
         ),
-        f"{HERE}.find: the output schema is refused. The schema is wrong at",
+        f"{HERE}.find: the output schema is not allowed. The schema is wrong at",
     ),
     (
         lambda: declared_resource(OVERVIEW, "no uri", {}),
-        f"{HERE}.overview: “no uri” is no absolute URI",
+        f"{HERE}.overview: “no uri” is not an absolute URI",
     ),
     (
         lambda: declared_resource(FOUND, "shop://orders", {}),
@@ -263,13 +262,13 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: declared_template(FOUND, "shop/{customer}", {}),
-        f"{HERE}.find: “shop/0” is no absolute URI",
+        f"{HERE}.find: “shop/0” is not an absolute URI",
     ),
     (lambda: declared_template(FOUND, "shop://{customer", {}), f"{HERE}.find: "),
     (
         lambda: declared_template(FOUND, "shop://{customer}", {"size": 3}),
-        f"{HERE}.find: the resources of the template shop://{{customer}} have no "
-        "common size.",
+        f"{HERE}.find: the resources of the template shop://{{customer}} do not all"
+        " have the same size.",
     ),
     (
         lambda: declared_resource(OVERVIEW, "shop://orders", {"ttl_ms": -1}),
@@ -281,12 +280,12 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: declared_prompt(LISTED, {}),
-        f"{HERE}.listed: The argument names of a prompt comes as a text, and its type "
-        "cannot be read from one.",
+        f"{HERE}.listed: The argument names of a prompt arrives as a text, but its"
+        " type cannot be read from a text.",
     ),
     (
         lambda: declared_prompt(NESTED, {}),
-        f"{HERE}.nested: The argument order of a prompt comes as a text",
+        f"{HERE}.nested: The argument order of a prompt arrives as a text",
     ),
     (
         lambda: declared_prompt(ODD, {}),

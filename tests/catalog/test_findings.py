@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.utils import translation
 
-from mcp_app.catalog.findings import Level, advice, counted, must_fix, ordered
+from mcp_app.catalog.findings import Level, advice, count_text, in_order, must_fix
 
 
 def test_advice_is_what_remains_where_nothing_is_published() -> None:
@@ -17,7 +17,7 @@ def test_the_worst_comes_first_and_the_rest_as_it_came() -> None:
         must_fix("kind", "", "b"),
         advice("kind", "", ""),
     ]
-    assert ordered(found) == [found[1], found[0], found[2]]
+    assert in_order(found) == [found[1], found[0], found[2]]
 
 
 def test_levels_have_their_words() -> None:
@@ -29,4 +29,4 @@ def test_levels_have_their_words() -> None:
 
 def test_numbers_are_written_as_the_language_has_them() -> None:
     with translation.override("de"):
-        assert counted(1200) == "1.200"
+        assert count_text(1200) == "1.200"

@@ -73,7 +73,7 @@ def test_members_that_the_form_itself_will_check(
     schema: dict[str, Any], kept: dict[str, Any]
 ) -> None:
     assert field_schema("field", schema, exact=False) == kept
-    with pytest.raises(UnfitForm, match=r"The field field has .*, which its kind"):
+    with pytest.raises(UnfitForm, match=r"The field field has .*, which this kind"):
         field_schema("field", schema, exact=True)
 
 

@@ -277,12 +277,12 @@ UNFIT: list[tuple[Any, str]] = [
     (Secret, "The field code asks for a secret"),
     (Upload, "The field file is a FileField"),
     (int, "The form int has no fields."),
-    ({"type": "array"}, "The schema of a form must be of the type object"),
+    ({"type": "array"}, "The schema of a form must have the type object"),
     ({**FLAT, "allOf": []}, "without allOf."),
     ({**FLAT, "required": ["name"]}, "The form requires name, but has no such field."),
     (
         {"type": "object", "properties": {"a": {"type": "string", "examples": []}}},
-        "The field a has examples, which its kind of field cannot have.",
+        "The field a has examples, which this kind of field cannot have.",
     ),
 ]
 
@@ -308,7 +308,7 @@ def test_forms_that_no_answer_could_be_checked_with(
 ) -> None:
     with pytest.raises(UnfitForm) as refusal:
         form_schema({"type": "object", "properties": {"a": field}})
-    assert str(refusal.value).startswith("No answer can be checked with this form.")
+    assert str(refusal.value).startswith("Answers cannot be checked with this form.")
     assert sentence in str(refusal.value)
 
 

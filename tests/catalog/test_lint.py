@@ -88,8 +88,8 @@ MESSAGES: list[tuple[Definition, Finding]] = [
             Level.ADVICE,
             "description-missing",
             "description",
-            "The description is missing. People read it in their client's menu: one "
-            "sentence says what this is.",
+            "The description is missing. People read it in their client's menu. Write"
+            " one sentence that says what this is.",
         ),
     ),
     (
@@ -98,8 +98,8 @@ MESSAGES: list[tuple[Definition, Finding]] = [
             Level.ADVICE,
             "name-refused",
             "name",
-            "“shop.find” is not taken everywhere: Claude and ChatGPT accept only "
-            "letters, digits, _ and - in a name.",
+            "“shop.find” does not work with every client: Claude and ChatGPT accept"
+            " only letters, digits, _ and - in a name.",
         ),
     ),
     (
@@ -118,9 +118,9 @@ MESSAGES: list[tuple[Definition, Finding]] = [
             Level.MUST_FIX,
             "hidden-character",
             "input_schema",
-            "$.properties.city.enum[0]: There is a hidden character U+202E "
-            "(RIGHT-TO-LEFT OVERRIDE) at position 2. Such characters can carry hidden "
-            "orders; remove it.",
+            "$.properties.city.enum[0]: There is a hidden character U+202E"
+            " (RIGHT-TO-LEFT OVERRIDE) at position 2. Such characters can carry"
+            " hidden instructions. Remove it.",
         ),
     ),
     (
@@ -167,8 +167,8 @@ MESSAGES: list[tuple[Definition, Finding]] = [
             Level.ADVICE,
             "description-long",
             "description",
-            "The description has 1,200 characters (≈ 300 tokens); some clients refuse "
-            "or cut more than 1,024. Two to four sentences are enough.",
+            "The description has 1,200 characters (≈ 300 tokens). Some clients refuse"
+            " or cut more than 1,024. Two to four sentences are enough.",
         ),
     ),
     (
@@ -177,8 +177,8 @@ MESSAGES: list[tuple[Definition, Finding]] = [
             Level.ADVICE,
             "argument-description-missing",
             "arguments",
-            "The arguments tone, order have no description. People read it where they "
-            "fill them in.",
+            "The arguments tone, order have no description. People read it when they"
+            " fill in the arguments.",
         ),
     ),
     (
@@ -201,8 +201,8 @@ def test_sentences(definition: Definition, finding: Finding) -> None:
 def test_a_tool_of_many_tokens() -> None:
     [found] = findings(taking({**CITY, "enum": ["a" * 4_800]}))
     assert found.message == (
-        "This tool takes ≈ 1,250 tokens of the model's memory on every request; more "
-        "than 1,000 is much. Shorten the description or the parameters."
+        "This tool takes ≈ 1,250 tokens of the model's memory on every request; more"
+        " than 1,000 is a lot. Shorten the description or the parameters."
     )
     assert found.field == ""
 

@@ -270,7 +270,7 @@ def test_misfits_come_as_well_as_possible(
 
 @pytest.mark.parametrize("annotation", [int, Order, Any, list[int], MISSING])
 def test_what_has_no_json_form_is_a_type_error(annotation: Any) -> None:
-    with pytest.raises(TypeError, match="A Opaque has no JSON form"):
+    with pytest.raises(TypeError, match="A Opaque cannot be written as JSON"):
         tool_returns("here", annotation).convert(Opaque())
 
 

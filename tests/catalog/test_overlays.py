@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.catalog.overlays import overlaid
+from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.definitions import PromptDefinition, ToolDefinition, ToolHints
-from mcp_app.interface.requirements import Demands
 from mcp_app.protocol.json_types import JsonObject
 
 CODE = ToolDefinition(
@@ -16,7 +16,9 @@ CODE = ToolDefinition(
     timeout=5.0,
     position=3,
     tags=frozenset({"shop"}),
-    demands=Demands(permissions=("shop.refund",), groups=(frozenset({"Support"}),)),
+    demands=AccessRequirements(
+        permissions=("shop.refund",), groups=(frozenset({"Support"}),)
+    ),
     hints=ToolHints(read_only=False, destructive=True),
 )
 

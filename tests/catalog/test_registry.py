@@ -10,7 +10,7 @@ from typing import assert_type
 
 import pytest
 
-from mcp_app import Asked, mcp
+from mcp_app import AccessRequest, mcp
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.results import ToolOutput
@@ -220,12 +220,12 @@ def test_one_registry_is_served() -> None:
     assert isinstance(mcp, Registry)
 
 
-async def _asks_later(asked: Asked) -> bool:
+async def _asks_later(asked: AccessRequest) -> bool:
     return True
 
 
 class _AsksLater:
-    async def __call__(self, asked: Asked) -> bool:
+    async def __call__(self, asked: AccessRequest) -> bool:
         return False
 
 
@@ -234,18 +234,18 @@ class _AsksLater:
     [
         (
             lambda: Registry().rule("a")(_asks_later),  # type: ignore[type-var]
-            "a rule is asked in a thread: write a def",
+            "a rule runs in a thread",
         ),
         *(
             (
                 lambda rule=rule: Registry().tool(rule=rule)(lambda: "a"),
-                "a rule is asked in a thread: write a def",
+                "a rule runs in a thread",
             )
             for rule in (_AsksLater(), partial(_AsksLater()), partial(_asks_later))
         ),
         (
             lambda: Registry().rule("a")(lambda: True),  # type: ignore[type-var]
-            "a rule takes one argument",
+            "a rule must take one argument",
         ),
         (
             lambda: Registry().rule(_asks_later),  # type: ignore[arg-type]
@@ -253,7 +253,7 @@ class _AsksLater:
         ),
         (
             lambda: Registry().tool(rule=_asks_later)(lambda: "a"),
-            "a rule is asked in a thread: write a def",
+            "a rule runs in a thread",
         ),
         (
             lambda: Registry().tool(groups="staff")(lambda: "a"),
@@ -261,13 +261,13 @@ class _AsksLater:
         ),
         (
             lambda: Registry().resource("a://all", object_permission="a.b")(lambda: []),
-            "write a model, and a URI with variables",
+            "Add the option “model”, and a URI with variables",
         ),
         (
             lambda: Registry().resource(
                 "a://{objects}", model=Ledger, object_permission="a.b"
             )(lambda objects: objects),
-            "no instance can be found by 'objects'",
+            "cannot find the instance, because 'objects'",
         ),
     ],
 )
@@ -279,7 +279,7 @@ def test_rules_that_are_refused(declare: Callable[[], object], said: str) -> Non
 def test_a_function_is_one_rule_however_it_is_named() -> None:
     registry = Registry()
 
-    def on_weekdays(asked: Asked) -> bool:
+    def on_weekdays(asked: AccessRequest) -> bool:
         return True
 
     registry.tool("a", rule=on_weekdays)(lambda: "a")
@@ -289,7 +289,7 @@ def test_a_function_is_one_rule_however_it_is_named() -> None:
     registry.rule("weekdays")(on_weekdays)
     assert len(registry.rules) == 2
 
-    def another(asked: Asked) -> bool:
+    def another(asked: AccessRequest) -> bool:
         return False
 
     with pytest.raises(RegistrationError, match="the rule 'weekdays' is already"):

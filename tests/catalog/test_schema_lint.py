@@ -9,7 +9,7 @@ import pytest
 
 from mcp_app.catalog.schema_lint import (
     NAMED,
-    named,
+    name_of,
     parameter_findings,
     parameters,
     required_findings,
@@ -176,7 +176,7 @@ def test_what_is_no_object_has_no_parameters() -> None:
 @pytest.mark.parametrize(("count", "more"), [(NAMED, ""), (NAMED + 1, ", …")])
 def test_the_first_of_many_names(count: int, more: str) -> None:
     names = [f"n{each}" for each in range(count)]
-    assert named(names) == ", ".join(names[:NAMED]) + more
+    assert name_of(names) == ", ".join(names[:NAMED]) + more
 
 
 # -- what is required ----------------------------------------------------------------

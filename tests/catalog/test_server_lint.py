@@ -24,15 +24,15 @@ SENTENCES_OF_SERVERS: list[tuple[list[Definition], str, str]] = [
     (
         many(41),
         "",
-        "Support desk offers 41 tools. Cursor shows at most 40, and models choose "
-        "worse among many. Use tags to split it.",
+        "Support desk offers 41 tools. Cursor shows at most 40, and models choose"
+        " worse if there are many. Use tags to split the server.",
     ),
     (
         many(1, meta={"a": "a" * 50_000}),
         "",
-        "The tools of Support desk take ≈ 12,536 tokens of the model's memory on every "
-        "request; more than 10,000 is much. Shorten descriptions, or use tags to split "
-        "it.",
+        "The tools of Support desk take ≈ 12,536 tokens of the model's memory on"
+        " every request; more than 10,000 is a lot. Shorten descriptions, or use tags"
+        " to split the server.",
     ),
     (
         [TOOL, TOOL],

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Field
 
-from mcp_app.catalog.callables import Function, inspected
+from mcp_app.catalog.callables import Function, inspect_function
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.catalog.signatures import Header, Signature
@@ -53,7 +53,7 @@ class Customer(BaseModel):
 
 
 def signature(function: Function) -> Signature:
-    return Signature(inspected(function))
+    return Signature(inspect_function(function))
 
 
 def properties(function: Function) -> Any:
@@ -130,7 +130,7 @@ HINTS: list[tuple[Any, dict[str, Any], Any, Any]] = [
         set[Literal["a"]],
         {
             "type": "array",
-            "items": {"type": "string", "const": "a"},
+            "items": {"type": "string", "const": "a", "enum": ["a"]},
             "uniqueItems": True,
         },
         ["a"],
@@ -387,7 +387,7 @@ def test_what_it_returns_is_read_when_it_is_asked_for() -> None:
         return Opaque()
 
     found = signature(make)
-    with pytest.raises(RegistrationError, match="Opaque'> has no JSON form"):
+    with pytest.raises(RegistrationError, match="Opaque'> cannot be written as JSON"):
         assert found.output_schema
 
 
@@ -402,13 +402,13 @@ def one(a: int, b: int = 2) -> int:
         ({"properties": {"a": {}, "b": {}}, "required": ["a", "b"]}, []),
         (
             {"properties": {"a": {}}},
-            ["The function one needs 'a', which the schema does not require."],
+            ["The function one requires 'a', but the schema does not."],
         ),
         (
             {"properties": {"a": {}, "c": {}}, "required": ["a"]},
             ["The function one has no parameter 'c'."],
         ),
-        ({}, ["The function one needs 'a', which the schema does not require."]),
+        ({}, ["The function one requires 'a', but the schema does not."]),
     ],
 )
 def test_fits(schema: dict[str, Any], sentences: list[str]) -> None:

@@ -16,12 +16,13 @@ from mcp_app.catalog.snapshot import (
     Catalog,
     Entry,
     Listing,
-    Seen,
+    VisibilityKey,
     prompt_entry,
     resource_entry,
     template_entry,
     tool_entry,
 )
+from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.definitions import (
     PromptDefinition,
     ResourceDefinition,
@@ -29,14 +30,13 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.principal import Scope
-from mcp_app.interface.requirements import NO_DEMANDS, Demands
 from mcp_app.interface.server import PUBLIC, ServerDefinition
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.revisions import LATEST, REVISIONS
 
 OLDEST = next(iter(REVISIONS.values()))
-VIEW = Demands(permissions=("shop.view_order",))
-AUDIT = Demands(permissions=("shop.audit",))
+VIEW = AccessRequirements(permissions=("shop.view_order",))
+AUDIT = AccessRequirements(permissions=("shop.audit",))
 NOTHING_RUNS: Runnable[Any] = Runnable(
     run=lambda: None, style="inline", bind=dict, convert=lambda output: output
 )
@@ -131,14 +131,16 @@ def test_only_our_own_pages_are_kept_each_for_its_revision() -> None:
 # -- who sees what -----------------------------------------------------------------
 
 
-def seen(listed: Listing, *met: Demands, scope: Scope | None = None) -> Listing:
+def seen(
+    listed: Listing, *met: AccessRequirements, scope: Scope | None = None
+) -> Listing:
     def visible(entry: Entry[Any, Any]) -> bool:
         demands = entry.definition.demands
         if scope is not None and not scope.includes(entry.definition):
             return False
         return not demands or demands in met
 
-    return listed.seen(Seen(frozenset(met), scope), visible)
+    return listed.seen(VisibilityKey(frozenset(met), scope), visible)
 
 
 def test_everybody_sees_the_list_itself() -> None:
@@ -164,12 +166,15 @@ def test_rights_and_scopes_are_kept_apart() -> None:
     assert names(seen(listed, VIEW, scope=reads)) == ""
     assert names(seen(listed, VIEW)) == "a"
     # A demand of another list makes no difference.
-    other = Demands(rules=("shop.rule",))
+    other = AccessRequirements(rules=("shop.rule",))
     assert seen(listed, VIEW, other) is seen(listed, VIEW)
 
 
 def test_the_selection_asked_for_longest_ago_is_dropped() -> None:
-    each = [Demands(permissions=(f"shop.p{number}",)) for number in range(MOST_SEEN)]
+    each = [
+        AccessRequirements(permissions=(f"shop.p{number}",))
+        for number in range(MOST_SEEN)
+    ]
     listed = Listing(
         [tool(f"t{number}", demands=demands) for number, demands in enumerate(each)],
         100,
@@ -233,15 +238,15 @@ def test_what_was_encoded_of_a_server_is_not_its_successors() -> None:
 @pytest.mark.parametrize(
     ("server", "entry", "open_to_all"),
     [
-        ({}, NO_DEMANDS, True),
-        ({"access": ("token",)}, NO_DEMANDS, False),
-        ({"demands": VIEW}, NO_DEMANDS, False),
+        ({}, NO_REQUIREMENTS, True),
+        ({"access": ("token",)}, NO_REQUIREMENTS, False),
+        ({"demands": VIEW}, NO_REQUIREMENTS, False),
         ({}, VIEW, False),
     ],
 )
 @pytest.mark.parametrize("stopped", [True, False])
 def test_where_nobody_need_say_who_asks(
-    server: dict[str, Any], entry: Demands, open_to_all: bool, stopped: bool
+    server: dict[str, Any], entry: AccessRequirements, open_to_all: bool, stopped: bool
 ) -> None:
     definition = replace(catalog().server, **server)
     one = tool("a", demands=entry)
@@ -250,7 +255,7 @@ def test_where_nobody_need_say_who_asks(
     )
     made = Catalog(definition, **offered)
     assert made.open is open_to_all
-    assert made.demands == {definition.demands, entry} - {NO_DEMANDS}
+    assert made.demands == {definition.demands, entry} - {NO_REQUIREMENTS}
 
 
 def test_lists_that_differ_from_user_to_user() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.catalog.stops import Halt, Stops, cancelling
+from mcp_app.catalog.stops import RETRY_S, Halt, Stops, cancelling, retry_after_s
 from mcp_app.interface.definitions import PromptDefinition, ToolDefinition, ToolHints
 from mcp_app.interface.server import ServerDefinition
 
@@ -60,3 +60,9 @@ def test_a_server_goes_with_everything() -> None:
 
 def test_some_cancel_and_some_do_not() -> None:
     assert list(cancelling((ALL, CHANGES, ROW))) == [ALL, ROW]
+
+
+def test_not_all_clients_try_again_at_once() -> None:
+    drawn = {retry_after_s() for _ in range(200)}
+    assert len(drawn) > 5
+    assert RETRY_S[0] <= min(drawn) <= max(drawn) <= RETRY_S[1]

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from mcp_app.catalog.findings import Level
-from mcp_app.catalog.shown import Shown
 from mcp_app.catalog.text_lint import (
     LONG_DESCRIPTION,
     description_findings,
     hidden_findings,
     order_findings,
 )
+from mcp_app.catalog.token_cost import DefinitionText
 from tests.catalog.lint_cases import PROMPT, TOOL
 
 HIDING = "a\u202eb"
@@ -57,7 +57,7 @@ def test_only_a_tool_must_have_a_description() -> None:
 
 
 def hidden(*shown: tuple[str, str, bool, str]) -> list[tuple[str, str]]:
-    found = hidden_findings(Shown(*each) for each in shown)
+    found = hidden_findings(DefinitionText(*each) for each in shown)
     return [(each.field, each.message.partition(": ")[0]) for each in found]
 
 

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.checks import TAG, definitions
-from mcp_app.checks.definitions import PER_RULE, check_definitions
+from mcp_app.checks.definitions import PER_RULE, check_definitions, check_rows
 from mcp_app.models import Server, Tool
 from tests.models.missing import ELSEWHERE, missing
 from tests.published import published
@@ -40,7 +40,7 @@ def test_what_lint_says_of_code(registry: Registry) -> None:
         f"The tool “find” ({__name__}.{find.__qualname__}), read_only: Say whether "
         "this tool changes anything."
     )
-    assert changes.hint == "Say read_only=True; or read_only=False and destructive=…."
+    assert changes.hint == "Set read_only=True, or read_only=False and destructive=…."
     assert parameter.id == "mcp_app.I120"
     assert parameter.hint
 
@@ -103,7 +103,7 @@ def test_what_hides_in_code_is_a_warning(registry: Registry) -> None:
     [found] = check_definitions(None)
     assert (found.id, found.level) == ("mcp_app.W105", checks.WARNING)
     assert "$.properties.place.description: There is a hidden character" in found.msg
-    assert found.hint == "Write the text anew, without the character."
+    assert found.hint == "Write the text again, without the character."
 
 
 def test_checks_speak_english(registry: Registry) -> None:
@@ -119,9 +119,9 @@ def test_checks_speak_english(registry: Registry) -> None:
 @pytest.mark.usefixtures("registry")
 def test_without_its_option_no_statement_is_made() -> None:
     # The test has no access to a database: a statement would raise.
-    assert check_definitions(None) == []
-    assert check_definitions(None, databases=[]) == []
-    assert check_definitions(None, databases=["other"]) == []
+    assert check_rows(None) == []
+    assert check_rows(None, databases=[]) == []
+    assert check_rows(None, databases=["other"]) == []
 
 
 @pytest.mark.django_db
@@ -132,7 +132,7 @@ def test_what_lint_says_of_rows() -> None:
     Server.objects.update(instructions="word " * 501)
     published(Server.objects.get())
     instructions, kind, changes = sorted(
-        check_definitions(None, databases=["default"]), key=lambda each: each.id or ""
+        check_rows(None, databases=["default"]), key=lambda each: each.id or ""
     )
     assert (kind.id, kind.level) == ("mcp_app.W101", checks.WARNING)
     assert kind.msg.startswith(f"The tool “weather” (tool {row.pk}), config: ")
@@ -145,7 +145,7 @@ def test_what_lint_says_of_rows() -> None:
 @pytest.mark.usefixtures("registry")
 def test_the_command_looks_at_rows(capsys: pytest.CaptureFixture[str]) -> None:
     published(Tool(name="weather"))
-    call_command("check", tags=[TAG])
+    call_command("check")
     assert "weather" not in capsys.readouterr().err
     call_command("check", tags=[TAG], databases=["default"])
     assert "(mcp_app.W106) The tool “weather” (tool " in capsys.readouterr().err
@@ -166,7 +166,7 @@ def test_the_command_looks_at_rows(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_tables_that_are_missing(model: type[Model], found: list[str]) -> None:
     with missing(model):
-        messages = check_definitions(None, databases=["default"])
+        messages = check_rows(None, databases=["default"])
     assert [each.id for each in messages] == found
     assert all(ELSEWHERE in each.msg for each in messages)
     # The transaction around it still works.

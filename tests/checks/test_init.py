@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import signature
 
 import pytest
 from django.core import checks
@@ -37,5 +38,14 @@ def test_each_function_that_checks_is_registered() -> None:
     ours = {
         each for names in named for name, each in names if name.startswith("check_")
     }
-    assert len(ours) == 7
+    assert len(ours) == 8
     assert ours == {each for each in registered if TAG in each.tags}
+
+
+def test_checks_of_databases_have_the_tag_of_databases() -> None:
+    """Since Django 6.1 the other checks run with all databases, named or not."""
+    registered = checks.registry.registry.get_checks(include_deployment_checks=True)
+    ours = [each for each in registered if TAG in each.tags]
+    asking = {each for each in ours if "databases" in signature(each).parameters}
+    assert asking == {each for each in ours if checks.Tags.database in each.tags}
+    assert len(asking) == 3

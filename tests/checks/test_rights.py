@@ -50,7 +50,7 @@ def test_rules_that_let_nobody_in(
     )(lambda key: key)
     unknown, objects = check_rules(None)
     assert (unknown.id, objects.id) == ("mcp_app.W020", "mcp_app.W021")
-    assert "'guarded' asks for the rule 'weekdays'" in unknown.msg
+    assert "'guarded' requires the rule 'weekdays'" in unknown.msg
     settings.AUTHENTICATION_BACKENDS = ["tests.auth.backends.ByWorker"]
     assert check_rules(None) == [unknown]
 
@@ -69,7 +69,8 @@ def test_the_servers_that_are_closed() -> None:
     [found] = check_access(None, databases=["default"])
     assert (found.id, found.level) == ("mcp_app.W019", checks.WARNING)
     assert found.msg == (
-        'The server “shop” is closed: MCP["AUTHENTICATION"] has no “partners”, “keys”.'
+        'The server “shop” lets nobody in, because MCP["AUTHENTICATION"] has no'
+        " “partners”, “keys”."
     )
     names = dict.fromkeys(("partners", "keys", "token"), "builtins.len")
     with override_settings(MCP={"AUTHENTICATION": names}):

@@ -4,6 +4,7 @@ import sys
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import override_settings
 
 from mcp_app.checks.deployment import check_deployment
@@ -23,13 +24,16 @@ def ids(given: Any) -> list[str | None]:
         ([], ["mcp_app.E001"]),
         ({"LIMITS": "of"}, ["mcp_app.E001"]),
         ({"THREADS": "8", "TREADS": 1}, ["mcp_app.W001", "mcp_app.E002"]),
-        ({"AROUND": ["tests.server.arounds.noting"]}, []),
-        ({"AROUND": ["tests.server.arounds.unheard_of"]}, ["mcp_app.E003"]),
+        ({"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.noting"]}, []),
+        (
+            {"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.unheard_of"]},
+            ["mcp_app.E003"],
+        ),
         (
             {"AUTHENTICATION": {"a": "no.such.module", "b": "undotted"}},
             ["mcp_app.E003", "mcp_app.E003"],
         ),
-        ({"AROUND": ["tests.drill.running.ROOT"]}, ["mcp_app.E003"]),
+        ({"CALL_CONTEXT_MANAGERS": ["tests.drill.running.ROOT"]}, ["mcp_app.E003"]),
         (
             {
                 "AUTHENTICATION": {
@@ -76,18 +80,22 @@ def ids(given: Any) -> list[str | None]:
             ["mcp_app.W002"] * 3,
         ),
         # Of what has the wrong type nothing more can be said.
-        ({"AROUND": 7, "STATE_KEYS": ["short"]}, ["mcp_app.E002"]),
+        ({"CALL_CONTEXT_MANAGERS": 7, "STATE_KEYS": ["short"]}, ["mcp_app.E002"]),
     ],
 )
 def test_settings(given: Any, found: list[str]) -> None:
     assert ids(given) == found
 
 
-def test_a_path_that_has_a_new_one_is_told_with_it() -> None:
+def test_a_path_that_has_a_new_one_is_told_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     old = "mcp_app.auth.tokens.access_token"
     log = {"()": "mcp_app.interface.json_logs.JsonFormatter"}
     given = {"AUTHENTICATION": {"token": {"path": old}}}
-    with override_settings(MCP=given, LOGGING={"formatters": {"json": log}}):
+    # Not overridden: Django 6.1 would set up logging anew.
+    monkeypatch.setattr(settings, "LOGGING", {"formatters": {"json": log}})
+    with override_settings(MCP=given):
         way, formatter = check_settings(None)
     assert way.msg == f"MCP names {old!r}: write 'mcp_app.authentication.access_token'."
     assert formatter.msg.endswith(": write 'mcp_app.logs.JsonFormatter'.")
@@ -95,7 +103,9 @@ def test_a_path_that_has_a_new_one_is_told_with_it() -> None:
 
 
 def test_sentences() -> None:
-    with override_settings(MCP={"STATE_KEYS": ["secret"], "AROUND": ["a.b"]}):
+    with override_settings(
+        MCP={"STATE_KEYS": ["secret"], "CALL_CONTEXT_MANAGERS": ["a.b"]}
+    ):
         first, second = check_settings(None)
     assert first.msg == "'a.b' cannot be imported: No module named 'a'"
     assert second.msg == (

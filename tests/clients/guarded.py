@@ -31,7 +31,8 @@ SAID: Final[Mapping[str, str]] = {
     "wrong": "There is no such access token.",
     "expired": "This access token has expired.",
     "revoked": "This access token was revoked.",
-    "missing": "Authentication is needed.",
+    "missing": "Authentication is required. Send an access token:"
+    " “Authorization: Bearer mcp_…”.",
 }
 """Why somebody is refused, by what they have shown."""
 CANCELLED: Final = "The people who run this site cancelled this call."

@@ -47,7 +47,6 @@ pytestmark = [
 ]
 
 MODES: Final = {STATEFUL: "legacy", STATELESS: "auto"}
-REFUSED: Final = "Server returned an error response"
 NO_OAUTH: Final = "Registration failed: 404"
 CONNECTION_CLOSED: Final = -32000
 ADD: Final = {"a": 20, "b": 22}
@@ -156,7 +155,7 @@ async def test_who_is_refused_is_told_why(
 ) -> None:
     error = await raised(connect(guarded.refused[shown]))
     assert isinstance(error, MCPError)
-    assert str(error) == REFUSED
+    assert str(error) == SAID[shown]
     assert traffic.refusals() == {challenge(shown)}
     assert {status for _, status, _ in traffic.seen} == {UNAUTHORIZED}
 
@@ -182,7 +181,7 @@ async def test_a_token_that_is_revoked_meanwhile(
         async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(MCPError, match=CANCELLED):
                 await running
-            with pytest.raises(MCPError, match=REFUSED):
+            with pytest.raises(MCPError, match=SAID["revoked"]):
                 await client.call_tool("drill_add", ADD)
             if listening is not None:
                 assert [each async for each in listening] == []

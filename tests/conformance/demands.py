@@ -42,7 +42,7 @@ PLANNED: Final = frozenset(
         "access",
         "apps",
         "authorization",
-        "identity in URL questions",
+        "identity of who opens an elicitation URL",
         "rate limits",
         "sanitising",
         "security",
@@ -185,27 +185,26 @@ def _line(cells: Iterable[str]) -> str:
 
 
 INTRODUCTION: Final = """\
-# What is shown, and by which test
+# Requirements and their tests
 
-[coverage.csv](../tests/conformance/coverage.csv) has a row for each thing that the five
-revisions of the protocol, its extensions and the documents around it ask of a server.
-The figures below are counted from it by `python -m tests.conformance.demands --write`,
-and a test holds both files to the markers of the tests.
+[coverage.csv](../tests/conformance/coverage.csv) has a row for each requirement on a server. The
+requirements come from the five revisions of the protocol, its extensions (`ext-`), enhancement
+proposals (`sep-`) and the documents with which this project began (`seed-`). `python -m
+tests.conformance.demands --write` counts the rows for this page. A test compares both files with
+the markers of the tests.
 
-A row is **named** if a test says that it shows it (`@pytest.mark.covers("id")`),
-**reasoned** if a sentence says why there is nothing to show, **planned** if it waits
-for a part that is not there yet, and else **open**. The first word of a reason says of
-which kind it is: `deprecated`, `optional` and `unsupported` are about parts that a
-server may lack, and only these release from a MUST; `client` is about what clients do;
-`note` says the rest.
+A row is **named** if a test names it (`@pytest.mark.covers("id")`), **reasoned** if it gives a
+reason why there is nothing to test, **planned** if it waits for a part that does not exist yet, and
+**open** otherwise. The first word of a reason is its kind. The kinds `deprecated`, `optional` and
+`unsupported` are for parts that a server need not have. A MUST without a test needs one of these
+three kinds. `client` is about clients, and `note` covers all other reasons.
 
-A named row is **proved** if [guards.py](../tests/conformance/guards.py) lists what
-enforces it: a function, or an entry of a table. `python -m tests.conformance.proving
---all` takes away each of them, one at a time, and demands that a test which names the
-row fails then. So the test depends on what enforces the row; whether it looks at every
-word of the demand, you see only if you read it. For the other named rows there is the
-word of their tests alone.
-"""
+A named row is **proved** if [guards.py](../tests/conformance/guards.py) lists the code that
+enforces it: a function, or an entry of a table. `python -m tests.conformance.proving --all`
+disables these one at a time. Each time, a test that names the row must fail. This proves that the
+test depends on the code, not that it checks every word of the requirement. For other named rows
+there is no proof beyond the test itself.
+"""  # noqa: E501
 
 
 def as_markdown(rows: list[Row], proved: Container[str]) -> str:
@@ -214,14 +213,14 @@ def as_markdown(rows: list[Row], proved: Container[str]) -> str:
     parts = [
         INTRODUCTION.rstrip("\n"),
         "## By strength",
-        "Proved rows are among the named ones.",
+        "Proved rows also count as named. FACT has no MUST, SHOULD or MAY.",
         "\n".join(counted(rows, "strength", keys=STRENGTHS, proved=proved)),
         "## By document",
-        "A row that stands in several documents counts for each of them.",
+        "If several documents contain a row, it counts for each of them.",
         "\n".join(counted(rows, "document", keys=documents, proved=proved)),
         "## MUST and MUST NOT by document",
         "\n".join(counted(binding, "document", keys=documents, proved=proved)),
-        "## What is planned",
+        "## Planned parts",
         "\n".join(_planned(rows)),
     ]
     return "\n\n".join(parts) + "\n"

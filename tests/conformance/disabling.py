@@ -60,10 +60,10 @@ async def _nothing_later(*arguments: Any, **named: Any) -> AsyncIterator[Any]:
         yield each
 
 
-Returned = None | Literal[True, "argument"]
+Value = None | Literal[True, "argument"]
 
 
-def _replacements(function: FunctionType) -> dict[Returned, Callable[..., Any]]:
+def _replacements(function: FunctionType) -> dict[Value, Callable[..., Any]]:
     if inspect.isasyncgenfunction(function):
         return {None: _nothing_later}
     if inspect.isgeneratorfunction(function):
@@ -92,7 +92,7 @@ class Guard:
 
     what: Callable[..., Any] | property
     _: KW_ONLY
-    returns: Returned
+    returns: Value
     demands: tuple[str, ...]
 
     def __str__(self) -> str:

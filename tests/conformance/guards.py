@@ -188,7 +188,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(negotiation.check_version_header, returns=None, demands=("S-HTTP-068",)),
     Guard(negotiation.is_stateless, returns=None, demands=("L-BASE-028",)),
     Guard(negotiation.meta_of, returns=None, demands=("S-PROG-002", "L-PROG-002")),
-    Guard(negotiation.negotiated, returns=None, demands=("S-LIFE-011", "S-LIFE-012")),
+    Guard(negotiation.negotiate, returns=None, demands=("S-LIFE-011", "S-LIFE-012")),
     GuardEntry(
         results.CAPABILITIES, "completions", demands=("S-COMPL-001", "L-COMPL-001")
     ),
@@ -313,7 +313,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     ),
     Guard(log_handler._without_traceback, returns="argument", demands=("S-LOG-015",)),
     Guard(parameters.string, returns=None, demands=("S-COMPL-016", "L-COMPL-015")),
-    Guard(questions.Prepared.request, returns=None, demands=("L-MRTR-012",)),
+    Guard(questions.PreparedQuestion.request, returns=None, demands=("L-MRTR-012",)),
     Guard(
         questions._check_url,
         returns=None,
@@ -392,10 +392,14 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     ),
     Guard(round_trip._urls, returns="argument", demands=("S-ELICIT-030",)),
     Guard(
-        subscriptions.acknowledged, returns=None, demands=("L-SUBS-020", "L-SUBS-021")
+        subscriptions.acknowledged_message,
+        returns=None,
+        demands=("L-SUBS-020", "L-SUBS-021"),
     ),
     Guard(
-        subscriptions.cancelled, returns=None, demands=("L-CANCEL-001", "L-CANCEL-003")
+        subscriptions.cancelled_message,
+        returns=None,
+        demands=("L-CANCEL-001", "L-CANCEL-003"),
     ),
     Guard(event_ids.new_public_id, returns="argument", demands=("S-HTTP-048",)),
     Guard(

@@ -15,7 +15,7 @@ from tests.conformance.test_suite import faults
 from tests.drill.databases import PREPARED
 from tests.drill.running import THERE
 from tests.drill.spreading import spread
-from tests.wakeup.redis_servers import RedisServer
+from tests.invalidation.redis_servers import RedisServer
 
 PROCESSES: Final = 4
 SEED: Final = 20_251_125

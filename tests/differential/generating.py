@@ -692,7 +692,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "pings": Kind(_pings, STATEFUL),
     "discovery": Kind(_discovers, STATELESS),
     "ids": Kind(_right_ids),
-    "ids again": Kind(_ids_again),
+    "reused ids": Kind(_ids_again),
     "params of no object": Kind(_params_of_no_object),
     "null params": Kind(_null_params),
     "missing members": Kind(_missing_members),

@@ -350,7 +350,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _id_of_a_refusal,
     ),
     Rule(
-        "what is no message",
+        "input that is not a valid JSON-RPC message",
         "JSON-RPC 2.0, 5.1 Error object and 4.2 Parameter structures",
         "-32600 is for JSON that is no message; -32602 is for the parameters of a"
         " method.",
@@ -364,7 +364,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _batch,
     ),
     Rule(
-        "ids that are none",
+        "invalid ids",
         "2025-11-25 basic/index, Requests",
         "An id MUST be a string or an integer, and not null. Theirs takes such a"
         " request for a notification, and never answers it.",
@@ -394,7 +394,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _strict_json,
     ),
     Rule(
-        "answers to no question",
+        "responses without a matching request",
         "2025-11-25 basic/transports, Sending Messages to the Server, 4",
         "An answer that cannot be accepted MUST be refused with an HTTP error; theirs"
         " accepts and drops it.",
@@ -421,7 +421,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _structured_content,
     ),
     Rule(
-        "arguments by the schema",
+        "arguments that do not fit the schema",
         "2025-11-25 server/tools, Security Considerations",
         "Servers MUST validate all tool inputs: by the schema that the tool shows, in"
         " which true is no integer and nothing else is allowed. Theirs converts, or"
@@ -471,20 +471,20 @@ RULES: Final[tuple[Rule, ...]] = (
         _resource,
     ),
     Rule(
-        "completion of what is unknown",
+        "completion of unknown names",
         "2025-11-25 server/utilities/completion, Error Handling and Data Types",
         "An unknown prompt SHOULD be -32602; `total` and `hasMore` are optional. In"
         " theirs one function answers for all, with no values.",
         _completion,
     ),
     Rule(
-        "methods that one side offers",
+        "methods that only one of the two servers has",
         "2025-11-25 basic/lifecycle, Capability Negotiation",
         "Ours has levels and subscriptions, and says so; theirs has not.",
         _not_offered,
     ),
     Rule(
-        "ids again",
+        "reused ids",
         "2025-11-25 basic/index, Requests",
         "An id MUST NOT have been used before in the session: the same request is"
         " answered again, another one refused. Theirs keeps no ids.",
@@ -512,7 +512,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _bodies_of_http,
     ),
     Rule(
-        "which version",
+        "version header and `_meta` disagree",
         "2026-07-28 basic/transports/streamable-http, Protocol Version Header",
         "An unknown version MUST be refused with -32022, and one that the header lacks"
         " with -32020. Theirs looks first for `_meta`, or for a session. One that is no"

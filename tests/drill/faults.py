@@ -17,6 +17,9 @@ from typing import Any, Final
 from django.db import connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from mcp_app.invalidation import change_reader, compaction
+from mcp_app.invalidation.changes import RESOURCE
+from mcp_app.invalidation.workers import Here
 from mcp_app.models import Change, Counter, Subscription, Topic
 from mcp_app.models.appends import Addition
 from mcp_app.models.changes import ChangeQuerySet
@@ -24,15 +27,12 @@ from mcp_app.models.streams import EventQuerySet, StreamQuerySet
 from mcp_app.models.topics import COUNTER
 from mcp_app.models.transactions import own_transaction
 from mcp_app.process.announcements import Announcements
-from mcp_app.process.freshness import NEVER, Gate
+from mcp_app.process.freshness import NEVER, FreshnessGate
 from mcp_app.process.runtime import Process
 from mcp_app.process.ticker import Ticker
-from mcp_app.streams import appending, request_log
-from mcp_app.streams.following import Followers
+from mcp_app.streams import log_writer, request_log
+from mcp_app.streams.replay import Followers
 from mcp_app.streams.request_log import OwnedStream
-from mcp_app.wakeup import folding, news
-from mcp_app.wakeup.changes import RESOURCE
-from mcp_app.wakeup.workers import Here
 from tests.drill.switches import (
     ANNOUNCED_AT_ONCE,
     ANSWERED_AT_ONCE,
@@ -157,12 +157,15 @@ def _checked(_good: object, number: int, *_asked: object) -> list[Any]:
     )
     time.sleep(GAP_S)
     rows = Change.objects.using(using).order_by("id").values_list("id", "kind", "ref")
-    changes = [(news._CHANGE, pk, 0, kind, ref, "") for pk, kind, ref in rows]
+    changes = [(change_reader._CHANGE, pk, 0, kind, ref, "") for pk, kind, ref in rows]
     counters = Counter.objects.using(using).filter(name=COUNTER)
     return [
-        *((news._COUNTER, each.value, each.floor, "", "", "") for each in counters),
+        *(
+            (change_reader._COUNTER, each.value, each.floor, "", "", "")
+            for each in counters
+        ),
         *changes,
-        *((news._TOPIC, *topic) for topic in topics),
+        *((change_reader._TOPIC, *topic) for topic in topics),
     ]
 
 
@@ -171,7 +174,7 @@ def _fresh(good: Callable[..., Any], gate: Any, arrived: float) -> Any:
     return gate._started > NEVER or good(gate, arrived)
 
 
-def _refresh(_good: object, gate: Gate) -> None:
+def _refresh(_good: object, gate: FreshnessGate) -> None:
     """Look for nothing as time passes."""
 
 
@@ -185,11 +188,11 @@ def _heard(_good: object, ticker: Any) -> None:
 # -- changes and folding -------------------------------------------------------------
 
 
-def _fold_some(_good: object) -> int:
+def _compact_some(_good: object) -> int:
     """Raise the topics only where nobody else has deleted one of the rows."""
     using = router.db_for_write(Change)
     with own_transaction(using):
-        rows = list(Change.objects.using(using).order_by("id")[: folding.BATCH])
+        rows = list(Change.objects.using(using).order_by("id")[: compaction.BATCH])
         time.sleep(GAP_S)
         if rows:
             number = Counter.objects.using(using).draw()
@@ -204,7 +207,7 @@ def _fold_some(_good: object) -> int:
                 cursor.execute(statement, keys)
                 deleted = cursor.rowcount
             if deleted == len(rows):
-                folding._raise(using, number, ids)
+                compaction._raise(using, number, ids)
     return 0
 
 
@@ -303,15 +306,15 @@ FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
     SLOW_CHECKS: [(Announcements, "read", _slow_check)],
     ANNOUNCED_AT_ONCE: [(Announcements, "_others_live", _nobody_else)],
     ANSWERED_AT_ONCE: [(Here, "committed", _committed), (Process, "settled", _settled)],
-    READ_APART: [(news, "_checked", _checked)],
-    FOLDED_BY_ITS_OWN: [(folding, "_fold_some", _fold_some)],
+    READ_APART: [(change_reader, "_checked", _checked)],
+    FOLDED_BY_ITS_OWN: [(compaction, "_compact_some", _compact_some)],
     NEW_STREAMS_FORGOTTEN: [
         (Announcements, "seen", _seen),
         (Announcements, "_of", _of),
     ],
     LOOKED_WHEN_RUNG: [
-        (Gate, "fresh", _fresh),
-        (Gate, "refresh", _refresh),
+        (FreshnessGate, "fresh", _fresh),
+        (FreshnessGate, "refresh", _refresh),
         (Ticker, "heard", _heard),
     ],
     ASKED_WHO_WATCHES: [(ChangeQuerySet, "record", _record)],
@@ -321,7 +324,7 @@ FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
         (request_log, "write", _write),
     ],
     OWNER_IGNORED: [(StreamQuerySet, "append", _append_as_anybody)],
-    REFUSED_TOGETHER: [(appending, "_apart", _apart), (request_log, "write", _write)],
+    REFUSED_TOGETHER: [(log_writer, "_apart", _apart), (request_log, "write", _write)],
     GAPS_PASSED: [(EventQuerySet, "after", _after), (Followers, "_send", _send)],
     DISK_NOT_AWAITED: [
         (BaseDatabaseWrapper, "init_connection_state", _init_connection_state)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from django.db import transaction
 
 from mcp_app import mcp
-from mcp_app.catalog.stored import stored_definition
+from mcp_app.catalog.row_loader import stored_definition
 from mcp_app.kinds import problems
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Tool
 from mcp_app.models.definitions import DefinitionRow

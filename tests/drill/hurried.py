@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp_app.invalidation import compaction, workers
 from mcp_app.process import janitor
 from mcp_app.streams import expiry
-from mcp_app.wakeup import folding, workers
 
 KEPT_MS = [
     (expiry, "STREAMS_KEPT_MS"),
     (expiry, "STEPS_KEPT_MS"),
-    (folding, "KEPT_MS"),
+    (compaction, "KEPT_MS"),
     (workers, "KEPT_MS"),
 ]
 """How long things are kept once they are over, by where that stands."""

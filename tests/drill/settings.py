@@ -26,7 +26,7 @@ from mcp_project.settings import INSTALLED_APPS, LOGGING, STORAGES  # noqa: E402
 # The drill stands in the place of the demo, whose tools would be listed, too. Daphne's
 # app is for `runserver` alone, and takes a third of the time until a server serves.
 INSTALLED_APPS = [
-    *(app for app in INSTALLED_APPS if app not in ("daphne", "mcp_project")),
+    *(app for app in INSTALLED_APPS if app not in ("daphne", "mcp_project.shop")),
     "tests.drill",
 ]
 ROOT_URLCONF = "tests.drill.urls"

@@ -32,10 +32,10 @@ def main() -> None:
 async def _swept(session_id: str) -> int:
     # They import models, which are there now.
     from mcp_app.conf import Limits  # noqa: PLC0415
+    from mcp_app.invalidation.workers import FRESHNESS  # noqa: PLC0415
     from mcp_app.models import Session  # noqa: PLC0415
     from mcp_app.pools.database import writer  # noqa: PLC0415
     from mcp_app.process.janitor import Janitor  # noqa: PLC0415
-    from mcp_app.wakeup.workers import FRESHNESS  # noqa: PLC0415
 
     own = Session.objects.named(session_id)
     janitor = Janitor(asyncio.get_running_loop(), Limits(), _never)

@@ -33,7 +33,7 @@ def test_icons() -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ({}, "no JSON list"),
+        ({}, "not a JSON list"),
         (["x"], "must be a JSON object"),
         ([{"src": "javascript:alert(1)"}], "https:"),
         ([{"src": "http://example.org/i.png"}], "https:"),
@@ -96,7 +96,7 @@ def test_arguments() -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ({}, "no JSON list"),
+        ({}, "not a JSON list"),
         ([{"title": "x"}], "cannot name an argument"),
         ([{"name": "x.y"}], "cannot name an argument"),
         ([{"name": "a"}, {"name": "a"}], "more than once"),
@@ -121,7 +121,7 @@ def test_suggestions_for_variables() -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ([], "no JSON object"),
+        ([], "not a JSON object"),
         ({"a b": ["c"]}, "“a b” cannot name a variable"),
         ({"a": "b"}, "for a must be a list of texts"),
         ({"a": ["b", "b"]}, "Suggestions for a: “b” is suggested more than once."),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.interface.questions import Sampled
+from mcp_app.interface.questions import SamplingResult
 from mcp_app.protocol.content import Image, Text
 
 
@@ -20,4 +20,4 @@ from mcp_app.protocol.content import Image, Text
     ],
 )
 def test_the_text_of_all_text_blocks(blocks: Any, text: str) -> None:
-    assert Sampled(role="assistant", content=blocks, model="m").text == text
+    assert SamplingResult(role="assistant", content=blocks, model="m").text == text

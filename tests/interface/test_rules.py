@@ -90,7 +90,7 @@ def test_absolute_uris(uri: str) -> None:
 def test_what_is_no_absolute_uri(uri: str) -> None:
     problem = rules.uri_problem(uri)
     assert problem is not None
-    assert "no absolute URI" in problem
+    assert "not an absolute URI" in problem
 
 
 def test_what_is_too_long() -> None:

@@ -85,13 +85,13 @@ def test_blocks(value: dict[str, Any], block: Block) -> None:
         ({}, "must be one of text, image, audio, resource, resource_link"),
         ({"type": "tool_use"}, "must be one of"),
         ({"type": "text"}, "“text” is missing"),
-        ({"type": "text", "text": 1}, "“text” is missing, or is no text"),
-        ({"type": "text", "text": "a", "data": ""}, "“data” means nothing here"),
+        ({"type": "text", "text": 1}, "“text” is missing, or is not a text"),
+        ({"type": "text", "text": "a", "data": ""}, "“data” is not allowed here"),
         ({"type": "text", "text": "a", "_meta": []}, "“_meta” must be"),
         ({"type": "text", "text": "a", "annotations": {"x": 1}}, "no member “x”"),
         ({"type": "image", "data": "AP8=", "mimeType": 1}, "“mimeType”"),
-        ({"type": "image", "data": "A", "mimeType": "image/png"}, "no base64"),
-        ({"type": "image", "data": "é", "mimeType": "image/png"}, "no base64"),
+        ({"type": "image", "data": "A", "mimeType": "image/png"}, "not base64"),
+        ({"type": "image", "data": "é", "mimeType": "image/png"}, "not base64"),
         (
             {"type": "image", "upload": "e" * 64, "mimeType": "image/png"},
             "No uploaded file has the digest",
@@ -104,7 +104,7 @@ def test_blocks(value: dict[str, Any], block: Block) -> None:
         ({"type": "resource", "resource": {"uri": "x:a"}}, "either text or blob"),
         (
             {"type": "resource", "resource": {"uri": "a", "text": "t"}},
-            "no absolute URI",
+            "not an absolute URI",
         ),
         ({"type": "resource_link", "uri": "x:a"}, "“name” is missing"),
         (

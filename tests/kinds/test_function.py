@@ -83,14 +83,14 @@ def test_resources_templates_and_prompts_run_it_too(kind: FunctionKind) -> None:
         ({"function": 7}, "Choose a function."),
         (
             {"function": "shop.find_order"},
-            "No function is registered as “shop.find_order”. "
-            "There is: shop.find_orders, shop.free.",
+            "No function is registered as “shop.find_order”. Similar names:"
+            " shop.find_orders, shop.free.",
         ),
         (
             {"function": "os.system"},
-            "There is: shop.find_orders, shop.free, shop.policy.",
+            "Registered: shop.find_orders, shop.free, shop.policy.",
         ),
-        ({"function": "shop.policy", "module": "os"}, "“module” means nothing here"),
+        ({"function": "shop.policy", "module": "os"}, "“module” is not allowed here"),
     ],
 )
 def test_only_registered_functions(

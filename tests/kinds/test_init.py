@@ -110,8 +110,8 @@ def test_names_that_no_text_uses() -> None:
         must_fix(
             "parameter-unused",
             "input_schema",
-            "The parameter city is not used anywhere. Choose where it goes, or remove "
-            "it.",
+            "The parameter city is not used anywhere. Use it in the text, or remove"
+            " it.",
         )
     ]
     assert findings(TONE, "text", prompting("Be kind.")) == [

@@ -45,7 +45,7 @@ def test_only_names_the_members_that_mean_something() -> None:
     only({"a": 1}, "a", "b")
     with pytest.raises(KindError) as caught:
         only({"c": 1}, "a", "b")
-    assert caught.value.message == "“c” means nothing here; there can be: a, b."
+    assert caught.value.message == "“c” is not allowed here. Allowed are: a, b."
 
 
 def test_problems_compare_by_value() -> None:
@@ -82,7 +82,7 @@ def test_a_config_is_judged_by_schema_and_check(
 def test_a_kind_that_fails_breaks_one_row(caplog: pytest.LogCaptureFixture) -> None:
     [problem] = Failing().problems(TOOL, {"station": "hill"})
     assert "ZeroDivisionError" in problem.message
-    assert "The kind Failing has failed." in caplog.text
+    assert "The kind Failing raised an exception." in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_placeholders_are_found_in_all_strings(value: object, there: bool) -> No
     ("text", "said"),
     [
         ("{{ordr}}", "{{ordr}} is not an argument. Did you mean {{order}}?"),
-        ("{{zzz}}", "{{zzz}} is not an argument. There is: order, tone, a-b."),
+        ("{{zzz}}", "{{zzz}} is not an argument. Available: order, tone, a-b."),
         ("{{ x.__class__ }}", "“{{ x.__class__ }}” is not understood."),
         ("{% debug %}", "“{% debug %}” is not understood."),
         ("{{x|safe}}", "“{{x|safe}}” is not understood."),
@@ -51,7 +51,9 @@ def test_everything_else_in_double_braces_is_refused(text: str, said: str) -> No
 
 
 def test_a_text_without_names_says_so() -> None:
-    with pytest.raises(KindError, match=r"is not a variable\. There is none\."):
+    with pytest.raises(
+        KindError, match=r"is not a variable\. There are no variables\."
+    ):
         check("{{x}}", (), "variable")
 
 

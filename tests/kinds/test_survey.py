@@ -7,7 +7,7 @@ import pytest
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.server import ServerDefinition
-from mcp_app.kinds.survey import Surveyed, code_findings, row_findings
+from mcp_app.kinds.survey import SurveyFinding, code_findings, row_findings
 from mcp_app.models import Prompt, PublishedRow, Server, Tool
 from tests.published import published
 
@@ -39,7 +39,7 @@ def registry() -> Registry:
     return registry
 
 
-def told(surveyed: Surveyed) -> tuple[str, str]:
+def told(surveyed: SurveyFinding) -> tuple[str, str]:
     about = surveyed.about
     name = about.name if isinstance(about, Definition) else about.slug
     return name, surveyed.finding.rule
@@ -65,7 +65,6 @@ def make(model: type[Row], **columns: Any) -> Row:
 def test_rows_are_looked_at_once(registry: Registry) -> None:
     make(Server, slug="second", selection="tags", tags="a")
     row = make(Tool, name="weather", config="{}", tags="a", read_only=True)
-    make(Tool, name="off", enabled=False)
     make(
         Prompt,
         name="sorry",
@@ -120,6 +119,7 @@ def test_a_server_is_judged_by_what_is_laid_over_the_code(registry: Registry) ->
     overlay = make(Tool, name="undescribed", source="code", description="Says it all.")
     make(Tool, name="other", description="Says it all.")
     assert said() == ["description-twice"]
-    overlay.enabled = False
+    overlay.description = "Says something else."
     overlay.save()
+    published(overlay)
     assert said() == []

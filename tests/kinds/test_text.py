@@ -112,7 +112,7 @@ def test_a_prompt_fills_in_texts_and_uris() -> None:
 def test_a_value_that_makes_no_uri_is_the_callers_mistake() -> None:
     link = {"type": "resource_link", "uri": "x:{{order}}", "name": "n"}
     runnable = KIND.prompt(PROMPT, {"messages": [{"content": link}]})
-    with pytest.raises(InvalidParams, match="no absolute URI"):
+    with pytest.raises(InvalidParams, match="not an absolute URI"):
         answer(runnable, order="a b")
 
 
@@ -141,11 +141,11 @@ def test_one_answer_has_one_limit() -> None:
         ({"content": [{"type": "{{city}}"}]}, "must be one of"),
         (
             {"content": [{"type": "image", "data": "{{city}}", "mimeType": "a/b"}]},
-            "no base64",
+            "not base64",
         ),
         ({"content": [text("a")], "is_error": 1}, "“is_error”"),
         ({"content": [text("a")], "structured": []}, "“structured”"),
-        ({"content": [text("a")], "isError": True}, "“isError” means nothing here"),
+        ({"content": [text("a")], "isError": True}, "“isError” is not allowed here"),
     ],
 )
 def test_tools_that_cannot_be_made(config: dict[str, Any], said: str) -> None:
@@ -159,10 +159,10 @@ def test_tools_that_cannot_be_made(config: dict[str, Any], said: str) -> None:
     [
         ({}, "Write the text, or give a file."),
         ({"text": "a", "base64": ""}, "Give one of"),
-        ({"text": 1}, "no text"),
+        ({"text": 1}, "not a text"),
         ({"upload": "x"}, "No uploaded file has the digest x."),
-        ({"base64": "x"}, "no base64"),
-        ({"content": []}, "“content” means nothing here"),
+        ({"base64": "x"}, "not base64"),
+        ({"content": []}, "“content” is not allowed here"),
     ],
 )
 def test_resources_that_cannot_be_made(config: dict[str, Any], said: str) -> None:
@@ -183,7 +183,7 @@ def test_a_template_that_cannot_be_made() -> None:
         (["a"], "A message must be a JSON object"),
         ([{"role": "system", "content": text("a")}], "user or assistant"),
         ([{"role": "{{order}}", "content": text("a")}], "user or assistant"),
-        ([{"content": text("a"), "x": 1}], "“x” means nothing here"),
+        ([{"content": text("a"), "x": 1}], "“x” is not allowed here"),
         ([{"content": text("{{ordr}}")}], "Did you mean {{order}}?"),
     ],
 )

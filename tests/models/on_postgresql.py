@@ -118,4 +118,4 @@ def test_a_pool_that_is_too_small(
         here.close_pool()
     assert [each.id for each in messages] == found
     for each in messages:
-        assert "at most 18 connections, and our threads may use 19" in each.msg
+        assert "at most 18 connections, but mcp_app's threads may use 19" in each.msg

@@ -11,9 +11,9 @@ from django.db import connections, transaction
 from django.db.models import Model
 
 from mcp_app.checks.databases import check_databases
+from mcp_app.invalidation.workers import WorkerRow
 from mcp_app.models import Change, LoggedMessage, Server, Worker
 from mcp_app.models.durability import doubts
-from mcp_app.wakeup.workers import WorkerRow
 from tests.models.missing import missing
 from tests.models.unsafe import fresh
 from tests.streams.logging_rows import erase, own_session
@@ -39,7 +39,7 @@ def test_more_processes_than_there_are_connections(
     (message,) = told(["default"])
     assert message.id == "mcp_app.W016"
     assert message.msg.startswith(
-        "1000 processes of 19 connections each are 19000, and the database lets you"
+        "1000 processes with 19 connections each need 19000, but the database allows"
     )
 
 
@@ -51,7 +51,7 @@ def test_processes_that_serve_are_counted(monkeypatch: pytest.MonkeyPatch) -> No
         (message,) = told(["default"])
     finally:
         Worker.objects.all().delete()
-    assert message.msg.startswith("20 processes of 19 connections each are 380, ")
+    assert message.msg.startswith("20 processes with 19 connections each need 380, ")
 
 
 @pytest.mark.parametrize("model", [Server, Worker])

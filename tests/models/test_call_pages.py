@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_app.models import Call, call_pages
-from mcp_app.models.call_pages import Key, Sought
+from mcp_app.models.call_pages import CallQuery, Key
 from tests.audit.rows import call
 
 pytestmark = pytest.mark.django_db
@@ -44,36 +44,36 @@ def key(place: int) -> Key:
     return Key(row.time_ms, row.pk)
 
 
-def page(sought: Sought | None = None, most: int = 99, **more: Any) -> str:
-    return numbers(Call.objects.page(sought or Sought(0), most, **more))
+def page(sought: CallQuery | None = None, most: int = 99, **more: Any) -> str:
+    return numbers(Call.objects.page(sought or CallQuery(0), most, **more))
 
 
 @pytest.mark.parametrize(
     ("sought", "found"),
     [
-        (Sought(0), "543210"),
+        (CallQuery(0), "543210"),
         # The beginning is within, the end is not.
-        (Sought(2), "54321"),
-        (Sought(2, 4), "4321"),
-        (Sought(2, 2), ""),
-        (Sought(0, None, [ADD]), "5310"),
-        (Sought(0, None, [CRASHED, ("outcome", "=", "tool_error")]), "431"),
+        (CallQuery(2), "54321"),
+        (CallQuery(2, 4), "4321"),
+        (CallQuery(2, 2), ""),
+        (CallQuery(0, None, [ADD]), "5310"),
+        (CallQuery(0, None, [CRASHED, ("outcome", "=", "tool_error")]), "431"),
         # A row that two ways lead to comes once.
-        (Sought(0, None, [ADD, CRASHED]), "54310"),
-        (Sought(0, None, [ADD], [FAILED]), "31"),
-        (Sought(0, None, [], [FAILED, ADD]), "31"),
-        (Sought(0, None, [], [("time_ms", ">", 3)]), "5"),
+        (CallQuery(0, None, [ADD, CRASHED]), "54310"),
+        (CallQuery(0, None, [ADD], [FAILED]), "31"),
+        (CallQuery(0, None, [], [FAILED, ADD]), "31"),
+        (CallQuery(0, None, [], [("time_ms", ">", 3)]), "5"),
     ],
 )
-def test_what_is_sought(sought: Sought, found: str) -> None:
+def test_what_is_sought(sought: CallQuery, found: str) -> None:
     assert page(sought) == found
     assert Call.objects.looked_for(sought).found == len(found)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6])
-@pytest.mark.parametrize("sought", [Sought(0), Sought(0, None, [ADD, CRASHED])])
+@pytest.mark.parametrize("sought", [CallQuery(0), CallQuery(0, None, [ADD, CRASHED])])
 def test_page_by_page_each_comes_once_in_both_directions(
-    sought: Sought, size: int
+    sought: CallQuery, size: int
 ) -> None:
     pages: list[str] = []
     older: Key | None = None
@@ -92,12 +92,12 @@ def test_older_and_newer_leave_out_the_place_itself() -> None:
     assert page(newer=key(2)) == "543"
     # The next after it, not the newest.
     assert page(most=1, newer=key(2)) == "3"
-    assert page(Sought(3), older=key(2)) == ""
-    assert page(Sought(0, 3), newer=key(2)) == "3"
+    assert page(CallQuery(3), older=key(2)) == ""
+    assert page(CallQuery(0, 3), newer=key(2)) == "3"
 
 
 def test_it_is_said_how_far_was_looked(monkeypatch: pytest.MonkeyPatch) -> None:
-    rare = Sought(0, None, [], [("name", "=", "find")])
+    rare = CallQuery(0, None, [], [("name", "=", "find")])
     assert Call.objects.looked_for(rare).back_to is None
     for module in ("call_pages", "calls"):
         monkeypatch.setattr(f"mcp_app.models.{module}.LOOKED", 4)
@@ -111,6 +111,6 @@ def test_it_is_said_how_far_was_looked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_so_many_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call_pages, "COUNTED", 4)
-    assert Call.objects.looked_for(Sought(0)).found == 4
+    assert Call.objects.looked_for(CallQuery(0)).found == 4
     # Everything was asked for, and an index has it: nothing is cut.
-    assert Call.objects.looked_for(Sought(0)).back_to is None
+    assert Call.objects.looked_for(CallQuery(0)).back_to is None

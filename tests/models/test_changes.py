@@ -12,6 +12,7 @@ from django.db.models import F
 
 from mcp_app.models import (
     Change,
+    DefinitionVersion,
     Prompt,
     PublishedRow,
     Resource,
@@ -38,7 +39,8 @@ def tool() -> Tool:
 
 def switched(tool: Tool) -> None:
     """Change what clients notice at once."""
-    tool.enabled = not tool.enabled
+    version = DefinitionVersion.objects.of(tool).first()
+    tool.published = version if tool.published is None else None
     tool.save()
 
 
@@ -71,7 +73,7 @@ def test_saving_a_working_copy_is_no_change(tool: Tool) -> None:
     assert changes() == []
 
 
-def test_stopping_and_deleting_are_changes(tool: Tool) -> None:
+def test_unpublishing_and_deleting_are_changes(tool: Tool) -> None:
     ref = str(tool.pk)
     switched(tool)
     assert changes() == [("tool", ref)]
@@ -96,15 +98,15 @@ def test_what_holds_from_the_save_on_is_a_change(values: dict[str, Any]) -> None
 
 def test_bulk_operations_are_changes(tool: Tool) -> None:
     def switch() -> None:
-        tool.enabled = False
-        Tool.objects.bulk_update([tool], ["enabled"])
+        tool.published = None
+        Tool.objects.bulk_update([tool], ["published"])
 
-    version = tool.published
+    version = DefinitionVersion.objects.of(tool).get()
     for operation in (
         lambda: Tool.objects.bulk_create(
             [Tool(name="b", published=version), Tool(name="c")]
         ),
-        lambda: Tool.objects.update(enabled=True),
+        lambda: Tool.objects.update(published=version),
         switch,
     ):
         operation()
@@ -115,7 +117,7 @@ def test_bulk_operations_are_changes(tool: Tool) -> None:
 
 
 def test_what_changes_nothing_is_no_change(tool: Tool) -> None:
-    Tool.objects.filter(name="nobody").update(enabled=False)
+    Tool.objects.filter(name="nobody").update(published=None)
     Tool.objects.filter(name="nobody").delete()
     Tool.objects.bulk_create([])
     tool.save(update_fields=["title"])
@@ -123,7 +125,7 @@ def test_what_changes_nothing_is_no_change(tool: Tool) -> None:
 
 
 def test_an_old_instance_undoes_nothing(tool: Tool) -> None:
-    """Somebody publishes and stops while another person edits the working copy."""
+    """Somebody publishes and unpublishes while another edits the working copy."""
     old = Tool.objects.get()
     tool.title = "New"
     tool.save()
@@ -132,7 +134,7 @@ def test_an_old_instance_undoes_nothing(tool: Tool) -> None:
     old.description = "Edited."
     old.save()
     now = Tool.objects.get()
-    assert (now.enabled, now.published) == (False, tool.published)
+    assert now.published is None
     assert now.description == "Edited."
 
 
@@ -165,7 +167,7 @@ def test_a_change_goes_with_its_transaction(tool: Tool) -> None:
         switched(tool)
         raise RuntimeError
     tool.refresh_from_db()
-    assert tool.enabled
+    assert tool.published is not None
     assert changes() == []
 
 
@@ -173,7 +175,7 @@ def test_a_change_goes_with_its_transaction(tool: Tool) -> None:
     "write",
     [
         switched,
-        lambda tool: Tool.objects.update(enabled=False),
+        lambda tool: Tool.objects.update(published=None),
         lambda tool: Tool.objects.bulk_create([Tool(name="z", published_id=1)]),
     ],
 )
@@ -186,12 +188,12 @@ def test_a_change_that_cannot_be_written_takes_its_row_along(
     monkeypatch.setattr("mcp_app.models.changes.ChangeQuerySet.record", fail)
     with pytest.raises(RuntimeError, match="no room"), transaction.atomic():
         write(tool)
-    assert list(Tool.objects.values_list("name", "enabled")) == [("a", True)]
+    assert [row.published is not None for row in Tool.objects.all()] == [True]
 
 
 def test_the_lock_version_counts_edits_of_the_working_copy(tool: Tool) -> None:
-    Tool.objects.update(enabled=False)
-    tool.save(update_fields=["enabled"])
+    Tool.objects.update(published=None)
+    tool.save(update_fields=["published"])
     published(tool)
     tool.save()
     tool.save(update_fields=["title"])
@@ -208,7 +210,7 @@ def test_a_copy_starts_with_its_own_version(tool: Tool) -> None:
 
 def test_update_does_not_leave_a_stale_digest() -> None:
     Resource.objects.create(name="a", uri="x:a")
-    with pytest.raises(ValueError, match="digest would stay"):
+    with pytest.raises(ValueError, match="digest would not change"):
         Resource.objects.update(uri="x:b")
 
 
@@ -224,7 +226,7 @@ def test_a_transaction_says_it_once(tool: Tool) -> None:
 
 
 def test_what_stands_for_all_says_it_for_each(tool: Tool) -> None:
-    Tool.objects.update(enabled=False)
+    Tool.objects.update(published=None)
     switched(tool)
     assert changes() == [("tool", "*")]
 
@@ -284,9 +286,9 @@ def test_many_beyond_many_are_said_of_all(
 
 def test_a_savepoint_of_the_sites_own_that_is_rolled_back(tool: Tool) -> None:
     """Django's transactions do not know of it."""
-    savepoint = transaction.savepoint()
+    savepoint = connection.savepoint() or ""
     switched(tool)
-    transaction.savepoint_rollback(savepoint)
+    connection.savepoint_rollback(savepoint)
     assert changes() == []
     switched(tool)
     assert changes() == [("tool", str(tool.pk))]
@@ -313,9 +315,9 @@ def test_many_savepoints_cost_no_more_than_they_are(
 def test_a_key_that_comes_again_says_what_it_says_now(tool: Tool) -> None:
     """SQLite gives the keys of a savepoint that was rolled back to others."""
     Change.objects.record("uri", "first")
-    savepoint = transaction.savepoint()
+    savepoint = connection.savepoint() or ""
     Change.objects.record("uri", "a")
-    transaction.savepoint_rollback(savepoint)
+    connection.savepoint_rollback(savepoint)
     Change.objects.record("uri", "b")
     Change.objects.record("uri", "a")
     Change.objects.record("uri", "b")

@@ -76,8 +76,8 @@ def test_a_plain_row_is_fine_and_is_saved(row: DefinitionRow) -> None:
             "U+202E",
         ),
         (tool(output_schema='{"type": "array"}'), "output_schema", '"object"'),
-        (resource(uri="returns"), "uri", "no absolute URI"),
-        (resource(uri="shop://a b"), "uri", "no absolute URI"),
+        (resource(uri="returns"), "uri", "not an absolute URI"),
+        (resource(uri="shop://a b"), "uri", "not an absolute URI"),
         (resource(uri="x:" + "y" * 4095), "uri", "4097 characters; a URI"),
         (
             template(uri_template="x:{a}" + "y" * 4092),
@@ -90,7 +90,7 @@ def test_a_plain_row_is_fine_and_is_saved(row: DefinitionRow) -> None:
         (resource(mime_type="not a type!!"), "mime_type", "written as type/subtype"),
         (template(uri_template="shop://orders/{id"), "uri_template", "shop://orders"),
         (template(uri_template="shop://orders"), "uri_template", "no variable"),
-        (template(uri_template="{id}"), "uri_template", "no absolute URI"),
+        (template(uri_template="{id}"), "uri_template", "not an absolute URI"),
         (template(uri_template="shop://{id}/\u202e"), "uri_template", "U+202E"),
         (prompt(name="a b"), "name", "“a b”"),
         (prompt(arguments="{}"), "arguments", "JSON array"),
@@ -126,11 +126,3 @@ def test_a_second_row_of_the_same_name_is_refused(
 
 def test_a_row_is_called_by_its_title_or_name() -> None:
     assert [str(tool()), str(tool(title="Find"))] == ["find_orders", "Find"]
-
-
-def test_rows_are_switched_and_no_form_is_out_of_date() -> None:
-    tool().save()
-    assert [row.name for row in Tool.objects.all().switch(False)] == ["find_orders"]
-    assert Tool.objects.all().switch(False) == []
-    row = Tool.objects.get()
-    assert (row.enabled, row.lock_version) == (False, 0)

@@ -73,7 +73,7 @@ def test_mariadb_calls_the_isolation_otherwise() -> None:
 
 def test_what_is_said_names_the_value_and_how_to_set_it() -> None:
     (doubt,) = durability.on_postgresql({**POSTGRESQL, "fsync": "off"})
-    assert doubt.said.startswith("The database has fsync = off: a crash of its machine")
+    assert doubt.said.startswith("The database has fsync = off: if its machine crashes")
     assert doubt.remedy == "Set fsync = on in postgresql.conf."
 
 

@@ -5,7 +5,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
 
 from mcp_app.models import Once, Resource, Tool
-from mcp_app.models.fields import DigestField, JSONTextField, digest, parsed
+from mcp_app.models.fields import DigestField, JSONTextField, digest, parse
 
 
 @pytest.mark.django_db
@@ -102,7 +102,7 @@ def test_long_texts_that_differ_at_the_end_are_different() -> None:
 @pytest.mark.django_db
 def test_any_json_round_trips() -> None:
     Once.objects.create(round_trip="0" * 64, key="1" * 64, result="3", created_ms=1)
-    assert parsed(Once.objects.get().result) == 3
+    assert parse(Once.objects.get().result) == 3
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ TOKENS = override_settings(
 def test_the_migrations_make_a_default_server_for_who_has_a_token() -> None:
     server = Server.objects.get()
     assert (server.slug, server.access_names) == ("default", ("token",))
-    assert server.enabled
-    assert (server.page_size, server.selection) == (100, "all")
+    assert server.published is not None
+    assert (server.page_size, server.selection) == (1000, "all")
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ def test_the_migrations_make_a_default_server_for_who_has_a_token() -> None:
         ({"slug": "-a"}, "slug", "small letters"),
         ({"slug": "a\n"}, "slug", "small letters"),
         ({"slug": "default"}, "slug", "already exists"),
-        ({"access": "public token"}, "access", "stands alone"),
+        ({"access": "public token"}, "access", "must be the only entry"),
         ({"access": "tokens"}, "access", "no authentication method “tokens”"),
         ({"selection": "tags"}, "tags", "at least one tag"),
         ({"page_size": 0}, "page_size", "1"),
         ({"instructions": "a\u202eb"}, "instructions", "U+202E"),
         ({"website_url": "javascript:alert(1)"}, "website_url", "https://"),
-        ({"website_url": "https://a b"}, "website_url", "no absolute URI"),
+        ({"website_url": "https://a b"}, "website_url", "not an absolute URI"),
         ({"icons": "{}"}, "icons", "JSON array"),
     ],
 )

@@ -8,9 +8,17 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 
-from mcp_app.models import Change, Prompt, Server, Stop, Tool
-from mcp_app.models.stops import STOP, By, Running, Scope
-from tests.published import published
+from mcp_app.models import (
+    Change,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Server,
+    Stop,
+    Tool,
+)
+from mcp_app.models.stops import STOP, By, Running, Scope, is_stopped, row_is_held
+from tests.published import published, start, stopped
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 
@@ -164,3 +172,74 @@ def test_which_are_wide(tool: Tool) -> None:
     assert list(Stop.objects.on().wide()) == [everything, one]
     assert list(Stop.objects.of(Scope.SERVER, server)) == [one]
     assert one.what == str(server)
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        (Tool(name="add_order"), {"name": "add_order"}),
+        (Prompt(name="greet"), {"name": "greet"}),
+        (Resource(name="r", uri="shop://a"), {"name": "r", "uri": "shop://a"}),
+        (
+            ResourceTemplate(name="t", uri_template="shop://{a}"),
+            {"name": "t", "uri_template": "shop://{a}"},
+        ),
+        (Server(slug="shop"), {"slug": "shop"}),
+    ],
+)
+def test_the_database_and_python_agree_on_what_is_held(
+    row: Any, named: dict[str, str]
+) -> None:
+    """By its key, and by what clients call it should it be deleted and made again."""
+    model = type(row)
+
+    def held() -> list[Any]:
+        is_held = row_is_held(Stop.objects.on())
+        rows = list(model.objects.filter(is_stopped(model)))
+        assert rows == [each for each in model.objects.all() if is_held(each)]
+        return rows
+
+    row.pk = None
+    row.save(force_insert=True)
+    assert held() == []
+    stopped(row)
+    assert held() == [row]
+    row.delete()
+    again = model.objects.create(**named)
+    assert held() == [again]
+    published(again)
+    assert held() == [again]
+    assert Stop.objects.of_rows([again]) == list(Stop.objects.on())
+    start(again)
+    assert held() == []
+
+
+def test_what_was_renamed_is_held_by_its_key_and_no_namesake(tool: Tool) -> None:
+    published(tool)
+    stopped(tool)
+    tool.name = "other"
+    tool.save()
+    published(tool)
+    Tool.objects.create(name="someone_else")
+    assert list(Tool.objects.filter(is_stopped(Tool))) == [tool]
+    # A working copy that is called so is not what clients call so.
+    other = published(Tool(name="more"))
+    other.name = "add_order"
+    other.save()
+    assert list(Tool.objects.filter(is_stopped(Tool))) == [tool]
+
+
+def test_many_are_stopped_with_few_statements(
+    tool: Tool, django_assert_max_num_queries: Any
+) -> None:
+    rows = [tool, *(Tool(name=f"t{number}") for number in range(600))]
+    Tool.objects.bulk_create(rows[1:])
+    rows = list(Tool.objects.select_related("published"))
+    with django_assert_max_num_queries(16):
+        made = Stop.objects.make_many(rows, by=KIM)
+    assert said() == [(STOP, "tool:*")]
+    assert {each.what for each in made} == {row.name for row in rows}
+    assert Tool.objects.filter(is_stopped(Tool)).count() == len(rows) == 601
+    with django_assert_max_num_queries(6):
+        Stop.objects.end([each.pk for each in Stop.objects.on()], by=LEE)
+    assert not Stop.objects.on().exists()

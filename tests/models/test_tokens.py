@@ -41,11 +41,11 @@ def test_tokens_differ_and_are_found_by_themselves_alone(user: Any) -> None:
         ("name", "a\u202eb", "There is a hidden character U+202E"),
         ("may", "everything", "is not a valid choice"),
         ("tags", "a/b", "“a/b” cannot be a tag"),
-        ("networks", "10.0.0.1/8", "“10.0.0.1/8” is no network"),
-        ("networks", "10.0.0.0/8 home", "“home” is no network"),
-        ("networks", "::ffff:10.0.0.0/104", "is of IPv4"),
-        ("networks", ",", "names nothing"),
-        ("tags", " , ", "names nothing"),
+        ("networks", "10.0.0.1/8", "“10.0.0.1/8” is not a network"),
+        ("networks", "10.0.0.0/8 home", "“home” is not a network"),
+        ("networks", "::ffff:10.0.0.0/104", "is an IPv4 network"),
+        ("networks", ",", "has no entry"),
+        ("tags", " , ", "has no entry"),
     ],
 )
 def test_what_cannot_be_kept(user: Any, field: str, value: str, said: str) -> None:

@@ -17,10 +17,12 @@ from mcp_app.models import (
     ResourceTemplate,
     Server,
     State,
+    Stop,
     Tool,
 )
+from mcp_app.models.stops import is_stopped, row_is_held
 from mcp_app.models.versions import AT_ONCE
-from tests.published import published
+from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
 
@@ -89,9 +91,9 @@ def test_a_version_never_changes() -> None:
     version = published(Tool(name="a")).published
     assert version is not None
     version.note = "Other."
-    with pytest.raises(TypeError, match="never changes"):
+    with pytest.raises(TypeError, match="can never be changed"):
         version.save()
-    with pytest.raises(TypeError, match="never changes"):
+    with pytest.raises(TypeError, match="can never be changed"):
         DefinitionVersion.objects.update(note="Other.")
 
 
@@ -259,8 +261,8 @@ def test_python_and_the_database_agree_on_states(model: type[Any]) -> None:
     name = "slug" if model is Server else "name"
     sources = ["here"] if model is Server else ["here", "code"]
     cases = product((True, False), ("", "gone"), (None, "same", "other"), sources)
-    for number, (enabled, broken, version, source) in enumerate(cases):
-        row = model(enabled=enabled, broken=broken, **{name: f"t{number}"})
+    for number, (held, broken, version, source) in enumerate(cases):
+        row = model(broken=broken, **{name: f"t{number}"})
         if model is Tool:
             row.source = source
         row.save()
@@ -269,13 +271,17 @@ def test_python_and_the_database_agree_on_states(model: type[Any]) -> None:
         if version == "other":
             row.title = "Other"
             row.save()
+        if held:
+            stopped(row)
     overlay = {} if model is Server else {"source": "code"}
     model.objects.create(**{name: "touched"}, title="T", **overlay)
-    rows = list(model.objects.with_states())
+    states = model.objects.with_states(is_stopped(model))
+    rows, is_held = list(states), row_is_held(Stop.objects.on())
     assert {row.reckoned_state for row in rows} == set(State)
     for row in rows:
-        assert row.reckoned_state == row.state, row
-    reckoned = model.objects.with_states().filter(reckoned_state=State.CHANGED)
+        state = State.STOPPED if is_held(row) else row.state
+        assert row.reckoned_state == state, row
+    reckoned = states.filter(reckoned_state=State.CHANGED)
     assert {row.state for row in reckoned} == {State.CHANGED}
 
 

@@ -32,8 +32,8 @@ def test_a_row_without_a_report_says_nothing() -> None:
         id="w", host="h", pid=1, started_ms=1, seen_ms=NowMilliseconds()
     )
     worker.refresh_from_db()
-    assert worker.said() == Report()
+    assert worker.report_of_process() == Report()
     assert Worker.objects.beat("w", REPORT.as_text())
     worker.refresh_from_db()
-    assert worker.said().lost == 3
+    assert worker.report_of_process().lost == 3
     assert not Worker.objects.beat("gone", "")

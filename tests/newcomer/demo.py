@@ -15,7 +15,7 @@ import pytest
 from tests.drill.ports import free_port
 from tests.newcomer.programs import CHECKOUT, Serving, serving, shell_environment
 
-PASSWORD = re.compile(r"Staff user: admin, password: (\S+) ")
+PASSWORD = re.compile(r"^Log in +admin / (\S+) ", re.MULTILINE)
 
 
 def make_run(port: int | str) -> list[str]:
@@ -23,7 +23,7 @@ def make_run(port: int | str) -> list[str]:
     if not shutil.which("make"):
         pytest.skip("make is missing: it comes with the system.")
     # A stamp that is there: this environment has what is needed.
-    environment = [f"VENV={sys.prefix}", "VENV_STAMP=Makefile"]
+    environment = [f"VENV={sys.prefix}", "RUN_STAMP=Makefile"]
     return ["make", "--no-print-directory", "run", f"PORT={port}", *environment]
 
 
@@ -41,12 +41,12 @@ def demo(database: Path) -> Iterator[Serving]:
         yield served
 
 
-def refused(port: int | str, database: Path) -> str:
-    """Run the demo on a port that cannot be; return what it wrote."""
+def refused(port: int | str, database: Path | None = None, url: str = "") -> str:
+    """Run the demo where it cannot be; return what it wrote."""
     ended = subprocess.run(
         make_run(port),
         cwd=CHECKOUT,
-        env=demo_environment(database),
+        env=shell_environment(DATABASE_URL=url or f"sqlite:///{database}"),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -1,14 +1,15 @@
-"""README.md as a person reads it: headings, and code with the words before it."""
+"""README.md and docs/authentication.md as a person reads them: headings, and code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from tests.newcomer.programs import CHECKOUT
 
-README: Final = CHECKOUT / "README.md"
+PAGES: Final = (CHECKOUT / "README.md", CHECKOUT / "docs/authentication.md")
 FENCE: Final = "```"
 
 
@@ -30,16 +31,18 @@ class Block:
 
 def blocks(heading: str) -> list[Block]:
     """Return the fenced blocks right below a heading; there must be some."""
-    found = [block for block in _blocks() if block.heading == heading]
+    found = [
+        each for page in PAGES for each in _blocks(page) if each.heading == heading
+    ]
     if not found:
-        raise LookupError(f"README.md has no code below the heading {heading!r}.")
+        raise LookupError(f"There is no code below the heading {heading!r}.")
     return found
 
 
-def _blocks() -> Iterator[Block]:
+def _blocks(page: Path) -> Iterator[Block]:
     heading = ""
     paragraph: list[str] = []
-    lines = iter(README.read_text(encoding="utf-8").splitlines())
+    lines = iter(page.read_text(encoding="utf-8").splitlines())
     for line in lines:
         if line.startswith(FENCE):
             yield Block(

@@ -19,6 +19,7 @@ from tests.newcomer.readme import Block, blocks
 PROJECT: Final = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))
 EXTRAS: Final = frozenset(PROJECT["project"]["optional-dependencies"])
 PASSWORD: Final = "correct horse battery staple"
+SUPERUSER: Final = {"DJANGO_SUPERUSER_PASSWORD": PASSWORD}
 FRONT: Final = "Welcome to the shop."
 
 VIEWS: Final = f"""\
@@ -55,6 +56,8 @@ class Site:
         self.folder = folder
         self.installed = folder.with_name("installed")
         self.environment = shell_environment(PYTHONPATH=str(self.installed))
+        self.printed: dict[str, str] = {}
+        """By the line that was typed, what it printed."""
 
     @classmethod
     def started(cls, beside: Path) -> Site:
@@ -72,7 +75,9 @@ class Site:
         """Return a copy with a database of its own."""
         shutil.copytree(self.folder, beside / "mysite")
         shutil.copytree(self.installed, beside / "installed", symlinks=True)
-        return Site(beside / "mysite")
+        site = Site(beside / "mysite")
+        site.printed = {**self.printed}
+        return site
 
     def write(self, file: str, text: str) -> None:
         (self.folder / file).write_text(text, encoding="utf-8")
@@ -93,7 +98,9 @@ class Site:
         if name == "../django-mcp-app":
             assert EXTRAS.issuperset(filter(None, extras.rstrip("]").split(",")))
             # The app alone: the checkout's other packages are not installed either.
-            (self.installed / "mcp_app").symlink_to(CHECKOUT / "mcp_app")
+            link = self.installed / "mcp_app"
+            if not link.exists():
+                link.symlink_to(CHECKOUT / "mcp_app")
         else:
             assert find_spec(package), f"{package} is not among the requirements."
 
@@ -119,9 +126,16 @@ class Site:
                     self.install(line)
                 elif " runserver" in line or line.startswith("daphne "):
                     serve.append(line)
+                elif line.endswith(" createsuperuser"):
+                    self.make_superuser(line)
                 else:
-                    self.type(line)
+                    self.printed[line] = self.type(line)
         return serve
+
+    def make_superuser(self, line: str) -> None:
+        """Answer what it asks a person."""
+        answers = ("--no-input", "--username", "admin", "--email", "a@b.test")
+        self.type(shlex.join([*shlex.split(line), *answers]), **SUPERUSER)
 
     @contextmanager
     def serving(self, line: str) -> Iterator[Serving]:

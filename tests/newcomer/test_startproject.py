@@ -16,7 +16,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 
 from tests.newcomer.programs import LOOK_S
 from tests.newcomer.readme import blocks
-from tests.newcomer.sites import FRONT, PASSWORD, Site
+from tests.newcomer.sites import FRONT, Site
 
 # The first of them makes the site that the others copy.
 pytestmark = [
@@ -28,9 +28,11 @@ pytestmark = [
 ]
 
 ADD = "Add it to your site"
+NEW_TOKEN = "python manage.py mcp_token new admin laptop"
+STREAM = "Stream over ASGI"
 SERVE = "Serve it without runserver"
 TOKENS = "With access tokens"
-KEY = "For users with a key"
+KEY = "With your own authenticator"
 EVERYONE = "For everyone"
 
 NOTICED_S = 60.0
@@ -55,10 +57,6 @@ def added(bare: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
     """Return a site to which the app was added."""
     site = bare.copied(tmp_path_factory.mktemp("added"))
     assert site.follow(ADD) == ["python manage.py runserver"]
-    site.type(
-        "python manage.py createsuperuser --no-input --username admin --email a@b.test",
-        DJANGO_SUPERUSER_PASSWORD=PASSWORD,
-    )
     return site
 
 
@@ -127,14 +125,37 @@ async def called(url: str, mode: str, **headers: str) -> object:
         return result.structured_content
 
 
-@pytest.mark.parametrize("way", [ADD, SERVE])
+def test_there_are_four_steps_and_two_lines() -> None:
+    """Beside the tool itself, the tables, a user and its token."""
+    install, settings, urls, tool, then = blocks(ADD)
+    assert [install.language, then.language] == ["sh", "sh"]
+    for block in (settings, urls):
+        changed = [line for line in block.text.splitlines() if "mcp_app" in line]
+        assert len(changed) == 1, block.text
+    assert tool.file == "shop/mcp.py"
+    typed = [line.split()[2] for line in then.text.splitlines()]
+    assert typed == ["migrate", "createsuperuser", "mcp_token", "runserver"]
+
+
+async def test_the_first_answer(site: Site) -> None:
+    """Under plain runserver, with the token that the steps made."""
+    token = site.printed[NEW_TOKEN].split()[-1]
+    with site.serving("python manage.py runserver") as served:
+        for mode in MODES:
+            answer = await called(served.url, mode, Authorization=f"Bearer {token}")
+            assert answer == {"result": 5}
+
+
+@pytest.mark.parametrize("way", [ADD, STREAM, SERVE])
 def test_the_site_is_unchanged_styled_and_closed(
     bare: Site, site: Site, way: str
 ) -> None:
     with bare.serving(PLAIN_DAPHNE) as served:
         before = answers(served.url)
     assert before["/"][0] == 200
-    line = "python manage.py runserver" if way == ADD else site.follow(SERVE)[0]
+    line = "python manage.py runserver"
+    if way != ADD:
+        line = next(iter(site.follow(way)), line)
     with site.serving(line) as served:
         assert httpx.get(served.url).text == FRONT
         assert answers(served.url) == before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.pools.counting import Connections, of_process, pooled
+from mcp_app.pools.counting import Connections, of_process, pool_size
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def test_the_formula(threads: int, counted: Connections) -> None:
     ],
 )
 def test_a_pool_has_as_many_as_it_says(pool: object, size: int) -> None:
-    assert pooled(pool) == size
+    assert pool_size(pool) == size

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.pools import cutting
-from mcp_app.pools.cutting import Line
+from mcp_app.pools.cutting import ConnectionKiller
 
 PATIENCE_S: Final = 60
 
@@ -31,8 +31,8 @@ class Pair:
         """Let the thread end its statement, and give the connection back."""
         self.wrapper.connection = None
 
-    def line(self) -> Line:
-        line = Line.of(self.wrapper)
+    def line(self) -> ConnectionKiller:
+        line = ConnectionKiller.of(self.wrapper)
         assert line is not None
         return line
 
@@ -89,4 +89,4 @@ def test_where_no_thread_can_cancel_it_is_shut(
 
 
 def test_what_has_no_socket_cannot_be_cut() -> None:
-    assert Line.of(SimpleNamespace(connection=object())) is None
+    assert ConnectionKiller.of(SimpleNamespace(connection=object())) is None

@@ -139,7 +139,7 @@ def test_all_threads_wait_and_the_next_is_refused(
     assert refused.value.http_status == 503
     assert refused.value.headers == {"Retry-After": "2"}
     assert f"All {ceiling} threads" in refused.value.message
-    assert f"{{'wait': {ceiling}}} wait or hang" in caplog.text
+    assert f"Waiting or hanging: {{'wait': {ceiling}}}" in caplog.text
     scene.finish(ceiling)
     assert settled(lambda: scene.pool.uncounted == 0)
     scene.begin()

@@ -21,8 +21,8 @@ from _pytest.mark.structures import ParameterSet
 from tests.drill import switches
 from tests.drill.databases import PREPARED, prepared_file
 from tests.drill.running import OWN, ROOT, THERE, DrillServer, started
+from tests.invalidation.redis_servers import RedisServer
 from tests.process.streaming import Answer, stateless
-from tests.wakeup.redis_servers import RedisServer
 
 PROCESSES: Final = 4
 LANES: Final = 5

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.reliability.site import Site, site
 from tests.drill.running import DrillServer, started
 from tests.process import clusters
 from tests.process.clusters import Cluster
 from tests.process.operating import Operator
+from tests.reliability.site import Site, site
 
 
 @pytest.fixture(scope="session", autouse=True)

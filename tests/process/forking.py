@@ -47,7 +47,7 @@ async def requests() -> dict[str, Any]:
     ]
     logged = await client.request("logging/setLevel", {"level": "error"})
     # Async code of the site has its statements in a thread of asgiref's.
-    await import_string("mcp_app.wakeup.changes.achanged")("test://a")
+    await import_string("mcp_app.invalidation.changes.achanged")("test://a")
     own = [
         await import_string(f"mcp_app.pools.database.{name}").run(connection_id)
         for name in ("reader", "writer", "log_writer")

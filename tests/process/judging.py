@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from benchmarks.reliability.rounds import Round
+from tests.reliability.rounds import Round
 
 
 def kept(rounds: Iterable[Round], count: int) -> list[Round]:

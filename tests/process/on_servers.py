@@ -18,7 +18,7 @@ from django.db import OperationalError, connection, connections, transaction
 from mcp_app.conf import Limits
 from mcp_app.models import Server, Session, Stream
 from mcp_app.pools.database import writer
-from mcp_app.process.expiry import all_expired
+from mcp_app.process.expiry import all_expired_rows
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
 from tests.process.forking import connection_id
@@ -70,7 +70,7 @@ def test_a_sweep_that_gives_way_to_a_writer_goes_on() -> None:
 
     def sweeps() -> None:
         holds.wait(PATIENCE_S)
-        for each in all_expired(Limits()):
+        for each in all_expired_rows(Limits()):
             while each.remove() is not None:
                 continue
         swept.set()

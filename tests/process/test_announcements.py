@@ -11,6 +11,13 @@ import pytest
 from django.db import DatabaseError
 
 from mcp_app.catalog.bindings import Binding
+from mcp_app.invalidation.change_reader import (
+    ChangedTopics,
+    ChangeSet,
+    MissedTopics,
+    Name,
+)
+from mcp_app.invalidation.workers import WorkerRow
 from mcp_app.models import Change, Topic
 from mcp_app.models.fields import digest
 from mcp_app.pools.database import writer
@@ -19,8 +26,6 @@ from mcp_app.process.announcements import Announcements
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.uri_templates import UriTemplate
 from mcp_app.streams.listeners import LISTS, Listener, Listeners
-from mcp_app.wakeup.news import Changed, Missed, Name, News
-from mcp_app.wakeup.workers import WorkerRow
 from tests.streams.test_listeners import Stream
 
 pytestmark = pytest.mark.usefixtures("served_rows")
@@ -92,20 +97,22 @@ async def done(announcements: Announcements) -> None:
     async with asyncio.timeout(60):
         while announcements._tasks:
             await asyncio.gather(*announcements._tasks, return_exceptions=True)
+            # From Python 3.12 on, what has ended is not waited for at all.
+            await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(
     ("news", "told"),
     [
-        (News(), []),
-        (News(rows=(("tool", "1"), ("tool", "2"))), ["tools"]),
-        (News(rows=(("uri", digest(URI)), ("prompt", "1"))), [URI]),
-        (News(rows=(("list", "tools:staff"),)), []),
-        (News(everything=True), ["tools", URI]),
+        (ChangeSet(), []),
+        (ChangeSet(rows=(("tool", "1"), ("tool", "2"))), ["tools"]),
+        (ChangeSet(rows=(("uri", digest(URI)), ("prompt", "1"))), [URI]),
+        (ChangeSet(rows=(("list", "tools:staff"),)), []),
+        (ChangeSet(everything=True), ["tools", URI]),
     ],
 )
 async def test_streams_are_told(
-    announcements: Announcements, news: News, told: list[str]
+    announcements: Announcements, news: ChangeSet, told: list[str]
 ) -> None:
     listening = stream(announcements)
     announcements.seen(news)
@@ -123,8 +130,8 @@ async def test_what_was_announced_is_not_read_again(
     await done(announcements)
 
 
-FIRST: Final = News(everything=True, first=True)
-TOOL: Final = News(rows=(("tool", "1"),))
+FIRST: Final = ChangeSet(everything=True, first=True)
+TOOL: Final = ChangeSet(rows=(("tool", "1"),))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +150,7 @@ async def test_streams_are_told_when_all_processes_know(
     looks: Looks,
     monkeypatch: pytest.MonkeyPatch,
     live: bool | Exception,
-    news: News,
+    news: ChangeSet,
     at_once: bool,
     told: list[str],
 ) -> None:
@@ -183,7 +190,7 @@ async def test_streams_that_watch_an_instance_of_a_model_are_told(
     )
     listening = stream(announcements)
     for model in ("shop.customer", "shop.order"):
-        announcements.seen(News(rows=(("model", model),)))
+        announcements.seen(ChangeSet(rows=(("model", model),)))
         await done(announcements)
     assert listening.told == [URI]
 
@@ -191,7 +198,7 @@ async def test_streams_that_watch_an_instance_of_a_model_are_told(
 async def test_what_changes_no_list_is_told_to_nobody(
     announcements: Announcements,
 ) -> None:
-    announcements.seen(News(rows=(("session", "1"), ("question", "1"))))
+    announcements.seen(ChangeSet(rows=(("session", "1"), ("question", "1"))))
     assert announcements._tasks == set()
 
 
@@ -206,9 +213,9 @@ async def test_change_rows_are_folded(announcements: Announcements) -> None:
 # -- numbers --------------------------------------------------------------------------
 
 
-def changed(number: int, *names: Name, numbered: bool = True) -> News:
+def changed(number: int, *names: Name, numbered: bool = True) -> ChangeSet:
     numbers = dict.fromkeys(names, number) if numbered else {}
-    return News(rows=names, number=number, numbers=numbers)
+    return ChangeSet(rows=names, number=number, numbers=numbers)
 
 
 TOOLS: Final = ("list", "tools:default")
@@ -219,10 +226,10 @@ async def test_the_number_follows_what_was_announced(
     announcements: Announcements,
 ) -> None:
     listening = stream(announcements)
-    announcements.seen(News(number=4))
+    announcements.seen(ChangeSet(number=4))
     assert announcements.number == await announcements.begun() == 4
     announcements.seen(changed(5, TOOLS))
-    announcements.seen(News(number=6))
+    announcements.seen(ChangeSet(number=6))
     # What was seen is not announced yet.
     assert announcements.number == 4
     await done(announcements)
@@ -255,7 +262,7 @@ async def test_what_a_stream_has_seen_elsewhere_is_not_told_again(
     """It was there that the change had its number first."""
     streams = [stream(announcements, seen) for seen in (6, 7)]
     announcements.seen(changed(6, TOOLS, numbered=False))
-    announcements.seen(News(number=7, numbers={TOOLS: 7}))
+    announcements.seen(ChangeSet(number=7, numbers={TOOLS: 7}))
     await done(announcements)
     assert [each.told for each in streams] == [["tools"], []]
 
@@ -304,40 +311,42 @@ async def test_what_gets_no_number_is_announced_all_the_same(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails() -> None:
-        raise DatabaseError("no fold")
+        raise DatabaseError("no compaction")
 
-    monkeypatch.setattr(module, "fold", fails)
+    monkeypatch.setattr(module, "compact", fails)
     current = Process(fails=True)
     listening = stream(current.announcements)
     with caplog.at_level(logging.WARNING, "mcp_app.process"):
         current.announcements.seen(
-            News(rows=(TOOLS,), number=3, unfolded=frozenset({1}))
+            ChangeSet(rows=(TOOLS,), number=3, unfolded=frozenset({1}))
         )
         await done(current.announcements)
     assert (listening.told, listening.numbers) == (["tools"], [3])
-    assert "no fold" in caplog.text
+    assert "no compaction" in caplog.text
     assert "no such database" in caplog.text
 
 
 async def test_it_is_known_what_was_announced_at_a_mark(
     announcements: Announcements,
 ) -> None:
-    announcements.seen(News(number=5, unfolded=frozenset({11, 12})))
+    announcements.seen(ChangeSet(number=5, unfolded=frozenset({11, 12})))
     announcements.seen(
-        News(rows=(TOOLS,), number=6, unfolded=frozenset({12, 13}), numbers={TOOLS: 6})
+        ChangeSet(
+            rows=(TOOLS,), number=6, unfolded=frozenset({12, 13}), numbers={TOOLS: 6}
+        )
     )
     mark = announcements.mark()
     expected = {
         # Seen and announced before: by its number, or by the rows that became it.
-        Changed(("tool", "1"), 6, frozenset()): True,
-        Changed(("tool", "1"), 7, frozenset({12, 13})): True,
-        Changed(("tool", "1"), None, frozenset({12})): True,
+        ChangedTopics(("tool", "1"), 6, frozenset()): True,
+        ChangedTopics(("tool", "1"), 7, frozenset({12, 13})): True,
+        ChangedTopics(("tool", "1"), None, frozenset({12})): True,
         # It waits, and will be announced to all who are there then.
-        Changed(TOOLS, 6, frozenset()): False,
+        ChangedTopics(TOOLS, 6, frozenset()): False,
         # It was not seen yet.
-        Changed(("tool", "1"), 7, frozenset({12, 14})): False,
-        Changed(("tool", "1"), 7, frozenset()): False,
-        Changed(("tool", "1"), None, frozenset({14})): False,
+        ChangedTopics(("tool", "1"), 7, frozenset({12, 14})): False,
+        ChangedTopics(("tool", "1"), 7, frozenset()): False,
+        ChangedTopics(("tool", "1"), None, frozenset({14})): False,
     }
     assert {each: mark.announced(each) for each in expected} == expected
     await done(announcements)
@@ -346,38 +355,43 @@ async def test_it_is_known_what_was_announced_at_a_mark(
 async def test_what_a_stream_that_comes_back_is_told(
     announcements: Announcements,
 ) -> None:
-    announcements.seen(News(number=5, unfolded=frozenset({11})))
-    announcements.seen(News(rows=(TOOLS,), number=6, numbers={TOOLS: 6}))
+    announcements.seen(ChangeSet(number=5, unfolded=frozenset({11})))
+    announcements.seen(ChangeSet(rows=(TOOLS,), number=6, numbers={TOOLS: 6}))
     mark, listening = announcements.mark(), Stream("default", *LISTS)
 
-    def told(*changes: Changed, everything: bool = False) -> tuple[list[str], int]:
-        missed = Missed(7, everything, changes)
+    def told(
+        *changes: ChangedTopics, everything: bool = False
+    ) -> tuple[list[str], int]:
+        missed = MissedTopics(7, everything, changes)
         return announcements.caught_up(mark, missed, listening)
 
     tool, prompt = ("tool", "1"), ("prompt", "1")
-    announced = Changed(prompt, 5, frozenset())
+    announced = ChangedTopics(prompt, 5, frozenset())
     assert told() == ([], 7)
     assert told(announced) == (["prompts"], 7)
-    assert told(announced, Changed(TOOLS, 6, frozenset())) == (["prompts"], 5)
+    assert told(announced, ChangedTopics(TOOLS, 6, frozenset())) == (["prompts"], 5)
     # What has no number yet has a greater one than all that was announced.
-    assert told(announced, Changed(tool, None, frozenset({14}))) == (["prompts"], 7)
-    assert told(announced, Changed(("session", "1"), 7, frozenset())) == (
+    assert told(announced, ChangedTopics(tool, None, frozenset({14}))) == (
+        ["prompts"],
+        7,
+    )
+    assert told(announced, ChangedTopics(("session", "1"), 7, frozenset())) == (
         ["prompts"],
         7,
     )
     # The list has changed again since, which is announced later.
     for number, row in ((None, 14), (7, 15)):
-        again = Changed(("prompt", "2"), number, frozenset({row}))
+        again = ChangedTopics(("prompt", "2"), number, frozenset({row}))
         assert told(announced, again)[0] == []
     assert told(everything=True) == ([*LISTS], 5)
     await done(announcements)
 
 
 async def test_everything_waits(announcements: Announcements) -> None:
-    announcements.seen(News(everything=True, number=7))
-    assert not announcements.mark().announced(Changed(TOOLS, 6, frozenset()))
+    announcements.seen(ChangeSet(everything=True, number=7))
+    assert not announcements.mark().announced(ChangedTopics(TOOLS, 6, frozenset()))
     await done(announcements)
-    assert announcements.mark().announced(Changed(TOOLS, 6, frozenset()))
+    assert announcements.mark().announced(ChangedTopics(TOOLS, 6, frozenset()))
 
 
 @pytest.mark.parametrize("live", [True, False])
@@ -388,7 +402,7 @@ async def test_a_process_has_begun_when_it_has_announced_what_it_began_with(
     announcements = Announcements(
         Listeners(), looks.look, Others(live), {}, nobody, anybody
     )
-    announcements.seen(News(everything=True, first=True, number=9))
+    announcements.seen(ChangeSet(everything=True, first=True, number=9))
     assert announcements.number == 0
     announcements.seen(changed(10, TOOLS))
     async with asyncio.timeout(60):
@@ -424,7 +438,7 @@ async def test_work_beside_the_requests_is_held_until_it_is_done(
         await asyncio.wait([leaves, failing])
         await asyncio.sleep(0)
     assert announcements._tasks == set()
-    assert "Something beside the requests failed: no such thing" in caplog.text
+    assert "A background task failed: no such thing" in caplog.text
 
 
 async def test_only_what_its_client_may_read_is_told(looks: Looks) -> None:

@@ -1,6 +1,6 @@
 """T3: 200 sessions all say id 1, at several processes, and nothing crosses.
 
-It is the short form of `python -m benchmarks.reliability --part security`.
+It is the short form of `python -m tests.reliability --part security`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import cast
 
 import pytest
 
-from benchmarks.reliability.crossing import CALLS, SESSIONS, Judged, _judged, crossing
-from benchmarks.reliability.site import Site
 from tests.process.clusters import case_on
 from tests.process.judging import kept
 from tests.process.streaming import Answer
+from tests.reliability.crossing import CALLS, SESSIONS, Judged, _judged, crossing
+from tests.reliability.site import Site
 
 OWN, OTHER = f"payload-{'a' * 32}", f"payload-{'b' * 32}"
 

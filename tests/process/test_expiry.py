@@ -6,17 +6,17 @@ import pytest
 
 from mcp_app.audit.expiry import expired_calls
 from mcp_app.conf import Limits
-from mcp_app.process.expiry import all_expired
+from mcp_app.invalidation.compaction import expired_changes
+from mcp_app.invalidation.workers import expired_workers
+from mcp_app.process.expiry import all_expired_rows
 from mcp_app.streams.expiry import expired_streams
-from mcp_app.wakeup.folding import expired_changes
-from mcp_app.wakeup.workers import expired_workers
 
 pytestmark = pytest.mark.django_db
 
 
 def test_each_room_says_what_expires() -> None:
     limits = Limits()
-    names = [each.what for each in all_expired(limits)]
+    names = [each.what for each in all_expired_rows(limits)]
     rooms = (
         expired_streams(limits),
         expired_calls(limits),
@@ -30,6 +30,6 @@ def test_each_room_says_what_expires() -> None:
 
 
 def test_of_nothing_nothing_goes() -> None:
-    assert [each.remove() or 0 for each in all_expired(Limits())] == [0] * len(
-        all_expired(Limits())
+    assert [each.remove() or 0 for each in all_expired_rows(Limits())] == [0] * len(
+        all_expired_rows(Limits())
     )

@@ -10,10 +10,10 @@ from typing import Final
 import pytest
 from django.db import DatabaseError, OperationalError
 
+from mcp_app.invalidation.change_reader import ChangeSet
 from mcp_app.process import freshness
-from mcp_app.process.freshness import Gate
+from mcp_app.process.freshness import FreshnessGate
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.wakeup.news import News
 
 LONG: Final = 60.0
 """No machine is so slow that it is over before a test wants it to be."""
@@ -31,15 +31,15 @@ class Database:
         self.loading = 0.0
         self.loaded: list[int] = []
 
-    async def check(self) -> News:
+    async def check(self) -> ChangeSet:
         self.checks += 1
         self.began.set()
         await self.answers.wait()
         if self.error is not None:
             raise self.error
-        return News(number=self.checks)
+        return ChangeSet(number=self.checks)
 
-    async def load(self, news: News) -> None:
+    async def load(self, news: ChangeSet) -> None:
         await asyncio.sleep(self.loading)
         self.loaded.append(news.number)
 
@@ -55,7 +55,7 @@ def _slowly(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(freshness, name, LONG)
 
 
-def gone_by(gate: Gate, seconds: float) -> None:
+def gone_by(gate: FreshnessGate, seconds: float) -> None:
     """Let it be so much later for a gate."""
     gate._started -= seconds
     gate._failed -= seconds
@@ -63,9 +63,9 @@ def gone_by(gate: Gate, seconds: float) -> None:
 
 
 @pytest.fixture
-async def gate(database: Database) -> Gate:
+async def gate(database: Database) -> FreshnessGate:
     """A gate for which others wait."""
-    made = Gate(database.check, database.load)
+    made = FreshnessGate(database.check, database.load)
     made.trust(float("inf"))
     return made
 
@@ -75,7 +75,7 @@ def now() -> float:
 
 
 async def test_the_first_request_waits_for_a_check(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     arrived = now()
     assert not gate.fresh(arrived)
@@ -85,7 +85,7 @@ async def test_the_first_request_waits_for_a_check(
 
 
 async def test_requests_that_come_soon_are_served_without_a_statement(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     await gate.wait(now())
     for later in (0, 0.1, 0.4):
@@ -95,7 +95,7 @@ async def test_requests_that_come_soon_are_served_without_a_statement(
 
 
 async def test_half_of_the_time_later_a_check_is_started_that_nobody_waits_for(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     await gate.wait(now())
     database.answers.clear()
@@ -113,7 +113,7 @@ async def test_half_of_the_time_later_a_check_is_started_that_nobody_waits_for(
 
 
 async def test_beyond_that_time_requests_wait_for_a_check(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     await gate.wait(now())
     assert not gate.fresh(now() + LONG)
@@ -122,7 +122,7 @@ async def test_beyond_that_time_requests_wait_for_a_check(
 
 
 async def test_what_was_checked_before_it_became_stale_is_not_enough(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     await gate.wait(now())
     assert gate.fresh(now())
@@ -133,7 +133,7 @@ async def test_what_was_checked_before_it_became_stale_is_not_enough(
 
 
 async def test_a_check_that_began_before_it_became_stale_is_not_enough(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     database.answers.clear()
     waiting = asyncio.ensure_future(gate.wait(now()))
@@ -147,7 +147,7 @@ async def test_a_check_that_began_before_it_became_stale_is_not_enough(
 
 
 async def test_a_process_for_which_nobody_waits_checks_for_each_request(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     gate.trust(now())
     for count in (1, 2, 3):
@@ -160,18 +160,18 @@ async def test_a_process_for_which_nobody_waits_checks_for_each_request(
 
 
 async def test_a_fault_in_a_check_that_nobody_waits_for_is_logged(
-    gate: Gate, database: Database, caplog: pytest.LogCaptureFixture
+    gate: FreshnessGate, database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     database.error = LookupError("a fault of ours")
     with caplog.at_level(logging.ERROR, "mcp_app.process"):
         gate.refresh()
         async with asyncio.timeout(60):
-            while "A check of the database broke" not in caplog.text:
+            while "A check of the database for changes raised" not in caplog.text:
                 await asyncio.sleep(0)
 
 
 async def test_requests_that_come_together_share_a_check(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     database.answers.clear()
     waiting = [asyncio.ensure_future(gate.wait(now())) for _ in range(50)]
@@ -183,7 +183,7 @@ async def test_requests_that_come_together_share_a_check(
 
 
 async def test_a_slow_check_serves_those_who_came_before_it_began(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     arrived = now()
     database.answers.clear()
@@ -196,7 +196,7 @@ async def test_a_slow_check_serves_those_who_came_before_it_began(
 
 
 async def test_looking_wants_a_check_from_now_on(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     await gate.wait(now())
     await gate.look()
@@ -204,7 +204,7 @@ async def test_looking_wants_a_check_from_now_on(
 
 
 async def test_looking_while_a_check_runs_begins_another(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     database.answers.clear()
     waiting = asyncio.ensure_future(gate.wait(now()))
@@ -221,7 +221,10 @@ async def test_looking_while_a_check_runs_begins_another(
     [OperationalError("gone"), DatabaseError("no table"), Unavailable("gone")],
 )
 async def test_a_database_that_is_away(
-    gate: Gate, database: Database, error: Exception, caplog: pytest.LogCaptureFixture
+    gate: FreshnessGate,
+    database: Database,
+    error: Exception,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     database.error = error
     with (
@@ -232,11 +235,11 @@ async def test_a_database_that_is_away(
     assert raised.value.http_status == 503
     assert 5 <= int(raised.value.headers["Retry-After"]) <= 15
     (record,) = caplog.records
-    assert "A check of the database failed" in record.message
+    assert "A check of the database for changes failed" in record.message
 
 
 async def test_the_log_names_the_cause(
-    gate: Gate, database: Database, caplog: pytest.LogCaptureFixture
+    gate: FreshnessGate, database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     database.error = Unavailable("The database cannot be reached.")
     database.error.__cause__ = OperationalError("connection refused")
@@ -246,7 +249,7 @@ async def test_the_log_names_the_cause(
 
 
 async def test_an_outage_is_not_asked_about_by_every_request(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     database.error = OperationalError("gone")
     for _ in range(20):
@@ -259,7 +262,7 @@ async def test_an_outage_is_not_asked_about_by_every_request(
     assert database.checks == 2
 
 
-async def test_recovery(gate: Gate, database: Database) -> None:
+async def test_recovery(gate: FreshnessGate, database: Database) -> None:
     database.error = OperationalError("gone")
     with pytest.raises(Unavailable):
         await gate.wait(now())
@@ -270,7 +273,7 @@ async def test_recovery(gate: Gate, database: Database) -> None:
 
 
 async def test_all_who_wait_for_a_check_that_fails_are_refused(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     database.error = OperationalError("gone")
     database.answers.clear()
@@ -287,13 +290,13 @@ async def test_a_check_that_fails_refuses_nobody_who_waits_for_the_next(
 ) -> None:
     """The first of them starts it, and the others join it."""
 
-    async def first_fails() -> News:
+    async def first_fails() -> ChangeSet:
         news = await database.check()
         if news.number == 1:
             raise OperationalError("gone")
         return news
 
-    gate = Gate(first_fails, database.load)
+    gate = FreshnessGate(first_fails, database.load)
     gate.trust(float("inf"))
     database.answers.clear()
     first = asyncio.ensure_future(gate.wait(now()))
@@ -307,7 +310,7 @@ async def test_a_check_that_fails_refuses_nobody_who_waits_for_the_next(
 
 
 async def test_a_check_that_hangs_is_given_up(
-    gate: Gate, database: Database, monkeypatch: pytest.MonkeyPatch
+    gate: FreshnessGate, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(freshness, "TIMEOUT", 0.02)
     database.answers.clear()
@@ -320,7 +323,7 @@ async def test_what_hangs_is_left_alone(
 ) -> None:
     monkeypatch.setattr(freshness, "TIMEOUT", 0.02)
     given_up: list[bool] = []
-    gate = Gate(database.check, database.load, lambda: given_up.append(True))
+    gate = FreshnessGate(database.check, database.load, lambda: given_up.append(True))
     database.answers.clear()
     with pytest.raises(Unavailable):
         await gate.wait(now())
@@ -333,7 +336,7 @@ async def test_what_hangs_is_left_alone(
 
 
 async def test_what_takes_long_to_load_is_waited_for(
-    gate: Gate, database: Database, monkeypatch: pytest.MonkeyPatch
+    gate: FreshnessGate, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A large catalog makes requests slow; they are not refused."""
     monkeypatch.setattr(freshness, "TIMEOUT", 0.02)
@@ -343,7 +346,7 @@ async def test_what_takes_long_to_load_is_waited_for(
 
 
 async def test_a_client_that_leaves_does_not_end_the_check_of_others(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     database.answers.clear()
     leaves = asyncio.ensure_future(gate.wait(now()))
@@ -357,7 +360,7 @@ async def test_a_client_that_leaves_does_not_end_the_check_of_others(
 
 
 async def test_what_is_no_outage_is_told_as_it_is(
-    gate: Gate, database: Database
+    gate: FreshnessGate, database: Database
 ) -> None:
     database.error = LookupError("a fault of ours")
     with pytest.raises(LookupError):

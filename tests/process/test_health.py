@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError
 
 from mcp_app.process import health
-from mcp_app.process.freshness import Gate
+from mcp_app.process.freshness import FreshnessGate
 from mcp_app.process.health import DATABASE, FINE, FRESHNESS, STOPPING, Health
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
@@ -27,7 +27,7 @@ async def asked(database: Database, monkeypatch: pytest.MonkeyPatch) -> Health:
     """The health of a process for which others wait; its second lasts."""
     patient(monkeypatch)
     monkeypatch.setattr(health, "SHARED_S", 600.0)
-    gate = Gate(database.check, database.load)
+    gate = FreshnessGate(database.check, database.load)
     gate.trust(float("inf"))
     return Health(gate, writes)
 

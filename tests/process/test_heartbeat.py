@@ -11,14 +11,14 @@ from typing import Final
 import pytest
 from django.db import DatabaseError, OperationalError
 
+from mcp_app.invalidation.change_reader import ChangeSet
+from mcp_app.invalidation.workers import TRUSTED, Report, WorkerRow
 from mcp_app.models import Worker
 from mcp_app.pools.database import writer
 from mcp_app.process import heartbeat
-from mcp_app.process.freshness import Gate
+from mcp_app.process.freshness import FreshnessGate
 from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.wakeup.news import News
-from mcp_app.wakeup.workers import TRUSTED, Report, WorkerRow
 
 pytestmark = pytest.mark.usefixtures("served_rows")
 
@@ -44,17 +44,17 @@ class Rows(WorkerRow):
         self.renewed += 1
 
 
-class Trusting(Gate):
+class Trusting(FreshnessGate):
     """A gate that notes until when it may trust."""
 
     def __init__(self) -> None:
         super().__init__(self._news, self._nothing)
         self.until: list[float] = []
 
-    async def _news(self) -> News:
-        return News()
+    async def _news(self) -> ChangeSet:
+        return ChangeSet()
 
-    async def _nothing(self, _: News) -> None:
+    async def _nothing(self, _: ChangeSet) -> None:
         """Load nothing."""
 
     def trust(self, until: float) -> None:
@@ -122,7 +122,7 @@ async def test_an_outage_is_logged_and_gives_no_trust(
     row.error = DatabaseError("gone")
     with caplog.at_level(logging.WARNING, "mcp_app.process"):
         async with asyncio.timeout(PATIENCE_S):
-            while "could not say that it lives" not in caplog.text:
+            while "could not write its heartbeat" not in caplog.text:
                 await asyncio.sleep(0.001)
     trusted = len(gate.until)
     await asyncio.sleep(0.03)
@@ -238,10 +238,12 @@ async def test_a_report_that_cannot_be_stored_is_left_out(
         stored = await writer.run(Worker.objects.get, pk=row.id)
         assert stored.report == Report().as_text()
         assert len(gate.until) == 2
-        assert caplog.messages == ["What this process says of itself cannot be stored."]
+        assert caplog.messages == [
+            "The status report of this process cannot be stored."
+        ]
         told[0] = Report(code="c0de")
         await made._renewed()
         stored = await writer.run(Worker.objects.get, pk=row.id)
-        assert stored.said().code == "c0de"
+        assert stored.report_of_process().code == "c0de"
     finally:
         await made.end()

@@ -12,7 +12,7 @@ from django.db import DatabaseError
 
 from mcp_app.conf import Limits
 from mcp_app.models import Topic, Worker
-from mcp_app.models.expired import Expired
+from mcp_app.models.expiry import ExpiredRows
 from mcp_app.pools.database import writer
 from mcp_app.process import janitor
 from mcp_app.process.janitor import Janitor
@@ -76,11 +76,11 @@ async def test_a_round_waits_for_none_before_it(
         may_end.wait(60)
         return None
 
-    def all_slow(_: Limits) -> list[Expired]:
-        return [Expired("rows", int, slow)]
+    def all_slow(_: Limits) -> list[ExpiredRows]:
+        return [ExpiredRows("rows", int, slow)]
 
     monkeypatch.setattr(janitor, "EVERY", 0.001)
-    monkeypatch.setattr(janitor, "all_expired", all_slow)
+    monkeypatch.setattr(janitor, "all_expired_rows", all_slow)
     spawns = 0
 
     def counted(work: Awaitable[None]) -> None:
@@ -110,10 +110,10 @@ async def test_an_outage_is_logged(
     def gone() -> int:
         raise error
 
-    def all_gone(_: Limits) -> list[Expired]:
-        return [Expired("rows", gone, gone)]
+    def all_gone(_: Limits) -> list[ExpiredRows]:
+        return [ExpiredRows("rows", gone, gone)]
 
-    monkeypatch.setattr(janitor, "all_expired", all_gone)
+    monkeypatch.setattr(janitor, "all_expired_rows", all_gone)
     sweeping = Janitor(asyncio.get_running_loop(), Limits(), spawned)
     with caplog.at_level(logging.WARNING, "mcp_app.process"):
         await sweeping.sweep()

@@ -13,10 +13,11 @@ from django.test import override_settings
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.snapshot import Catalog
+from mcp_app.invalidation import changes
+from mcp_app.invalidation.change_reader import ChangeSet
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Tool
 from mcp_app.process.loading import Catalogs
-from mcp_app.wakeup.news import News
-from tests.published import published
+from tests.published import published, start, stopped
 
 pytestmark = pytest.mark.django_db
 
@@ -56,14 +57,14 @@ def _servers() -> None:
     Server.objects.all().delete()
     published(Server(slug="default", access="public"))
     published(Server(slug="shop", access="public", selection="tags", tags="shop"))
-    published(Server(slug="off", enabled=False))
+    stopped(published(Server(slug="off")))
 
 
 def rows() -> None:
     for row in (
         Tool(name="stored_tool", kind="text", config=CONTENT, tags="shop"),
         Tool(name="stored_elsewhere", kind="text", config=CONTENT),
-        Tool(name="switched_off", kind="text", config=CONTENT, enabled=False),
+        Tool(name="stopped", kind="text", config=CONTENT),
         Resource(name="r", uri="shop://stored", kind="text", config='{"text": "r"}'),
         ResourceTemplate(
             name="t",
@@ -80,9 +81,10 @@ def rows() -> None:
     ):
         published(row)
     Tool.objects.create(name="unpublished", kind="text", config=CONTENT)
+    stopped(Tool.objects.get(name="stopped"))
 
 
-EVERYTHING = News(everything=True)
+EVERYTHING = ChangeSet(everything=True)
 
 
 def load_catalogs(registry: Registry) -> Mapping[str, Catalog]:
@@ -145,7 +147,7 @@ def test_a_row_that_cannot_be_served_here(
         catalogs = load_catalogs(registry)
     assert "strange" not in catalogs["default"].tools
     assert "declared_tool" in catalogs["default"].tools
-    assert "is left out: " in caplog.text
+    assert "is not served: " in caplog.text
     assert said in caplog.text
 
 
@@ -183,7 +185,11 @@ class Loading:
 
     def after(self, *rows: Tool | Server) -> Mapping[str, Catalog]:
         named = tuple((row.kind_of_row, str(row.pk)) for row in rows)
-        self.catalogs.load(News(rows=named))
+        self.catalogs.load(ChangeSet(rows=named))
+        return self.catalogs.by_slug
+
+    def after_stops(self) -> Mapping[str, Catalog]:
+        self.catalogs.load(ChangeSet(rows=((changes.STOP, "*"),)))
         return self.catalogs.by_slug
 
 
@@ -234,11 +240,9 @@ def test_a_new_name_takes_the_place_of_the_old_one(loading: Loading) -> None:
     assert set(tools) == {"declared_tool", "renamed"}
 
 
-def test_what_was_stopped_unpublished_or_deleted_is_gone(loading: Loading) -> None:
+def test_what_was_unpublished_or_deleted_is_gone(loading: Loading) -> None:
     row = stored_tool()
     for make, unmake in (
-        (lambda: Tool.objects.filter(pk=row.pk).update(enabled=False), None),
-        (lambda: Tool.objects.filter(pk=row.pk).update(enabled=True), True),
         (lambda: Tool.objects.unpublish([row]), None),
         (lambda: Tool.objects.publish([row]), True),
         (lambda: Tool.objects.filter(pk=row.pk).delete(), None),
@@ -253,13 +257,13 @@ def test_a_change_that_names_nobody_loads_only_what_differs(
     django_assert_num_queries: Callable[[int], AbstractContextManager[object]],
 ) -> None:
     with django_assert_num_queries(1):
-        loading.catalogs.load(News(rows=(("tool", "*"),)))
+        loading.catalogs.load(ChangeSet(rows=(("tool", "*"),)))
     row = stored_tool()
     row.description = "Better."
     row.save()
     published(row)
     with django_assert_num_queries(2):
-        loading.catalogs.load(News(rows=(("tool", "*"),)))
+        loading.catalogs.load(ChangeSet(rows=(("tool", "*"),)))
     tools = loading.catalogs.by_slug["default"].tools
     assert tools["stored_tool"].definition.description == "Better."
 
@@ -273,8 +277,8 @@ def test_a_server_is_made_anew_where_it_offers_something_else(loading: Loading) 
     after = loading.after(published(server))
     assert identities(after["shop"])["tools"] == set()
     assert after["default"] is before["default"]
-    Server.objects.filter(pk=server.pk).update(enabled=False)
-    assert set(loading.after(server)) == {"default"}
+    stopped(server)
+    assert set(loading.after_stops()) == {"default"}
 
 
 def test_a_server_of_chosen_definitions(loading: Loading) -> None:
@@ -304,7 +308,7 @@ def test_loading_that_fails_changes_nothing(
         raise OperationalError
 
     with monkeypatch.context() as patched:
-        patched.setattr(f"mcp_app.catalog.stored.{failing}", fail)
+        patched.setattr(f"mcp_app.catalog.row_loader.{failing}", fail)
         with pytest.raises(OperationalError):
             loading.catalogs.load(EVERYTHING)
     assert loading.catalogs.by_slug is before
@@ -336,12 +340,11 @@ def test_an_overlay_is_laid_over_the_code_where_it_is_published(
     assert "declared_tool" not in after["shop"].tools
 
 
-def test_an_overlay_switches_off_at_once(loading: Loading) -> None:
-    row = overlay(enabled=False)
-    assert "declared_tool" not in loading.after(row)["default"].tools
-    row.enabled = True
-    row.save()
-    assert "declared_tool" in loading.after(row)["default"].tools
+def test_a_stop_holds_what_code_declares(loading: Loading) -> None:
+    row = stopped(overlay())
+    assert "declared_tool" not in loading.after_stops()["default"].tools
+    start(row)
+    assert "declared_tool" in loading.after_stops()["default"].tools
 
 
 def test_an_overlay_of_what_code_has_no_more_is_kept_and_not_served(

@@ -11,8 +11,8 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
+from mcp_app.invalidation.workers import FRESHNESS
 from mcp_app.server.dispatch import STOPPED
-from mcp_app.wakeup.workers import FRESHNESS
 from tests.process.clusters import (
     LISTED,
     Cluster,

@@ -7,11 +7,11 @@ from typing import Final
 
 import pytest
 
-from benchmarks.reliability.model import model, model_alone
-from benchmarks.reliability.site import Site
 from tests.drill import switches
 from tests.process.clusters import on_clusters
 from tests.process.judging import kept
+from tests.reliability.model import model, model_alone
+from tests.reliability.site import Site
 
 KILLS: Final = 31
 """The first seed of some that kill, of which one ends a call that runs."""

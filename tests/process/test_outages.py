@@ -12,11 +12,12 @@ import psycopg
 import pytest
 import redis
 
-from mcp_app.wakeup.doorbell import GROUP
-from mcp_app.wakeup.workers import FRESHNESS
+from mcp_app.invalidation.doorbell import GROUP
+from mcp_app.invalidation.workers import FRESHNESS
 from tests.drill.databases import POSTGRES, PREPARED
 from tests.drill.ports import HOST
 from tests.drill.running import THERE, DrillServer, started
+from tests.invalidation.redis_servers import RedisServer
 from tests.process.passages import Passage, through
 from tests.process.streaming import (
     PATIENCE_S,
@@ -27,7 +28,6 @@ from tests.process.streaming import (
     stateless,
 )
 from tests.suite.marks import long_cases
-from tests.wakeup.redis_servers import RedisServer
 
 AWAY_S: Final = 7
 """Longer than from one heartbeat of a process to the next."""

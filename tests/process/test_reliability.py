@@ -1,4 +1,4 @@
-"""What is promised of changes: the short form of `python -m benchmarks.reliability`."""
+"""What is promised of changes: the short form of `python -m tests.reliability`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Final
 
 import pytest
 
-from benchmarks.reliability.commands import COMMANDS, commands
-from benchmarks.reliability.doorbells import doorbells
-from benchmarks.reliability.rounds import Round
-from benchmarks.reliability.site import Site
-from benchmarks.reliability.stale_reads import stale_reads
-from benchmarks.reliability.stops import stops, unheard
-from benchmarks.reliability.watchers import bursts, late_watchers
 from tests.drill import switches
 from tests.process.clusters import KINDS, LANES, case_on, on_clusters
 from tests.process.judging import kept
+from tests.reliability.commands import COMMANDS, commands
+from tests.reliability.doorbells import doorbells
+from tests.reliability.rounds import Round
+from tests.reliability.site import Site
+from tests.reliability.stale_reads import stale_reads
+from tests.reliability.stops import stops, unheard
+from tests.reliability.watchers import bursts, late_watchers
 
 IMPATIENT_S: Final = 3.0
 """For faults: so long it takes until what is never told counts as untold."""

@@ -1,6 +1,6 @@
 """A revoked token lets nobody in at any process, once that was answered.
 
-It is the short form of `python -m benchmarks.reliability --part security`.
+It is the short form of `python -m tests.reliability --part security`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final
 
 import pytest
 
-from benchmarks.reliability.revocations import revocations
-from benchmarks.reliability.rounds import Round
-from benchmarks.reliability.site import Site
 from tests.drill import switches
 from tests.process.clusters import case_on, on_clusters
 from tests.process.judging import kept
+from tests.reliability.revocations import revocations
+from tests.reliability.rounds import Round
+from tests.reliability.site import Site
 
 ENOUGH: Final = 200
 """Rounds in which the fault must be found; the first in which it is ends its test."""

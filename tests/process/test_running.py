@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from mcp_app import Context
+from mcp_app.invalidation import changes
+from mcp_app.invalidation.workers import Report
 from mcp_app.pools.database import writer
 from mcp_app.process import running
 from mcp_app.process.runtime import Process
 from mcp_app.server import identity
 from mcp_app.server.dispatch import STOPPED
 from mcp_app.server.exchange import End
-from mcp_app.wakeup import changes
-from mcp_app.wakeup.workers import Report
 from tests.scripting import STATEFUL, STATELESS, Play
 from tests.serving import Connect
 
@@ -121,8 +121,8 @@ async def test_staff_stop_a_call_and_its_client_is_told(
     (exchange,) = process.running
     assert exchange.session is not None
     key = identity.key(exchange.request_id)
-    await writer.run(changes.stopped, exchange.session.pk, "another")
-    await writer.run(changes.stopped, exchange.session.pk, key)
+    await writer.run(changes.record_stop, exchange.session.pk, "another")
+    await writer.run(changes.record_stop, exchange.session.pk, key)
     (message,) = await visit.messages()
     assert message["error"]["message"] == STOPPED
     assert list(process.running) == []

@@ -17,6 +17,9 @@ from django.db import connections, transaction
 
 import mcp_app
 from mcp_app.catalog.stops import SWITCHED_OFF
+from mcp_app.invalidation import change_reader, peers
+from mcp_app.invalidation.compaction import compact
+from mcp_app.invalidation.workers import FRESHNESS
 from mcp_app.models import Change, Session, Stream, Tool, Worker
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.pools.database import POOLS, authenticators, log_writer, reader, writer
@@ -34,13 +37,10 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.session_store import TOUCH_S
-from mcp_app.wakeup import news, others
-from mcp_app.wakeup.folding import fold
-from mcp_app.wakeup.workers import FRESHNESS
 from tests.asgi_client import Client, Visit
 from tests.behaviours import Stage
 from tests.process.outages import away
-from tests.published import published
+from tests.published import published, start, stopped
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect, all_logged
 from tests.statements import counted, failing
@@ -141,8 +141,8 @@ async def test_a_published_row_is_live_after_a_moment(
         (lambda: published(rows.get()), "two"),
         (lambda: rows.update(config=row(tool, "three").config), "two"),
         (lambda: Tool.objects.publish(rows), "three"),
-        (lambda: rows.update(enabled=False), SWITCHED_OFF.format(what="tool")),
-        (lambda: rows.update(enabled=True), "three"),
+        (lambda: stopped(rows.get()), SWITCHED_OFF.format(what="tool")),
+        (lambda: start(rows.get()), "three"),
         (lambda: Tool.objects.unpublish(rows), None),
         (rows.delete, None),
         (lambda: published(row(tool, "four")), "four"),
@@ -202,7 +202,7 @@ async def test_a_row_that_cannot_be_served_is_left_out_and_logged(
             await writer.run(_spoil, rows, column, value)
             await a_moment()
             assert await said(client, tool) is None, column
-        assert "left out" in caplog.text
+        assert "not served" in caplog.text
         assert (await client.call("drill_add", a=20, b=22)).text == "42"
 
 
@@ -405,7 +405,7 @@ async def test_each_change_of_many_is_told_once(
 async def test_more_changes_than_can_be_read_change_everything(
     connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(news, "MOST_ROWS", 10)
+    monkeypatch.setattr(change_reader, "MOST_ROWS", 10)
     client, old = await connect(STATELESS), await connect(STATEFUL)
     listen = await listening(client, toolsListChanged=True, resourceSubscriptions=[URI])
     await old.request("resources/subscribe", {"uri": URI})
@@ -421,7 +421,7 @@ async def test_more_changes_than_can_be_read_change_everything(
     found = [await told(standing) for _ in range(4)]
     assert found.count(UPDATED) == 1
     # Until somebody has folded them, there are too many at each look.
-    await writer.run(fold)
+    await writer.run(compact)
     for each in (listen, standing):
         await each.leave()
 
@@ -462,7 +462,7 @@ async def test_only_the_newest_standing_stream_of_a_session_is_told_everything(
     client = await connect(STATEFUL)
     older, newer = await client.standing(), await client.standing()
     # To open a stream is a change, too: not before both are open.
-    monkeypatch.setattr(news, "MOST_ROWS", 0)
+    monkeypatch.setattr(change_reader, "MOST_ROWS", 0)
     await writer.run(mcp_app.changed, "test://nobody/watches/it")
     await process.gate.look()
     assert [await told(newer) for _ in range(3)]
@@ -494,7 +494,7 @@ async def test_a_change_that_cannot_be_written_waits_for_the_database(
     # However long it takes: calls are served without another check.
     monkeypatch.setattr(freshness, "FRESHNESS", PATIENCE_S)
     await process.gate.look()
-    written = "A change waits to be written"
+    written = "A change could not be written yet"
     with caplog.at_level(logging.WARNING, "mcp_app.process"), away():
         for count in (1, 2):
             # Once it waits, the same one need not wait again.
@@ -743,7 +743,7 @@ async def test_nobody_lives_because_the_databases_clock_went_back(
     await owned_by_another(connect, -3_600)
     await steady.heartbeat._beaten()
     assert await state() == "open"
-    monkeypatch.setattr(others, "SILENT_S", 0.0)
+    monkeypatch.setattr(peers, "SILENT_S", 0.0)
     await steady.heartbeat._beaten()
     assert await state() == "aborted"
 

@@ -12,6 +12,7 @@ from django.core.handlers.asgi import ASGIHandler
 from django.test import Client as Browser
 
 from mcp_app.catalog.stops import SERVER_OFF, SWITCHED_OFF
+from mcp_app.invalidation import stops
 from mcp_app.models import Call, DefinitionRow, Server, Stop, Tool
 from mcp_app.models.stops import By, Running, Scope
 from mcp_app.pools.database import reader, writer
@@ -19,9 +20,8 @@ from mcp_app.process.background import background
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import SwitchedOff
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL
-from mcp_app.publishing.stopping import definition_named
+from mcp_app.publishing.stopping import find_definition
 from mcp_app.server.dispatch import STOPPED
-from mcp_app.wakeup import stops
 from tests.asgi_client import Client, Outcome, outcome
 from tests.behaviours import Stage, registry
 from tests.old_client import OldClient
@@ -60,7 +60,7 @@ async def stop(process: Process) -> AsyncIterator[Stopping]:
         if scope == Scope.SERVER:
             row = await reader.run(lambda: Server.objects.get(slug=name))
         elif scope == Scope.DEFINITION:
-            row = await writer.run(partial(definition_named, kind, name, registry))
+            row = await writer.run(partial(find_definition, kind, name, registry))
             assert isinstance(row, DefinitionRow)
         made = await writer.run(
             partial(stops.stop, scope, row, by=KIM, running=running)
@@ -198,7 +198,8 @@ async def test_no_template_answers_for_a_stopped_resource(
     client = await connect(STATELESS)
     assert (await client.request("resources/read", {"uri": URI})).result
     await stop(Scope.DEFINITION, "resource", URI)
-    assert [each.stopped for each in process.catalog("default").matching(URI)] == [True]
+    catalog = process.catalogs.serving("default")
+    assert [each.stopped for each in catalog.matching(URI)] == [True]
 
 
 async def test_clients_are_told(
@@ -247,7 +248,7 @@ async def test_a_stopped_call_is_audited_as_that(
     await stop(Scope.DEFINITION, "tool", "drill_add")
     await client.call("drill_add", a=1, b=2)
     assert process.audit is not None
-    await process.audit.kept()
+    await process.audit.wait_until_written()
     row = await reader.run(lambda: Call.objects.filter(name="drill_add").first())
     assert row is not None
     assert row.outcome == "switched_off"
@@ -579,7 +580,7 @@ async def test_a_call_that_waits_for_its_row_is_refused(
     from mcp_app.transports.http import at_most_once  # noqa: PLC0415
 
     client = await connect(A_STATEFUL)
-    begun, scopes = at_most_once.begun, iter([Scope.DEFINITION, Scope.EVERYTHING])
+    begun, scopes = at_most_once.begin, iter([Scope.DEFINITION, Scope.EVERYTHING])
 
     async def slowly(*given: Any) -> Any:
         stream = await begun(*given)
@@ -588,7 +589,7 @@ async def test_a_call_that_waits_for_its_row_is_refused(
         await stop(scope, *named)
         return stream
 
-    monkeypatch.setattr(at_most_once, "begun", slowly)
+    monkeypatch.setattr(at_most_once, "begin", slowly)
     assert switched_off(await client.call("drill_ledger", key="row", seconds=0))
     await writer.run(Stop.objects.all().update, ended="2026-01-01T00:00:00Z")
     await writer.run(_say_so)
@@ -658,7 +659,7 @@ async def test_a_process_that_begins_knows_of_it(
     try:
         await other.gate.look()
         with pytest.raises(SwitchedOff):
-            other.catalog("default")
+            other.catalogs.serving("default")
     finally:
         other.rest()
         other.threads.close()

@@ -9,16 +9,16 @@ from typing import Final
 
 import pytest
 
-from benchmarks.reliability.answers import answers
-from benchmarks.reliability.crashes import crashes
-from benchmarks.reliability.doorbells import FAULTS, doorbells
-from benchmarks.reliability.once import killed, restarts, zombies
-from benchmarks.reliability.resuming import cuts, resumes
-from benchmarks.reliability.rounds import Round
-from benchmarks.reliability.site import Site
 from tests.drill import switches
 from tests.process.clusters import on_clusters
 from tests.process.judging import kept
+from tests.reliability.answers import answers
+from tests.reliability.crashes import crashes
+from tests.reliability.doorbells import FAULTS, doorbells
+from tests.reliability.once import killed, restarts, zombies
+from tests.reliability.resuming import cuts, resumes
+from tests.reliability.rounds import Round
+from tests.reliability.site import Site
 
 Test = Callable[..., Generator[Round]]
 ENOUGH: Final = 1_000

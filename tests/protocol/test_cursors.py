@@ -14,7 +14,7 @@ from mcp_app.protocol.errors import InvalidParams
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 CURSOR = Cursor("default", "tools", 3, "find_orders")
-SENTENCE = "The cursor is not one that this list has given."
+SENTENCE = "The cursor does not come from this list. List again without a cursor."
 
 
 def opened(text: str, *keys: bytes, server: str = "default", listing: str = "tools"):  # type: ignore[no-untyped-def]

@@ -17,7 +17,7 @@ TEXT = "Something is wrong."
     [
         (errors.ParseError(TEXT), -32700, 400, None),
         (errors.InvalidRequest(TEXT), -32600, 400, None),
-        (errors.Refused(403, TEXT), -32600, 403, None),
+        (errors.RequestRefused(403, TEXT), -32600, 403, None),
         (errors.MethodNotFound(TEXT), -32601, 200, None),
         (errors.InvalidParams(TEXT), -32602, 200, None),
         (errors.IncompleteMeta(TEXT), -32602, 400, None),
@@ -69,8 +69,8 @@ def test_every_error_keeps_the_code_of_its_family() -> None:
 
 def test_headers_go_with_a_refusal_and_with_none_else() -> None:
     challenge = {"WWW-Authenticate": "Bearer"}
-    assert errors.Refused(401, TEXT, challenge).headers == challenge
-    assert errors.Refused(403, TEXT).headers == {}
+    assert errors.RequestRefused(401, TEXT, challenge).headers == challenge
+    assert errors.RequestRefused(403, TEXT).headers == {}
     assert errors.Unavailable(TEXT).headers == {"Retry-After": "2"}
     assert errors.SwitchedOff(TEXT, retry_after=30).headers == {"Retry-After": "30"}
     assert errors.InvalidParams(TEXT).headers == {}

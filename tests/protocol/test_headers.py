@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_app.protocol.errors import HeaderMismatch, Refused
+from mcp_app.protocol.errors import HeaderMismatch, RequestRefused
 from mcp_app.protocol.headers import (
     MOST_HEADER_BYTES,
     MOST_HEADERS,
@@ -53,10 +53,10 @@ def test_headers_that_are_too_many_or_too_large() -> None:
     large = [(b"x-a", half), (b"x-b", half)]
     for fitting in (many, large):
         assert len(Headers(fitting).raw) == len(fitting)
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRefused) as refused:
             Headers([*fitting, (b"y", b"1")])
         assert refused.value.http_status == 431
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         Headers([(b"accept", b"")] * (MOST_HEADERS + 1))
 
 
@@ -64,7 +64,8 @@ def test_headers_that_are_too_many_or_too_large() -> None:
 def test_the_limits_are_documented() -> None:
     said = (ROOT / "docs/settings.md").read_text("utf-8")
     limits = (
-        f"more than {MOST_HEADERS}, or with more than {MOST_HEADER_BYTES >> 10} KiB"
+        f"more than {MOST_HEADERS} headers, or with more than"
+        f" {MOST_HEADER_BYTES >> 10} KiB"
     )
     assert limits in " ".join(said.split())
 
@@ -87,11 +88,11 @@ def test_lists_that_stand_several_times_are_one_list() -> None:
 
 
 SINGLETONS = [
-    ("Host", Refused, 400, -32600),
-    ("Origin", Refused, 403, -32600),
-    ("Authorization", Refused, 400, -32600),
-    ("Content-Type", Refused, 400, -32600),
-    ("Last-Event-ID", Refused, 400, -32600),
+    ("Host", RequestRefused, 400, -32600),
+    ("Origin", RequestRefused, 403, -32600),
+    ("Authorization", RequestRefused, 400, -32600),
+    ("Content-Type", RequestRefused, 400, -32600),
+    ("Last-Event-ID", RequestRefused, 400, -32600),
     ("MCP-Protocol-Version", HeaderMismatch, 400, -32020),
 ]
 
@@ -100,7 +101,7 @@ SINGLETONS = [
 @pytest.mark.parametrize(("name", "error", "status", "code"), SINGLETONS)
 def test_singletons_that_are_repeated_are_refused(
     name: str,
-    error: type[Refused | HeaderMismatch],
+    error: type[RequestRefused | HeaderMismatch],
     status: int,
     code: int,
     values: tuple[str, str],
@@ -108,14 +109,14 @@ def test_singletons_that_are_repeated_are_refused(
     with pytest.raises(error) as caught:
         headers(("X", "1"), *((name, value) for value in values))
     assert (caught.value.http_status, caught.value.code) == (status, code)
-    assert f"the {name.lower()} header stands more" in caught.value.message.lower()
+    assert f"the {name.lower()} header is there more" in caught.value.message.lower()
 
 
 @pytest.mark.parametrize("name", ["Mcp-Method", "Mcp-Name", "Mcp-Param-Region"])
 def test_a_mirrored_header_that_is_repeated(name: str) -> None:
     found = headers((name, "a"), ("Mcp-Session-Id", "s"), (name, "a"))
     check_session_header(found)
-    with pytest.raises(HeaderMismatch, match="stands more than once") as caught:
+    with pytest.raises(HeaderMismatch, match="is there more than once") as caught:
         check_repeated(found)
     assert name.lower() in caught.value.message.lower()
 
@@ -123,7 +124,7 @@ def test_a_mirrored_header_that_is_repeated(name: str) -> None:
 def test_a_session_header_that_is_repeated() -> None:
     found = headers(("Mcp-Session-Id", "s"), ("Mcp-Session-Id", "s"))
     check_repeated(found)
-    with pytest.raises(Refused, match="stands more than once"):
+    with pytest.raises(RequestRefused, match="is there more than once"):
         check_session_header(found)
 
 
@@ -434,7 +435,7 @@ BAD_PLACES: list[JsonObject] = [
 @pytest.mark.parametrize("header", BAD_HEADERS)
 @pytest.mark.covers("L-HEAD-011", "L-HEAD-012", "L-HEAD-013", "L-HEAD-041")
 def test_an_annotation_is_a_token(header: object) -> None:
-    with pytest.raises(ValueError, match=r"\$\.properties\.a is not a token"):
+    with pytest.raises(ValueError, match=r"\$\.properties\.a must be a token"):
         mirrored_parameters({"properties": {"a": annotated(header)}})
 
 
@@ -448,7 +449,7 @@ def test_only_integers_strings_and_booleans_are_mirrored(kind: object) -> None:
 @pytest.mark.parametrize("schema", BAD_PLACES)
 @pytest.mark.covers("L-HEAD-017", "L-HEAD-018")
 def test_an_annotation_is_reached_through_properties_alone(schema: JsonObject) -> None:
-    with pytest.raises(ValueError, match="not reached from the root"):
+    with pytest.raises(ValueError, match="must be on a parameter that"):
         mirrored_parameters(schema)
 
 
@@ -458,7 +459,7 @@ def test_an_annotation_is_unique_without_regard_to_case() -> None:
         "a": annotated("Region"),
         "b": {"properties": {"c": annotated("region")}},
     }
-    with pytest.raises(ValueError, match="'Region' stands on more than one"):
+    with pytest.raises(ValueError, match=r"More than one parameter has .* 'Region'"):
         mirrored_parameters({"properties": properties})
 
 

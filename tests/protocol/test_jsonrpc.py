@@ -151,10 +151,10 @@ REFUSED = [
     ("\u00a0{}".encode(), "not JSON"),
     (b"// x\n{}", "not JSON"),
     (b"{}/* x */", "not JSON"),
-    (b'{"a":1,"a":1}', "'a' stands twice"),
-    (b'{"a":1,"\\u0061":2}', "'a' stands twice"),
-    (b'[{"b":{"x":1,"y":2,"x":3}}]', "'x' stands twice"),
-    (b'{"method":"tools/list","method":"tools/call"}', "'method' stands twice"),
+    (b'{"a":1,"a":1}', "key 'a' twice"),
+    (b'{"a":1,"\\u0061":2}', "key 'a' twice"),
+    (b'[{"b":{"x":1,"y":2,"x":3}}]', "key 'x' twice"),
+    (b'{"method":"tools/list","method":"tools/call"}', "key 'method' twice"),
     (b"[" * 65 + b"]" * 65, "more than 64"),
     (b"[" * 100_000, "more than 64"),
     (b'{"a":' * 65 + b"1" + b"}" * 65, "more than 64"),
@@ -382,15 +382,15 @@ UNWRITABLE: list[tuple[object, str]] = [
     ({"a b": {"c": -math.inf}}, '$["a b"].c is -inf'),
     ({"a": Point(1, math.nan)}, "$.a.y is nan"),
     ({"a": (1, math.nan)}, "$.a[1] is nan"),
-    ("\ud800", "$ holds half of a surrogate pair"),
-    ({"a": ["ok", "é\udfff"]}, "$.a[1] holds half"),
-    ({"a": {"\ud800": 1}}, "$.a holds half"),
+    ("\ud800", "$ has half of a surrogate pair"),
+    ({"a": ["ok", "é\udfff"]}, "$.a[1] has half"),
+    ({"a": {"\ud800": 1}}, "$.a has half"),
     ({"a": object()}, "$.a is of type 'object'"),
     ([iter(())], "$[0] is of type 'tuple_iterator'"),
     ([Point], "$[0] is of type 'type'"),
     ([Item], "$[0] is of type 'ModelMetaclass'"),
     ({"a": {(1, 2): 3}}, "$.a has a key of type 'tuple'"),
-    ({1: 1, "1": 2}, "$ has two keys that are written as '1'"),
+    ({1: 1, "1": 2}, "$ has two keys that are both written as '1'"),
     ([10**5000], "$[0] is an integer with too many digits"),
 ]
 
@@ -445,7 +445,7 @@ def test_canonical_text_says_the_same_value(value: object) -> None:
 
 
 def test_indented_text_keeps_order_and_characters() -> None:
-    assert jsonrpc.indented({"b": ["é"], "a": 1}) == (
+    assert jsonrpc.pretty({"b": ["é"], "a": 1}) == (
         '{\n  "b": [\n    "é"\n  ],\n  "a": 1\n}'
     )
 

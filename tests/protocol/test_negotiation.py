@@ -25,8 +25,8 @@ from mcp_app.protocol.negotiation import (
     check_version_header,
     is_stateless,
     meta_of,
-    negotiated,
-    recognised,
+    negotiate,
+    recognise,
 )
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL, SUPPORTED_VERSIONS
 
@@ -194,7 +194,7 @@ def test_the_version_of_a_session(version: str, header: str | None) -> None:
 )
 @pytest.mark.covers("S-LIFE-011", "S-LIFE-012", "S-LIFE-013", "S-LIFE-046")
 def test_negotiated(requested: str, agreed: str) -> None:
-    assert negotiated(requested).version == agreed
+    assert negotiate(requested).version == agreed
 
 
 @pytest.mark.parametrize(
@@ -321,14 +321,14 @@ def test_usual_requests_are_recognised(
     request = parse(body)
     assert isinstance(request, Request)
     slowly = check_stateless(request, Headers(list(headers.items())), NEWEST)
-    assert recognised(body, headers) == (request, *slowly)
+    assert recognise(body, headers) == (request, *slowly)
 
 
 def test_the_others_go_the_long_way() -> None:
-    quick = [each for each in UNUSUAL if recognised(*each) is not None]
+    quick = [each for each in UNUSUAL if recognise(*each) is not None]
     assert quick == []
 
 
 @pytest.mark.parametrize("value", [None, 1, "x", [], [PLAIN], {}])
 def test_what_is_no_message_is_not_recognised(value: object) -> None:
-    assert recognised(value, PLAIN_HEADERS) is None
+    assert recognise(value, PLAIN_HEADERS) is None

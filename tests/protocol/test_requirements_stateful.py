@@ -27,7 +27,7 @@ def test_a_media_type_is_valid(
     kind: Callable[[bytes, str], Block], mime_type: str
 ) -> None:
     """S-PROMPT-014, S-PROMPT-015."""
-    with pytest.raises(ValueError, match="is no media type"):
+    with pytest.raises(ValueError, match="is not a media type"):
         kind(b"", mime_type)
 
 
@@ -40,9 +40,9 @@ def test_media_types(mime_type: str) -> None:
 @pytest.mark.covers("L-PROMPT-017", "L-RES-025", "S-PROMPT-016", "S-RES-030")
 def test_a_uri_is_valid(uri: str) -> None:
     """S-PROMPT-016."""
-    with pytest.raises(ValueError, match="is no absolute URI"):
+    with pytest.raises(ValueError, match="is not an absolute URI"):
         EmbeddedResource(ResourceContents(uri=uri, text=""))
-    with pytest.raises(ValueError, match="is no absolute URI"):
+    with pytest.raises(ValueError, match="is not an absolute URI"):
         ResourceLink(uri, "name")
 
 

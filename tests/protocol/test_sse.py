@@ -111,5 +111,5 @@ def test_fields_with_a_line_break_or_nul_are_refused(text: str) -> None:
 
 
 def test_a_retry_time_is_not_negative() -> None:
-    with pytest.raises(ValueError, match="not negative; it is -1"):
+    with pytest.raises(ValueError, match="must not be negative; it is -1"):
         sse.retry(-1)

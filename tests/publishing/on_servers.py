@@ -24,7 +24,7 @@ from tests.publishing.test_publication import publish, tool
 pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
 
 PATIENCE_S: Final = 60
-TOLD: Final = "Somebody else changed something here at the same time. Look again."
+TOLD: Final = "Somebody else changed something here at the same time. Check it again."
 
 
 def done(act: Callable[[], object]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
@@ -13,7 +14,8 @@ from mcp_app.catalog.text_lint import HIDDEN
 from mcp_app.models import Change, Prompt, Resource, ResourceTemplate, State, Tool
 from mcp_app.models.definitions import Source
 from mcp_app.publishing import overlays
-from mcp_app.publishing.overlays import make_overlays, reckon, reckon_all
+from mcp_app.publishing.findings import store_findings
+from mcp_app.publishing.overlays import make_overlays, reset, store_all_findings
 from tests.models.recording import as_committed
 from tests.published import published
 
@@ -69,7 +71,7 @@ def test_a_row_that_staff_made_keeps_its_name_and_is_reported(
 ) -> None:
     row = published(Tool(name="find", read_only=True, description="Finds."))
     assert make_overlays(registry) == 3
-    reckon(row, registry)
+    store_findings(row, registry)
     assert row.state == State.BROKEN
     assert "declared in code" in row.broken
 
@@ -81,7 +83,7 @@ def test_what_vanished_is_broken_and_not_lost(registry: Registry) -> None:
     row.save()
     published(row)
     registry.tools.clear()
-    assert reckon_all(registry) == 1
+    assert store_all_findings(registry) == 1
     row.refresh_from_db()
     assert (row.state, row.title) == (State.BROKEN, "Better")
     assert "no longer in the code" in row.broken
@@ -93,11 +95,11 @@ def test_a_deployment_finds_a_kind_that_is_gone_and_one_that_is_back() -> None:
     with override_settings(MCP=kinds):
         config = '{"station": "hill"}'
         row = published(Tool(name="wind", kind="station", config=config))
-    assert reckon_all(registry, only_code=True) == 1
+    assert store_all_findings(registry, only_code=True) == 1
     row.refresh_from_db()
     assert (row.state, row.broken) == (State.BROKEN, "There is no kind “station”.")
     with override_settings(MCP=kinds):
-        assert reckon_all(registry, only_code=True) == 0
+        assert store_all_findings(registry, only_code=True) == 0
     row.refresh_from_db()
     assert (row.state, row.broken) == (State.PUBLISHED, "")
 
@@ -106,17 +108,17 @@ def test_a_function_that_changed_its_signature(registry: Registry) -> None:
     schema = '{"type": "object", "properties": {"customer": {"type": "string"}}}'
     config = '{"function": "shop.find"}'
     row = published(Tool(name="a", kind="function", config=config, input_schema=schema))
-    reckon(row, registry)
+    store_findings(row, registry)
     assert "customer" in row.broken
     row.input_schema = ""
     row.save()
     published(row)
-    reckon(row, registry)
+    store_findings(row, registry)
     assert not row.broken
     # The working copy may be wrong: it is not served.
     row.config = '{"function": "gone"}'
     row.save()
-    judged = reckon(row, registry)
+    judged = store_findings(row, registry)
     assert judged.to_fix[0].rule == "kind"
     assert row.state == State.CHANGED
 
@@ -131,23 +133,23 @@ def test_what_hides_in_code_holds_no_overlay_up(registry: Registry) -> None:
 
     make_overlays(registry)
     row = Tool.objects.get(name="look")
-    judged = reckon(row, registry)
+    judged = store_findings(row, registry)
     hidden = [each.field for each in judged.advices if each.rule == HIDDEN]
     assert hidden == ["title", "input_schema"]
     assert (row.to_fix, row.broken, row.state) == (0, "", State.PUBLISHED)
     row.title = "Look"
     row.save()
-    judged = reckon(row, registry)
+    judged = store_findings(row, registry)
     assert [e.field for e in judged.advices if e.rule == HIDDEN] == ["input_schema"]
     row.title = "Lo\u200bok"
-    judged = reckon(row, registry)
+    judged = store_findings(row, registry)
     assert [each.field for each in judged.to_fix] == ["title"]
 
 
 def test_reckoning_is_nobodys_change(registry: Registry) -> None:
     row = published(Tool(name="a"))
     as_committed()
-    reckon(row, registry)
+    store_findings(row, registry)
     row.refresh_from_db()
     assert (row.to_fix, row.lock_version) == (3, 0)
     assert row.tokens > 0
@@ -198,3 +200,15 @@ def test_nothing_is_made_between_two_migrations(
     overlays._migrated(using="default")
     overlays._migrated(using="other", plan=[])
     assert made == [mcp]
+
+
+def test_only_named_columns_are_reset(registry: Registry) -> None:
+    make_overlays(registry)
+    user = User.objects.create_user("ana")
+    changes = {"title": "New", "timeout": 3.0, "position": 7, "tags": "a"}
+    Tool.objects.filter(name="find").update(**changes, to_fix=9)
+    row = Tool.objects.get(name="find")
+    reset(row, ["title", "timeout", "position"], registry, author=user)
+    row.refresh_from_db()
+    assert (row.title, row.timeout, row.position) == ("", None, 0)
+    assert (row.tags, row.updated_by, row.to_fix < 9) == ("a", user, True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.catalog.registry import Registry
-from mcp_app.models import Resource, Tool
-from mcp_app.publishing.stopping import Tools, definition_named, near, tools_of
-from tests.published import published
+from mcp_app.models import Resource, Stop, Tool
+from mcp_app.publishing.stopping import count_changing, find_definition, near
+from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
 
@@ -31,18 +31,18 @@ def test_what_clients_see_comes_before_a_working_copy(registry: Registry) -> Non
     row = published(Tool(name="old"))
     Tool.objects.filter(pk=row.pk).update(name="new")
     other = Tool.objects.create(name="old")
-    assert definition_named("tool", "old", registry) == row
-    assert definition_named("tool", "new", registry) == row
+    assert find_definition("tool", "old", registry) == row
+    assert find_definition("tool", "new", registry) == row
     row.delete()
-    assert definition_named("tool", "old", registry) == other
-    assert definition_named("tool", "Old", registry) is None
+    assert find_definition("tool", "old", registry) == other
+    assert find_definition("tool", "Old", registry) is None
 
 
 def test_what_code_declares_has_a_row_from_then_on(registry: Registry) -> None:
-    row = definition_named("tool", "writes", registry)
+    row = find_definition("tool", "writes", registry)
     assert row is not None
     assert row.from_code
-    assert definition_named("tool", "nothing", registry) is None
+    assert find_definition("tool", "nothing", registry) is None
 
 
 def test_names_that_are_alike() -> None:
@@ -56,16 +56,18 @@ def test_names_that_are_alike() -> None:
 
 
 def test_tools_as_they_are_served(registry: Registry) -> None:
-    assert tools_of(registry) == Tools(changing=1, off=0)
+    assert count_changing(registry, ()) == 1
     published(Tool(name="row"))
     published(Tool(name="row_that_reads", read_only=True))
-    published(Tool(name="off", enabled=False))
+    stopped(published(Tool(name="off")))
+    stops = Stop.objects.on()
     Tool.objects.create(name="draft")
     # A row never hides what code declares.
     published(Tool(name="reads"))
     # An overlay says that it only reads; what is saved alone changes nothing.
     overlay = Tool.objects.create(name="writes", source="code", read_only=True)
     Tool.objects.create(name="vanished", source="code")
-    assert tools_of(registry) == Tools(changing=2, off=1)
+    assert count_changing(registry, stops) == 2
     published(overlay)
-    assert tools_of(registry) == Tools(changing=1, off=1)
+    assert count_changing(registry, stops) == 1
+    assert count_changing(registry, ()) == 2

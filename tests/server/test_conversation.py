@@ -51,10 +51,10 @@ def test_the_messages_of_a_batch() -> None:
     ("value", "message"),
     [
         ([], "at least one"),
-        ([PING, NOTE, NOTE], "3 messages; 2 are allowed"),
+        ([PING, NOTE, NOTE], "3 messages; at most 2 are allowed"),
         ([NOTE, [PING]], "Message 2 of the batch"),
         ([PING, PING], "the same id"),
-        ([PING, {**PING, "id": 2, "method": "initialize"}], "message of its own"),
+        ([PING, {**PING, "id": 2, "method": "initialize"}], "single message"),
         ([NOTE, {**PING, "id": 7}], "id 7 is running"),
     ],
 )

@@ -53,5 +53,5 @@ async def test_nothing_is_said_of_what_a_client_does_not_want(
 def test_no_older_revision_deprecates_it(
     revision: Revision, capability: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    deprecations.used(revision, capability)
+    deprecations.note_use(revision, capability)
     assert warnings(caplog) == []

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -15,7 +16,6 @@ from mcp_app.interface.definitions import (
     ToolHints,
 )
 from mcp_app.interface.principal import Principal, Scope
-from mcp_app.interface.requirements import NO_DEMANDS, Demands
 from mcp_app.interface.rights import NOTHING, Rights
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InvalidRequest
@@ -30,8 +30,8 @@ META: Final[JsonObject] = {
 }
 
 
-def needs(*permissions: str) -> Demands:
-    return Demands(permissions=permissions)
+def needs(*permissions: str) -> AccessRequirements:
+    return AccessRequirements(permissions=permissions)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ async def exchange(process: Process) -> Exchange:
     await process.gate.wait(asyncio.get_running_loop().time())
     return Exchange(
         adapters=process.adapters,
-        catalog=process.catalog("default"),
+        catalog=process.catalogs.serving("default"),
         revision=LATEST,
         principal=Principal.ANONYMOUS,
         rights=Rights(frozenset({needs("shop.view_order")})),
@@ -74,7 +74,7 @@ async def test_a_method_that_needs_a_session(exchange: Exchange) -> None:
 
 
 async def test_rights(exchange: Exchange) -> None:
-    def sees(demands: Demands = NO_DEMANDS) -> bool:
+    def sees(demands: AccessRequirements = NO_REQUIREMENTS) -> bool:
         return exchange.sees(ToolDefinition(name="t", demands=demands))
 
     assert sees()

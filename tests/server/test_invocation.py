@@ -22,7 +22,7 @@ from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from tests.drill.models import Ledger
 from tests.scripting import STATEFUL, STATELESS, Play
-from tests.server import arounds
+from tests.server import context_managers
 from tests.serving import Connect
 
 pytestmark = [pytest.mark.usefixtures("scripted"), pytest.mark.databases]
@@ -310,7 +310,9 @@ async def test_each_call_in_a_thread_begins_with_usable_connections(play: Play) 
     assert first.result["structuredContent"] == second.result["structuredContent"]
 
 
-@pytest.mark.parametrize("mcp", [{}, {"AROUND": ["tests.server.arounds.of_tenant"]}])
+@pytest.mark.parametrize(
+    "mcp", [{}, {"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.of_tenant"]}]
+)
 async def test_async_code_recovers_from_a_connection_that_broke(
     play: Play, line: str
 ) -> None:
@@ -402,21 +404,23 @@ async def test_a_call_that_ended_before_a_thread_was_free_does_not_run(
 @pytest.fixture
 def told() -> Iterator[list[tuple[Any, ...]]]:
     """What the managers around note."""
-    arounds.told.clear()
-    yield arounds.told
-    arounds.told.clear()
+    context_managers.told.clear()
+    yield context_managers.told
+    context_managers.told.clear()
 
 
 def tenant_sync(ctx: Context | SyncContext) -> str:
     on_loop = threading.current_thread() is threading.main_thread()
-    return f"{arounds.tenant.get()} {on_loop}"
+    return f"{context_managers.tenant.get()} {on_loop}"
 
 
 async def tenant(ctx: Context) -> str:
     return tenant_sync(ctx)
 
 
-@pytest.mark.parametrize("mcp", [{"AROUND": ["tests.server.arounds.noting"]}])
+@pytest.mark.parametrize(
+    "mcp", [{"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.noting"]}]
+)
 @pytest.mark.parametrize("tool", ["sync", "async", "database", "atomic"])
 async def test_a_manager_is_entered_in_the_thread_that_runs_user_code(
     play: Play, connect: Connect, told: list[tuple[Any, ...]], tool: str
@@ -431,7 +435,9 @@ async def test_a_manager_is_entered_in_the_thread_that_runs_user_code(
     assert left == ("leaves", None)
 
 
-@pytest.mark.parametrize("mcp", [{"AROUND": ["tests.server.arounds.of_tenant"]}])
+@pytest.mark.parametrize(
+    "mcp", [{"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.of_tenant"]}]
+)
 @pytest.mark.parametrize(
     ("tool", "script", "on_loop"),
     [
@@ -444,12 +450,19 @@ async def test_a_manager_of_context_variables_stays_on_the_loop(
     play: Play, tool: str, script: Script, on_loop: bool
 ) -> None:
     assert (await play(tool, script)).text == f"localhost {on_loop}"
-    assert arounds.tenant.get() == "nobody's"
+    assert context_managers.tenant.get() == "nobody's"
 
 
 @pytest.mark.parametrize(
     "mcp",
-    [{"AROUND": ["tests.server.arounds.noting", "tests.server.arounds.of_tenant"]}],
+    [
+        {
+            "CALL_CONTEXT_MANAGERS": [
+                "tests.server.context_managers.noting",
+                "tests.server.context_managers.of_tenant",
+            ]
+        }
+    ],
 )
 async def test_one_manager_that_needs_a_thread_takes_the_others_along(
     play: Play, told: list[tuple[Any, ...]]
@@ -458,7 +471,9 @@ async def test_one_manager_that_needs_a_thread_takes_the_others_along(
     assert [each[0] for each in told] == ["enters", "leaves"]
 
 
-@pytest.mark.parametrize("mcp", [{"AROUND": ["tests.server.arounds.noting"]}])
+@pytest.mark.parametrize(
+    "mcp", [{"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.noting"]}]
+)
 @pytest.mark.parametrize("tool", ["sync", "async", "atomic"])
 async def test_an_exception_passes_through_the_managers(
     play: Play, told: list[tuple[Any, ...]], tool: str
@@ -474,7 +489,9 @@ async def test_an_exception_passes_through_the_managers(
     assert told[-1] == ("leaves", "LookupError")
 
 
-@pytest.mark.parametrize("mcp", [{"AROUND": ["tests.server.arounds.refusing"]}])
+@pytest.mark.parametrize(
+    "mcp", [{"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.refusing"]}]
+)
 async def test_a_manager_may_refuse(play: Play, line: str) -> None:
     outcome = await play("sync", entering(line))
     assert outcome.result["isError"] is True
@@ -513,7 +530,7 @@ async def test_an_exception_is_logged_and_signalled_and_the_client_sees_its_id(
 
     (record,) = (each for each in caplog.records if each.name == "mcp_app.calls")
     failure: str = record.failure  # type: ignore[attr-defined]
-    assert outcome.text == f"{tool} failed; its log entry is {failure}."
+    assert outcome.text == f"{tool} failed. Its error number in the log is {failure}."
     assert b"secret recipe" not in outcome.raw
     assert record.exc_info is not None
     error = record.exc_info[1]

@@ -20,11 +20,11 @@ from mcp_app.interface.questions import (
     Question,
     Roots,
     Sample,
-    Sampled,
+    SamplingResult,
 )
 from mcp_app.protocol.content import Block
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.server.questions import Prepared, prepare, require, sampled_block
+from mcp_app.server.questions import PreparedQuestion, prepare, require, sampled_block
 from mcp_app.server.sampling import MOST_TOOL_ROUNDS
 from tests.asgi_client import EVERYTHING, Client, JsonObject, Outcome
 from tests.behaviours import BYTES, Order
@@ -474,7 +474,7 @@ async def test_several_questions_at_once(connect: Connect, version: str) -> None
         return SAMPLED if method.startswith("sampling") else ROOTS
 
     found = await asked(client, "asks_many", answer)
-    assert found.text == "order:Accepted,pay:Accepted,words:Sampled,places:list"
+    assert found.text == "order:Accepted,pay:Accepted,words:SamplingResult,places:list"
     assert sorted(asked_before) == [
         "elicitation/create",
         "elicitation/create",
@@ -604,7 +604,7 @@ EVERYBODY: Final = KnownClient(capabilities=EVERYTHING)
 LATEST: Final = REVISIONS[NEWEST]
 
 
-def prepared(question: Question[Any], key: str = "key") -> Prepared:
+def prepared(question: Question[Any], key: str = "key") -> PreparedQuestion:
     return prepare(key, question, LATEST, EVERYBODY)
 
 
@@ -682,7 +682,7 @@ def test_parsed_answers_have_types() -> None:
     sampled = prepared(Sample("A?", max_tokens=1)).parse(
         {**SAMPLED, "stopReason": "endTurn"}
     )
-    assert isinstance(sampled, Sampled)
+    assert isinstance(sampled, SamplingResult)
     assert (sampled.text, sampled.stop_reason) == ("hello", "endTurn")
 
 

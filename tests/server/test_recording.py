@@ -70,7 +70,7 @@ CALLS: Final[list[tuple[tuple[str, JsonObject], str, str, Outcome, str]]] = [
     (prompt("greets", name="a"), "prompt", "greets", Outcome.ANSWERED, ""),
     (prompt("greets"), "prompt", "greets", Outcome.ARGUMENTS, "needs the argument"),
     (prompt("greets", name="a", times="x"), "prompt", "greets", Outcome.ARGUMENTS, ""),
-    (prompt("prompt_fails"), "prompt", "prompt_fails", Outcome.CRASHED, "log entry"),
+    (prompt("prompt_fails"), "prompt", "prompt_fails", Outcome.CRASHED, "error number"),
     (prompt("hanging_prompt"), "prompt", "hanging_prompt", Outcome.TIMED_OUT, "0.03"),
     (prompt("no_way"), "prompt", "", Outcome.UNKNOWN, "Unknown prompt: no_way"),
     (completion("greets", "name"), "completion", "greets", Outcome.ANSWERED, ""),
@@ -81,7 +81,7 @@ CALLS: Final[list[tuple[tuple[str, JsonObject], str, str, Outcome, str]]] = [
     (tool("fails", kind="cannot"), "tool", "fails", Outcome.INCAPABLE, "kettle"),
     (tool("fails", kind="content"), "tool", "fails", Outcome.TOOL_ERROR, "Look:"),
     (tool("fails", kind="tool error"), "tool", "fails", Outcome.TOOL_ERROR, ""),
-    (tool("fails", kind="exception"), "tool", "fails", Outcome.CRASHED, "log entry"),
+    (tool("fails", kind="exception"), "tool", "fails", Outcome.CRASHED, "error number"),
     (tool("hangs"), "tool", "hangs", Outcome.TIMED_OUT, "0.03 seconds"),
     (tool("hangs_sync"), "tool", "hangs_sync", Outcome.TIMED_OUT, "0.03 seconds"),
     (tool("large", size=2_000_000), "tool", "large", Outcome.TOO_LARGE, "too large"),
@@ -90,7 +90,7 @@ CALLS: Final[list[tuple[tuple[str, JsonObject], str, str, Outcome, str]]] = [
         "tool",
         "broken_promise",
         Outcome.SHAPE,
-        "breaks its output schema",
+        "does not match its output schema",
     ),
     (tool("returns", which="nan"), "tool", "returns", Outcome.SHAPE, "The result of"),
 ]
@@ -339,7 +339,7 @@ async def test_a_fault_of_ours(
 
 def test_what_breaks_out_of_everything_is_a_fault_of_ours() -> None:
     exchange = Exchange.__new__(Exchange)
-    recording.ended(exchange, GeneratorExit())
+    recording.record_end(exchange, GeneratorExit())
     assert exchange.outcome == "failed"
 
 

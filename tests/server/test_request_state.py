@@ -14,7 +14,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import request_state, round_trip
 from mcp_app.server.request_state import (
     REFUSED,
-    Answered,
+    AnsweredQuestions,
     RequestState,
     StateSealer,
     binding,
@@ -31,7 +31,11 @@ BOUND: Final = binding("user", "default", "tools/call", "buy", {"a": 1})
 STATE: Final = RequestState(
     round_trip="trip",
     asked={"open": "digest", "odd key \0 💥": "d"},
-    answered={"done": Answered("digest", {"action": "accept", "content": {"a": None}})},
+    answered={
+        "done": AnsweredQuestions(
+            "digest", {"action": "accept", "content": {"a": None}}
+        )
+    },
 )
 ACCEPTED: Final[JsonObject] = {"action": "accept", "content": {"item": "tea"}}
 

@@ -31,7 +31,7 @@ from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.server import log_handler
 from mcp_app.server.context import current_call
 from mcp_app.server.handlers import completion, tools
-from mcp_app.server.questions import Prepared, prepare, sampled_block
+from mcp_app.server.questions import PreparedQuestion, prepare, sampled_block
 from mcp_app.server.sampling import conversation
 from mcp_app.streams import session_store
 from tests.asgi_client import Client, JsonObject, Visit
@@ -188,7 +188,7 @@ async def test_questions_do_not_wait_for_ever(
 
 def prepared(
     asked: Question[Any], capabilities: JsonObject, version: str = NEWEST
-) -> Prepared:
+) -> PreparedQuestion:
     known = KnownClient(capabilities=capabilities)
     return prepare("key", asked, STATEFUL[version], known)
 

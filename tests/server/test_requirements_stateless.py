@@ -263,7 +263,7 @@ async def test_a_key_stands_for_one_question_of_a_call(
 ) -> None:
     result = await answered(client, "asks_under_one_key", 3)
     assert result["isError"] is True
-    assert "The key 'word' is that of an answered question" in caplog.text
+    assert "has already used the key 'word' for a question" in caplog.text
 
 
 @pytest.mark.covers("L-MRTR-007")

@@ -105,7 +105,7 @@ async def test_some_answers_of_several(connect: Connect) -> None:
         inputResponses=brought,
         requestState=asked["requestState"],
     )
-    assert found.text == "order:Accepted,pay:Accepted,words:Sampled,places:list"
+    assert found.text == "order:Accepted,pay:Accepted,words:SamplingResult,places:list"
 
 
 # -- answers without, and against, the state ------------------------------------

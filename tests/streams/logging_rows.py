@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from mcp_app.models import Event, LoggedMessage, Session, Stream
 from mcp_app.models.appends import OPEN, NewStream
-from mcp_app.streams.appending import Batch, Gain, write
+from mcp_app.streams.log_writer import Batch, Gain, write
 from tests.models.test_sessions import session
 
 OWNER = "worker-1"

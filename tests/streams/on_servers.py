@@ -9,7 +9,7 @@ from django.db import OperationalError, connections, transaction
 
 from mcp_app.models import Session, Stream
 from mcp_app.models.appends import OPEN
-from mcp_app.streams.appending import Batch, write
+from mcp_app.streams.log_writer import Batch, write
 from tests.streams.logging_rows import OWNER, events, further, opened
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]

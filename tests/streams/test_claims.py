@@ -12,7 +12,7 @@ from django.db import connections
 
 from mcp_app.models import Session, Stream, Worker
 from mcp_app.streams import claims
-from mcp_app.streams.appending import Batch, Fenced, write
+from mcp_app.streams.log_writer import Batch, StreamFenced, write
 from tests.streams.logging_rows import OWNER, events, further, opened
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
@@ -110,7 +110,7 @@ def test_who_comes_back_from_the_dead_adds_nothing(row: Session) -> None:
     key = opened(row, b"1")
     gain = further(key, b"2")
     claims.claim(ME, GONE)
-    assert isinstance(write(Batch([gain], OWNER))[0], Fenced)
+    assert isinstance(write(Batch([gain], OWNER))[0], StreamFenced)
     assert len(events(key)) == 2
 
 

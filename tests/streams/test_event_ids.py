@@ -12,7 +12,7 @@ from mcp_app.streams.event_ids import (
     new_public_id,
     of_message,
     of_request,
-    seen,
+    position_of,
 )
 
 SESSION: Final = "5" * 64
@@ -24,7 +24,7 @@ PUBLIC_ID: Final = new_public_id(SESSION)
 @pytest.mark.covers("S-HTTP-049")
 def test_what_an_id_says(number: int, more: str) -> None:
     for logged in (0, 1, number):
-        found = seen(f"{PUBLIC_ID}.{logged}.{number}{more}", SESSION)
+        found = position_of(f"{PUBLIC_ID}.{logged}.{number}{more}", SESSION)
         assert found == (logged, number)
 
 
@@ -63,8 +63,8 @@ WRONG: Final = [
 @pytest.mark.parametrize("event_id", WRONG, ids=range(len(WRONG)))
 def test_wrong_ids_have_one_answer(event_id: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        seen(event_id, SESSION)
-    assert refused.value.message == "Last-Event-ID names no event of this session."
+        position_of(event_id, SESSION)
+    assert refused.value.message == "Last-Event-ID is not an event of this session."
     assert refused.value.http_status == 400
 
 
@@ -82,7 +82,7 @@ def test_ids_of_a_stream() -> None:
     given = [ids.first(), *(ids.next(number) for number in (3, 3, 7, 7, 5, 8))]
     parts = [each.removeprefix(f"{ids.public_id}.0.") for each in given]
     assert parts == ["3", "3.1", "3.2", "7", "7.1", "7.2", "8"]
-    said = [seen(each, SESSION) for each in given]
+    said = [position_of(each, SESSION) for each in given]
     assert [each.changes for each in said] == [3, 3, 3, 7, 7, 7, 8]
 
 

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from mcp_app.conf import Limits
 from mcp_app.models import Event, LoggedMessage, Once, Question, Session, Stream
-from mcp_app.models import expired as portions
+from mcp_app.models import expiry as portions
 from mcp_app.models import sessions as session_rows
 from mcp_app.models import streams as stream_rows
 from mcp_app.models.clock import NowMilliseconds

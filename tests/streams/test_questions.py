@@ -19,7 +19,7 @@ from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.streams import questions
 from mcp_app.streams.open_session import OpenSession
-from mcp_app.streams.questions import Asked, OpenQuestions
+from mcp_app.streams.questions import OpenQuestions, StoredQuestion
 from tests.streams.logging_rows import erase, own_session
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
@@ -63,7 +63,7 @@ def elsewhere() -> OpenQuestions:
 
 async def asked(
     questions: OpenQuestions, session: OpenSession, identifier: str
-) -> Asked:
+) -> StoredQuestion:
     """Ask, and commit what belongs to the message."""
     made = questions.expect(session, identifier)
 

@@ -15,9 +15,9 @@ from mcp_app.models import Session, Stream
 from mcp_app.models.streams import StreamQuerySet
 from mcp_app.pools.database import log_writer, reader
 from mcp_app.streams import request_log
-from mcp_app.streams.appending import ALONE, Fenced
 from mcp_app.streams.claims import end_own, open_streams
-from mcp_app.streams.last_words import request_ids
+from mcp_app.streams.final_message import request_ids
+from mcp_app.streams.log_writer import ALONE, StreamFenced
 from mcp_app.streams.request_log import OwnedStream, RequestLog
 from tests.process.outages import read_only
 from tests.serving import all_logged
@@ -249,7 +249,7 @@ async def test_who_lost_its_stream_is_told(log: RequestLog, row: Session) -> Non
     taken = Stream.objects.filter(public_id=stream.public_id)
     await log_writer.run(taken.update, owner="worker-2")
     stream.append(b"1")
-    with pytest.raises(Fenced):
+    with pytest.raises(StreamFenced):
         await stream.committed()
     assert (heard.messages, heard.over.is_set()) == ([], True)
 
@@ -262,14 +262,14 @@ async def test_a_fault_of_ours_ends_the_streams(
     with pytest.raises(ZeroDivisionError):
         await stream.committed()
     assert heard.over.is_set()
-    assert "The log could not be written" in caplog.text
+    assert "The replay log could not be written" in caplog.text
     other, _ = begun(log, row)
     await other.committed()
 
 
 async def test_who_waits_no_longer_is_not_told(log: RequestLog, row: Session) -> None:
     stream, _ = begun(log, row)
-    for end in (None, Fenced()):
+    for end in (None, StreamFenced()):
         waiting = asyncio.ensure_future(stream.committed())
         await asyncio.sleep(0)
         waiting.cancel()
@@ -279,7 +279,7 @@ async def test_who_waits_no_longer_is_not_told(log: RequestLog, row: Session) ->
             stream.append(b"1")
             await stream.committed()
             stream.append(b"2")
-    with pytest.raises(Fenced):
+    with pytest.raises(StreamFenced):
         await stream.committed()
 
 
@@ -334,7 +334,7 @@ async def test_what_did_not_begin_goes_after_an_outage(
     monkeypatch.setattr(StreamQuerySet, "delete", broken)
     other.withdraw()
     await all_logged(log)
-    assert "left over" in caplog.text
+    assert "could not be deleted" in caplog.text
     monkeypatch.undo()
 
 
@@ -354,7 +354,7 @@ async def test_a_call_is_told_that_its_stream_is_lost(
     ended.end(b"1")
     waiting = [each.committed() for each in streams]
     errors = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(each) for each in errors] == [Fenced, DataError, type(None)]
+    assert [type(each) for each in errors] == [StreamFenced, DataError, type(None)]
     await all_logged(log)
     (first, nothing), (second, words) = told
     assert (first, nothing, second) == ("a", None, "b")

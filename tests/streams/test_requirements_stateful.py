@@ -13,7 +13,7 @@ from mcp_app.interface.principal import Principal
 from mcp_app.models import Session
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.revisions import LATEST_STATEFUL
 from mcp_app.streams.open_session import Opening, OpenSession
 from mcp_app.streams.session_store import TOUCH_S, SessionStore
@@ -44,7 +44,7 @@ async def found(store: SessionStore, session_id: str) -> OpenSession:
 
 
 async def refused(store: SessionStore, session_id: str) -> None:
-    with pytest.raises(Refused) as error:
+    with pytest.raises(RequestRefused) as error:
         await found(store, session_id)
     assert error.value.http_status == 404
 

@@ -18,7 +18,7 @@ from mcp_app.models import Event, Session
 from mcp_app.models import streams as stream_rows
 from mcp_app.models.sessions import Subscription
 from mcp_app.pools.database import reader, writer
-from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.streams import session_queries, session_store
 from mcp_app.streams.open_session import Opening, OpenSession
@@ -79,7 +79,7 @@ async def missing(
     server: str = "default",
 ) -> str:
     """Return how it is said that there is no such session."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         await store.find(session_id, principal, server)
     assert refused.value.http_status == 404
     return refused.value.message
@@ -96,12 +96,12 @@ async def test_a_session_is_found_by_its_owner_only(store: Store) -> None:
         await missing(store, "unheard-of"),
         await missing(store, ""),
     }
-    assert said == {"Session not found: initialize a new one."}
+    assert said == {"Session not found. Initialize a new one."}
     assert await store.find(session_id, ANNA, "default") is session
     for who in (ANNA, BERT, Principal.ANONYMOUS):
         for server in ("default", "another"):
             # Where nothing is asked, nobody else is let in either.
-            known = store.known(session_id, who, server)
+            known = store.cached(session_id, who, server)
             assert known is (session if (who, server) == (ANNA, "default") else None)
 
 
@@ -180,7 +180,7 @@ async def test_a_session_that_another_process_has_closed(store: Store) -> None:
         store.subscribe(session, URI, 10),
         store.set_level(session, 3),
     ):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(RequestRefused) as caught:
             await command
         assert caught.value.http_status == 404
 
@@ -207,7 +207,7 @@ async def test_the_newest_of_a_sessions_streams(store: Store) -> None:
     assert (session.newest, await store.seen(session)) == (2, (0, 6))
     await writer.run(Session.objects.all().delete)
     for command in (store.stream_opened(session, "late", 6), store.seen(session)):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRefused) as refused:
             await command
         assert refused.value.http_status == 404
 
@@ -284,7 +284,7 @@ async def test_a_session_that_is_closed_while_it_is_stored(
 
     monkeypatch.setattr(session_queries, "insert", late)
     if gone:
-        with pytest.raises(Refused):
+        with pytest.raises(RequestRefused):
             await store.create(Opening(ANNA, "default", REVISION, CLIENT))
         assert not store._kept
         return
@@ -440,7 +440,7 @@ async def test_a_clock_that_jumps_ends_no_session(
     await asyncio.sleep(0.002)
     assert await store.find(session_id, ANNA, "default") is session
     assert (await writer.run(Session.objects.get)).seen_ms > before
-    assert store.known(session_id, ANNA, "default") is session
+    assert store.cached(session_id, ANNA, "default") is session
     await writer.run(_erase)
 
 
@@ -549,7 +549,7 @@ async def test_where_sessions_are_not_counted(
 async def test_a_process_keeps_the_sessions_that_are_used(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_store, "KEPT", 2)
+    monkeypatch.setattr(session_store, "MAX_SESSIONS", 2)
     first_id, first = await store.opened_by()
     second_id, second = await store.opened_by()
     await store.find(first_id, ANNA, "default")
@@ -563,7 +563,7 @@ async def test_a_process_keeps_the_sessions_that_are_used(
 async def test_a_session_with_streams_or_calls_is_kept(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_store, "KEPT", 1)
+    monkeypatch.setattr(session_store, "MAX_SESSIONS", 1)
     _, first = await store.opened_by()
     first.running[1] = object()
     _, second = await store.opened_by()

@@ -29,7 +29,7 @@ def test_an_outage_has_a_beginning_and_an_end(
     trouble.passed()
     began, over = caplog.records
     assert began.getMessage() == "Nothing could be read: OperationalError('away')"
-    assert over.getMessage() == "Nothing could be read for 0.0 s: it is over."
+    assert over.getMessage() == "Nothing could be read for 0.0 s. It works again."
     assert began.levelno == over.levelno == logging.WARNING
 
 

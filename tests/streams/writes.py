@@ -6,7 +6,7 @@ import pytest
 from django.db import OperationalError
 
 from mcp_app.streams import request_log
-from mcp_app.streams.appending import Batch, Result, write
+from mcp_app.streams.log_writer import Batch, Result, write
 
 
 class Writes:

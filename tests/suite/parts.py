@@ -28,7 +28,7 @@ HANG_S: Final = 600
 HALF: Final = max(1, len(os.sched_getaffinity(0)) // 2)
 """Workers that compute all the time: the other lane has the other processors."""
 SHORT: Final = ("--rounds", "5", "--seed", "1")
-"""How `benchmarks.reliability` is brief; with a seed it leaves the document alone."""
+"""How `tests.reliability` is brief; with a seed it leaves the document alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +117,19 @@ def suite() -> Stages:
 
 
 def whole_suite() -> Stages:
-    """Return everything: all cases, coverage, secrets, guards, what takes long."""
-    reliability = python("-m", "benchmarks.reliability", *SHORT)
+    """Return everything: all cases, coverage, messages, secrets, guards, long cases."""
+    reliability = python("-m", "tests.reliability", *SHORT)
     return (
         (
             (*_static(), *_coverage(SECRECY=SECRECY)),
             (pytest(DRIVING, workers=3, SECRECY=SECRECY),),
         ),
         (
-            (_secrecy(), Part("guards", python("-m", GUARDS, "--all", "-j", "2"))),
+            (
+                Part("messages", python("-m", "tests.suite.messages")),
+                _secrecy(),
+                Part("guards", python("-m", GUARDS, "--all", "-j", "2")),
+            ),
             (Part("reliability", reliability),),
         ),
     )

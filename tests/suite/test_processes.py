@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.invalidation.redis_servers import RedisServer
 from tests.newcomer.programs import shell_environment
 from tests.suite import template_databases
 from tests.suite.owners import owned_name
@@ -21,7 +22,6 @@ from tests.suite.processes import (
     processes_of_runs,
 )
 from tests.suite.rooms import ROOT
-from tests.wakeup.redis_servers import RedisServer
 
 PATIENCE_S = 30
 

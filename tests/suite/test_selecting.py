@@ -16,7 +16,7 @@ from tests.suite.selecting import PARTS, part_of
     [
         ("tests/admin/publishing/test_who_can_see.py", "in-process"),
         ("tests/test_asgi.py", "in-process"),
-        ("tests/auth/test_tokens.py", "in-process"),
+        ("tests/auth/test_token_cache.py", "in-process"),
         ("tests/wire/test_events.py", "driving"),
         ("tests/audit/test_many_processes.py", "driving"),
     ],

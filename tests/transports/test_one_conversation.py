@@ -163,14 +163,14 @@ ROWS: Final = [
         "initialize in a batch",
         initialized,
         [PING, initialize(BATCHED)],
-        {None: "message of its own"},
+        {None: "single message"},
         (BATCHED,),
     ),
     Row(
         "initialize in a batch that cancels a call",
         calling,
         [STOP_IT, initialize(BATCHED)],
-        {None: "message of its own"},
+        {None: "single message"},
         (BATCHED,),
     ),
     # -- before initialize ---------------------------------------------------------
@@ -195,7 +195,7 @@ ROWS: Final = [
         "an answer before initialize",
         connected,
         reply("q"),
-        {None: "Nobody asked"},
+        {None: "No question"},
         but={
             **on_http({None: "initialize first"}, NO_SESSION),
             "stdio": But({}, NO_ANSWER),
@@ -210,7 +210,7 @@ ROWS: Final = [
         "an answer before initialized",
         before_initialized,
         reply("q"),
-        {None: "Nobody asked"},
+        {None: "No question"},
         but={"stdio": But({}, NO_ANSWER)},
     ),
     Row(

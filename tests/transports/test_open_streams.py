@@ -12,11 +12,11 @@ from django.db import OperationalError, transaction
 
 from mcp_app import changed, log, notify
 from mcp_app.interface.context import Level
+from mcp_app.invalidation import change_reader
 from mcp_app.models import Tool
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
-from mcp_app.streams import logged as logged_streams
-from mcp_app.wakeup import news
+from mcp_app.streams import log_messages as logged_streams
 from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
 from tests.published import published
 from tests.serving import Connect, counted
@@ -182,7 +182,7 @@ async def test_too_many_changes_are_told_as_everything(
     await client.request("resources/subscribe", {"uri": URI})
     older, newer = [await (await client.standing()).opened() for _ in range(2)]
     listen, _ = await listening(modern)
-    monkeypatch.setattr(news, "MOST_ROWS", 2)
+    monkeypatch.setattr(change_reader, "MOST_ROWS", 2)
     # As many topics as rows: they may be folded before they are seen.
     await writer.run(_notify_together, LISTS)
     await process.look()

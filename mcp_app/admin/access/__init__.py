@@ -1,1 +1,1 @@
-"""Who may come in, and who sees what."""
+"""Who may use a server, and who sees which definitions."""

@@ -1,4 +1,4 @@
-"""What has to hold so that somebody sees a row: in order, for all and for one."""
+"""What must hold for a person to see a row: gates for all, then conditions for each."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.access.sentences import all_of, either
 from mcp_app.admin.page.header import why_broken
 from mcp_app.admin.page.stop_banner import sentence
-from mcp_app.auth import reach
+from mcp_app.auth import permission_queries
+from mcp_app.auth.permission_queries import KnownGroup
 from mcp_app.auth.permissions import Holder
-from mcp_app.auth.reach import KnownGroup
 from mcp_app.catalog.registry import mcp
-from mcp_app.catalog.ruling import qualified_name
+from mcp_app.catalog.rule_functions import qualified_name
 from mcp_app.conf import mcp_settings
-from mcp_app.interface.requirements import Demands
+from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import DefinitionRow, PublishedRow, Stop
@@ -27,10 +27,10 @@ from mcp_app.models import DefinitionRow, PublishedRow, Stop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """What holds for everybody or for nobody.
+    """Something that holds for everybody or for nobody.
 
-    `closed` says why it does not hold, and is "" where it does; `change` is what would
-    change that.
+    `closed` says why it does not hold, "" if it does; `change` says what would change
+    that.
     """
 
     label: str
@@ -40,9 +40,9 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """What holds for some: `which` are they, None where they cannot be counted.
+    """Something that holds for some people: `which`, or None if it cannot be counted.
 
-    `lack` is what the others lack; `note` is what is to be known of it.
+    `lack` says what the others lack; `note` is a remark.
     """
 
     label: str
@@ -53,8 +53,8 @@ class Condition:
     note: str = ""
 
 
-def stopped(stop: Stop) -> Gate:
-    """Return what a stop, which is on, keeps from everybody."""
+def stop_gate(stop: Stop) -> Gate:
+    """Return the gate that a stop closes."""
     return Gate(
         label=_("Not stopped"), closed=sentence(stop), change=_("Start it again.")
     )
@@ -63,7 +63,7 @@ def stopped(stop: Stop) -> Gate:
 def gates(
     row: PublishedRow, server: ServerDefinition | None, tags: frozenset[str]
 ) -> Iterator[Gate]:
-    """Yield what everybody depends on."""
+    """Yield the gates of a row at a server, without stops."""
     yield _published(row)
     if isinstance(row, DefinitionRow):
         yield _offered(row, server, tags)
@@ -74,15 +74,11 @@ def gates(
 def _published(row: PublishedRow) -> Gate:
     label = _("Published")
     from_code = isinstance(row, DefinitionRow) and row.from_code
-    if not row.enabled:
-        return Gate(
-            label=label, closed=_("It is stopped."), change=_("Start it again.")
-        )
     if row.published is None and not from_code:
         closed = _("It is not published.")
         return Gate(label=label, closed=closed, change=_("Publish it."))
     if why := why_broken(row):
-        change = _("Let developers bring back what is missing.")
+        change = _("Ask a developer to bring back the missing code.")
         return Gate(label=label, closed=visible(why, None), change=change)
     return Gate(label=label)
 
@@ -112,9 +108,9 @@ def _lets_in(server: ServerDefinition) -> Gate:
     known = mcp_settings.authentication
     unknown = [name for name in server.access if name not in known]
     methods = {"methods": either(server.access)}
-    label = _("The server lets in who shows who they are (%(methods)s)") % methods
+    label = _("The server requires authentication (%(methods)s)") % methods
     if server.public:
-        unknown, label = [], _("The server lets in anyone, without asking who")
+        unknown, label = [], _("The server lets in anyone, without signing in")
     fill_in = _("Fill in “Who may come in” on the page of the server.")
     if not server.access:
         closed = _("The server lets nobody in.")
@@ -123,20 +119,21 @@ def _lets_in(server: ServerDefinition) -> Gate:
         )
     if unknown:
         closed = _(
-            "The server is closed: the settings have no authentication method"
+            "The server lets nobody in: the settings have no authentication method"
             " “%(names)s”."
         ) % {"names": either(unknown)}
         return Gate(label=label, closed=closed, change=fill_in)
-    if not server.enabled:
-        closed = _("The server is stopped.")
-        return Gate(label=label, closed=closed, change=_("Start the server again."))
     return Gate(label=label)
 
 
 def conditions(
-    server: Demands, own: Demands, groups: Sequence[KnownGroup], *, is_server: bool
+    server: AccessRequirements,
+    own: AccessRequirements,
+    groups: Sequence[KnownGroup],
+    *,
+    is_server: bool,
 ) -> list[Condition]:
-    """Return what is demanded by the server, then by the row itself."""
+    """Return the conditions of the server, then those of the row itself."""
     by_server = [*_demanded(server, groups)]
     if is_server:
         return by_server
@@ -144,11 +141,13 @@ def conditions(
 
 
 def _by_server(condition: Condition) -> Condition:
-    label = _("Asked for by the server: %(what)s") % {"what": condition.label}
+    label = _("Required by the server: %(what)s") % {"what": condition.label}
     return replace(condition, label=label)
 
 
-def _demanded(demands: Demands, groups: Sequence[KnownGroup]) -> Iterator[Condition]:
+def _demanded(
+    demands: AccessRequirements, groups: Sequence[KnownGroup]
+) -> Iterator[Condition]:
     yield from map(_permission, demands.permissions)
     for names in demands.groups:
         yield _groups(names, groups)
@@ -157,7 +156,7 @@ def _demanded(demands: Demands, groups: Sequence[KnownGroup]) -> Iterator[Condit
 
 def _permission(permission: str) -> Condition:
     named = {"permission": visible(permission)}
-    which = reach.with_permission(permission)
+    which = permission_queries.with_permission(permission)
     note = ""
     if which is None:
         note = _uncounted()
@@ -176,11 +175,11 @@ def _permission(permission: str) -> Condition:
 
 
 def _uncounted() -> str:
-    backends = reach.uncounted_backends()
+    backends = permission_queries.uncounted_backends()
     if not backends:
         return _(
-            "The site's users are asked for permissions in their own way. It can only"
-            " be checked person by person."
+            "This site's users check permissions in their own way. It can only be"
+            " checked person by person."
         )
     return _(
         "The authentication backend %(backends)s does not list who has it. It can only"
@@ -199,7 +198,7 @@ def _groups(names: frozenset[str], known: Iterable[KnownGroup]) -> Condition:
         label=_("group %(groups)s") % named,
         lack=_("not in %(groups)s") % named,
         change=_("Put the user into the group %(groups)s.") % named,
-        which=reach.in_groups(names, known),
+        which=permission_queries.in_groups(names, known),
         holds=lambda holder: holder.is_in_one_of(names),
         note=note,
     )
@@ -214,15 +213,19 @@ def _rule(key: str) -> Condition:
         "holds": lambda holder: holder.satisfies(key),
     }
     if rule is None:
-        missing = _("Code has no rule “%(rule)s”, so nobody is let in.") % named
-        change = _("Let developers register the rule, or choose another.")
-        return Condition(which=reach.NOBODY, change=change, note=missing, **parts)
+        missing = _("The code has no rule “%(rule)s”, so nobody is let in.") % named
+        change = _("Ask a developer to register the rule, or choose another one.")
+        return Condition(
+            which=permission_queries.NOBODY, change=change, note=missing, **parts
+        )
     if rule.object:
         note = _(
-            "Each one is judged by itself: who lacks %(rule)s does not find it. Lists"
-            " show the template all the same."
+            "The rule %(rule)s is checked for each resource: people without the right"
+            " do not find that resource. Lists show the template in any case."
         )
-        return Condition(which=reach.EVERYBODY, change="", note=note % named, **parts)
+        return Condition(
+            which=permission_queries.EVERYBODY, change="", note=note % named, **parts
+        )
     written = {"function": visible(qualified_name(rule.judge))}
     notes = [
         _(
@@ -233,12 +236,15 @@ def _rule(key: str) -> Condition:
     ]
     if rule.arguments:
         notes.append(
-            _("It is asked at each call, too, and may refuse what the call is about.")
+            _(
+                "The rule also runs at each call, and may refuse it because of its"
+                " arguments."
+            )
         )
-    change = _("Only the code of %(function)s can change it.") % written
+    change = _("To change this, change the code of %(function)s.") % written
     return Condition(which=None, change=change, note=" ".join(notes), **parts)
 
 
 def first_letter(condition: Condition) -> str:
-    """Return a condition's label as a line begins with it."""
+    """Return a condition's label with a capital first letter."""
     return str(capfirst(condition.label))

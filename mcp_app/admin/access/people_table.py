@@ -1,4 +1,4 @@
-"""The table of the page *Who can see it*: people, fifty at a time, each with why."""
+"""The table of the page *Who can see it*: 50 people per page, each with the reason."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.access.conditions import Condition
 from mcp_app.admin.access.sentences import all_of, either, in_digits
-from mcp_app.auth import reach
-from mcp_app.auth.reach import KnownGroup
-from mcp_app.interface.requirements import Demands
+from mcp_app.auth import permission_queries
+from mcp_app.auth.permission_queries import KnownGroup
+from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.rules import visible
 
 SHOWN: Final = 50
@@ -31,9 +31,9 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """One page of those who can, or of those who cannot.
+    """One page of the people who can, or of those who cannot.
 
-    `number` is the page, from 1; `pages` how many there are.
+    `number` is the page, counted from 1, and `pages` the number of pages.
     """
 
     shown: list[Person]
@@ -56,12 +56,12 @@ def people(
     conditions: Sequence[Condition],
     groups: Sequence[KnownGroup],
     *,
-    demands: Demands,
+    demands: AccessRequirements,
     can: bool,
     page: str,
     counts: tuple[int, int],
 ) -> People:
-    """Return a page of people; two statements, however many there are."""
+    """Return a page of people; two queries, however many people there are."""
     total = counts[0] if can else counts[1]
     pages = max(1, -(-total // SHOWN))
     is_number = page.isascii() and page.isdigit() and len(page) <= MOST_DIGITS
@@ -80,15 +80,15 @@ def people(
 
 def _rows(conditions: Sequence[Condition], *, can: bool) -> QuerySet[Any]:
     counted = [each.which for each in conditions if each.which is not None]
-    meet: Q = reduce(and_, counted, reach.active())
+    meet: Q = reduce(and_, counted, permission_queries.active())
     columns = {
         f"mcp_holds_{place}": _whether(each.which)
         for place, each in enumerate(conditions)
         if each.which is not None
     }
     model = get_user_model()
-    rows: QuerySet[Any] = reach.users().filter(meet if can else ~meet)
-    rows = rows.annotate(mcp_active=_whether(reach.active()), **columns)
+    rows: QuerySet[Any] = permission_queries.users().filter(meet if can else ~meet)
+    rows = rows.annotate(mcp_active=_whether(permission_queries.active()), **columns)
     if hasattr(model, "groups"):
         rows = rows.prefetch_related("groups")
     return rows.order_by(model.USERNAME_FIELD, "pk")
@@ -105,13 +105,13 @@ def _whether(condition: Q) -> Any:
 
 
 class Why:
-    """Why people can, or cannot."""
+    """The reasons why people can or cannot see a row."""
 
     def __init__(
         self,
         conditions: Sequence[Condition],
         groups: Iterable[KnownGroup],
-        demands: Demands,
+        demands: AccessRequirements,
     ) -> None:
         self._conditions = conditions
         self._groups = {each.pk: each for each in groups}
@@ -119,7 +119,7 @@ class Why:
         self._open = any(each.which is None for each in conditions)
 
     def of(self, user: Any) -> str:
-        """Say why of a row of the table."""
+        """Return the reason for a row of the table."""
         if not user.mcp_active:
             return _("cannot: may not log in")
         lacks = [
@@ -131,12 +131,12 @@ class Why:
             return _("cannot: %(reasons)s") % {"reasons": all_of(dict.fromkeys(lacks))}
         can = self._can(user)
         if self._open:
-            return _("%(reason)s; the rest is to be checked") % {"reason": can}
+            return _("%(reason)s; the rest must be checked") % {"reason": can}
         return can
 
     def _can(self, user: Any) -> str:
         if not (self._demands.permissions or self._demands.groups):
-            return _("no right is asked for")
+            return _("no right is required")
         if getattr(user, "is_superuser", False):
             return _("superuser")
         own = [
@@ -159,6 +159,6 @@ class Why:
         granting = {each.name for each in own if each.grants}
         for names in self._demands.groups:
             in_these = [each.name for each in own if each.name in names]
-            # What was said of its permissions says already that they are in it.
+            # The reason for a permission has already named the group.
             if granting.isdisjoint(in_these):
                 yield _("in %(groups)s") % {"groups": either(in_these)}

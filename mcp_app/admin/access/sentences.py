@@ -1,4 +1,4 @@
-"""The sentences of the page *Who can see it*, by what it is about."""
+"""The sentences of the page *Who can see it*, by kind of row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils.text import capfirst, get_text_list
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
-from mcp_app.admin.page.wording import Said
+from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
 
 CAN: Final[Mapping[str, Any]] = {
@@ -40,7 +40,7 @@ CAN: Final[Mapping[str, Any]] = {
         "count",
     ),
 }
-NOBODY: Final[Mapping[str, Said]] = {
+NOBODY: Final[Mapping[str, Label]] = {
     "tool": gettext_lazy("Nobody can list and call this tool."),
     "resource": gettext_lazy("Nobody can list and read this resource."),
     "resourcetemplate": gettext_lazy(
@@ -49,7 +49,7 @@ NOBODY: Final[Mapping[str, Said]] = {
     "prompt": gettext_lazy("Nobody can list and use this prompt."),
     "server": gettext_lazy("Nobody can use this server."),
 }
-ANYONE: Final[Mapping[str, Said]] = {
+ANYONE: Final[Mapping[str, Label]] = {
     "tool": gettext_lazy("Anyone on the internet can list and call this tool."),
     "resource": gettext_lazy("Anyone on the internet can list and read this resource."),
     "resourcetemplate": gettext_lazy(
@@ -58,7 +58,7 @@ ANYONE: Final[Mapping[str, Said]] = {
     "prompt": gettext_lazy("Anyone on the internet can list and use this prompt."),
     "server": gettext_lazy("Anyone on the internet can use this server."),
 }
-ONE_CAN: Final[Mapping[str, Said]] = {
+ONE_CAN: Final[Mapping[str, Label]] = {
     "tool": gettext_lazy("%(name)s can list and call this tool."),
     "resource": gettext_lazy("%(name)s can list and read this resource."),
     "resourcetemplate": gettext_lazy(
@@ -67,7 +67,7 @@ ONE_CAN: Final[Mapping[str, Said]] = {
     "prompt": gettext_lazy("%(name)s can list and use this prompt."),
     "server": gettext_lazy("%(name)s can use this server."),
 }
-ONE_CANNOT: Final[Mapping[str, Said]] = {
+ONE_CANNOT: Final[Mapping[str, Label]] = {
     "tool": gettext_lazy("%(name)s cannot list and call this tool."),
     "resource": gettext_lazy("%(name)s cannot list and read this resource."),
     "resourcetemplate": gettext_lazy(
@@ -79,17 +79,17 @@ ONE_CANNOT: Final[Mapping[str, Said]] = {
 
 
 def in_digits(number: int) -> str:
-    """Return a number with its thousands apart."""
+    """Format a number with thousands separators."""
     return str(number_format(number, force_grouping=True))
 
 
 def count_text(number: int, *, at_most: bool) -> str:
-    """Return a number of people; where not all can be counted, the greatest."""
+    """Format a number of people, as an upper bound if not all can be counted."""
     shown = in_digits(number)
     return _("at most %(number)s") % {"number": shown} if at_most else shown
 
 
-def counted(kind: str, number: int, who: str, *, at_most: bool) -> str:
+def counted_text(kind: str, number: int, who: str, *, at_most: bool) -> str:
     """Say how many people can, and which."""
     if not number:
         return str(NOBODY[kind])
@@ -98,17 +98,17 @@ def counted(kind: str, number: int, who: str, *, at_most: bool) -> str:
 
 
 def either(names: Iterable[str]) -> str:
-    """Return names of which one is enough."""
+    """Join names of which one is enough."""
     return str(get_text_list([visible(name) for name in sorted(names)], _("or")))
 
 
 def all_of(names: Iterable[str]) -> str:
-    """Return names that are all asked for."""
+    """Join names that are all required."""
     return str(get_text_list(list(names), _("and")))
 
 
 def everyone(permissions: Iterable[str], groups: Iterable[Iterable[str]]) -> str:
-    """Say of whom it is true that they meet these demands, superusers apart."""
+    """Describe the people who meet these requirements, apart from superusers."""
     said = {
         "permissions": all_of(map(visible, permissions)),
         "groups": all_of(map(either, groups)),
@@ -123,7 +123,7 @@ def everyone(permissions: Iterable[str], groups: Iterable[Iterable[str]]) -> str
 
 
 def and_superusers(people: str, count: int) -> str:
-    """Add those who need neither a permission nor a group."""
+    """Add the superusers, who need neither a permission nor a group."""
     if not count:
         return people
     return ngettext(
@@ -134,9 +134,9 @@ def and_superusers(people: str, count: int) -> str:
 
 
 def anonymous(access: tuple[str, ...]) -> str:
-    """Say what becomes of those who do not say who they are."""
+    """Say what happens to callers without credentials."""
     if access == ("token",):
-        return _("Anonymous callers cannot: the server asks for a token.")
+        return _("Anonymous callers cannot: the server requires a token.")
     return _(
-        "Anonymous callers cannot: the server asks who they are (%(methods)s)."
+        "Anonymous callers cannot: the server requires authentication (%(methods)s)."
     ) % {"methods": either(access)}

@@ -1,4 +1,4 @@
-"""What clients are offered of a row now, and on what it depends who sees it."""
+"""What a server offers of a row now, and what decides who can see it."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ from functools import cached_property
 from django.db.models import Count, Q
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.access.conditions import Condition, Gate, conditions, gates, stopped
+from mcp_app.admin.access.conditions import (
+    Condition,
+    Gate,
+    conditions,
+    gates,
+    stop_gate,
+)
 from mcp_app.admin.access.sentences import count_text
-from mcp_app.auth import reach
+from mcp_app.auth import permission_queries
+from mcp_app.auth.permission_queries import KnownGroup
 from mcp_app.auth.permissions import Holder
-from mcp_app.auth.reach import KnownGroup
 from mcp_app.catalog.overlays import overlaid
 from mcp_app.catalog.registry import mcp
-from mcp_app.catalog.stored import (
+from mcp_app.catalog.row_loader import (
     demands_of,
     hints_of,
     load_servers,
     server_definition,
     tags_of,
 )
+from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.requirements import NO_DEMANDS, Demands
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import DefinitionRow, PublishedRow, Server, Stop, Tool
 from mcp_app.models.stops import Scope
@@ -31,8 +37,8 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.overlays import declared_definition
 
 
-class Seen:
-    """What is offered of a row at one server now, and on what that depends."""
+class Visibility:
+    """What one server offers of a row now, and what decides who can see it."""
 
     def __init__(
         self, row: PublishedRow, slug: str, stops: Sequence[Stop] = ()
@@ -42,12 +48,12 @@ class Seen:
         self.kind = row.kind_of_row
         content = row.working_content() if _is_unseen(row) else _served(row)
         self._content = content
-        self._tags, self._own = offered(row, content)
+        self._tags, self._own = tags_and_requirements(row, content)
         self.servers = self._servers()
         self.server = self._chosen(slug)
 
     def _servers(self) -> list[ServerDefinition]:
-        """Return the servers to choose from, those that offer it first."""
+        """Return the servers to choose from, those that offer the row first."""
         if isinstance(self.row, Server):
             return [server_definition(self.row, _served(self.row))]
         key = (self.kind, str(self.row.pk))
@@ -75,11 +81,11 @@ class Seen:
     def gates(self) -> list[Gate]:
         found = [*gates(self.row, self.server, self._tags)]
         if stop := self._stop():
-            found.insert(0, stopped(stop))
+            found.insert(0, stop_gate(stop))
         return found
 
     def _stop(self) -> Stop | None:
-        """Return a stop that holds it now, besides its own switch."""
+        """Return a stop that applies to the row now."""
         holding = (
             each
             for each in self._stops
@@ -98,21 +104,21 @@ class Seen:
 
     @property
     def closed(self) -> str:
-        """Why nobody sees it, "" where that depends on the person."""
+        """Why nobody sees it; "" if that depends on the person."""
         return next((each.closed for each in self.gates if each.closed), "")
 
     @property
-    def demands(self) -> Demands:
-        """Everything that is asked for."""
+    def demands(self) -> AccessRequirements:
+        """The requirements of the server and of the row together."""
         return self._of_server.and_also(self._own)
 
     @property
-    def _of_server(self) -> Demands:
-        return NO_DEMANDS if self.server is None else self.server.demands
+    def _of_server(self) -> AccessRequirements:
+        return NO_REQUIREMENTS if self.server is None else self.server.demands
 
     @cached_property
     def groups(self) -> list[KnownGroup]:
-        return reach.known_groups(self.demands)
+        return permission_queries.known_groups(self.demands)
 
     @cached_property
     def conditions(self) -> list[Condition]:
@@ -121,21 +127,23 @@ class Seen:
         )
 
     def admits(self, holder: Holder) -> bool:
-        """Whether clients list it for a principal, and its calls run."""
+        """Return whether a principal can list it and its calls run."""
         if self.closed or not holder.meets(self._of_server):
             return False
         return holder.meets(self._own)
 
     @property
     def differs(self) -> bool:
-        """Whether the working copy demands something else."""
+        """Whether the requirements of working copy and published version differ."""
         if self.is_server or _is_unseen(self.row):
             return False
-        return offered(self.row, self.row.working_content())[1] != self._own
+        return (
+            tags_and_requirements(self.row, self.row.working_content())[1] != self._own
+        )
 
 
 def changes_things(row: PublishedRow, content: JsonObject) -> bool:
-    """Whether it is a tool that does not say that it only reads."""
+    """Return whether a row is a tool that is not declared read-only."""
     if not isinstance(row, Tool):
         return False
     declared = declared_definition(row, mcp) if row.from_code else None
@@ -143,13 +151,15 @@ def changes_things(row: PublishedRow, content: JsonObject) -> bool:
     return not hints_of(content, hints).read_only
 
 
-def offered(row: PublishedRow, content: JsonObject) -> tuple[frozenset[str], Demands]:
-    """Return the tags and the demands of a content, on top of what code says.
+def tags_and_requirements(
+    row: PublishedRow, content: JsonObject
+) -> tuple[frozenset[str], AccessRequirements]:
+    """Return the tags and requirements of a content, added to what code declares.
 
-    What a server demands is no content of it.
+    Those of a server are not part of its content, so it has none here.
     """
     if not isinstance(row, DefinitionRow):
-        return frozenset(), NO_DEMANDS
+        return frozenset(), NO_REQUIREMENTS
     declared = declared_definition(row, mcp) if row.from_code else None
     if declared is None:
         return tags_of(content), demands_of(content)
@@ -158,7 +168,7 @@ def offered(row: PublishedRow, content: JsonObject) -> tuple[frozenset[str], Dem
 
 
 def _is_unseen(row: PublishedRow) -> bool:
-    """Whether there is nothing but the working copy."""
+    """Return whether only the working copy exists."""
     from_code = isinstance(row, DefinitionRow) and row.from_code
     return row.published is None and not from_code
 
@@ -168,51 +178,59 @@ def _served(row: PublishedRow) -> JsonObject:
 
 
 def counts(found: Sequence[Condition]) -> Mapping[str, int]:
-    """Return how many people meet the first of these, the first two, and so on.
+    """Return how many people meet the first condition, the first two, and so on.
 
-    They are `after_0`, `after_1` …, beside `everybody`, `active` and `superusers`.
+    The keys are `after_0`, `after_1` …, and `everybody`, `active` and `superusers`.
     """
     columns = {
         "everybody": Count("pk"),
-        "active": Count("pk", filter=reach.active()),
-        "superusers": Count("pk", filter=reach.active() & reach.superusers()),
+        "active": Count("pk", filter=permission_queries.active()),
+        "superusers": Count(
+            "pk", filter=permission_queries.active() & permission_queries.superusers()
+        ),
     }
-    both: Q = reach.active()
+    both: Q = permission_queries.active()
     for place, condition in enumerate(found):
-        both &= reach.EVERYBODY if condition.which is None else condition.which
+        both &= (
+            permission_queries.EVERYBODY if condition.which is None else condition.which
+        )
         columns[f"after_{place}"] = Count("pk", filter=both)
-    found_counts: Mapping[str, int] = reach.users().order_by().aggregate(**columns)
+    found_counts: Mapping[str, int] = (
+        permission_queries.users().order_by().aggregate(**columns)
+    )
     return found_counts
 
 
 def in_numbers(row: PublishedRow, content: JsonObject) -> list[str]:
-    """Say how many have the rights that a definition asks for, and would ask for."""
+    """Say how many people meet a definition's requirements, now and once published."""
     if isinstance(row, Server):
         return []
-    after = offered(row, content)[1]
-    before = after if _is_unseen(row) else offered(row, _served(row))[1]
+    after = tags_and_requirements(row, content)[1]
+    before = after if _is_unseen(row) else tags_and_requirements(row, _served(row))[1]
     if not before and not after:
-        return [_("It asks for no right: whoever a server lets in may use it.")]
-    groups = reach.known_groups(before.and_also(after))
+        return [
+            _("No permission is required: everyone whom a server lets in can use it.")
+        ]
+    groups = permission_queries.known_groups(before.and_also(after))
     numbers = _meeting(before, groups), _meeting(after, groups)
     if before == after:
-        said = _("People who have the rights that it asks for: %(after)s.")
+        said = _("People who have the rights that it requires: %(after)s.")
         if not _is_unseen(row):
             said = _(
-                "People who have the rights that it asks for: %(after)s. That does not"
-                " change."
+                "People who have the rights that it requires: %(after)s. Publishing"
+                " does not change that."
             )
     else:
         said = _(
-            "People who have the rights that it asks for: %(before)s now, %(after)s"
+            "People who have the rights that it requires: %(before)s now, %(after)s"
             " once it is published."
         )
     return [said % {"before": numbers[0], "after": numbers[1]}]
 
 
-def _meeting(demands: Demands, groups: Sequence[KnownGroup]) -> str:
-    """Return how many people meet demands."""
-    found = conditions(NO_DEMANDS, demands, groups, is_server=False)
+def _meeting(demands: AccessRequirements, groups: Sequence[KnownGroup]) -> str:
+    """Return how many people meet requirements, as text."""
+    found = conditions(NO_REQUIREMENTS, demands, groups, is_server=False)
     counted = counts(found)
     number = counted[f"after_{len(found) - 1}"] if found else counted["active"]
     return count_text(number, at_most=any(each.which is None for each in found))

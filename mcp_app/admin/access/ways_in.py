@@ -1,6 +1,6 @@
-"""*Who may come in*: a box for each way in that the settings have, and one for all.
+"""*Who may come in*: a checkbox for each authentication method, and one for everybody.
 
-To open a server to everyone is the only thing that asks to type a word.
+Opening a server to everybody needs a typed confirmation.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.composite import CompositeWidget
-from mcp_app.auth.ways import SESSION_INSTEAD
+from mcp_app.auth.authenticators import SESSION_INSTEAD
 from mcp_app.conf import BY_TOKEN, mcp_settings
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models.listings import words
@@ -22,12 +22,12 @@ LABELS: Final = {
     BY_TOKEN["token"]: _("Access token"),
     SESSION_INSTEAD: _("Signed-in users of this site"),
 }
-"""What people call what comes with the app, by its path."""
+"""Labels of the built-in authentication methods, by their paths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was ticked, in its order, and what was typed to confirm it."""
+    """The ticked methods, in order, and the word typed to confirm."""
 
     names: tuple[str, ...] = ()
     confirmed: str = ""
@@ -35,7 +35,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A way in as the page shows it; `path` is what verifies, "" where that is said."""
+    """A method as the page shows it; `path` is its class, "" for built-in ones."""
 
     name: str
     control: str
@@ -43,11 +43,11 @@ class Box:
     path: str
     is_ticked: bool
     is_lacking: bool = False
-    """Whether the settings have no such way."""
+    """Whether the settings have no such method."""
 
 
 class AccessWidget(CompositeWidget):
-    """Boxes; the order in which they were ticked before comes along."""
+    """Checkboxes; a hidden input keeps the order of the methods ticked before."""
 
     template_name = "mcp_app/widgets/access.html"
     there = "-asked"
@@ -72,20 +72,20 @@ class AccessWidget(CompositeWidget):
             "order": " ".join(answer.names),
             "boxes": list(_boxes(name, answer.names)),
             "is_public": PUBLIC in answer.names,
-            # Where it is saved so already, nobody is asked again.
+            # No confirmation if the saved server is already public.
             "asks": isinstance(value, Answer) or PUBLIC not in answer.names,
             "confirmed": answer.confirmed,
         }
 
 
 class AccessField(forms.Field):
-    """An `Answer`; what is shown is one, or the words of the column."""
+    """A field whose value is an `Answer`; its initial value may be a column's words."""
 
     def __init__(self) -> None:
         super().__init__(required=False, widget=AccessWidget())
 
     def parts(self, value: object) -> dict[str, object]:
-        """Return what is compared: the order is nobody's to change here."""
+        """Return what to compare: staff cannot change the order here."""
         return {"": sorted(answer_of(value).names)}
 
     def has_changed(self, initial: Any, data: Any) -> bool:
@@ -93,7 +93,7 @@ class AccessField(forms.Field):
 
 
 def answer_of(value: object) -> Answer:
-    """Return an answer as it is, and that of a column."""
+    """Return an answer unchanged, or the one that a column's words stand for."""
     return value if isinstance(value, Answer) else Answer(words(str(value or "")))
 
 

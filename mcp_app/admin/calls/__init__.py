@@ -1,1 +1,1 @@
-"""The log of calls, as staff read it: a list, one call in full, who was turned away."""
+"""The call log as staff read it: a list, one call in full, and refused requests."""

@@ -1,6 +1,6 @@
-"""How many calls there were, how many failed and how long they took: from counters.
+"""How many calls there were, how many failed, and how long they took.
 
-Never from rows of calls, of which there may be millions.
+Reads only counters, never call rows, of which there may be millions.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from django.utils.formats import number_format
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.calls.filters import AGES, DAY, Asked, milliseconds, moment
+from mcp_app.admin.calls.filters import AGES, DAY, CallFilter, milliseconds, moment
 from mcp_app.admin.calls.outcome_help import FAILED
 from mcp_app.audit.tallies import begin_ms
 from mcp_app.models import CallStatistic
 from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
 
 BARS: Final = 32
-"""At most so many bars, and one that has just begun."""
+"""The greatest number of bars; one more may be in progress."""
 WIDTH: Final = 640
 HEIGHT: Final = 96
 COLUMNS: Final = (*(f"to_{bound}" for bound in BOUNDS_MS), "longer")
@@ -32,12 +32,12 @@ STEPS: Final = tuple(
     minutes * MINUTE_S * 1_000
     for minutes in (5, 60, 120, 360, 720, 1440, 2880, 10080, 20160, 43200)
 )
-"""What a bar may stand for, in milliseconds: from five minutes to thirty days."""
+"""Lengths of time that a bar may stand for, in milliseconds: 5 minutes to 30 days."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of the chart, with its places in pixels."""
+    """A bar of the chart, with its position in pixels."""
 
     start: datetime
     calls: int
@@ -52,10 +52,11 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of all calls of a time `failed` have failed; `matching` are those asked for.
+    """Figures of the filtered calls.
 
-    `half` and `most` are how long half of these took at most, and 95 of 100, in
-    milliseconds; None where there are none.
+    `calls` and `failed` ignore the filters by outcome and duration; `matching` counts
+    what they leave. Of 100 of these, 50 took at most `half` milliseconds and 95 at most
+    `most`, which are None if there are none.
     """
 
     calls: int
@@ -82,8 +83,8 @@ class Most:
     calls: int
 
 
-def figures(asked: Asked) -> Figures:
-    """Return what the counters say of what is asked for; one statement."""
+def figures(asked: CallFilter) -> Figures:
+    """Return what the counters say about the filtered calls; one query."""
     end_ms = asked.end_ms or milliseconds(now())
     step = _step(end_ms - asked.start_ms)
     since = F("start_ms") - asked.start_ms
@@ -100,8 +101,8 @@ def figures(asked: Asked) -> Figures:
     return _summed(asked, rows, servers, step, end_ms)
 
 
-def most_failing(asked: Asked) -> Most | None:
-    """Return what failed most; one statement."""
+def most_failing(asked: CallFilter) -> Most | None:
+    """Return what failed most often; one query."""
     rows = _counters(asked).filter(outcome__in=FAILED)
     if asked.server:
         rows = rows.filter(server=asked.server)
@@ -115,9 +116,9 @@ def most_failing(asked: Asked) -> Most | None:
     return None
 
 
-def names_with(asked: Asked, text: str, most: int) -> tuple[str, ...]:
-    """Return the names that have a text within them, and were called in that time."""
-    # Names are compared exactly: not every database would find other letters' case.
+def names_with(asked: CallFilter, text: str, most: int) -> tuple[str, ...]:
+    """Return at most `most` names of called definitions that contain a text."""
+    # The column compares exactly: on some databases `icontains` would respect case.
     lowered = _counters(asked).annotate(lowered=Lower("name"))
     rows = lowered.filter(lowered__contains=text.lower())
     names = rows.order_by("name").values_list("name", flat=True).distinct()
@@ -126,7 +127,7 @@ def names_with(asked: Asked, text: str, most: int) -> tuple[str, ...]:
 
 def last_day() -> tuple[int, int]:
     """Return how many calls there were in 24 hours, and how many failed."""
-    asked = Asked(DAY, moment(begin_ms(milliseconds(now() - AGES[DAY]), HOUR_S)))
+    asked = CallFilter(DAY, moment(begin_ms(milliseconds(now() - AGES[DAY]), HOUR_S)))
     rows = _counters(asked).values_list("outcome").annotate(Sum("calls"))
     counts = {outcome: int(calls) for outcome, calls in rows}
     failed = sum(calls for outcome, calls in counts.items() if outcome in FAILED)
@@ -134,7 +135,7 @@ def last_day() -> tuple[int, int]:
 
 
 def alike(kind: str, name: str, outcome: str, start_ms: int) -> int:
-    """Return how many calls ended in the same way in the 24 hours from a time on."""
+    """Return how many calls ended in the same way in the 24 hours from `start_ms`."""
     end_ms = start_ms + 24 * HOUR_S * 1_000
     rows = CallStatistic.objects.filter(
         seconds=HOUR_S, start_ms__gte=start_ms, start_ms__lt=end_ms
@@ -142,7 +143,7 @@ def alike(kind: str, name: str, outcome: str, start_ms: int) -> int:
     return int(rows.aggregate(sum=Sum("calls"))["sum"] or 0)
 
 
-def _counters(asked: Asked) -> QuerySet[CallStatistic]:
+def _counters(asked: CallFilter) -> QuerySet[CallStatistic]:
     rows = CallStatistic.objects.filter(
         seconds=asked.seconds, start_ms__gte=asked.start_ms
     )
@@ -154,13 +155,13 @@ def _counters(asked: Asked) -> QuerySet[CallStatistic]:
 
 
 def _step(length_ms: int) -> int:
-    """Return what a bar stands for: a round time, or what makes few enough."""
+    """Return the length of a bar: a round time, or else what gives few enough bars."""
     fitting = (step for step in STEPS if length_ms / step <= BARS)
     return next(fitting, length_ms // BARS + 1)
 
 
 def _summed(
-    asked: Asked,
+    asked: CallFilter,
     rows: Sequence[Mapping[str, Any]],
     servers: tuple[str, ...],
     step: int,
@@ -194,7 +195,7 @@ def _summed(
 
 
 def _slower_than(slower: str) -> Sequence[str]:
-    """Return the columns in which are the calls that took longer than that."""
+    """Return the columns that count calls slower than `slower` milliseconds."""
     bounds = [*BOUNDS_MS, None]
     least = int(slower or 0)
     return [
@@ -205,7 +206,7 @@ def _slower_than(slower: str) -> Sequence[str]:
 
 
 def _bound(buckets: Sequence[int], percent: int, longest_us: int) -> int | None:
-    """Return in how many milliseconds so many of 100 were over."""
+    """Return within how many milliseconds `percent` of the calls ended."""
     total, so_far = sum(buckets), 0
     longest = -(-longest_us // 1_000)
     for count, bound in zip(buckets, [*BOUNDS_MS, longest], strict=True):
@@ -221,7 +222,7 @@ def _bars(
     most = max(calls.values(), default=0) or 1
     width = WIDTH // len(times)
     for place, since in enumerate(times):
-        # What failed must be seen, however little of all it is.
+        # Round up: even one failed call must be visible.
         height = -(-calls[since] * HEIGHT // most)
         failing = -(-failed[since] * HEIGHT // most)
         yield Bar(
@@ -237,11 +238,11 @@ def _bars(
         )
 
 
-def sentence(asked: Asked, found: Figures, most: str) -> str:
+def sentence(asked: CallFilter, found: Figures, most: str) -> str:
     """Say how many calls failed; `most` names what failed most."""
     named = {
-        "failed": grouped(found.failed),
-        "calls": grouped(found.calls),
+        "failed": grouped_digits(found.failed),
+        "calls": grouped_digits(found.calls),
         "percent": percents(found.percent),
         "most": most,
     }
@@ -250,17 +251,17 @@ def sentence(asked: Asked, found: Figures, most: str) -> str:
     if not found.failed:
         return _("None of %(calls)s failed.") % named
     if most:
-        said = _("%(failed)s of %(calls)s failed (%(percent)s). Most: %(most)s.")
+        said = _("%(failed)s of %(calls)s failed (%(percent)s), most often: %(most)s.")
         return said % named
     return _("%(failed)s of %(calls)s failed (%(percent)s).") % named
 
 
-def grouped(number: int) -> str:
-    """Write a number with the separators of the language."""
+def grouped_digits(number: int) -> str:
+    """Format a number with the language's thousands separators."""
     return number_format(number, force_grouping=True)
 
 
 def percents(percent: float) -> str:
-    """Write a part of a hundred; what is not nothing is not 0."""
+    """Format a percentage; show at least 0.1 for one that is not 0."""
     number = number_format(round(max(percent, 0.1) if percent else 0.0, 1), 1)
     return _("%(number)s %%") % {"number": number}

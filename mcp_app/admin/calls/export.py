@@ -1,4 +1,4 @@
-"""Calls as a CSV file, one part after another: there may be very many."""
+"""Calls as a CSV file, streamed in parts because there may be very many."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from django.utils.timezone import localtime, now
 from mcp_app.admin.calls.filters import moment
 from mcp_app.interface.rules import visible
 from mcp_app.models import Call
-from mcp_app.models.call_pages import Key, Sought
+from mcp_app.models.call_pages import CallQuery, Key
 
 MOST: Final = 100_000
 PART: Final = 2_000
 FORMULAS: Final = ("=", "+", "-", "@", "\N{MINUS SIGN}")
-"""What a spreadsheet takes for the beginning of a formula, in any width."""
+"""Characters that begin a formula in a spreadsheet, also in their full-width forms."""
 ODD: Final = ("\t", "\r")
-"""What a spreadsheet may drop together with what tells cells apart."""
+"""Characters that a spreadsheet may drop together with the cell separator."""
 COLUMNS: Final = (
     "time",
     "outcome",
@@ -43,9 +43,9 @@ COLUMNS: Final = (
 )
 
 
-def response(request: HttpRequest, sought: Sought) -> StreamingHttpResponse:
-    """Answer with the file; under ASGI a thread makes each part when it is sent."""
-    parts: Any = written(sought)
+def response(request: HttpRequest, sought: CallQuery) -> StreamingHttpResponse:
+    """Return the response; under ASGI a thread makes each part when it is sent."""
+    parts: Any = csv_chunks(sought)
     if isinstance(request, ASGIRequest):
         parts = _on_loop(parts)
     day = localtime(now()).strftime("%Y-%m-%d")
@@ -66,8 +66,8 @@ async def _on_loop(parts: Iterator[str]) -> AsyncIterator[str]:
         yield part
 
 
-class _Written:
-    """Takes what a writer of CSV writes."""
+class _CsvBuffer:
+    """A file-like object that collects what `csv.writer` writes."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -80,9 +80,9 @@ class _Written:
         return "".join(lines)
 
 
-def written(sought: Sought) -> Iterator[str]:
-    """Yield the file: the newest calls first, `MOST` at most, a part for each page."""
-    buffer = _Written()
+def csv_chunks(sought: CallQuery) -> Iterator[str]:
+    """Yield the file, newest calls first and at most `MOST`, in a part per page."""
+    buffer = _CsvBuffer()
     writer = csv.writer(buffer)
     writer.writerow(COLUMNS)
     for calls in _pages(sought):
@@ -90,8 +90,8 @@ def written(sought: Sought) -> Iterator[str]:
         yield buffer.taken()
 
 
-def _pages(sought: Sought) -> Iterator[list[Call]]:
-    """Yield pages until there are no more calls, or there were `MOST`."""
+def _pages(sought: CallQuery) -> Iterator[list[Call]]:
+    """Yield pages until there are no more calls, or `MOST` were yielded."""
     older: Key | None = None
     left, known = MOST, set[int]()
     while left:
@@ -108,18 +108,18 @@ def _pages(sought: Sought) -> Iterator[list[Call]]:
 
 
 def _after(
-    sought: Sought, older: Key | None, found: list[Call], most: int
+    sought: CallQuery, older: Key | None, found: list[Call], most: int
 ) -> Key | None:
-    """Return after which place there may be more calls, None where there are none."""
+    """Return the key after which there may be more calls, None if there are none."""
     if len(found) == most:
         return Key(found[-1].time_ms, found[-1].pk)
     return Call.objects.looked_for(sought, older).back_to if sought.rest else None
 
 
 def cell(value: object) -> str:
-    """Return what is written into a cell: no formula, and nothing that is hidden."""
+    """Return the text of a cell: never a formula, and hidden characters shown."""
     text = str(value)
-    # Some drop blanks and line breaks first, and read full-width signs as others.
+    # Some spreadsheets drop leading blanks and read full-width signs as plain ones.
     sign = normalize("NFKC", text.lstrip()[:1])
     formula = text.startswith(ODD) or sign.startswith(FORMULAS)
     return visible(f"'{text}" if formula else text, None)

@@ -1,4 +1,4 @@
-"""What the list of calls is asked for: a time, filters from fixed lists, a place."""
+"""The filter of the list of calls: a time range, fixed choices, names and a page."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.calls.outcome_help import FAILED, MEANINGS
-from mcp_app.admin.page.wording import Said
+from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
-from mcp_app.models.call_pages import Condition, Key, Sought
+from mcp_app.models.call_pages import CallQuery, Condition, Key
 from mcp_app.models.calls import HOUR_S, MINUTE_S
 
 LAST_HOUR: Final = "hour"
 DAY: Final = "day"
 BETWEEN: Final = "between"
-WHEN: Final[Mapping[str, Said]] = {
+WHEN: Final[Mapping[str, Label]] = {
     LAST_HOUR: gettext_lazy("Last hour"),
     DAY: gettext_lazy("24 hours"),
     "week": gettext_lazy("7 days"),
@@ -37,7 +37,7 @@ AGES: Final = {
     "week": timedelta(days=7),
     "month": timedelta(days=30),
 }
-KINDS: Final[Mapping[str, Said]] = {
+KINDS: Final[Mapping[str, Label]] = {
     "tool": gettext_lazy("Tool"),
     "resource": gettext_lazy("Resource"),
     "template": gettext_lazy("Resource template"),
@@ -45,17 +45,17 @@ KINDS: Final[Mapping[str, Said]] = {
     "completion": gettext_lazy("Completion"),
 }
 ANY_FAILURE: Final = "failed"
-OUTCOMES: Final[Mapping[str, Said]] = {
+OUTCOMES: Final[Mapping[str, Label]] = {
     ANY_FAILURE: gettext_lazy("Failed, in whatever way"),
     **{name: meaning.label for name, meaning in MEANINGS.items()},
 }
-SLOWER: Final[Mapping[str, Said]] = {
+SLOWER: Final[Mapping[str, Label]] = {
     "100": gettext_lazy("100 ms"),
     "1000": gettext_lazy("1 s"),
     "5000": gettext_lazy("5 s"),
     "10000": gettext_lazy("10 s"),
 }
-"""Bounds of the counters, in milliseconds."""
+"""Bounds of the counters' columns, in milliseconds."""
 CHOICES: Final = {
     "when": (gettext_lazy("When"), WHEN),
     "outcome": (gettext_lazy("Outcome"), OUTCOMES),
@@ -70,10 +70,10 @@ _KEY: Final = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What stands in the address; `start` and `end` are whole hours, or minutes.
+class CallFilter:
+    """The query string of the list; `start` and `end` are whole hours, or minutes.
 
-    So that rows and counters speak of the same calls.  `end` of None is now.
+    Rows and counters then cover the same calls. `end` is None for "until now".
     """
 
     when: str
@@ -87,14 +87,14 @@ class Asked:
     user: str = ""
     q: str = ""
     given: Mapping[str, str] = field(default_factory=dict)
-    """What was typed as the beginning and the end."""
+    """The beginning and the end as typed."""
     older: Key | None = None
     newer: Key | None = None
     problems: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> int:
-        """The length of the counters that tell of this time."""
+        """The length of the counter rows to read for this time range."""
         return MINUTE_S if self.when == LAST_HOUR else HOUR_S
 
     @property
@@ -107,20 +107,20 @@ class Asked:
 
     @property
     def outcomes(self) -> tuple[str, ...]:
-        """The outcomes that are asked for, none where all are."""
+        """The outcomes to show; () for all."""
         if self.outcome == ANY_FAILURE:
             return FAILED
         return (self.outcome,) if self.outcome else ()
 
     @property
     def counted(self) -> bool:
-        """Whether the counters tell what is asked for: they know no person."""
+        """Whether counters can answer this filter: they know no users and no search."""
         return not (self.user or self.q)
 
-    def sought(self, names: tuple[str, ...] = ()) -> Sought:
-        """Return which rows are meant; `names` are those that the search has found.
+    def sought(self, names: tuple[str, ...] = ()) -> CallQuery:
+        """Return the query of the rows; `names` are those that match the search.
 
-        Failures are rarer than all calls of something.
+        Failures are rarer than all calls of a name, so their outcome leads the search.
         """
         found = self._conditions()
         if self.q:
@@ -132,10 +132,10 @@ class Asked:
             ways = [_is("outcome", each) for each in self.outcomes]
         else:
             ways = [found.pop("name")] if "name" in found else []
-        return Sought(self.start_ms, self.end_ms, ways, list(found.values()))
+        return CallQuery(self.start_ms, self.end_ms, ways, list(found.values()))
 
     def _conditions(self) -> dict[str, Condition]:
-        """Return what each filter demands of a row."""
+        """Return the condition of each filter that is set."""
         found: dict[str, Condition] = {}
         if self.user:
             found["user"] = _is("user_name", self.user)
@@ -151,7 +151,7 @@ class Asked:
         return found
 
     def query(self, **changes: str | Key) -> str:
-        """Return the query string of the list with these changes; places go away."""
+        """Return the query string with these changes, on the first page."""
         values: dict[str, str | Key] = {
             "when": "" if self.when == DAY else self.when,
             **self.given,
@@ -171,29 +171,29 @@ def _is(column: str, value: str) -> Condition:
 
 
 def milliseconds(time: datetime) -> int:
-    """Return what a column of times has."""
+    """Return a time as columns store it."""
     return int(time.timestamp() * 1_000)
 
 
 def moment(time_ms: int) -> datetime:
-    """Return the time that a column has."""
+    """Return the time that a column stores."""
     return datetime.fromtimestamp(time_ms / 1_000, UTC)
 
 
-def asked(request: HttpRequest) -> Asked:
-    """Return what is asked for; what cannot be is left out, and named."""
+def read_filter(request: HttpRequest) -> CallFilter:
+    """Return the filter of a request; list invalid values as problems, unused."""
     told = {name: request.GET.get(name, "").strip() for name in (*CHOICES, *TEXTS)}
     problems = []
     for name, (label, choices) in CHOICES.items():
         if told[name] and told[name] not in choices:
-            said = _("“%(value)s” is no choice for “%(name)s”: it was left out.")
+            said = _("“%(value)s” is not a choice for “%(name)s”, and was ignored.")
             problems.append(said % {"value": visible(told[name]), "name": label})
             told[name] = ""
     for name in TEXTS:
-        # NUL is in no row, and some databases cannot be asked for it.
+        # No row contains NUL, and some databases refuse it in a query.
         told[name] = told[name].replace("\0", "")[:LONGEST]
     given: dict[str, Any] = {**told, "when": told["when"] or DAY}
-    found = Asked(
+    found = CallFilter(
         **given,
         start=_whole(now() - AGES[DAY], HOUR_S),
         older=_key(request.GET.get("older", "")),
@@ -203,8 +203,8 @@ def asked(request: HttpRequest) -> Asked:
     return _timed(found, request)
 
 
-def _timed(found: Asked, request: HttpRequest) -> Asked:
-    """Add the time that is meant."""
+def _timed(found: CallFilter, request: HttpRequest) -> CallFilter:
+    """Return the filter with its time range."""
     if found.when != BETWEEN:
         start = _whole(now() - AGES[found.when], found.seconds)
         return replace(found, start=start)
@@ -216,12 +216,14 @@ def _timed(found: Asked, request: HttpRequest) -> Asked:
         if read is not None:
             times[name] = read
         elif text:
-            said = _("“%(value)s” is no time: it is written as 2026-11-18T14:00.")
+            said = _("“%(value)s” is not a time. Write it as 2026-11-18T14:00.")
             problems.append(said % {"value": visible(text)})
     end = times.get("to")
     start = times.get("from", (end or now()) - AGES[DAY])
     if end is not None and end <= start:
-        problems.append(_("The end is not after the beginning: it was left out."))
+        problems.append(
+            _("The end was ignored, because it is not after the beginning.")
+        )
         end = None
     return replace(
         found,
@@ -233,19 +235,19 @@ def _timed(found: Asked, request: HttpRequest) -> Asked:
 
 
 def _read(text: str) -> datetime | None:
-    """Return a time that a browser sends, which knows of no zone."""
+    """Return the time that a browser sent; without a zone it is in the current one."""
     try:
         read = parse_datetime(text)
     except ValueError:
         return None
-    # At the ends of the calendar nothing can be added or taken away.
+    # Adding or subtracting would overflow at the ends of the calendar.
     if read is None or not YEARS[0] <= read.year < YEARS[1]:
         return None
     return read.replace(tzinfo=read.tzinfo or get_current_timezone())
 
 
 def _whole(time: datetime, seconds: int) -> datetime:
-    """Return when the hour, or the minute, of a time began."""
+    """Return a time rounded down to a multiple of `seconds`."""
     stamp = int(time.timestamp())
     return datetime.fromtimestamp(stamp - stamp % seconds, UTC)
 

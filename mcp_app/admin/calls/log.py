@@ -1,4 +1,4 @@
-"""The list of calls, one call, and the file of them: pages that change nothing."""
+"""The list of calls, one call, and the CSV file: pages that change nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mcp_app.admin.calls.charts import (
     Figures,
     Most,
     figures,
-    grouped,
+    grouped_digits,
     last_day,
     most_failing,
     names_with,
@@ -38,31 +38,31 @@ from mcp_app.admin.calls.filters import (
     CHOICES,
     ERROR_NUMBER,
     KINDS,
-    Asked,
-    asked,
+    CallFilter,
     moment,
+    read_filter,
 )
 from mcp_app.admin.calls.outcome_help import meaning_of
 from mcp_app.admin.calls.presentation import Whole, in_words, line
 from mcp_app.admin.operations.live import MEDIA
 from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import lacking, may
-from mcp_app.admin.page.wording import Said
 from mcp_app.conf import mcp_settings
+from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import Call
-from mcp_app.models.call_pages import COUNTED, Key, Looked, Sought
+from mcp_app.models.call_pages import COUNTED, CallCount, CallQuery, Key
 
 RIGHT: Final = "view_call"
 PER_PAGE: Final = 100
 MOST_NAMES: Final = 50
-"""So many names a search goes on with."""
+"""How many matching names a search uses."""
 DAY_S: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A filter that is no list to choose from, and the list without it."""
+    """An active filter without a select box, with the URL of the list without it."""
 
     label: str
     url: str
@@ -70,7 +70,7 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The calls of a page, and where there are more."""
+    """The calls of a page, and the keys from which the neighbour pages start."""
 
     calls: Sequence[Call]
     newer: Key | None
@@ -79,7 +79,7 @@ class Page:
 
 @admin.register(Call)
 class CallAdmin(SettledAdmin[Call]):
-    """Shows calls to who may see them; nobody adds, changes or deletes one here."""
+    """Read-only pages of calls: nobody can add, change or delete one here."""
 
     def get_urls(self) -> list[URLPattern]:
         wrap, name = self.admin_site.admin_view, "mcp_app_call"
@@ -108,9 +108,9 @@ class CallAdmin(SettledAdmin[Call]):
     def changelist_view(
         self, request: HttpRequest, extra_context: Mapping[str, object] | None = None
     ) -> HttpResponse:
-        """Show the calls that are asked for; an error number leads to its call."""
+        """Show the calls that match the filter; an error number opens its call."""
         self._demand(request)
-        wanted = asked(request)
+        wanted = read_filter(request)
         if found := _by_error_number(wanted.q):
             return HttpResponseRedirect(_call_url(found))
         for problem in wanted.problems:
@@ -119,22 +119,24 @@ class CallAdmin(SettledAdmin[Call]):
         return self._page(request, "calls", _("Calls"), context)
 
     def export_view(self, request: HttpRequest) -> StreamingHttpResponse:
-        """Answer with the calls that are asked for as a CSV file."""
+        """Return the calls that match the filter as a CSV file."""
         self._demand(request)
-        return export.response(request, _sought(asked(request)))
+        return export.response(request, _sought(read_filter(request)))
 
     def call_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Show one call in full."""
         self._demand(request)
         call = Call.objects.filter(pk=key).first() if key < 2**63 else None
         if call is None:
-            said = _("There is no such call. Calls are kept %(days)s, then they go.")
+            said = _(
+                "There is no such call. Calls are kept for %(days)s, and then deleted."
+            )
             raise Http404(said % {"days": _days()})
         context = {"whole": Whole(request, call), "kept": _days()}
         return self._page(request, "call", _("One call"), context)
 
     def refused_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the requests that never became a call."""
+        """Show the requests that were refused before they became a call."""
         self._demand(request)
         context = rejected_requests.turned_away()
         return self._page(request, "refused", _("Refused at the door"), context)
@@ -163,14 +165,14 @@ class CallAdmin(SettledAdmin[Call]):
 
     @staticmethod
     def tile(request: HttpRequest) -> dict[str, object]:
-        """Return what the home page says of calls; nothing without the right."""
+        """Return the home page's figures about calls, {} without the permission."""
         if not may(request, RIGHT):
             return {}
         calls, failed = last_day()
         listed = reverse("admin:mcp_app_call_changelist")
         return {
-            "calls": grouped(calls),
-            "failed": grouped(failed) if failed else "",
+            "calls": grouped_digits(calls),
+            "failed": grouped_digits(failed) if failed else "",
             "percent": percents(100 * failed / calls) if calls else "",
             "calls_url": listed,
             "failed_url": f"{listed}?outcome={ANY_FAILURE}",
@@ -182,19 +184,19 @@ def _call_url(call: Call) -> str:
 
 
 def _by_error_number(text: str) -> Call | None:
-    """Return the call with an error number, however that is written."""
+    """Return the newest call with an error number; case, `-` and blanks are ignored."""
     number = text.lower().replace("-", "").replace(" ", "")
     if not ERROR_NUMBER.fullmatch(number):
         return None
     return Call.objects.filter(failure=number).order_by("-pk").first()
 
 
-def _sought(wanted: Asked) -> Sought:
+def _sought(wanted: CallFilter) -> CallQuery:
     names = names_with(wanted, wanted.q, MOST_NAMES) if wanted.q else ()
     return wanted.sought(names)
 
 
-def _listed(wanted: Asked) -> dict[str, object]:
+def _listed(wanted: CallFilter) -> dict[str, object]:
     sought = _sought(wanted)
     page = _page_of(wanted, sought)
     found = figures(wanted) if wanted.counted else None
@@ -224,8 +226,8 @@ def _listed(wanted: Asked) -> dict[str, object]:
     }
 
 
-def _page_of(wanted: Asked, sought: Sought) -> Page:
-    """Return a page, one more row than it has says whether there are others."""
+def _page_of(wanted: CallFilter, sought: CallQuery) -> Page:
+    """Return a page; one more row is read to know whether another page follows."""
     rows = Call.objects.page(
         sought, PER_PAGE + 1, older=wanted.older, newer=wanted.newer
     )
@@ -241,9 +243,9 @@ def _page_of(wanted: Asked, sought: Sought) -> Page:
 
 
 def _looked(
-    wanted: Asked, sought: Sought, page: Page, found: Figures | None
-) -> Looked | None:
-    """Return how many there are where no counter says, and how far was looked."""
+    wanted: CallFilter, sought: CallQuery, page: Page, found: Figures | None
+) -> CallCount | None:
+    """Return how many rows match and how far we searched; None if not needed."""
     if wanted.newer or (found and (not sought.rest or page.older)):
         return None
     if found is None and wanted.older:
@@ -251,8 +253,8 @@ def _looked(
     return Call.objects.looked_for(sought, wanted.older)
 
 
-def _count(found: Figures | None, looked: Looked | None) -> str:
-    """Say how many calls are asked for."""
+def _count(found: Figures | None, looked: CallCount | None) -> str:
+    """Say how many calls match."""
     if found is not None:
         count = found.matching
     elif looked is not None:
@@ -260,20 +262,20 @@ def _count(found: Figures | None, looked: Looked | None) -> str:
     else:
         return ""
     if count >= COUNTED:
-        return _("more than %(count)s calls") % {"count": grouped(COUNTED - 1)}
+        return _("more than %(count)s calls") % {"count": grouped_digits(COUNTED - 1)}
     said = ngettext("%(count)s call", "%(count)s calls", count)
-    return said % {"count": grouped(count)}
+    return said % {"count": grouped_digits(count)}
 
 
 def _named(most: Most | None) -> str:
-    """Name what failed most, how, and how often."""
+    """Say what failed most, with which outcome, and how often."""
     if most is None:
         return ""
     said = _("%(name)s, %(outcome)s (%(count)s)")
     return said % {
         "name": visible(most.name) or KINDS.get(most.kind, most.kind),
         "outcome": meaning_of(most.outcome).label,
-        "count": grouped(most.calls),
+        "count": grouped_digits(most.calls),
     }
 
 
@@ -281,18 +283,18 @@ def _pace(found: Figures | None) -> str:
     """Say how long calls took."""
     if found is None or found.half is None or found.most is None:
         return ""
-    said = _("Half took up to %(half)s, 95 of 100 up to %(most)s.")
+    said = _("Half of them took at most %(half)s, and 95 of 100 at most %(most)s.")
     return said % {"half": in_words(found.half), "most": in_words(found.most)}
 
 
-def _filters(wanted: Asked, found: Figures | None) -> list[dict[str, Any]]:
-    """Return the lists to choose from, each with what is chosen."""
-    lists: list[tuple[str, Said, Sequence[tuple[str, Said]], str]] = [
+def _filters(wanted: CallFilter, found: Figures | None) -> list[dict[str, Any]]:
+    """Return the select boxes, each with its choices and the current one."""
+    lists: list[tuple[str, Label, Sequence[tuple[str, Label]], str]] = [
         (name, label, list(choices.items()), getattr(wanted, name))
         for name, (label, choices) in CHOICES.items()
     ]
     servers = {*(found.servers if found else ()), wanted.server} - {""}
-    named: list[tuple[str, Said]] = [(slug, visible(slug)) for slug in sorted(servers)]
+    named: list[tuple[str, Label]] = [(slug, visible(slug)) for slug in sorted(servers)]
     if named:
         lists.append(("server", _("Server"), named, wanted.server))
     return [
@@ -309,7 +311,7 @@ def _filters(wanted: Asked, found: Figures | None) -> list[dict[str, Any]]:
     ]
 
 
-def _chips(wanted: Asked) -> list[Chip]:
+def _chips(wanted: CallFilter) -> list[Chip]:
     said = {
         "name": _("Name: %(value)s"),
         "user": _("Person: %(value)s"),

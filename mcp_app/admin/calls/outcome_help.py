@@ -1,4 +1,4 @@
-"""What the outcome of a call means, and what to do: one catalogue for all pages."""
+"""What each outcome of a call means, and what to do about it."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from typing import Final
 
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.page.wording import Said
+from mcp_app.interface.labels import Label
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.rules import visible
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A step; `link` names where it leads: the definition, its stop, such calls."""
+    """A step; `link` names a target: "change", "stop", "similar" or "live"."""
 
-    text: Said
+    text: Label
     link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """Texts for an outcome; `look` is the class of its mark.
+    """Texts for an outcome; `look` is the CSS class of its mark.
 
-    `happened` ends the sentence about a call, `told` stands where no text was kept of
-    what its client was told.
+    `happened` ends the sentence about a call. `told` says what the client got if the
+    call log has no error text.
     """
 
-    label: Said
+    label: Label
     look: str
-    happened: Said
-    means: Said
+    happened: Label
+    means: Label
     advice: tuple[Advice, ...]
-    told: Said
+    told: Label
 
 
 NOTHING_RAN: Final = _("Nothing ran.")
-NOBODY: Final = _("Nothing. Nobody waited for the answer any more.")
-SHOW: Final = Advice(_("See whether other calls ended like this."), "similar")
+NOBODY: Final = _("Nothing. The client no longer waited for the answer.")
+SHOW: Final = Advice(_("Check whether other calls ended like this."), "similar")
 
 MEANINGS: Final[Mapping[str, Meaning]] = {
     Outcome.ANSWERED: Meaning(
@@ -60,7 +60,11 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         ),
         (
             Advice(
-                _("If such calls never go on, this client cannot answer."), "similar"
+                _(
+                    "If such calls are never continued, this client cannot answer"
+                    " questions."
+                ),
+                "similar",
             ),
         ),
         _("It got a question."),
@@ -68,10 +72,10 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     Outcome.ARGUMENTS: Meaning(
         _("Wrong arguments"),
         "bad",
-        _("What the client sent does not fit."),
+        _("The arguments that the client sent do not fit."),
         _(
-            "Nothing ran. The model has sent arguments that the parameters do not "
-            "allow, and was told which. It usually tries again at once."
+            "Nothing ran. The model sent arguments that the parameters do not allow,"
+            " and the answer named them. It usually tries again at once."
         ),
         (
             Advice(
@@ -79,8 +83,8 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             ),
             Advice(
                 _(
-                    "If it happens often, the description misleads: say the format of "
-                    "that parameter in its description."
+                    "If it happens often, the description is misleading. Say the"
+                    " format of that parameter in its description."
                 ),
                 "change",
             ),
@@ -93,8 +97,8 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         "bad",
         _("The request itself is wrong."),
         _(
-            "Nothing ran. The client has broken a rule of the protocol, or sent what "
-            "this server does not offer. No model can mend that."
+            "Nothing ran. The client broke a rule of the protocol, or asked for"
+            " something that this server does not offer. A model cannot repair that."
         ),
         (
             Advice(_("Read what the client was told.")),
@@ -106,35 +110,36 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     Outcome.UNKNOWN: Meaning(
         _("Unknown"),
         "bad",
-        _("Nothing has the name that it asked for."),
+        _("There is nothing with the name that it asked for."),
         _(
-            "Nothing ran. What the client asked for was renamed, taken off the lists "
-            "or stopped, or never was there. A client may remember an old list."
+            "Nothing ran. The definition was renamed, taken off the lists or stopped,"
+            " or it never existed. The client may have an old list."
         ),
         (
             Advice(_("Reconnect the client, so that it reads the lists again.")),
-            Advice(_("If it should be there, look whether it is published.")),
+            Advice(_("If it should be there, check whether it is published.")),
             SHOW,
         ),
-        _("That nothing has this name."),
+        _("That there is nothing with this name."),
     ),
     Outcome.FORBIDDEN: Meaning(
         _("No right"),
         "bad",
         _("Its caller lacks a right."),
         _(
-            "Nothing ran. It is there, and this caller may not use it: a permission is "
-            "missing, or the access token is for less. The client was told the same as "
-            "for a name that does not exist."
+            "Nothing ran. The definition exists, but this caller may not use it: a"
+            " permission is missing, or the access token does not allow it. The"
+            " client got the same answer as for a name that does not exist."
         ),
         (
             Advice(
-                _("If this person should use it, look which right it needs."), "change"
+                _("If this person should use it, check which right it requires."),
+                "change",
             ),
-            Advice(_("Give the right to a group of theirs, or make another token.")),
+            Advice(_("Give the right to one of their groups, or make another token.")),
             SHOW,
         ),
-        _("That nothing has this name."),
+        _("That there is nothing with this name."),
     ),
     Outcome.SWITCHED_OFF: Meaning(
         _("Stopped"),
@@ -146,7 +151,10 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         ),
         (
             Advice(
-                _("Look who has stopped it, and why; start it when that is over."),
+                _(
+                    "Check who stopped it, and why. Start it again when the reason is"
+                    " gone."
+                ),
                 "stop",
             ),
             SHOW,
@@ -158,52 +166,54 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         "bad",
         _("The client cannot do what the call needs."),
         _(
-            "The call needs something of its client, such as to ask a person or its "
-            "model, and this client has said that it cannot."
+            "The call needs its client to do something, such as to ask a person or"
+            " its model, but this client said that it cannot."
         ),
         (
-            Advice(_("Use a client that can do it; newer versions often can.")),
-            Advice(_("Or let the function do without.")),
+            Advice(_("Use a client that can; newer versions often can.")),
+            Advice(
+                _("Or ask a developer to change the function so that it works without.")
+            ),
             SHOW,
         ),
         _("That it lacks a capability."),
     ),
     Outcome.TOOL_ERROR: Meaning(
-        _("Said no"),
+        _("Tool error"),
         "bad",
         _("The tool itself said no."),
         _(
-            "The function ran, and refused with a sentence of its own that the model "
-            "reads. This is often as it should be: an order that does not exist, a "
-            "date in the past."
+            "The function ran, and refused with a message that the model reads. This"
+            " is often right, for example for an order that does not exist or a date"
+            " in the past."
         ),
         (
             Advice(_("Read what the client was told.")),
             Advice(
-                _("If models run into it often, say the rule in the description."),
+                _("If this happens often, add the rule to the description."),
                 "change",
             ),
             SHOW,
         ),
-        _("What the tool said; the text was not kept."),
+        _("The message of the tool; its text is not stored."),
     ),
     Outcome.CRASHED: Meaning(
         _("Crashed"),
         "bad",
         _("The code behind it failed."),
         _(
-            "The code behind it has a fault, or met something that it does not expect. "
-            "The same call will most likely fail again."
+            "The code has a fault, or met something unexpected. The same call will"
+            " most likely fail again."
         ),
         (
             Advice(
                 _(
-                    "Give the error number to the developers: it finds what happened "
-                    "in the site's log."
+                    "Give the error number to the developers. It leads to the details"
+                    " in the site's log."
                 )
             ),
             Advice(
-                _("Until it is mended, stop it, so that models do not keep trying."),
+                _("Until it is repaired, stop it, so that models do not keep trying."),
                 "stop",
             ),
             SHOW,
@@ -215,12 +225,12 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         "bad",
         _("It took longer than it may."),
         _(
-            "It did not end within its time limit. Nobody knows whether it had an "
-            "effect: what it had begun may go on in its thread."
+            "It did not end within its time limit. Nobody knows whether it had an"
+            " effect, because its code may still run in its thread."
         ),
         (
             Advice(
-                _("See whether others were too slow at the same time."),
+                _("Check whether other calls were too slow at the same time."),
                 "similar",
             ),
             Advice(_("If it needs longer, raise its time limit."), "change"),
@@ -230,14 +240,20 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     Outcome.TOO_LARGE: Meaning(
         _("Too large"),
         "bad",
-        _("Its answer is larger than it may be."),
-        _("The call ran, and its answer was not sent: no model could read so much."),
+        _("Its answer is larger than the limit."),
+        _(
+            "The call ran, but its answer was not sent, because no model could read"
+            " so much."
+        ),
         (
             Advice(
-                _("Let it return less: a page, a summary, or a link to a resource."),
+                _(
+                    "Change the function to return less: a page, a summary, or a link"
+                    " to a resource."
+                ),
                 "change",
             ),
-            Advice(_("The setting MCP[“LIMITS”] has the greatest size of an answer.")),
+            Advice(_("The maximum size of an answer is in the setting MCP[“LIMITS”].")),
             SHOW,
         ),
         _("That the answer is too large."),
@@ -245,14 +261,14 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     Outcome.SHAPE: Meaning(
         _("Wrong shape"),
         "bad",
-        _("Its answer is not of the shape that was promised."),
+        _("Its answer does not have the promised shape."),
         _(
-            "The call ran, and what it returned does not fit the answer's shape, or "
-            "cannot be sent. Clients rely on the shape, so nothing was sent."
+            "The call ran, but its result does not fit the answer's shape, or cannot"
+            " be sent. Clients rely on the shape, so nothing was sent."
         ),
         (
             Advice(
-                _("Give the text to the developers, or mend the answer's shape."),
+                _("Give the text to the developers, or correct the answer's shape."),
                 "change",
             ),
             SHOW,
@@ -264,8 +280,8 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         "",
         _("It was cancelled."),
         _(
-            "The client, or somebody who runs this site, ended it before it was done. "
-            "Nobody knows whether it had an effect."
+            "The client, or somebody who runs this site, cancelled it before it had"
+            " ended. Nobody knows whether it had an effect."
         ),
         (Advice(_("If people often give up, it may be too slow."), "similar"),),
         NOBODY,
@@ -291,14 +307,14 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         "bad",
         _("The process that ran it was stopped."),
         _(
-            "The process ended, as at a deployment, and the call had not ended when "
-            "its time was over. Nobody knows whether it had an effect."
+            "The process was stopped, for example by a deployment, and the call did"
+            " not end in time. Nobody knows whether it had an effect."
         ),
         (
-            Advice(_("Look whether it has done its work before it is called again.")),
             Advice(
-                _("If deployments cut calls off, give them longer: the limit “drain”.")
+                _("Check whether it has done its work before anybody calls it again.")
             ),
+            Advice(_("If deployments cut off calls, raise the limit “drain”.")),
             SHOW,
         ),
         _("That this process stopped before the call was done."),
@@ -308,11 +324,14 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         "bad",
         _("The server could not run it now."),
         _(
-            "The database could not be reached, or all threads were busy, or a limit "
-            "was reached. The call itself is not at fault, and may work in a moment."
+            "The database could not be reached, all threads were busy, or a limit was"
+            " reached. The call itself is right, and may work in a moment."
         ),
         (
-            Advice(_("Look at the database, and at what runs now."), "live"),
+            Advice(
+                _("Check whether the database works, and which calls are running."),
+                "live",
+            ),
             Advice(
                 _("If it lasts, more processes or more threads (MCP[“THREADS”]) help.")
             ),
@@ -325,12 +344,12 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         "bad",
         _("This server failed."),
         _(
-            "A fault of the MCP server itself, not of what stands behind the tool. The "
-            "site's log says more."
+            "A fault in the MCP server itself, not in the tool. The site's log says"
+            " more."
         ),
         (
             Advice(
-                _("Give the time of the call to the developers, with the log of then.")
+                _("Give the developers the time of the call, and the log of that time.")
             ),
             SHOW,
         ),
@@ -339,17 +358,17 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
 }
 
 FINE: Final = (Outcome.ANSWERED, Outcome.ASKED, Outcome.CANCELLED, Outcome.CLIENT_GONE)
-"""Outcomes that are no failures: nobody need do anything."""
+"""Outcomes that are not failures: nobody needs to act."""
 FAILED: Final = tuple(each.value for each in Outcome if each not in FINE)
 
 
 def meaning_of(outcome: str) -> Meaning:
-    """Return what an outcome means; one that a later release knows is only named."""
+    """Return the texts for an outcome; for one of a later release, just its name."""
     return MEANINGS.get(outcome) or Meaning(
         visible(outcome),
         "bad",
         _("It failed."),
-        _("This release does not know this outcome."),
+        _("This version of the software does not know this outcome."),
         (),
         "",
     )

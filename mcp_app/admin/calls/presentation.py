@@ -1,7 +1,6 @@
-"""Calls in words: a line of the list, and one call in full.
+"""Calls in words: one line of the list, and one call in full.
 
-Nothing of it is markup, and what nobody sees is written out: all of it came from
-clients, or was copied from users.
+Only plain text: call data comes from clients and users, so hidden characters are shown.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.calls.charts import alike
-from mcp_app.admin.calls.filters import BETWEEN, KINDS, Asked, moment
+from mcp_app.admin.calls.filters import BETWEEN, KINDS, CallFilter, moment
 from mcp_app.admin.calls.outcome_help import Meaning, meaning_of
 from mcp_app.admin.operations.live_rows import HANDLE
 from mcp_app.admin.page.header import may, page_url
 from mcp_app.admin.page.people import users
-from mcp_app.admin.page.wording import Said
 from mcp_app.audit.tallies import begin_ms
 from mcp_app.audit.writing import LONGEST_NAME
+from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import (
     AccessToken,
@@ -49,7 +48,7 @@ MODELS: Final[Mapping[str, type[DefinitionRow]]] = {
     "template": ResourceTemplate,
     "prompt": Prompt,
 }
-DID: Final[Mapping[str, Said]] = {
+DID: Final[Mapping[str, Label]] = {
     "tool": gettext_lazy("{who} called {what} through {client}."),
     "resource": gettext_lazy("{who} read {what} through {client}."),
     "template": gettext_lazy("{who} read from {what} through {client}."),
@@ -59,7 +58,7 @@ DID: Final[Mapping[str, Said]] = {
     ),
 }
 SHORT_DIGEST: Final = 4
-"""Characters at each end of a digest."""
+"""Characters to show at each end of a digest."""
 SLOW_MS: Final = 10_000
 
 
@@ -70,7 +69,7 @@ class Line:
     url: str
     at: datetime
     meaning: Meaning
-    kind: Said
+    kind: Label
     name: str
     name_url: str
     version: int
@@ -84,15 +83,15 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do, and where."""
+    """A piece of advice, with the page to go to."""
 
-    text: Said
+    text: Label
     label: str
     url: str
 
 
-def line(call: Call, asked: Asked) -> Line:
-    """Return a row of the list; names lead to what else they called, or was called."""
+def line(call: Call, asked: CallFilter) -> Line:
+    """Return a row of the list; its names link to the list filtered by that name."""
     named = asked.query(kind=call.kind, name=call.name, q="") if call.name else ""
     return Line(
         url=reverse("admin:mcp_app_call_change", args=[call.pk]),
@@ -112,12 +111,12 @@ def line(call: Call, asked: Asked) -> Line:
 
 
 def name_of(call: Call) -> str:
-    """Return what a call is for; what nobody has found has no name here."""
-    return visible(call.name) or _("a name that nothing has")
+    """Return the name of what was called; calls of unknown names store none."""
+    return visible(call.name) or _("an unknown name")
 
 
 def who_of(call: Call) -> str:
-    """Return whose call it is: the name that was copied, or what let it in."""
+    """Return the caller: the copied user name, or else the kind of principal."""
     if call.user_name or call.user_id:
         return visible(call.user_name or call.user_id)
     if call.principal == "anonymous":
@@ -127,18 +126,18 @@ def who_of(call: Call) -> str:
 
 
 def client_of(call: Call) -> str:
-    """Return what a client calls itself, with its version."""
+    """Return the name that a client gives itself, with its version."""
     named = f"{call.client_name} {call.client_version}".strip()
     return visible(named) or _("a client without a name")
 
 
 def duration(microseconds: int) -> str:
-    """Write how long something took."""
+    """Format a duration."""
     return in_words(microseconds / 1_000)
 
 
 def in_words(milliseconds: float) -> str:
-    """Write milliseconds, or seconds where they are many."""
+    """Format milliseconds; use seconds from `SLOW_MS` on."""
     if milliseconds < 1:
         return _("under 1 ms")
     if milliseconds < SLOW_MS:
@@ -147,12 +146,12 @@ def in_words(milliseconds: float) -> str:
 
 
 def size_of(size: int) -> str:
-    """Write a number of bytes."""
+    """Format a number of bytes."""
     return str(filesizeformat(size))
 
 
 class Whole:
-    """One call in full; everything but the call is asked for here, once each."""
+    """One call in full. Reads the definition's row and the user once each."""
 
     def __init__(self, request: HttpRequest, call: Call) -> None:
         self.call = call
@@ -178,8 +177,8 @@ class Whole:
         return visible(self.call.failure)
 
     @property
-    def said(self) -> SafeString:
-        """The sentence: who did what, through which client, and what became of it."""
+    def sentence(self) -> SafeString:
+        """The sentence: who did what, through which client, and how it ended."""
         did = DID.get(self.call.kind, DID["tool"])
         return format_html(
             f"{did} {{happened}}",
@@ -214,8 +213,8 @@ class Whole:
         return format_html("{} {}", named, version)
 
     @property
-    def told(self) -> str:
-        """What the client was told, as it was told, or what that was about."""
+    def error_text(self) -> str:
+        """What the client was told, literally or in summary."""
         return visible(self.call.error, None)
 
     @property
@@ -229,7 +228,7 @@ class Whole:
 
     @property
     def steps(self) -> list[Step]:
-        """What to do; a link stands only where it can be followed."""
+        """What to do, each with a link if staff may open that page."""
         return [Step(each.text, *self._link(each.link)) for each in self.meaning.advice]
 
     def _link(self, link: str) -> tuple[str, str]:
@@ -258,7 +257,7 @@ class Whole:
 
     @property
     def shown_name(self) -> str:
-        """What programs call it, where a title stands before it."""
+        """The identity that programs use, "" if the row shows no other title."""
         name = visible(self.call.name)
         return "" if self.row is None or str(self.row) == name else name
 
@@ -293,7 +292,7 @@ class Whole:
 
     @property
     def user_url(self) -> str:
-        """The page of the user, where there is one that may be seen."""
+        """The page of the user, "" if there is none that staff may see."""
         model = get_user_model()
         label, name = model._meta.app_label, model._meta.model_name
         user = self._request.user
@@ -307,11 +306,11 @@ class Whole:
 
     @property
     def came_in(self) -> str:
-        """What let the call in, by the part of it that is no secret."""
+        """How the caller was authenticated; of a token only its public prefix."""
         if self.call.principal != "token":
             return visible(self.call.principal)
         if self.user is None or not self.user.token_prefix:
-            return _("an access token that is not there any more")
+            return _("an access token that no longer exists")
         said = _("access token %(prefix)s… (%(name)s)")
         named = {"prefix": self.user.token_prefix, "name": self.user.token_name}
         return visible(said % named)
@@ -326,7 +325,7 @@ class Whole:
 
     @property
     def alike(self) -> int:
-        """How many calls ended in the same way within a day from that hour on."""
+        """How many calls ended in the same way in the 24 hours from `hour_ms`."""
         call = self.call
         return alike(call.kind, call.name, call.outcome, self.hour_ms)
 
@@ -336,7 +335,7 @@ class Whole:
 
     @property
     def similar_url(self) -> str:
-        """The list of the calls that ended in the same way."""
+        """The list of those calls that ended in the same way."""
         call = self.call
         what: dict[str, Any] = {
             "kind": call.kind,
@@ -347,7 +346,7 @@ class Whole:
         ends = (self.hour, moment(self.hour_ms + 24 * HOUR_S * 1_000))
         times = [f"{localtime(each):%Y-%m-%dT%H:%M}" for each in ends]
         given = dict(zip(("from", "to"), times, strict=True))
-        return listed + Asked(BETWEEN, self.hour, given=given, **what).query()
+        return listed + CallFilter(BETWEEN, self.hour, given=given, **what).query()
 
 
 def _strong(text: str) -> SafeString:
@@ -355,7 +354,7 @@ def _strong(text: str) -> SafeString:
 
 
 def _definition(call: Call) -> DefinitionRow | None:
-    """Return the row of what was called, if it still has that name."""
+    """Return the row of what was called, None if no row has that name now."""
     model = MODELS.get(call.kind)
     if model is None or not call.name:
         return None
@@ -367,9 +366,9 @@ def _definition(call: Call) -> DefinitionRow | None:
 
 
 def _user(call: Call) -> Any:
-    """Return the user whose call it is, with the newest token that let the call in.
+    """Return the user of the call, with the newest token of the call's token family.
 
-    A later one of the same family may have been made since then.
+    That token may have replaced the one that was used.
     """
     family = AccessToken.objects.filter(family=call.principal_client or None)
     newest = family.order_by("-created", "-pk")

@@ -1,4 +1,4 @@
-"""Who was refused at the door, and what to do: what processes say with a heartbeat."""
+"""Which requests were refused before they became a call: from workers' heartbeats."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.calls.filters import moment
-from mcp_app.admin.page.wording import Said
 from mcp_app.audit.turned_away import OTHERS, Reason
+from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import Worker
 
@@ -22,49 +22,47 @@ SHOWN: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A reason in words: what the client got, what it means, what to do."""
+    """A reason in words: the HTTP status, what it means, and what to do."""
 
-    label: Said
+    label: Label
     status: str
-    means: Said
-    remedy: Said
+    means: Label
+    remedy: Label
 
 
-_REASONS: Final[Mapping[str, tuple[Said, str, Said, Said]]] = {
+_REASONS: Final[Mapping[str, tuple[Label, str, Label, Label]]] = {
     Reason.HOST: (
         gettext_lazy("Wrong host"),
         "421",
-        gettext_lazy("The address that the client uses is not one of this site's."),
+        gettext_lazy("The address that the client uses does not belong to this site."),
         gettext_lazy(
-            "Add the host name to ALLOWED_HOSTS or MCP[“HOSTS”], or correct the "
-            "address in the client. Behind a proxy, let it pass the host on."
+            "Add the host name to ALLOWED_HOSTS or MCP[“HOSTS”], or correct the"
+            " address in the client. If there is a proxy, it must pass on the host."
         ),
     ),
     Reason.ORIGIN: (
         gettext_lazy("Wrong origin"),
         "403",
-        gettext_lazy("A web page of another site has called."),
+        gettext_lazy("A web page of another site sent the request."),
         gettext_lazy("If that page is yours, add its origin to MCP[“ORIGINS”]."),
     ),
     Reason.NOBODY: (
         gettext_lazy("Not signed in"),
         "401",
         gettext_lazy(
-            "The client showed nothing that says who it is. Clients often try once "
-            "like this before they sign in."
+            "The client sent no credentials. Clients often try once like this before"
+            " they sign in."
         ),
-        gettext_lazy("If it never comes in, give it an access token."),
+        gettext_lazy("If it never signs in, give it an access token."),
     ),
     Reason.CREDENTIALS: (
         gettext_lazy("Not let in"),
         "401",
         gettext_lazy(
-            "What the client showed lets nobody in: a token that is wrong, expired, "
-            "revoked, for another server or network, or of somebody who is not active."
+            "The client's credentials are not accepted: its token is wrong, expired,"
+            " revoked, for another server or network, or its user is not active."
         ),
-        gettext_lazy(
-            "Look at the token of this client, and replace it if it has ended."
-        ),
+        gettext_lazy("Check the token of this client, and replace it if it has ended."),
     ),
     Reason.SERVER: (
         gettext_lazy("No such server"),
@@ -82,93 +80,97 @@ _REASONS: Final[Mapping[str, tuple[Said, str, Said, Said]]] = {
         gettext_lazy("Wrong method"),
         "405",
         gettext_lazy(
-            "The client, or a browser, used a method that has no meaning here."
+            "The client, or a browser, used an HTTP method that is not supported here."
         ),
         gettext_lazy(
-            "Nothing, if it works otherwise: some clients only try. Served by WSGI "
-            "there are no streams."
+            "Nothing, if the client works otherwise: some clients only try. Under"
+            " WSGI there are no streams."
         ),
     ),
     Reason.ACCEPT: (
         gettext_lazy("Takes other answers"),
         "406",
-        gettext_lazy("The client does not take both JSON and event streams."),
+        gettext_lazy("The client does not accept both JSON and event streams."),
         gettext_lazy(
-            "Let it send Accept: application/json, text/event-stream. Or it is a "
-            "program that speaks another protocol."
+            "Configure the client to send the header Accept: application/json,"
+            " text/event-stream. If it cannot, it may not be an MCP client."
         ),
     ),
     Reason.CONTENT_TYPE: (
         gettext_lazy("Wrong content type"),
         "415",
-        gettext_lazy("What was sent does not say that it is JSON."),
-        gettext_lazy("Let the client send Content-Type: application/json."),
+        gettext_lazy("The request does not say that its body is JSON."),
+        gettext_lazy("Configure the client to send Content-Type: application/json."),
     ),
     Reason.SLOW: (
         gettext_lazy("Too slow"),
         "408",
-        gettext_lazy("The request did not come in time."),
-        gettext_lazy("Look at the network between the client and this site."),
+        gettext_lazy("The request did not arrive in time."),
+        gettext_lazy("Check the network between the client and this site."),
     ),
     Reason.BODY: (
         gettext_lazy("Too large"),
         "413",
-        gettext_lazy("The request is larger than it may be."),
+        gettext_lazy("The request is larger than the limit."),
         gettext_lazy("Send less, or raise the limit “body”."),
     ),
     Reason.HEADERS_SIZE: (
         gettext_lazy("Headers too large"),
         "431",
-        gettext_lazy("The headers are too many, or too large."),
-        gettext_lazy("Look which header is so long: often it is a cookie."),
+        gettext_lazy("There are too many headers, or they are too large."),
+        gettext_lazy("Find out which header is so long. Often it is a cookie."),
     ),
     Reason.HEADERS: (
         gettext_lazy("Wrong headers"),
         "400",
-        gettext_lazy("A header is missing, repeated, or contradicts the request."),
-        gettext_lazy("Update the client, or look what a proxy does with headers."),
+        gettext_lazy("A header is missing, is repeated, or contradicts the request."),
+        gettext_lazy("Update the client, or check what a proxy does with headers."),
     ),
     Reason.VERSION: (
         gettext_lazy("Unknown version"),
         "400",
-        gettext_lazy("The client speaks a version that this server does not."),
+        gettext_lazy(
+            "The client uses a protocol version that this server does not support."
+        ),
         gettext_lazy("Update the client, or this server."),
     ),
     Reason.JSON: (
         gettext_lazy("No JSON"),
         "400",
         gettext_lazy("The body is not JSON."),
-        gettext_lazy("Look which program sends it, and what a proxy does with it."),
+        gettext_lazy("Find out which program sends it, and what a proxy does with it."),
     ),
     Reason.MESSAGE: (
         gettext_lazy("Wrong message"),
         "400",
-        gettext_lazy("The body is JSON, and no message that is allowed here."),
+        gettext_lazy("The body is JSON, but not a message that is allowed here."),
         gettext_lazy("Update the client, or tell those who make it."),
     ),
     Reason.TOO_MANY: (
         gettext_lazy("Too many"),
         "429",
-        gettext_lazy("The client has more open, or running, than it may."),
-        gettext_lazy("Wait. If it is right as it is, raise the limit."),
+        gettext_lazy(
+            "The client has reached a limit of open streams or running calls."
+        ),
+        gettext_lazy("Wait. If the client is right to need more, raise the limit."),
     ),
     Reason.UNAVAILABLE: (
         gettext_lazy("Not available"),
         "503",
         gettext_lazy("A process was stopping, or its database could not be reached."),
-        gettext_lazy("Look at the database. At a deployment, a few are usual."),
+        gettext_lazy("Check the database. During a deployment, a few are normal."),
     ),
     Reason.FAILED: (
         gettext_lazy("Server failed"),
         "500",
-        gettext_lazy("A fault of the server."),
+        gettext_lazy("A fault in the server."),
         gettext_lazy("Look into the site's log."),
     ),
     Reason.OTHER: (
         gettext_lazy("Refused"),
         "",
-        gettext_lazy("Refused for a reason that has no name here."),
-        gettext_lazy("Look into the client's log: it was told why."),
+        gettext_lazy("Refused for a reason that this page does not know."),
+        gettext_lazy("Look into the client's log. The answer said why."),
     ),
 }
 REFUSALS: Final = {name: Refusal(*texts) for name, texts in _REASONS.items()}
@@ -176,7 +178,7 @@ REFUSALS: Final = {name: Refusal(*texts) for name, texts in _REASONS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Requests of one client that were refused for one reason within an hour."""
+    """Requests of one client that were refused for one reason in one hour."""
 
     refusal: Refusal
     client: str
@@ -189,11 +191,11 @@ def _client(told: str) -> str:
 
 
 def turned_away() -> dict[str, object]:
-    """Return what processes that live say they have refused; one statement."""
+    """Return the refusals that live workers have reported; one query."""
     counts: Counter[tuple[int, str, str]] = Counter()
     rows = list(Worker.objects.live())
     for row in rows:
-        for hour_ms, reason, client, count in row.said().refused:
+        for hour_ms, reason, client, count in row.report_of_process().refused:
             counts[hour_ms, reason, client] += count
     order = sorted(counts.items(), key=lambda each: (-each[0][0], -each[1], each[0]))
     groups = [

@@ -1,4 +1,4 @@
-"""What can be done with many rows of a list at once."""
+"""Actions on many rows of a list at once."""
 
 from __future__ import annotations
 
@@ -21,13 +21,18 @@ from django.utils.translation import gettext_lazy, ngettext
 from mcp_app.admin.page import stop_banner
 from mcp_app.admin.page.header import may, why_broken
 from mcp_app.admin.publishing import comparison
-from mcp_app.admin.publishing.comparison import Shown, served_label, shown
+from mcp_app.admin.publishing.comparison import (
+    ShownDifference,
+    served_label,
+    shown_differences,
+)
 from mcp_app.admin.publishing.exports import ExportAction
-from mcp_app.admin.publishing.pages import author_of, note_of, number_of
+from mcp_app.admin.publishing.pages import author_of, by, note_of, number_of
 from mcp_app.catalog.registry import mcp
-from mcp_app.models import DefinitionRow, PublishedRow
+from mcp_app.invalidation import stops
+from mcp_app.models import PublishedRow, Stop
+from mcp_app.models.stops import is_stopped, row_is_held
 from mcp_app.publishing import publication
-from mcp_app.publishing.overlays import reckon
 from mcp_app.publishing.publication import Proposal, PublicationRefused
 
 Row = TypeVar("Row", bound=PublishedRow)
@@ -40,12 +45,12 @@ KEY = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
-    """A row on the page that publishes many; `reason` says why it cannot be."""
+class PublishProposal:
+    """A row on the page that publishes many; `reason` says why it is refused."""
 
     row: PublishedRow
     proposal: Proposal[Any]
-    differences: Sequence[Shown]
+    differences: Sequence[ShownDifference]
     before_label: str
     reason: str
 
@@ -60,15 +65,16 @@ ACTIONS = [
 
 
 class ListActions(ExportAction[Row]):
-    """Publish, unpublish, stop, start and export what is chosen."""
+    """Publish, unpublish, stop, start and export the chosen rows."""
 
     actions = ACTIONS
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        """Say of each row whether a stop holds it; asks nothing more for that."""
+        """Mark each row that a stop holds; needs no further query."""
         found = super().get_changelist_instance(request)
+        is_held = row_is_held(stop_banner.stops_on(request))
         for row in found.result_list:
-            row.held = bool(stop_banner.of_row(stop_banner.stops_on(request), row))
+            row.held = is_held(row)
         return found
 
     @admin.action(
@@ -101,22 +107,26 @@ class ListActions(ExportAction[Row]):
         }
         return TemplateResponse(request, "admin/mcp_app/publish_chosen.html", context)
 
-    def _offered(self, proposal: Proposal[Any]) -> Offered:
+    def _offered(self, proposal: Proposal[Any]) -> PublishProposal:
         row = proposal.row
         reason = " ".join(each.message for each in proposal.judged.to_fix)
         if proposal.is_served_already:
             reason = _("Clients already see exactly this.")
-        return Offered(
-            row, proposal, shown(row, proposal.differences), served_label(row), reason
+        return PublishProposal(
+            row,
+            proposal,
+            shown_differences(row, proposal.differences),
+            served_label(row),
+            reason,
         )
 
     def _publish_all(self, request: HttpRequest, rows: Sequence[Row]) -> bool:
-        """Publish the rows, and say so; say why not where one is refused."""
+        """Publish all rows and say so; if one is refused, say why and publish none."""
         row: Row | None = None
         count = 0
         try:
             with transaction.atomic():
-                # Whoever locks several rows does it in this order.
+                # Lock several rows in this order everywhere, to avoid deadlocks.
                 for row in sorted(rows, key=lambda each: each.pk):
                     version = publication.publish(
                         row,
@@ -127,7 +137,7 @@ class ListActions(ExportAction[Row]):
                         number=number_of(request, f"number-{row.pk}"),
                     )
                     if version.number == number_of(request, f"number-{row.pk}"):
-                        # Clients saw it already as it is.
+                        # It was already published with this content.
                         continue
                     count += 1
                     said = _("Published version %(number)d.")
@@ -138,7 +148,6 @@ class ListActions(ExportAction[Row]):
                 request, said % {"row": row, "reason": refused.message}, messages.ERROR
             )
             return False
-        self._reckon(rows)
         said = ngettext("%d was published.", "%d were published.", count)
         self.message_user(request, said % count, messages.SUCCESS)
         return True
@@ -147,7 +156,7 @@ class ListActions(ExportAction[Row]):
     def unpublish_chosen(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
         published = self._plain(queryset).filter(published__isnull=False)
         with transaction.atomic():
-            # Whoever locks several rows does it in this order.
+            # Lock several rows in this order everywhere, to avoid deadlocks.
             chosen = list(published.select_for_update().order_by("pk"))
             rows = [row for row in chosen if not getattr(row, "from_code", False)]
             self.model.rows().unpublish(rows)
@@ -159,22 +168,31 @@ class ListActions(ExportAction[Row]):
 
     @admin.action(description=gettext_lazy("Stop"), permissions=["stop"])
     def stop_chosen(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
-        self._switch(request, queryset, on=False)
+        rows = self._plain(queryset).filter(~is_stopped(self.model))
+        with transaction.atomic():
+            stopped = list(rows.select_related("published").order_by("pk"))
+            stops.stop_rows(stopped, by=by(request))
+            self._log(request, stopped, _("Stopped."))
+        said = ngettext("%d was stopped.", "%d were stopped.", len(stopped))
+        self.message_user(request, said % len(stopped), messages.SUCCESS)
 
     @admin.action(description=gettext_lazy("Start the chosen…"), permissions=["stop"])
     def start_chosen(
         self, request: HttpRequest, queryset: QuerySet[Row]
     ) -> HttpResponse | None:
         """Say what comes back; once confirmed, start what is still ticked."""
-        stopped = self._plain(queryset).filter(enabled=False)
+        stopped = self._plain(queryset).filter(is_stopped(self.model))
         count = stopped.count()
         is_all = request.POST.get("select_across") == "1"
         if "confirmed" in request.POST:
             if not is_all or request.POST.get("count") == str(count):
                 unticked = set(request.POST.getlist("shown")) - _ticked(request)
-                self._switch(request, stopped.exclude(pk__in=_keys(unticked)), on=True)
+                self._start(request, stopped.exclude(pk__in=_keys(unticked)))
                 return None
-            said = _("Others are stopped now than when you looked. Look again.")
+            said = _(
+                "The list of stopped definitions has changed since you opened this"
+                " page. Check it again."
+            )
             self.message_user(request, said, messages.WARNING)
         named = list(_broken_first(stopped)[:MOST_AT_ONCE])
         beyond = _broken_first(stopped)[MOST_AT_ONCE:].values_list("pk", flat=True)
@@ -192,22 +210,20 @@ class ListActions(ExportAction[Row]):
         }
         return TemplateResponse(request, "admin/mcp_app/start_chosen.html", context)
 
-    def _switch(
-        self, request: HttpRequest, queryset: QuerySet[Row], *, on: bool
-    ) -> None:
+    def _start(self, request: HttpRequest, stopped: QuerySet[Row]) -> None:
+        """End the stops of these rows."""
         with transaction.atomic():
-            switched = self._plain(queryset).switch(on)
-            self._log(request, switched, _("Started.") if on else _("Stopped."))
-        count = len(switched)
-        said = ngettext("%d was stopped.", "%d were stopped.", count)
-        if on:
-            said = ngettext("%d was started.", "%d were started.", count)
-        self.message_user(request, said % count, messages.SUCCESS)
-        if on:
-            self._tell_of_broken(request, switched)
+            rows = list(stopped.order_by("pk"))
+            keys = [each.pk for each in Stop.objects.of_rows(rows)]
+            is_started = row_is_held(stops.start(keys, by=by(request)))
+            started = [row for row in rows if is_started(row)]
+            self._log(request, started, _("Started."))
+        said = ngettext("%d was started.", "%d were started.", len(started))
+        self.message_user(request, said % len(started), messages.SUCCESS)
+        self._tell_of_broken(request, started)
 
     def _tell_of_broken(self, request: HttpRequest, started: Sequence[Row]) -> None:
-        """Name the rows that clients do not see although they were started."""
+        """Name the started rows that clients do not see because they are broken."""
         rows = sorted(started, key=lambda row: not row.broken)
         looked_at, others = rows[:MOST_AT_ONCE], rows[MOST_AT_ONCE:]
         prefetch_related_objects(looked_at, "published")
@@ -224,7 +240,7 @@ class ListActions(ExportAction[Row]):
             self.message_user(request, said % more, messages.WARNING)
 
     def _plain(self, queryset: QuerySet[Row]) -> Any:
-        """Return the chosen rows: the admin's queryset may be joined or sliced."""
+        """Return a plain queryset: the admin's own may be joined or sliced."""
         return self.model.rows().filter(pk__in=queryset.values("pk"))
 
     def _log(self, request: HttpRequest, rows: Sequence[Row], said: str) -> None:
@@ -236,12 +252,6 @@ class ListActions(ExportAction[Row]):
             change_message=said,
         )
 
-    def _reckon(self, rows: Sequence[Row]) -> None:
-        for row in rows:
-            row.refresh_from_db()
-            if isinstance(row, DefinitionRow):
-                reckon(row, mcp)
-
     def has_publish_permission(self, request: HttpRequest) -> bool:
         return may(request, "publish")
 
@@ -250,7 +260,7 @@ class ListActions(ExportAction[Row]):
 
 
 def _broken_first(rows: QuerySet[Row]) -> QuerySet[Row]:
-    """Return rows with their versions, those first that nobody will see."""
+    """Return rows with their versions, broken ones first."""
     return rows.select_related("published").order_by(
         Case(When(broken="", then=1), default=0), "pk"
     )
@@ -261,5 +271,5 @@ def _ticked(request: HttpRequest) -> set[str]:
 
 
 def _keys(texts: Iterable[str]) -> list[int]:
-    """Return what can be a row's key."""
+    """Return the texts that can be keys of rows, as numbers."""
     return [int(text) for text in texts if KEY.fullmatch(text)]

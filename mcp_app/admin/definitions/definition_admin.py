@@ -25,7 +25,7 @@ from mcp_app.admin.definitions.lists import (
     KindFilter,
     ServerFilter,
     StateFilter,
-    named,
+    name_column,
     problems,
     state,
     tokens,
@@ -33,16 +33,16 @@ from mcp_app.admin.definitions.lists import (
 from mcp_app.admin.forms import form_of
 from mcp_app.admin.forms.fields import PanelField
 from mcp_app.admin.forms.fieldsets import Fieldset, overlay_fieldsets
-from mcp_app.admin.forms.overlay import OverlayForm, put_back
-from mcp_app.admin.page.deleted import told_if_deleted
+from mcp_app.admin.forms.overlay import OverlayForm
+from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import lacking, may, page_url
 from mcp_app.admin.publishing.who_can_see import WhoPages
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
-from mcp_app.kinds.registered import is_guarded
+from mcp_app.kinds.registry import is_guarded
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
 from mcp_app.models.demands import DEMANDS
-from mcp_app.publishing.overlays import declared_definition, reckon
+from mcp_app.publishing.overlays import declared_definition, reset
 
 Row = TypeVar("Row", bound=DefinitionRow)
 
@@ -53,7 +53,7 @@ class DefinitionAdmin(
     """What the pages of all definitions share."""
 
     GUARDED = dict.fromkeys(DEMANDS, "grant")
-    list_display = [named, state, problems, tokens]
+    list_display = [name_column, state, problems, tokens]
     list_filter = [StateFilter, KindFilter, "source", ServerFilter]
     prepopulated_fields = {"name": ["title"]}
     search_fields = ["name", "title", "description", "tags"]
@@ -107,7 +107,7 @@ class DefinitionAdmin(
 
     @admin.display(description=gettext_lazy("Declared"))
     def code(self, row: Row) -> SafeString:
-        """Say what code declares under this name, and where."""
+        """Show what code declares under this name."""
         definition = declared_definition(row, mcp)
         if definition is None:
             broken = row.broken or _("It is no longer in the code.")
@@ -127,13 +127,13 @@ class DefinitionAdmin(
         response = super().render_change_form(request, context, *positional, **named)
         row = named.get("obj")
         if row is not None and row.from_code:
-            # Nothing stands behind a copy. Django writes its own choice over ours.
+            # A copy would have no function. Set it last: Django overwrites `save_as`.
             context["save_as"] = False
         return response
 
-    @told_if_deleted
+    @redirect_missing_row
     def reset_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Put columns of an overlay back to what the code says: one, or all."""
+        """Reset one column (`?field=`) or all columns of an overlay to the code's."""
         row = self._row(request, object_id)
         if request.method != "POST" or not row.from_code:
             raise PermissionDenied
@@ -147,10 +147,7 @@ class DefinitionAdmin(
         ]
         with transaction.atomic():
             locked = self._lock(request, row)
-            put_back(locked, names)
-            locked.updated_by_id = request.user.pk
-            locked.save()
-            reckon(locked, mcp)
+            reset(locked, names, mcp, author=request.user)
             self.log_change(request, locked, _("Put back to what the code says."))
         said = _(
             "The working copy is as in the code. Publish it to let clients see it."
@@ -175,7 +172,7 @@ class DefinitionAdmin(
         return guarded
 
     def _behind(self, request: HttpRequest, obj: Row | None) -> set[str]:
-        """Return the fields by which what stands behind a definition is changed."""
+        """Return the fields that change the kind's config, if the kind is guarded."""
         kind = self.kind_of(request, obj)
         if not is_guarded(kind):
             return set()
@@ -194,7 +191,7 @@ class DefinitionAdmin(
         allowed = super().has_delete_permission(request, obj)
         if obj is None or not obj.from_code:
             return allowed
-        # What code declares would come back at once; what vanished may go.
+        # Code that still declares it would bring it back; delete only what vanished.
         return allowed and declared_definition(obj, mcp) is None
 
     def save_model(

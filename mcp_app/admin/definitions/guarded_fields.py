@@ -1,6 +1,6 @@
-"""The product's own rights, as a form keeps them: what one may not change is text.
+"""Fields that need a permission of their own: without it they are read-only.
 
-A field that is not offered and comes all the same is refused, not dropped.
+A request that sends such a field all the same gets 403.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Row = TypeVar("Row", bound=PublishedRow)
 
 
 class GuardedAdmin(PublishedAdmin[Row]):
-    """`GUARDED` names the fields that need a right of their own."""
+    """`GUARDED` names the fields that need a permission of their own."""
 
     GUARDED: Mapping[str, str] = {}
 
@@ -35,7 +35,7 @@ class GuardedAdmin(PublishedAdmin[Row]):
         return super().formfield_for_dbfield(db_field, request, **options)
 
     def guarded(self, request: HttpRequest, obj: Row | None) -> dict[str, str]:
-        """Return the fields that the person may not change, with the missing right."""
+        """Return the fields that this user may not change, with the missing right."""
         return {
             field: right
             for field, right in self.GUARDED.items()
@@ -59,10 +59,10 @@ class GuardedAdmin(PublishedAdmin[Row]):
         return super().changeform_view(request, object_id, form_url, extra_context)
 
     def _refuse_guarded(self, request: HttpRequest, row: Row | None) -> None:
-        """Raise 403 where a field comes that one may not change, or would be lost."""
+        """Raise 403 if a guarded field was sent, or a copy would lose its value."""
         copied = row if "_saveasnew" in request.POST else None
         for name, right in self.guarded(request, row).items():
-            # A copy would be without what one may not write.
+            # A copy would lack the values that this user may not write.
             if _is_sent(request, name) or getattr(copied, name, None):
                 raise PermissionDenied(lacking(right))
 
@@ -82,7 +82,7 @@ class GuardedAdmin(PublishedAdmin[Row]):
 
 
 def _is_sent(request: HttpRequest, name: str) -> bool:
-    """Whether a field came, or a part of one that has several."""
+    """Return whether a field, or a part of a composite field, was sent."""
     sent = (*request.POST, *request.FILES)
     return any(each == name or each.startswith(f"{name}-") for each in sent)
 

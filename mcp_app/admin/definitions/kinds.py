@@ -1,4 +1,4 @@
-"""Forms kind by kind: what stands behind it is asked first, and never changes."""
+"""Forms by kind: staff choose the kind first, and it never changes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from mcp_app.admin.definitions.read_only import READ, ReadOnlyFields
 from mcp_app.admin.forms import DEFINITIONS, form_of, kinds_for
 from mcp_app.admin.forms.fieldsets import Fieldset, fieldsets_of
 from mcp_app.admin.page.concurrency import LockingAdmin
-from mcp_app.admin.page.wording import EVERY, Said
+from mcp_app.admin.page.wording import EVERY
+from mcp_app.interface.labels import Label
 from mcp_app.kinds import Kind, Missing
-from mcp_app.kinds.registered import OURS
+from mcp_app.kinds.registry import OURS
 from mcp_app.models import DefinitionRow
 
 Row = TypeVar("Row", bound=DefinitionRow)
@@ -36,23 +37,23 @@ PARTS: Final = (
     "preview",
     "suggestions",
 )
-"""The fields that a page may ask for again while a form is filled in."""
+"""The fields that a page may render again while somebody fills in the form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One way to make a definition; `reason` says why it cannot be taken."""
+    """A kind to choose; `reason` says why it is not available."""
 
     url: str
-    name: Said
-    example: Said
-    reason: Said = ""
+    name: Label
+    example: Label
+    reason: Label = ""
     line: str = ""
     """What to send to a developer."""
 
 
 def _to_read(fieldset: Fieldset, read: Mapping[str, str]) -> Fieldset:
-    """Return the fields with those that only show in the place of others."""
+    """Return a fieldset with fields replaced by their read-only counterparts."""
     heading, about = fieldset
     shown = (read.get(str(name), str(name)) for name in about["fields"])
     return heading, {**about, "fields": list(dict.fromkeys(shown))}
@@ -73,7 +74,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     kind_template = "admin/mcp_app/choose_kind.html"
 
     def kind_of(self, request: HttpRequest, obj: Row | None) -> str:
-        """Return the kind that a form is about; the first where nobody said."""
+        """Return the kind of the row or request; the first kind if none is given."""
         if obj is not None:
             return obj.kind
         known = kinds_for(self.model)
@@ -92,7 +93,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         looks = obj is not None and not self.has_change_permission(request, obj)
         read = dict(READ) if looks else {}
         if form.KIND not in OURS:
-            # What a site's form asks for is read as the config that it makes.
+            # The fields of a site's own form are shown as the config they make.
             own = {*behind.fields, *behind.more} - {*form.BESIDE}
             fixed = own if looks else own & {*self.get_readonly_fields(request, obj)}
             read |= dict.fromkeys(fixed, READ["config"])
@@ -177,9 +178,9 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     def preview_view(
         self, request: HttpRequest, object_id: str | None = None
     ) -> HttpResponse:
-        """Answer a part of the form as it would be with what was sent; saves nothing.
+        """Render the field `part` as it would be with the sent data; save nothing.
 
-        `part` names the field.  It needs the right to save the form.
+        Needs the permission to save the form.
         """
         obj = None if object_id is None else self.get_object(request, object_id)
         if object_id is not None and obj is None:

@@ -16,18 +16,19 @@ from django.utils.translation import gettext_lazy, ngettext
 from mcp_app.admin.forms import kinds_for
 from mcp_app.admin.page.header import LOOKS, MEANS
 from mcp_app.interface.rules import visible
-from mcp_app.kinds.registered import name_of_kind
+from mcp_app.kinds.registry import name_of_kind
 from mcp_app.models import DefinitionRow, PublishedRow, Server, State
 from mcp_app.models.listings import words
 from mcp_app.models.server import SLUG
+from mcp_app.models.stops import is_stopped
 from mcp_app.models.versions import PublishedRows
 
 NONE = "—"
-"""What a column shows where there is nothing to be said."""
+"""What a column shows if it is empty."""
 
 
 class StateFilter(admin.SimpleListFilter):
-    """By what people call the state, as the database reckons it."""
+    """Filters by the state as the database computes it."""
 
     title = gettext_lazy("state")
     parameter_name = "state"
@@ -40,11 +41,12 @@ class StateFilter(admin.SimpleListFilter):
         if asked not in State.values:
             return queryset
         rows = cast("PublishedRows[Any]", queryset)
-        return rows.with_states().filter(reckoned_state=asked)
+        states = rows.with_states(is_stopped(queryset.model))
+        return states.filter(reckoned_state=asked)
 
 
 class KindFilter(admin.SimpleListFilter):
-    """By what stands behind a definition."""
+    """Filters by the kind of a definition."""
 
     title = gettext_lazy("kind")
     parameter_name = "behind"
@@ -61,7 +63,7 @@ class KindFilter(admin.SimpleListFilter):
 
 
 class ChangesFilter(admin.SimpleListFilter):
-    """By what a tool changes."""
+    """Filters by what a tool changes."""
 
     title = gettext_lazy("what it changes")
     parameter_name = "changes"
@@ -90,7 +92,7 @@ class ChangesFilter(admin.SimpleListFilter):
 
 
 class ServerFilter(admin.SimpleListFilter):
-    """By the servers that offer the working copy."""
+    """Filters by the servers that offer the working copy."""
 
     title = gettext_lazy("server")
     parameter_name = "server"
@@ -111,7 +113,7 @@ class ServerFilter(admin.SimpleListFilter):
 
 
 def _tagged(tags: Iterable[str]) -> Q:
-    """Return the rows that have one of these tags among their words."""
+    """Return the condition for rows that have one of these tags."""
     found = Q(pk__in=())
     for tag in tags:
         escaped = "".join(f"[{character}]" for character in tag)
@@ -121,7 +123,7 @@ def _tagged(tags: Iterable[str]) -> Q:
 
 @admin.display(description=gettext_lazy("state"))
 def state(row: PublishedRow) -> SafeString:
-    """Show the state as a mark with its word; `held` says that a stop is on."""
+    """Show the state as a colored word; `held` says that a stop applies."""
     held = getattr(row, "held", False)
     now = State.STOPPED if held else row.state
     return format_html(
@@ -134,7 +136,7 @@ def state(row: PublishedRow) -> SafeString:
 
 @admin.display(description=gettext_lazy("problems"), ordering="-to_fix")
 def problems(row: DefinitionRow) -> str:
-    """Show how much there is to fix, and how much advice there is."""
+    """Show how many problems and how much advice there is."""
     said = []
     if row.to_fix:
         said.append(_("%(count)d to fix") % {"count": row.to_fix})
@@ -148,13 +150,13 @@ def problems(row: DefinitionRow) -> str:
 
 @admin.display(description=gettext_lazy("tokens"), ordering="tokens")
 def tokens(row: DefinitionRow) -> str:
-    """Show what it takes of a model's memory."""
+    """Show how many tokens it takes of a model's context."""
     return f"≈ {row.tokens}" if row.tokens else NONE
 
 
 @admin.display(description=gettext_lazy("name"), ordering="title")
-def named(row: DefinitionRow) -> SafeString:
-    """Show the title, and below it what programs call it, and what stands behind it."""
+def name_column(row: DefinitionRow) -> SafeString:
+    """Show the title, and below it the identity and the kind."""
     here = not row.from_code
     behind = name_of_kind(row.kind) if here else row.get_source_display()
     return format_html(

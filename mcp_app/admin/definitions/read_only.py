@@ -1,4 +1,4 @@
-"""What people see who may look at a definition and not change it."""
+"""Definitions as shown to staff who may view but not change them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcp_app.admin.forms import DefinitionForm, form_of
 from mcp_app.admin.forms.definition import function_label
 from mcp_app.admin.forms.fields import Panel
 from mcp_app.interface.rules import visible
-from mcp_app.kinds.registered import name_of_kind
+from mcp_app.kinds.registry import name_of_kind
 from mcp_app.models import DefinitionRow, Prompt, ResourceTemplate, Tool
 from mcp_app.models.definitions import ReadableRow
 
@@ -48,14 +48,14 @@ READ: Final = {
         "suggestions",
     )
 }
-"""Columns, and what shows each to people who only look.
+"""Columns, and the methods that show them read-only.
 
-The admin takes what is called like a column for the column.
+They need other names because the admin prefers a column to a method of its name.
 """
 
 
 class ReadOnlyFields:
-    """Fields of the forms that are no columns, as the admin shows them read-only."""
+    """Read-only views of form fields that are not columns, and of JSON columns."""
 
     @admin.display(description=_("Text"))
     def text(self, row: DefinitionRow) -> str:

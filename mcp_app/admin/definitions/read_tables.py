@@ -1,4 +1,4 @@
-"""JSON columns as tables for those who only look: everything that an editor sees."""
+"""JSON columns as read-only tables that show everything an editor shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors import json_texts
 from mcp_app.admin.editors.json_editor import value_of
-from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.not_representable import NotRepresentable
 from mcp_app.admin.editors.parameters.parameter import Parameter
 from mcp_app.admin.editors.parameters.parameter_tables import parameters_of, summaries
 from mcp_app.admin.editors.parameters.parameter_values import (
@@ -30,7 +30,7 @@ Cells: TypeAlias = Sequence[str]
 
 
 def table(headings: Cells, rows: Sequence[Cells], stored: str = "") -> SafeString:
-    """Return a table with hidden characters made visible, and the JSON behind it."""
+    """Return a table with hidden characters made visible, and the stored JSON."""
     shown = [[visible(cell, None) for cell in row] for row in rows]
     return render_to_string(
         "mcp_app/widgets/read_table.html",
@@ -43,18 +43,18 @@ def table(headings: Cells, rows: Sequence[Cells], stored: str = "") -> SafeStrin
 
 
 def as_json(stored: str) -> str:
-    """Return a JSON column as people read it."""
-    return visible(json_texts.shown(stored), None)
+    """Return a JSON column formatted for people."""
+    return visible(json_texts.shown_text(stored), None)
 
 
 def parameters(stored: str) -> SafeString:
-    """Return the parameters of an input schema."""
+    """Return the parameters of an input schema as a table."""
     schema = value_of(stored)
     schema = schema if isinstance(schema, dict) else {}
     headings = (_("Name"), _("Type"), _("Limits"), _("If left out"), _("Description"))
     try:
         rows = [_parameter(each) for each in parameters_of(schema)]
-    except Beyond:
+    except NotRepresentable:
         rows = [
             [each.name, _kind(each), "", "", each.description]
             for each in summaries(schema)
@@ -83,13 +83,13 @@ def _parameter(row: Parameter) -> Cells:
 
 
 def arguments(stored: str) -> SafeString:
-    """Return the arguments of a prompt, each with what is suggested for it."""
+    """Return the arguments of a prompt with their suggestions as a table."""
     headings = (_("Name"), _("Title"), _("Required"), _("Description"))
     found = value_of(stored) or []
     try:
         arguments_from_json(found)
     except ValueError:
-        # What no form can have written is only shown as JSON.
+        # No form can have written this: show it only as JSON.
         found = []
     rows = [_argument(each) for each in found]
     return table((*headings, _("Suggestions")), rows, stored)
@@ -103,7 +103,7 @@ def _argument(argument: Mapping[str, Any]) -> Cells:
 
 
 def suggestions(stored: str, uri_template: str) -> SafeString:
-    """Return the variables of an address pattern with what is suggested for each."""
+    """Return the variables of a URI template with their suggestions as a table."""
     return table(
         (_("Variable"), _("Suggestions"), _("Note")),
         list(_variables(stored, uri_template)),

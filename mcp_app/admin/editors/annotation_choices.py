@@ -1,4 +1,4 @@
-"""For whom a resource is and how important, beside its annotations as JSON."""
+"""Audience and importance of a resource as choices, beside its annotations as JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IMPORTANCES: Final = {
 
 
 def audience_of(annotations: JsonObject) -> str:
-    """Return the choice that shows an audience; "" for one that none shows."""
+    """Return the choice for an audience; "" if there is none."""
     given = annotations.get("audience")
     roles = sorted(set(given), reverse=True) if isinstance(given, list) else []
     choice = " ".join(map(str, roles))
@@ -33,7 +33,7 @@ def audience_of(annotations: JsonObject) -> str:
 
 
 def importance_of(annotations: JsonObject) -> str:
-    """Return a priority as its choice, or as the number that it is."""
+    """Return the choice for a priority, or else the number itself."""
     priority = annotations.get("priority")
     if isinstance(priority, bool) or not isinstance(priority, int | float):
         return ""
@@ -42,8 +42,8 @@ def importance_of(annotations: JsonObject) -> str:
     ) or (str(priority))
 
 
-def merged(annotations: JsonObject, audience: str, importance: str) -> JsonObject:
-    """Return annotations with the two choices in them, where they were made anew."""
+def merge(annotations: JsonObject, audience: str, importance: str) -> JsonObject:
+    """Return annotations with those of the two choices that were changed."""
     chosen: JsonObject = dict(annotations)
     if audience != audience_of(annotations):
         _put(chosen, "audience", audience.split())

@@ -1,4 +1,4 @@
-"""What widgets share that are several controls under one name, or none."""
+"""The base class of widgets with several inputs under one name, or none."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from django import forms
 
 
 class CompositeWidget(forms.Widget):
-    """Shows what it is given as it is; no single control of it can have the label.
+    """Passes its value to the template unchanged; no single input gets the label.
 
-    `there` follows the name of the control that every page with the widget sends.
+    `there` is the suffix of an input that every page with the widget sends.
     """
 
     use_fieldset = True

@@ -1,6 +1,6 @@
-"""The simple contents of a config, as the text box of a form shows them.
+"""Simple configs, as the text box of a form shows them.
 
-What is richer than one text (several blocks, images) is edited as JSON.
+Anything beyond one text (several blocks, images) is edited as JSON.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def config_of_text(model: type[DefinitionRow], text: str) -> JsonObject:
 
 
 def text_of_config(model: type[DefinitionRow], config: JsonObject) -> str | None:
-    """Return the text of a config that is nothing but one text, else None."""
+    """Return the text of a config that consists of just one text, else None."""
     text = _first_text(config)
     if text is None or CONFIGS[model](text) != config:
         return None
@@ -41,7 +41,7 @@ def text_of_config(model: type[DefinitionRow], config: JsonObject) -> str | None
 
 
 def needs_json(model: type[DefinitionRow], config: JsonObject | None) -> bool:
-    """Whether a config says more than the easy fields of a form can show."""
+    """Return whether the easy fields of a form cannot show a config."""
     if not config or (model is Resource and config.keys() == {"upload"}):
         return False
     if model is Tool:
@@ -50,7 +50,7 @@ def needs_json(model: type[DefinitionRow], config: JsonObject | None) -> bool:
 
 
 def _first_text(value: object) -> str | None:
-    """Return the first member `text` that is a text, at any depth."""
+    """Return the first member `text` that is a string, at any depth."""
     if isinstance(value, dict):
         text = value.get("text")
         return text if isinstance(text, str) else _first_text(list(value.values()))

@@ -1,6 +1,6 @@
-"""A file in a form: what is there, another one in its place, or none any more.
+"""A form field for a file: keep the stored one, replace it, or remove it.
 
-The page carries the digest of the file that it shows, so that a copy of a row has the
+The page carries the digest of the file that it shows, so that a copy of a row gets the
 file, too.
 """
 
@@ -38,7 +38,7 @@ MayUse: TypeAlias = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentFile:
     """What a browser sent; `kept` is the digest of the file that the page showed."""
 
     file: UploadedFile[Any] | None = None
@@ -49,15 +49,15 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """The file that a form asks for, and its bytes where they came with the form."""
+class FileValue:
+    """The file of a form, and its bytes if they were uploaded with the form."""
 
     part: Message | None = None
     upload: Upload | None = None
 
 
 class FilePartWidget(CompositeWidget):
-    """The file that is there, and fields for another one."""
+    """The stored file, and inputs for another one."""
 
     template_name = "mcp_app/widgets/file_part.html"
     needs_multipart_form = True
@@ -67,20 +67,20 @@ class FilePartWidget(CompositeWidget):
         super().__init__()
         self.stored: Message | None = None
         self.may_use: MayUse = bool
-        """Says of a digest whether the person may use that file."""
+        """Return whether the user may use the file with a digest."""
         self.is_fixed = False
-        """Whether it is only looked at."""
+        """Whether the field is read-only."""
 
     def value_from_datadict(
         self,
         data: Mapping[str, Any],
         files: MultiValueDict[str, UploadedFile[Any]] | None,
         name: str,
-    ) -> Sent:
+    ) -> SentFile:
         def text(part: str) -> str:
             return str(data.get(f"{name}-{part}") or "").strip()
 
-        return Sent(
+        return SentFile(
             file=files.get(name) if files else None,
             kept=text("kept"),
             media_type=text("type"),
@@ -91,7 +91,7 @@ class FilePartWidget(CompositeWidget):
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
-        sent = value if isinstance(value, Sent) else shown_as(self.stored)
+        sent = value if isinstance(value, SentFile) else shown_as(self.stored)
         return {
             **super().get_context(name, value, attrs),
             "sent": sent,
@@ -101,15 +101,15 @@ class FilePartWidget(CompositeWidget):
         }
 
 
-def shown_as(part: Message | None) -> Sent:
-    """Return what the page of a file sends back where nobody changes anything."""
+def shown_as(part: Message | None) -> SentFile:
+    """Return what a page with this file sends if nobody changes anything."""
     if part is None:
-        return Sent()
-    return Sent(kept=part.upload, media_type=part.mime_type, uri=part.uri)
+        return SentFile()
+    return SentFile(kept=part.upload, media_type=part.mime_type, uri=part.uri)
 
 
-def look_at(sent: Sent) -> object:
-    """Return what the page shows of the file that is there; None where it is gone."""
+def look_at(sent: SentFile) -> object:
+    """Return the preview of the stored file; None if it no longer exists."""
     blob = Blob.objects.filter(digest=sent.kept).first() if sent.kept else None
     return blob and look_of(bytes(blob.content), sent.media_type or ANY_TYPE)
 
@@ -125,15 +125,15 @@ class FilePartField(forms.Field):
         return cast("FilePartWidget", self.widget)
 
     def shows(self, stored: Message | None, may_use: MayUse = bool) -> None:
-        """Say which file the row has, and which others the person may use."""
+        """Set the file that the row has, and which others the user may use."""
         self.file_widget.stored, self.file_widget.may_use = stored, may_use
 
-    def clean(self, value: Sent) -> Given:
+    def clean(self, value: SentFile) -> FileValue:
         typed = value.media_type if value.media_type != self._before.media_type else ""
         upload = upload_of(value.file, typed)
         if upload is None and (value.remove or not value.kept):
             _check_nothing_typed(value)
-            return Given()
+            return FileValue()
         if upload is None:
             digest, found = self._kept(value.kept), type_of(value.kept)
         else:
@@ -146,19 +146,19 @@ class FilePartField(forms.Field):
         part = _part(digest, media_type, uri)
         if part != self.file_widget.stored:
             check_type(media_type, found)
-        return Given(part, upload)
+        return FileValue(part, upload)
 
     def parts(self, value: Any) -> Mapping[str, object]:
-        """Return a file that came or is to go, and what is said of the one there."""
-        sent = value if isinstance(value, Sent) else self._before
+        """Return the parts to compare: upload and removal, media type, URI."""
+        sent = value if isinstance(value, SentFile) else self._before
         return {
             "": (sent.file is not None, sent.remove),
             "-type": sent.media_type,
             "-uri": sent.uri,
         }
 
-    def on_top(self, mine: Sent, touched: set[str]) -> Sent:
-        """Return what was sent, about the file that is saved now."""
+    def on_top(self, mine: SentFile, touched: set[str]) -> SentFile:
+        """Return what was sent, applied to the file that is saved now."""
         saved = self._before
         return replace(
             mine,
@@ -171,43 +171,43 @@ class FilePartField(forms.Field):
         return bool(data != self._before)
 
     @property
-    def _before(self) -> Sent:
+    def _before(self) -> SentFile:
         return shown_as(self.file_widget.stored)
 
     def _kept(self, digest: str) -> str:
-        """Return the digest of a file that is there, and that the person may use."""
+        """Return the digest if the file exists and the user may use it, else raise."""
         is_there = Blob.objects.filter(digest=check_digest(digest)).exists()
         if not is_there or not self.file_widget.may_use(digest):
-            raise ValidationError(_("The file is not there any more. Choose it again."))
+            raise ValidationError(_("The file is no longer stored. Choose it again."))
         return digest
 
-    def _media_type(self, sent: Sent, found: str, *, is_new: bool) -> str:
-        """Return what was typed about a file, else what it was found to be."""
+    def _media_type(self, sent: SentFile, found: str, *, is_new: bool) -> str:
+        """Return the typed media type, or else the one that the file has."""
         is_typed = sent.media_type != self._before.media_type
         if is_typed or not is_new:
             return sent.media_type or (found if is_typed else "")
         return found
 
-    def _uri(self, sent: Sent, media_type: str, *, is_new: bool) -> str:
-        """Return the address: what needs one and has none gets it from its name."""
+    def _uri(self, sent: SentFile, media_type: str, *, is_new: bool) -> str:
+        """Return the URI; make one from the file name if it needs one and has none."""
         before = self._before
         if is_new and is_media(media_type) and not is_media(before.media_type):
-            # The address of the file that was there is not this one's.
+            # The URI belonged to the earlier file.
             return "" if sent.uri == before.uri else sent.uri
         if sent.uri or is_media(media_type):
             return sent.uri
         if not is_new:
             raise ValidationError(
                 _(
-                    "A file that is no image and no audio needs an address, for "
-                    "example shop://policy.pdf."
+                    "A file that is neither an image nor audio needs an address, for"
+                    " example shop://policy.pdf."
                 )
             )
         return made_up_uri(str(cast("UploadedFile[Any]", sent.file).name or ""))
 
 
-def _check_nothing_typed(sent: Sent) -> None:
-    """Raise where something is said about a file, and there is none."""
+def _check_nothing_typed(sent: SentFile) -> None:
+    """Raise if a media type or a URI was typed, but there is no file."""
     if not sent.kept and (sent.media_type or sent.uri):
         raise ValidationError(_("Choose a file."))
 
@@ -219,6 +219,6 @@ def _part(digest: str, media_type: str, uri: str) -> Message:
 
 
 def made_up_uri(name: str) -> str:
-    """Return an address for a file of this name."""
+    """Return a URI for a file of this name."""
     shown = quote(PurePath(name).name, errors="replace")
     return f"attachment:///{shown or 'file'}"

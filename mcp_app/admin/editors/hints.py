@@ -1,6 +1,6 @@
-"""*What it changes*: three choices and two boxes for the four hints of a tool.
+"""*What it changes*: three choices and two checkboxes for the four hints of a tool.
 
-A hint that the choices cannot show stays what it is until somebody answers anew
+A hint that the choices cannot show keeps its value until somebody changes the answer
 (server/tools, `ToolAnnotations`).
 """
 
@@ -40,7 +40,7 @@ PROTOCOL_NAMES: Final = {
 ASKED_AS: Final = dict.fromkeys(
     ("read_only", "destructive", "idempotent", "open_world"), "changes"
 )
-"""The columns that a form asks for as one: its field, by the column."""
+"""The form field of each column that one common field edits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Hints:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person answers; `effect` is "" where nothing is chosen."""
+    """The answer of a form; `effect` is "" if nothing is chosen."""
 
     effect: str = ""
     idempotent: bool = False
@@ -72,17 +72,17 @@ def _effect(hints: Hints) -> str:
         return READS
     if hints.destructive is not None:
         return DELETES if hints.destructive else ADDS
-    # A tool that does not only read may delete, where it does not say (the default).
+    # A tool that is not read-only is destructive by the protocol's default.
     return "" if hints.read_only is None else DELETES
 
 
 def hints_of(answer: Answer, before: Hints) -> Hints:
-    """Return the hints of an answer; what was not answered anew stays."""
+    """Return the hints of an answer; unchanged parts keep their values."""
     shown = answer_of(before)
     effect = (before.read_only, before.destructive)
     if answer.effect and answer.effect != shown.effect:
         effect = _EFFECTS[answer.effect]
-    # Who answers for the first time has answered the boxes, too.
+    # The first answer also decides the checkboxes, even if they stay empty.
     first = bool(answer.effect) and not shown.effect
 
     def box(now: bool, then: bool | None) -> bool | None:
@@ -103,7 +103,7 @@ _EFFECTS: Final[Mapping[str, tuple[bool, bool | None]]] = {
 
 
 class HintsWidget(CompositeWidget):
-    """Radio buttons and boxes."""
+    """Radio buttons and checkboxes."""
 
     template_name = "mcp_app/widgets/hints.html"
     there = "-asked"
@@ -131,7 +131,7 @@ class HintsWidget(CompositeWidget):
 
 
 class HintsField(forms.Field):
-    """An `Answer`; no choice is one, too."""
+    """A field whose value is an `Answer`; choosing nothing is valid."""
 
     def __init__(self) -> None:
         super().__init__(required=False, widget=HintsWidget())

@@ -1,7 +1,7 @@
-"""A JSON column that people edit as rows of small forms, or as JSON.
+"""A JSON column that staff edit either as rows of small forms or as JSON.
 
-The page carries what it showed.  What differs from that was changed, so that nothing
-depends on scripts: whoever changes both ways is asked which one stays.
+The page carries what it showed, and whatever differs from that was changed. So nothing
+depends on scripts. Users who change both must choose which of the two to keep.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from django.utils.translation import ngettext
 
 from mcp_app.admin.editors import json_texts
 from mcp_app.admin.editors.json_texts import lines_from_browser
-from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.not_representable import NotRepresentable
 from mcp_app.admin.editors.rows import RowForm, Rows
-from mcp_app.models.fields import parsed
+from mcp_app.models.fields import parse
 from mcp_app.protocol import jsonrpc
 
 if TYPE_CHECKING:
@@ -32,46 +32,46 @@ Initial: TypeAlias = "list[dict[str, Any]]"
 WAYS: Final = ("own", "table", "json")
 
 
-class Sheet(ABC):
-    """What one column is as rows; each text is for people."""
+class JsonEditor(ABC):
+    """How one column is edited as rows; all texts are for staff."""
 
     formset: ClassVar[type[Rows]]
     row_template: ClassVar[str]
     summary_template: ClassVar[str] = ""
     multipart: ClassVar[bool] = False
     words: ClassVar[Mapping[str, Any]] = {}
-    """What the page says, and for scripts: `least` rows, `names_of` another sheet."""
+    """Texts of the page; for scripts, `least` rows and `names_of` another sheet."""
 
     @abstractmethod
     def initial(self, value: Any) -> Initial:
-        """Return the rows that show a value; raises `Beyond`."""
+        """Return the rows that show a value; raise `NotRepresentable`."""
 
     @abstractmethod
     def value(self, rows: Iterable[RowForm], base: Any) -> Any:
-        """Return the value of valid rows; `base` is what was shown, or None."""
+        """Return the value of valid rows; `base` is the value shown before, or None."""
 
     def checked(self, text: str) -> Any:
-        """Read JSON that was typed; ValueError says what is wrong in which line."""
+        """Parse typed JSON; the ValueError says what is wrong in which line."""
         return json_texts.read(text)
 
     def summary(self, value: Any) -> object:
-        """Return what is said about a value that rows cannot show."""
+        """Return a summary of a value that rows cannot show."""
         return None
 
     def newer_files(self, rows: Rows, base: Any, saved: Any) -> Mapping[str, str]:
-        """Return the fields of rows whose file was replaced since `base` was shown.
+        """Return fields with new values for rows whose file was replaced meanwhile.
 
-        `saved` is the value that is stored now.
+        `base` is the value that was shown, `saved` the one that is stored now.
         """
         return {}
 
     def check_rows(self, rows: Rows) -> None:
-        """Add the errors that only rows together can have."""
+        """Add errors that concern several rows."""
         check_names(rows, str(self.words["twice"]))
 
 
 def check_names(rows: Rows, twice: str) -> None:
-    """Add an error to each row that has the name of one before it."""
+    """Add an error to each row that repeats the name of an earlier one."""
     names: set[str] = set()
     for form in rows.ordered_forms:
         name = form.cleaned_data.get("name", "")
@@ -82,20 +82,20 @@ def check_names(rows: Rows, twice: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a form gives: the text to store, or why there is none."""
+    """The result of a form: the text to store, or the problem."""
 
     way: Way
     text: str = ""
     problem: str = ""
     both: bool = False
-    """Whether two ways were changed, and nobody said which one stays."""
+    """Whether both rows and JSON were changed, and nobody chose which to keep."""
 
 
 @dataclass
-class Given:
+class EditorInput:
     """What a browser sent for a sheet."""
 
-    sheet: Sheet
+    sheet: JsonEditor
     data: Mapping[str, Any]
     files: MultiValueDict[str, UploadedFile[Any]] | None
     name: str
@@ -115,34 +115,34 @@ class Given:
         return self._sent("json")
 
     @property
-    def shown(self) -> str:
-        """What both ways showed when the page was opened."""
+    def shown_text(self) -> str:
+        """The JSON that rows and text area showed when the page was opened."""
         return self._sent("shown")
 
     @property
     def show(self) -> Way | None:
-        """The way in which a script wants to see what was sent."""
-        # A name of its own, beside which people's names begin with that of a field.
+        """The way in which a script asks to render what was sent."""
+        # The prefix `show-` cannot collide: other names begin with that of a field.
         asked = self.data.get(f"show-{self.name}")
         return cast("Way", asked) if asked in WAYS else None
 
     @property
     def origin(self) -> str:
-        """What the page shows where nobody has changed anything."""
+        """What the page shows if nobody has changed anything."""
         return self.stored or self.own or ""
 
     @cached_property
     def base(self) -> Any:
-        return value_of(self.shown)
+        return value_of(self.shown_text)
 
     @cached_property
     def formset(self) -> Rows | None:
-        """The rows that were sent, checked; None where no rows were shown."""
+        """The sent rows, validated; None if the page showed no rows."""
         if f"{self.name}-TOTAL_FORMS" not in self.data:
             return None
         try:
             initial = self.sheet.initial(self.base)
-        except Beyond:
+        except NotRepresentable:
             return None
         rows = self.sheet.formset(
             self.data,
@@ -157,7 +157,7 @@ class Given:
 
     @cached_property
     def result(self) -> Result:
-        """What is to be stored."""
+        """The text to store, or the problem."""
         if not self.is_there:
             return Result("table", self.stored)
         way, is_sure = self._way()
@@ -169,14 +169,14 @@ class Given:
             return Result(way, problem=str(error))
 
     def _way(self) -> tuple[Way, bool]:
-        """Return the way that is read, and whether that is beyond doubt."""
+        """Return the way to read, and whether that is unambiguous."""
         keep = self._sent("keep")
         if keep in WAYS:
             return cast("Way", keep), True
         chosen = cast("Way", self._sent("as") if self._sent("as") in WAYS else "table")
         changed = self._changed()
         if len(changed) == 1:
-            # One way was changed: that is what the person wants, whatever is chosen.
+            # Only one way was changed: read that, whatever is selected.
             return changed[0], True
         return chosen, not changed
 
@@ -184,7 +184,7 @@ class Given:
         changed: list[Way] = []
         if self.formset is not None and self.formset.has_changed():
             changed.append("table")
-        if self.text.strip() != self.shown.strip():
+        if self.text.strip() != self.shown_text.strip():
             changed.append("json")
         return changed
 
@@ -197,23 +197,25 @@ class Given:
             return self._as_it_was(self._typed())
         return self._as_it_was(self._from_rows())
 
-    def with_newer_files(self) -> Given:
-        """Return the same with the files of now in rows that only kept theirs."""
+    def with_newer_files(self) -> EditorInput:
+        """Return a copy in which rows that kept their file have the file of now."""
         if self.formset is None or self._way()[0] != "table":
             return self
         newer = self.sheet.newer_files(self.formset, self.base, value_of(self.stored))
         if not newer:
             return self
-        # A QueryDict that is unpacked gives lists.
+        # Unpacking a QueryDict would give lists.
         data = {name: self.data[name] for name in self.data}
         return replace(self, data=data | dict(newer))
 
     def _unchanged(self) -> str:
-        is_origin = self.shown.strip() == json_texts.shown(self.origin).strip()
-        return self.origin if is_origin else self.shown
+        is_origin = (
+            self.shown_text.strip() == json_texts.shown_text(self.origin).strip()
+        )
+        return self.origin if is_origin else self.shown_text
 
     def _as_it_was(self, text: str) -> str:
-        """Return the text that is stored already where it says the same."""
+        """Return the stored text if it is the same JSON, else the new text."""
         return self.origin if json_texts.same(text, self.origin) else text
 
     def _typed(self) -> str:
@@ -233,9 +235,9 @@ class Given:
 
 
 def value_of(text: str) -> Any:
-    """Return the value of JSON; None for nothing, and for what is no JSON."""
+    """Parse JSON; return None if it is empty or invalid."""
     try:
-        return parsed(text) if text.strip() else None
+        return parse(text) if text.strip() else None
     except ValueError:
         return None
 

@@ -1,4 +1,4 @@
-"""Sheets on a page: rows, a text area, and the choice between them."""
+"""The form field of a sheet: rows, a text area, and the choice between them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors import json_texts
 from mcp_app.admin.editors.composite import CompositeWidget
-from mcp_app.admin.editors.json_editor import Given, Result, Sheet, Way, value_of
-from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.json_editor import (
+    EditorInput,
+    JsonEditor,
+    Result,
+    Way,
+    value_of,
+)
+from mcp_app.admin.editors.not_representable import NotRepresentable
 from mcp_app.admin.editors.rows import Rows
 
 if TYPE_CHECKING:
@@ -22,10 +28,10 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Shown:
+class EditorContent:
     """What a page shows of a sheet."""
 
-    sheet: Sheet
+    sheet: JsonEditor
     way: Way
     text: str
     shown: str
@@ -37,25 +43,25 @@ class Shown:
 
 
 def _shown_text(
-    sheet: Sheet, name: str, stored: str, own: str | None, way: Way | None
-) -> Shown:
+    sheet: JsonEditor, name: str, stored: str, own: str | None, way: Way | None
+) -> EditorContent:
     origin = stored or own or ""
-    text = json_texts.shown(origin)
+    text = json_texts.shown_text(origin)
     value, beyond = value_of(text), ""
     rows: Rows | None = None
     try:
         if value is None and text.strip():
-            raise Beyond(_("it is no JSON"))
+            raise NotRepresentable(_("it is not JSON"))
         rows = sheet.formset(
             initial=sheet.initial(value),
             prefix=name,
             form_kwargs={"use_required_attribute": False},
         )
-    except Beyond as error:
+    except NotRepresentable as error:
         beyond = str(sheet.words["beyond"]) % {"reason": error}
     usual: Way = "own" if own is not None and not stored else "table"
     chosen = way or usual
-    return Shown(
+    return EditorContent(
         sheet=sheet,
         way="json" if beyond and chosen == "table" else chosen,
         text=text,
@@ -67,16 +73,18 @@ def _shown_text(
     )
 
 
-def _shown_given(given: Given) -> Shown:
-    """Show what was sent again: in both ways where it can be stored, else as it was."""
+def _shown_given(given: EditorInput) -> EditorContent:
+    """Show sent data again: rows and JSON alike if it is valid, else as it was sent."""
     result = given.result
-    # Other fields may have found errors in rows that were right for themselves.
+    # Other fields may have added errors to rows that were valid by themselves.
     wrong = given.formset.wrong if given.formset is not None else []
     if not result.problem and not wrong:
         return _shown_text(
             given.sheet, given.name, result.text, given.own, _stays(given, result)
         )
-    as_it_was = _shown_text(given.sheet, given.name, given.shown, given.own, result.way)
+    as_it_was = _shown_text(
+        given.sheet, given.name, given.shown_text, given.own, result.way
+    )
     as_it_was.text, as_it_was.both = given.text, result.both
     as_it_was.way = result.way
     if given.formset is not None:
@@ -84,25 +92,25 @@ def _shown_given(given: Given) -> Shown:
     return as_it_was
 
 
-def _stays(given: Given, result: Result) -> Way:
-    """Return the way that the page shows: the one that was asked for, if any."""
+def _stays(given: EditorInput, result: Result) -> Way:
+    """Return the way to show: the one that a script asked for, or else the one read."""
     if given.show is not None:
         return given.show
     return "own" if not result.text and given.own is not None else result.way
 
 
 class SheetWidget(CompositeWidget):
-    """Rows and a text area; `own` is the JSON that stands where the column is empty."""
+    """Rows and a text area; `own` is the JSON to use if the column is empty."""
 
     template_name = "mcp_app/widgets/sheet.html"
     there = "-as"
 
-    def __init__(self, sheet: Sheet) -> None:
+    def __init__(self, sheet: JsonEditor) -> None:
         super().__init__()
         self.sheet = sheet
         self.stored = ""
         self.own: str | None = None
-        self._given: Given | None = None
+        self._given: EditorInput | None = None
 
     @property
     def needs_multipart_form(self) -> bool:  # type: ignore[override]
@@ -113,25 +121,27 @@ class SheetWidget(CompositeWidget):
         data: Mapping[str, Any],
         files: MultiValueDict[str, UploadedFile[Any]] | None,
         name: str,
-    ) -> Given:
-        """Return the same object for the same data: its rows have been checked."""
+    ) -> EditorInput:
+        """Return the same object for the same data, because its rows are validated."""
         if self._given is None or self._given.data is not data:
-            self._given = Given(self.sheet, data, files, name, self.stored, self.own)
+            self._given = EditorInput(
+                self.sheet, data, files, name, self.stored, self.own
+            )
         return self._given
 
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
         context = super().get_context(name, value, attrs)
-        if isinstance(value, Given) and value.is_there:
+        if isinstance(value, EditorInput) and value.is_there:
             shown = _shown_given(value)
         else:
             shown = _shown_text(self.sheet, name, self.stored, self.own, None)
         words = self.sheet.words
         return {**context, "sheet": shown, "words": words, "name": name}
 
-    def places(self, given: Given) -> Iterator[tuple[str, str, str]]:
-        """Yield the id, the label and the sentence of each error in a row."""
+    def places(self, given: EditorInput) -> Iterator[tuple[str, str, str]]:
+        """Yield the id, label and message of each error in a row."""
         if given.formset is None:
             return
         for form in given.formset.wrong:
@@ -144,9 +154,9 @@ class SheetWidget(CompositeWidget):
 
 
 class SheetField(forms.Field):
-    """The JSON text of a column; "" where it is empty."""
+    """The JSON text of a column; "" if it is empty."""
 
-    def __init__(self, sheet: Sheet) -> None:
+    def __init__(self, sheet: JsonEditor) -> None:
         super().__init__(required=False, widget=SheetWidget(sheet))
 
     @property
@@ -154,25 +164,25 @@ class SheetField(forms.Field):
         return cast("SheetWidget", self.widget)
 
     def shows(self, stored: str, own: str | None = None) -> None:
-        """Say what the column has, and what stands in its place where it is empty."""
+        """Set the column's text, and the JSON to use if it is empty."""
         self.sheet_widget.stored, self.sheet_widget.own = stored, own
 
-    def clean(self, value: Given) -> str:
+    def clean(self, value: EditorInput) -> str:
         result = value.result
         if result.problem:
             raise ValidationError(result.problem, code="both" if result.both else None)
         return result.text
 
     def parts(self, value: Any) -> Mapping[str, object]:
-        """Return the JSON, or what is typed where it is none."""
-        if not isinstance(value, Given):
-            return {"": json_texts.shown(str(value or ""))}
+        """Return the JSON to compare, or the whole result if it is invalid."""
+        if not isinstance(value, EditorInput):
+            return {"": json_texts.shown_text(str(value or ""))}
         if value.result.problem:
             return {"": value.result}
-        return {"": json_texts.shown(value.result.text)}
+        return {"": json_texts.shown_text(value.result.text)}
 
-    def on_top(self, mine: Given, touched: set[str]) -> Given:
-        """Return what was sent, with the files that somebody else put there since."""
+    def on_top(self, mine: EditorInput, touched: set[str]) -> EditorInput:
+        """Return what was sent, with files that somebody else replaced meanwhile."""
         return mine.with_newer_files()
 
     def has_changed(self, initial: Any, data: Any) -> bool:

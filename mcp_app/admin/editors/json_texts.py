@@ -1,4 +1,4 @@
-"""JSON as people type it: what is wrong in which line, and how it is shown."""
+"""Typed JSON: errors with line numbers, and formatting for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from mcp_app.conf import mcp_settings
-from mcp_app.models.fields import parsed
+from mcp_app.models.fields import parse
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.jsonrpc import Path
 from mcp_app.protocol.schema_graph import SchemaError, every_subschema
@@ -29,7 +29,7 @@ _KEYWORDS: Final = """
     unevaluatedProperties uniqueItems writeOnly
 """
 KEYWORDS: Final = frozenset(_KEYWORDS.split())
-"""Those of JSON Schema, from draft 4 to 2020-12."""
+"""The keywords of JSON Schema, from draft 4 to 2020-12."""
 
 _ALIKE: Final = 0.8
 _PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],]')
@@ -37,32 +37,32 @@ _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def lines_from_browser(text: object) -> str:
-    """Return a text as it was before a browser sent its line breaks as CR LF."""
+    """Return a text with \\n for the CR LF that browsers send."""
     return str(text or "").replace("\r\n", "\n")
 
 
-def shown(text: str) -> str:
-    """Return JSON as people read it; what has lines of its own stays as it is."""
+def shown_text(text: str) -> str:
+    """Return JSON formatted for people; keep texts that have several lines."""
     if "\n" in text.strip():
         return lines_from_browser(text)
     try:
-        return jsonrpc.indented(parsed(text))
+        return jsonrpc.pretty(parse(text))
     except ValueError:
         return text
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two texts are the same JSON, in the same order."""
+    """Return whether two texts are the same JSON, in the same order."""
     try:
-        return jsonrpc.write(parsed(one)) == jsonrpc.write(parsed(other))
+        return jsonrpc.write(parse(one)) == jsonrpc.write(parse(other))
     except ValueError:
         return one == other
 
 
 def read(text: str) -> Any:
-    """Read strict JSON; ValueError names the line where it stops being JSON."""
+    """Parse strict JSON; the ValueError names the line of a syntax error."""
     try:
-        return parsed(text)
+        return parse(text)
     except ValueError as error:
         raise ValueError(_syntax(text) or str(error)) from None
 
@@ -81,23 +81,25 @@ def _syntax(text: str) -> str:
 
 
 def _reason(said: str) -> str:
-    """Say what Python's reader found, without its words."""
+    """Return our own sentence for a message of Python's JSON parser."""
     reasons = {
         "Expecting property name": _("A name in double quotes is missing."),
         "Expecting ':'": _("A colon is missing."),
         "Expecting ','": _("A comma or a closing bracket is missing."),
         "Expecting value": _("A value is missing."),
-        "Extra data": _("Something stands after the end."),
-        "Illegal trailing comma": _("A comma stands before the closing bracket."),
+        "Extra data": _("There is text after the end."),
+        "Illegal trailing comma": _("There is a comma before the closing bracket."),
         "Unterminated string": _("A text has no closing quote."),
-        "Invalid control": _("A text has a line break or a tab; write \\n or \\t."),
+        "Invalid control": _(
+            "A text has a line break or a tab. Write \\n or \\t instead."
+        ),
         "Invalid \\": _("A backslash is followed by something unknown."),
     }
     return next((ours for start, ours in reasons.items() if said.startswith(start)), "")
 
 
 def check_schema_text(text: str) -> Any:
-    """Read a schema that was typed; ValueError says what is wrong in which line."""
+    """Parse a typed schema; the ValueError says what is wrong in which line."""
     schema = read(text)
     if not isinstance(schema, dict):
         raise ValueError(_("This must be a JSON object."))
@@ -153,7 +155,7 @@ def _foreign_references(
 
 
 class _Lines:
-    """In which line each member of valid JSON begins."""
+    """The lines in which the members of valid JSON begin."""
 
     def __init__(self, text: str) -> None:
         self._lines = dict(_members(text))
@@ -163,7 +165,7 @@ class _Lines:
         return self._lines[path]
 
     def located(self, message: str) -> str:
-        """Return a message that names a place with the line of that place."""
+        """Prefix a message that names a place with the line of that place."""
         named = [
             (len(place), line)
             for path, line in self._lines.items()

@@ -1,7 +1,7 @@
-"""What rows of forms cannot show."""
+"""The error for values that rows of forms cannot show."""
 
 from __future__ import annotations
 
 
-class Beyond(Exception):
-    """Something says more than a table can show; the text names what and where."""
+class NotRepresentable(Exception):
+    """A value says more than a table can show; the message names what and where."""

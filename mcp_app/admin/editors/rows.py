@@ -1,4 +1,4 @@
-"""Rows of small forms inside a form: each has a place and can be removed."""
+"""Rows of small forms inside a form, which users can order and remove."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_ROWS: Final = 40
 
 
 class LinesField(forms.CharField):
-    """A text of lines, which browsers send with CR LF."""
+    """A text of several lines; accepts the CR LF of browsers."""
 
     def __init__(self, *, rows: int = 2, **options: Any) -> None:
         options.setdefault("widget", forms.Textarea({"rows": rows, "cols": 40}))
@@ -30,14 +30,14 @@ class LinesField(forms.CharField):
 
 
 class RowForm(forms.Form):
-    """One row; `was` says which of the rows that were shown it is."""
+    """One row; `was` identifies the row that the page showed."""
 
     use_required_attribute = False
 
     was = forms.CharField(required=False, strip=False, widget=forms.HiddenInput)
 
     def legend(self) -> str:
-        """Return what the row is called beside its number; "" where it is new."""
+        """Return the name of the row to show beside its number; "" for a new row."""
         return ""
 
 
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     class TypedFormSet(BaseFormSet[RowForm]): ...
 
 else:
-    # Django's class takes no type arguments when it runs.
+    # Django's class takes no type arguments at run time.
     TypedFormSet = BaseFormSet
 
 
 class Rows(TypedFormSet):
-    """Rows in the order that people gave them."""
+    """Rows in the order that the user gave them."""
 
     def add_fields(self, form: RowForm, index: int | None) -> None:
         super().add_fields(form, index)
@@ -62,8 +62,8 @@ class Rows(TypedFormSet):
 
     @property
     def wrong(self) -> list[RowForm]:
-        """The rows that stay and have errors."""
-        # Where one row is wrong, Django names none of those that go.
+        """The rows with errors that are not being removed."""
+        # Django's `deleted_forms` is empty if any row is invalid.
         return [
             form
             for form in self.forms
@@ -72,7 +72,7 @@ class Rows(TypedFormSet):
 
 
 def rows_of(form: type[RowForm], most: int = MOST_ROWS) -> type[Rows]:
-    """Return the formset for rows of a form."""
+    """Return the formset class for rows of a form."""
     formset: type[Rows] = forms.formset_factory(  # type: ignore[assignment]
         form,
         formset=Rows,

@@ -1,7 +1,6 @@
-"""A file between two pages: kept in the database, for one person and for a while.
+"""A file kept in the database between two pages, for one user.
 
-A hidden field would hold no more than Django lets a form have, and a process has no
-memory that the others share.
+Django limits the size of a hidden field, and processes share no memory.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from mcp_app.models import Blob
 from mcp_app.models.fields import digest
 
 PIECE: Final = 1024 * 1024
-"""Bytes of a row: databases limit what one statement may bring."""
+"""Bytes per row: databases limit the size of a statement."""
 TYPE: Final = "application/x-mcp-bundle-piece"
 
 
 def keep(user: AbstractBaseUser, content: bytes) -> str:
-    """Store a file in place of the person's last one; return what it is called.
+    """Store a file instead of the user's previous one; return its name.
 
-    Its bytes are compressed, with whose they are before them, so that they are never
-    those of an upload that somebody serves.
+    Its bytes are compressed and prefixed with the user's key, so that they never equal
+    an upload that a definition uses.
     """
     forget(user)
     packed = zlib.compress(content)
@@ -40,9 +39,9 @@ def keep(user: AbstractBaseUser, content: bytes) -> str:
     return " ".join(map(digest, pieces))
 
 
-def kept(user: AbstractBaseUser, name: str, most: int) -> bytes | None:
-    """Return the person's file of this name; None where it is not there any more."""
-    # What a browser sends may be anything; databases take no NUL.
+def kept_content(user: AbstractBaseUser, name: str, most: int) -> bytes | None:
+    """Return the user's file of this name; None if it is no longer there."""
+    # A browser may send anything; databases refuse NUL.
     names = name.replace("\0", " ").split()
     rows = Blob.objects.filter(media_type=_type(user), digest__in=names[:_MOST_PIECES])
     pieces = {row.digest: bytes(row.content) for row in rows}
@@ -60,7 +59,7 @@ _MOST_PIECES: Final = 100
 
 
 def forget(user: AbstractBaseUser) -> None:
-    """Delete what is kept for a person."""
+    """Delete the user's file."""
     Blob.objects.filter(media_type=_type(user)).defer("content").delete()
 
 

@@ -1,4 +1,4 @@
-"""Suggestions as people write them: one in each line."""
+"""Suggestions as staff write them: one per line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcp_app.interface.rules import (
 
 
 class SuggestionsField(LinesField):
-    """A text area that gives the list of its lines; empty ones say nothing."""
+    """A text area whose value is the list of its lines, without empty ones."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -26,8 +26,9 @@ class SuggestionsField(LinesField):
             label=_("Suggestions"),
             help_text=format_lazy(
                 _(
-                    "One in each line: at most {most}, each of at most {longest} "
-                    "characters. Clients offer those that fit what was typed so far."
+                    "One in each line: at most {most}, each of at most {longest}"
+                    " characters. Clients offer those that match the text typed so"
+                    " far."
                 ),
                 most=MOST_SUGGESTIONS,
                 longest=LONGEST_SUGGESTION,
@@ -42,16 +43,16 @@ class SuggestionsField(LinesField):
 
 
 def of_lines(text: str) -> list[str]:
-    """Return the suggestions in a text, without the blanks around them."""
+    """Return the suggestions in a text, stripped of surrounding blanks."""
     lines = (line.strip() for line in text.split("\n"))
     return [line for line in lines if line]
 
 
 def as_lines(suggestions: Sequence[str]) -> str:
-    """Return the text that shows suggestions."""
+    """Return suggestions as text."""
     return "\n".join(suggestions)
 
 
 def fit_lines(suggestions: Sequence[str]) -> bool:
-    """Whether lines can show them without losing anything."""
+    """Return whether the text shows these suggestions without loss."""
     return of_lines(as_lines(suggestions)) == list(suggestions)

@@ -1,6 +1,6 @@
 """The answer of a text tool as its form shows it: a text, a file, or both.
 
-What says more (several texts, links, annotations) is edited as JSON.
+Anything else (several texts, links, annotations) is edited as JSON.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.not_representable import NotRepresentable
 from mcp_app.admin.editors.prompts.messages import (
     Message,
     is_media,
@@ -22,14 +22,14 @@ from mcp_app.protocol.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The text is "" where there is none; the file is one message with an upload."""
+    """`text` is "" if there is none; `file` is one message with an upload."""
 
     text: str = ""
     file: Message | None = None
 
 
 def config_of(parts: Parts) -> JsonObject:
-    """Return the config that answers so: the text first."""
+    """Return the config that answers with these parts, the text first."""
     rows = [Message(text=parts.text)] if parts.text else []
     if parts.file is not None:
         rows.append(parts.file)
@@ -37,13 +37,13 @@ def config_of(parts: Parts) -> JsonObject:
 
 
 def parts_of(config: Mapping[str, Any]) -> Parts | None:
-    """Return what the form shows of a config; None where that says more."""
+    """Return the parts of a config; None if the form cannot show all of it."""
     blocks = config.get("content")
     if not isinstance(blocks, list):
         return None
     try:
         rows = messages_of({"messages": [{"content": block} for block in blocks]})
-    except Beyond:
+    except NotRepresentable:
         return None
     parts = _shown(rows)
     return parts if parts and config_of(parts) == config else None
@@ -58,7 +58,7 @@ def _shown(rows: Sequence[Message]) -> Parts | None:
 
 
 def _fits(file: Message) -> bool:
-    """Whether the form, which knows no placeholders here, would take it."""
+    """Return whether the form would accept this file; it allows no placeholders."""
     if not file.upload or media_type_problem(file.mime_type):
         return False
     if file.kind == "file":

@@ -1,7 +1,7 @@
-"""Files of a form: read once, kept when the form is saved, named by their digests.
+"""Uploaded files: read once, stored when the form is saved, named by their digests.
 
-A page carries the digest of a file that is there already.  What comes back is checked:
-whoever sends another one must be allowed to see something that has that file.
+A page carries the digest of a stored file. Users may send another digest only if they
+may view a definition that has that file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors import stored_files
 from mcp_app.admin.editors.prompts.messages import is_media
-from mcp_app.catalog.stored import MODELS
+from mcp_app.catalog.row_loader import MODELS
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import media_type_problem
 from mcp_app.models import Blob, DefinitionVersion
@@ -32,21 +32,21 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """The bytes of a file, their SHA-256 in hexadecimal, and what the browser said."""
+    """The bytes of a file, their SHA-256 in hexadecimal, and the browser's type."""
 
     digest: str
     content: bytes
     media_type: str
 
     def keep(self, media_type: str = "") -> None:
-        """Store the bytes, so that configs that name them find them."""
+        """Store the bytes, so that configs can refer to them."""
         Blob.objects.keep(self.content, media_type or self.media_type)
 
 
 def upload_of(file: UploadedFile[Any] | None, typed: str = "") -> Upload | None:
-    """Read a file that was sent; ValidationError where it cannot be taken.
+    """Read an uploaded file; raise ValidationError for a bad size or media type.
 
-    What the browser says of its type counts for nothing where a person typed one.
+    If a media type was `typed`, an invalid one of the browser is ignored.
     """
     if not file:
         return None
@@ -61,7 +61,10 @@ def upload_of(file: UploadedFile[Any] | None, typed: str = "") -> Upload | None:
     if problem := media_type_problem(media_type):
         if not typed:
             raise ValidationError(
-                _("The browser gives the file a type: %(problem)s Type it yourself."),
+                _(
+                    "The browser sent a wrong type for the file: %(problem)s Fill in"
+                    " the type yourself."
+                ),
                 params={"problem": problem},
             )
         media_type = ANY_TYPE
@@ -71,20 +74,20 @@ def upload_of(file: UploadedFile[Any] | None, typed: str = "") -> Upload | None:
 
 
 def check_digest(name: str) -> str:
-    """Return what a page sent as the digest of a file; ValidationError for others."""
+    """Return a digest that a page sent; raise ValidationError if it is none."""
     if name and not _DIGEST.fullmatch(name):
-        raise ValidationError(_("This names no file."))
+        raise ValidationError(_("This is not the name of a file."))
     return name
 
 
 def type_of(name: str) -> str:
-    """Return what the file with a digest was when it came; "" where it is not there."""
+    """Return the media type of a stored file when it was uploaded; "" if it is gone."""
     types = Blob.objects.filter(digest=name).values_list("media_type", flat=True)
     return types.first() or ""
 
 
 def check_type(declared: str, found: str) -> None:
-    """Raise where clients would be shown a file as an image or audio that is none."""
+    """Raise if a file is declared as an image or audio but was uploaded as another."""
     family = declared.partition("/")[0]
     if not is_media(declared) or found in ("", ANY_TYPE):
         return
@@ -96,7 +99,7 @@ def check_type(declared: str, found: str) -> None:
 
 
 def is_usable(user: AbstractUser | AnonymousUser, name: str) -> bool:
-    """Whether a file stands in something that a person may look at."""
+    """Return whether a file is in the config or a version of a viewable definition."""
     blobs = Blob.objects.filter(digest=name)
     if not blobs.exclude(media_type__startswith=stored_files.TYPE).exists():
         return False

@@ -1,7 +1,7 @@
-"""The variables of an address pattern, each with what is suggested for it.
+"""The variables of a URI template, each with its suggestions.
 
-The names come from the pattern.  What was suggested for one that the pattern has no
-more is shown, and kept until somebody empties it.
+The names come from the template. Suggestions for a name that the template no longer has
+are shown, and kept until somebody empties them.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from mcp_app.admin.editors.json_texts import lines_from_browser
 from mcp_app.admin.editors.suggestions import SuggestionsField, as_lines, of_lines
 from mcp_app.interface.decorations import suggestions_from_json
 from mcp_app.interface.rules import suggestions_problem, variable_problem, visible
-from mcp_app.models.fields import parsed
+from mcp_app.models.fields import parse
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.uri_templates import UriTemplate
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """The texts that a browser sent, by the names of variables."""
+class SentVariables:
+    """The texts that a browser sent, by variable."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     is_there: bool = False
-    """Whether the page had a place for them."""
+    """Whether the page had this field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One variable; `is_known` says whether the pattern has it."""
+    """One variable; `is_known` says whether the template has it."""
 
     name: str
     text: str
@@ -43,12 +43,12 @@ class Row:
     problem: str = ""
 
     def count(self) -> int:
-        """Return how many suggestions there are."""
+        """Return the number of suggestions."""
         return len(of_lines(self.text))
 
 
 class VariablesWidget(CompositeWidget):
-    """A text area for each variable, in the order of the pattern."""
+    """A text area for each variable, in the order of the template."""
 
     template_name = "mcp_app/widgets/variables.html"
 
@@ -59,19 +59,21 @@ class VariablesWidget(CompositeWidget):
 
     def value_from_datadict(
         self, data: Mapping[str, Any], files: Any, name: str
-    ) -> Sent:
+    ) -> SentVariables:
         prefix = f"{name}-"
         texts = {
             each.removeprefix(prefix): lines_from_browser(data[each])
             for each in data
             if each.startswith(prefix)
         }
-        return Sent(texts, is_there=name in data)
+        return SentVariables(texts, is_there=name in data)
 
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
-        texts = value.texts if isinstance(value, Sent) else texts_of(self.stored)
+        texts = (
+            value.texts if isinstance(value, SentVariables) else texts_of(self.stored)
+        )
         return {
             **super().get_context(name, value, attrs),
             "name": name,
@@ -91,11 +93,11 @@ class VariablesField(forms.Field):
         return cast("VariablesWidget", self.widget)
 
     def shows(self, stored: str, uri_template: str) -> None:
-        """Say what the column has, and which pattern the page is about."""
+        """Set the column's text and the URI template of the page."""
         self.variables_widget.stored = stored
         self.variables_widget.variables = variables_of(uri_template)
 
-    def clean(self, value: Sent) -> str:
+    def clean(self, value: SentVariables) -> str:
         problems = [problem_of(*each) for each in value.texts.items()]
         if any(problems):
             raise ValidationError(list(filter(None, problems)))
@@ -106,12 +108,16 @@ class VariablesField(forms.Field):
         return has_problem or self._text(data) != self.variables_widget.stored
 
     def parts(self, value: Any) -> Mapping[str, object]:
-        """Return what people see of a page, or of what is stored."""
-        texts = value.texts if isinstance(value, Sent) else texts_of(str(value or ""))
+        """Return the suggestions to compare, from sent data or stored JSON."""
+        texts = (
+            value.texts
+            if isinstance(value, SentVariables)
+            else texts_of(str(value or ""))
+        )
         return {"": sorted(_lines_by_name(texts).items())}
 
-    def _text(self, sent: Sent) -> str:
-        """Return what is to be stored: as it was where nothing of it was changed."""
+    def _text(self, sent: SentVariables) -> str:
+        """Return the text to store: the stored one if no suggestion changed."""
         stored = self.variables_widget.stored
         lines = _lines_by_name(sent.texts)
         if not sent.is_there or lines == _lines_by_name(texts_of(stored)):
@@ -124,17 +130,17 @@ class VariablesField(forms.Field):
 
 
 def rows_of(texts: Mapping[str, str], variables: Sequence[str]) -> Iterator[Row]:
-    """Yield the variables of a pattern, and those for which there is a text."""
+    """Yield the variables of the template, then others that have a text."""
     for name in dict.fromkeys((*variables, *texts)):
         text = texts.get(name, "")
-        # While a pattern is half typed, nobody knows what it will have.
+        # An unfinished template has no variables: do not call any name unknown.
         is_known = name in variables or not variables
         if name in variables or text.strip():
             yield Row(name, text, is_known, problem_of(name, text))
 
 
 def variables_of(uri_template: str) -> tuple[str, ...]:
-    """Return the names in a pattern; none where it is no pattern yet."""
+    """Return the variables of a URI template; () if it is invalid."""
     try:
         return tuple(UriTemplate.parse(uri_template).variables)
     except ValueError:
@@ -142,12 +148,12 @@ def variables_of(uri_template: str) -> tuple[str, ...]:
 
 
 def texts_of(stored: str) -> dict[str, str]:
-    """Return the text that shows the suggestions of each name."""
+    """Return the suggestions of each name as text."""
     return {name: as_lines(texts) for name, texts in _by_name(stored).items()}
 
 
 def problem_of(name: str, text: str) -> str:
-    """Say what is wrong with a variable's suggestions; "" for nothing."""
+    """Say what is wrong with a variable's suggestions; "" if they are valid."""
     suggestions = of_lines(text)
     if not suggestions:
         return ""
@@ -159,9 +165,9 @@ def problem_of(name: str, text: str) -> str:
 
 
 def _by_name(stored: str) -> Mapping[str, Sequence[str]]:
-    """Return what is stored; of what no form can have written, nothing."""
+    """Parse the stored JSON; return {} if no form can have written it."""
     try:
-        return suggestions_from_json(parsed(stored or "{}"))
+        return suggestions_from_json(parse(stored or "{}"))
     except ValueError:
         return {}
 
@@ -172,5 +178,5 @@ def _lines_by_name(texts: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _kept(lines: list[str], before: Sequence[str]) -> Sequence[str]:
-    """Return the lines, or what they showed where that has blanks around it."""
+    """Return the lines; return `before` if it only differs in surrounding blanks."""
     return before if lines == of_lines(as_lines(before)) else lines

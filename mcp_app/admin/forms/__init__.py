@@ -1,6 +1,6 @@
-"""Forms in which definitions are made without writing JSON; each kind names its own.
+"""Forms to make definitions without writing JSON; each kind names its own.
 
-Their fields are those that `mcp_app.admin.forms.fieldsets` names.
+`mcp_app.admin.forms.fieldsets` arranges their fields.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mcp_app.admin.forms.resource import (
 )
 from mcp_app.admin.forms.server import ServerForm
 from mcp_app.admin.forms.tool import JsonToolForm, ToolForm
-from mcp_app.admin.forms.watched import WatchedForm
+from mcp_app.admin.forms.watched_form import WatchedForm
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import (
     Definition,
@@ -31,7 +31,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.kinds import Kind, kinds_of
-from mcp_app.kinds.registered import kind_classes
+from mcp_app.kinds.registry import kind_classes
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
 
 __all__ = [
@@ -63,39 +63,39 @@ WITHOUT: Final[Mapping[type[DefinitionRow], Form]] = {
     ResourceTemplate: JsonTemplateForm,
     Prompt: JsonPromptForm,
 }
-"""The form of a kind that has none of its own."""
+"""The forms for kinds that have none of their own."""
 
 
 def kinds_for(model: type[DefinitionRow]) -> Mapping[str, Kind]:
-    """Return the kinds that can stand behind such definitions, by their keys."""
+    """Return the kinds that such definitions can have, by their keys."""
     about = DEFINITIONS[model]
     known = kinds_of(mcp).items()
     return {key: kind for key, kind in known if about in kind.examples}
 
 
 def form_of(model: type[DefinitionRow], kind: str) -> Form:
-    """Return the form of a kind; of one that is not there any more, too."""
+    """Return the form of a kind, even if the kind no longer exists."""
     known = kinds_for(model).get(kind)
     path = None if known is None else known.forms.get(DEFINITIONS[model])
     try:
-        form = WITHOUT[model] if path is None else imported(path, model)
+        form = WITHOUT[model] if path is None else import_form(path, model)
     except UnusableForm as error:
-        # `manage.py check` tells of it; the config can be edited meanwhile.
+        # `manage.py check` reports it; meanwhile staff can edit the config as JSON.
         logger.error("%s", error)
         form = WITHOUT[model]
     return type(form.__name__, (form,), {"KIND": kind})
 
 
 class UnusableForm(Exception):
-    """A form of a kind that cannot be used; the sentence names it."""
+    """A kind's form that cannot be used; the message names it."""
 
 
-def imported(path: str, model: type[DefinitionRow]) -> Form:
-    """Return a form for the rows of a model; raises `UnusableForm`."""
+def import_form(path: str, model: type[DefinitionRow]) -> Form:
+    """Import a form for the rows of a model; raise `UnusableForm` if it is none."""
     try:
         form: Any = import_string(path)
     except Exception as error:
-        # A module may raise whatever it likes.
+        # Importing a module may raise anything.
         raise UnusableForm(f"the form {path!r} cannot be imported: {error}") from error
     is_form = isinstance(form, type) and issubclass(form, DefinitionForm)
     if not is_form or form._meta.model is not model:
@@ -104,12 +104,12 @@ def imported(path: str, model: type[DefinitionRow]) -> Form:
 
 
 def unusable_forms() -> Iterator[str]:
-    """Yield a sentence for each form of a kind that cannot be used."""
+    """Yield a message for each form of a kind that cannot be used."""
     models = {about: model for model, about in DEFINITIONS.items()}
     for key, kind in kind_classes().items():
         for about, path in kind.forms.items():
             try:
-                imported(path, models[about])
+                import_form(path, models[about])
             except UnusableForm as error:
                 name = f"{kind.__module__}.{kind.__qualname__}"
                 yield f'MCP["KINDS"][{key!r}] is {name!r}: {error}'

@@ -1,4 +1,4 @@
-"""What the forms of all definitions share, and what their kinds ask."""
+"""What the forms of all definitions share, and the forms of the built-in kinds."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from mcp_app.admin.editors.content import config_of_text, needs_json, text_of_co
 from mcp_app.admin.editors.uploads import Upload, is_usable
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
 from mcp_app.admin.forms.fieldsets import ADVICE, BEYOND, FUNCTION, RUNS, TEXTS, Behind
-from mcp_app.admin.forms.from_code import described
-from mcp_app.admin.forms.watched import WatchedForm
-from mcp_app.admin.page.wording import Said
+from mcp_app.admin.forms.from_code import declared_values
+from mcp_app.admin.forms.watched_form import WatchedForm
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registry import mcp
-from mcp_app.catalog.stored import StoredDefinition, digests_of, stored_definition
+from mcp_app.catalog.row_loader import StoredDefinition, digests_of, stored_definition
 from mcp_app.interface.definitions import Definition
+from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import problems
-from mcp_app.kinds.registered import name_of_kind
+from mcp_app.kinds.registry import name_of_kind
 from mcp_app.models import DefinitionRow
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
-Defined = TypeVar("Defined", bound=DefinitionRow)
+AnyRow = TypeVar("AnyRow", bound=DefinitionRow)
 
 SHORT = {"rows": 3, "class": "vLargeTextField", "data-mcp-count": "tokens"}
 LONG = {"rows": 10, "class": "vLargeTextField mcp-text", "data-mcp-count": "tokens"}
@@ -48,9 +48,9 @@ READ_BY_KINDS = {
     "uri",
     "uri_template",
 }
-"""Fields whose own errors come before those of the kind."""
+"""Fields that kinds read: if one has an error, the kind's checks do not run."""
 CONTENT = {"config", "file", "text", "upload"}
-"""Fields that say together what the config is."""
+"""Fields that together make up the config."""
 WIDGETS: Mapping[str, forms.Widget] = {
     "description": forms.Textarea(SHORT),
     "uri": forms.TextInput({"class": "vLargeTextField"}),
@@ -58,14 +58,14 @@ WIDGETS: Mapping[str, forms.Widget] = {
 }
 
 
-class DefinitionForm(WatchedForm[Defined]):
-    """A form of one kind; the kind never changes."""
+class DefinitionForm(WatchedForm[AnyRow]):
+    """A form for one kind; the kind of a row never changes."""
 
     KIND: ClassVar[str]
     BESIDE: ClassVar[tuple[str, ...]] = ()
-    """Fields that stand beside what stands behind the definition, whatever that is."""
+    """Fields shown beside the kind's own, whatever the kind."""
     user: ClassVar[AbstractUser | AnonymousUser | None] = None
-    """Who fills it in; without anybody it takes only the files that the row has."""
+    """The user of the form; without one it accepts only files that the row has."""
 
     kind = forms.CharField(required=False, widget=forms.HiddenInput)
     icons = JsonField()
@@ -78,7 +78,7 @@ class DefinitionForm(WatchedForm[Defined]):
 
     @classmethod
     def behind(cls, config: JsonObject | None) -> Behind:
-        """Return what is asked about what stands behind a row with this config."""
+        """Return the fields to show about the kind of a row with this config."""
         heading = _("What it does: %(kind)s") % {"kind": name_of_kind(cls.KIND)}
         return Behind(heading, ("config", *cls.BESIDE))
 
@@ -98,20 +98,20 @@ class DefinitionForm(WatchedForm[Defined]):
         return permission
 
     def columns(self) -> Mapping[str, object]:
-        """Return what other fields than their own say about columns."""
+        """Return the values of columns that are set by fields of other names."""
         return {}
 
     def uploads(self) -> list[Upload]:
-        """Return the files that came with this form."""
+        """Return the files that were uploaded with this form."""
         return []
 
     def keep_uploads(self) -> None:
-        """Store the files that came, so that the row's config finds them."""
+        """Store the uploaded files, so that the row's config finds them."""
         for upload in self.uploads():
             upload.keep()
 
     def stored(self) -> StoredDefinition[Definition]:
-        """Return what the row says now; ValueError or RegistrationError."""
+        """Return the definition of the row; raise ValueError or RegistrationError."""
         stored = stored_definition(self.instance, mcp)
         known = {
             digest: content
@@ -128,7 +128,7 @@ class DefinitionForm(WatchedForm[Defined]):
         )
 
     def may_use(self, digest: str) -> bool:
-        """Whether the row has this file already, or its person may use it."""
+        """Return whether the row already has this file, or the user may use it."""
         if digest in self._own_files:
             return True
         return self.user is not None and is_usable(self.user, digest)
@@ -143,7 +143,7 @@ class DefinitionForm(WatchedForm[Defined]):
         try:
             stored = self.stored()
         except RegistrationError as error:
-            # What the function returns makes no result.
+            # The function's return annotation cannot become a result.
             self.add_error(self._shown_at("config"), str(error))
             return
         for problem in problems(
@@ -153,7 +153,7 @@ class DefinitionForm(WatchedForm[Defined]):
                 self.add_error(self._shown_at(problem.field), problem.message)
 
     def _update_errors(self, errors: Any) -> None:
-        """Put what is wrong with a column at the field that shows it."""
+        """Show the errors of a column at the field that edits it."""
         moved: dict[str, list[Any]] = {}
         for column, found in errors.error_dict.items():
             field = self._shown_at(column) or NON_FIELD_ERRORS
@@ -165,14 +165,14 @@ class DefinitionForm(WatchedForm[Defined]):
         return field if field in self.fields else None
 
 
-class JsonForm(DefinitionForm[Defined]):
-    """What the kind makes of the definition is JSON: it has no form of its own."""
+class JsonForm(DefinitionForm[AnyRow]):
+    """The form of a kind without one of its own: its config is edited as JSON."""
 
     config = JsonField(rows=12)
 
 
-class ConfigForm(DefinitionForm[Defined]):
-    """Fields of its own are the members of the config."""
+class ConfigForm(DefinitionForm[AnyRow]):
+    """A form whose fields are the members of the config."""
 
     MEMBERS: ClassVar[tuple[str, ...]]
     """The fields, by their names."""
@@ -195,17 +195,17 @@ class ConfigForm(DefinitionForm[Defined]):
             if name in self.cleaned_data
         }
         before = self.instance.json("config") or {}
-        # What is left empty is left out.
+        # Leave out empty members.
         after = {k: v for k, v in {**before, **given}.items() if v is not None}
-        changed = {} if after == before else {"config": written(after)}
+        changed = {} if after == before else {"config": written_text(after)}
         return {**super().columns(), **changed}
 
     def shown_by(self, column: str) -> str:
         return self.MEMBERS[0] if column == "config" else super().shown_by(column)
 
 
-class FunctionForm(DefinitionForm[Defined]):
-    """A function stands behind the definition."""
+class FunctionForm(DefinitionForm[AnyRow]):
+    """The form of a definition that runs a registered function."""
 
     KIND = "function"
 
@@ -222,20 +222,20 @@ class FunctionForm(DefinitionForm[Defined]):
             self.fields["function"].widget.choices = self._choices()
         if "from_code" in self.fields:
             panel = cast("PanelField", self.fields["from_code"])
-            panel.shows(**described(self.function_key(), mcp))
+            panel.shows(**declared_values(self.function_key(), mcp))
 
     def columns(self) -> Mapping[str, object]:
         key = self.cleaned_data.get("function")
         if key is None or (key and key == self._stored_key()):
             return super().columns()
-        config = written({"function": key}) if key else NOTHING
+        config = written_text({"function": key}) if key else NOTHING
         return {**super().columns(), "config": config}
 
     def shown_by(self, column: str) -> str:
         return "function" if column == "config" else super().shown_by(column)
 
     def function_key(self) -> str:
-        """Return the function that the page is about."""
+        """Return the key of the chosen function: as sent, else as stored."""
         sent = self.data.get("function") if self.is_bound else None
         return str(sent) if sent is not None else self._stored_key()
 
@@ -243,12 +243,14 @@ class FunctionForm(DefinitionForm[Defined]):
         config = self.instance.json("config") or {}
         return str(config.get("function", ""))
 
-    def _choices(self) -> list[tuple[str, Said]]:
+    def _choices(self) -> list[tuple[str, Label]]:
         keys = sorted(mcp.functions)
         chosen = self.initial["function"]
         if chosen and chosen not in keys:
             keys.append(chosen)
-        none: Said = "---------" if keys else _("Developers have registered none")
+        none: Label = (
+            "---------" if keys else _("Developers have registered no function")
+        )
         return [("", none), *((key, function_label(key)) for key in keys)]
 
 
@@ -260,16 +262,16 @@ def function_label(key: str) -> str:
     return visible(f"{key}: {lines[0]}" if lines else key)
 
 
-class TextForm(DefinitionForm[Defined]):
-    """A text is the answer; what is more than one text is edited as JSON."""
+class TextForm(DefinitionForm[AnyRow]):
+    """The form of the kind `text`; content beyond its fields is edited as JSON."""
 
     KIND = "text"
     EASY: ClassVar[tuple[str, ...]] = ("text",)
-    """The fields that stand for a config."""
+    """The fields that edit a simple config."""
     RICH: ClassVar[tuple[str, ...]] = ("config",)
-    """Those for one that says more than these can show."""
-    RICH_ADVICE: ClassVar[Said] = BEYOND
-    NOT_BOTH: ClassVar[Said] = _("Fill in the text or this, not both.")
+    """The fields for a config that those cannot show."""
+    RICH_ADVICE: ClassVar[Label] = BEYOND
+    NOT_BOTH: ClassVar[Label] = _("Fill in the text or this, not both.")
 
     text = forms.CharField(
         required=False, strip=False, widget=PlaceholderTextarea(LONG)
@@ -300,7 +302,7 @@ class TextForm(DefinitionForm[Defined]):
         return cleaned
 
     def content(self) -> JsonObject | None:
-        """Return the config of the easy fields; None where they are empty."""
+        """Return the config that the easy fields make; None if they are empty."""
         text = self.cleaned_data.get("text")
         return config_of_text(self._meta.model, text) if text else None
 
@@ -312,7 +314,7 @@ class TextForm(DefinitionForm[Defined]):
     def _clean_content(self) -> None:
         content = self.content()
         if content is None and not self.cleaned_data.get("config"):
-            # Half-done work can be saved; what is missing holds up publishing.
+            # Unfinished work can be saved; publishing checks that it is complete.
             self.cleaned_data["config"] = NOTHING
         elif content is not None and self.cleaned_data.get("config"):
             self.add_error("config", self.NOT_BOTH)
@@ -320,12 +322,12 @@ class TextForm(DefinitionForm[Defined]):
             self.cleaned_data["config"] = self._as_it_was(content)
 
     def _as_it_was(self, content: JsonObject) -> str:
-        """Return the JSON of the row where it says the same already."""
+        """Return the row's own JSON if it has the same meaning, else new JSON."""
         same = self.instance.json("config") == content
-        return self.instance.config if same else written(content)
+        return self.instance.config if same else written_text(content)
 
     def _split_config(self) -> dict[str, str]:
-        """Return the stored config as the fields of the form show it."""
+        """Return the initial values of the fields for the stored config."""
         config = self.instance.json("config")
         if not config:
             return {}
@@ -335,10 +337,10 @@ class TextForm(DefinitionForm[Defined]):
         return {"text": text}
 
 
-def written(value: object) -> str:
-    """Return a value as the JSON that is stored."""
+def written_text(value: object) -> str:
+    """Return a value as JSON for a column."""
     return jsonrpc.write(value).decode()
 
 
-NOTHING = written({})
-"""The config of what is only begun."""
+NOTHING = written_text({})
+"""The config of a definition without content yet."""

@@ -1,4 +1,4 @@
-"""Fields for who may use something: groups, and a rule in code."""
+"""Form fields for access rules: groups, and a rule in code."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from mcp_app.models.listings import lines
 
 
 class GroupsField(forms.MultipleChoiceField):
-    """Groups of the site, kept as their names, one in each line."""
+    """Groups of the site, stored as their names, one per line."""
 
     def __init__(self) -> None:
         super().__init__(
             required=False, widget=forms.SelectMultiple({"class": "mcp-groups"})
         )
-        # Asked for when the field is shown or read, not when the form is made.
+        # Query when the field is rendered or read, not when the form is created.
         self.choices = lazy(_groups, list)()
 
     def prepare_value(self, value: Any) -> Any:
@@ -39,19 +39,19 @@ class GroupsField(forms.MultipleChoiceField):
         return "\n".join(names)
 
     def offer(self, stored: str) -> None:
-        """Let what is kept stay, though there is no such group any more."""
+        """Also offer the stored groups, even those that no longer exist."""
         gone = [(name, _missing(name)) for name in lines(stored)]
         self.choices = lazy(lambda: _with_missing(_groups(), gone), list)()
 
 
 class RuleField(forms.ChoiceField):
-    """A rule that developers have registered, by its key."""
+    """The key of a rule that developers have registered."""
 
     def __init__(self) -> None:
         super().__init__(required=False)
 
     def offer(self, stored: str) -> None:
-        """Offer what code has, and what is kept, though code has it no more."""
+        """Offer the registered rules, and the stored one even if it is gone."""
         there = [(key, key) for key in sorted(mcp.rules) if not mcp.rules[key].object]
         nothing = ("", _("None"))
         self.choices = _with_missing([nothing, *there], [(stored, _missing(stored))])
@@ -74,4 +74,4 @@ def _missing(name: str) -> str:
 
 
 FIELDS: Final = {"groups": GroupsField, "rule": RuleField}
-"""The form fields of columns whose values are not just typed."""
+"""The form fields of columns that need more than a text input."""

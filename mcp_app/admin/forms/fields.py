@@ -1,4 +1,4 @@
-"""Fields and widgets of their own that the forms of definitions use."""
+"""Form fields and widgets for definitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ATTRIBUTES = {"class": "vLargeTextField mcp-json", "spellcheck": "false"}
 
 
 class JsonField(forms.CharField):
-    """JSON as a text, kept byte for byte where nobody changed it."""
+    """JSON as text; the stored bytes are kept if nobody changed it."""
 
     def __init__(self, *, rows: int = 5, is_schema: bool = False) -> None:
         widget = forms.Textarea({**ATTRIBUTES, "rows": rows})
@@ -24,10 +24,10 @@ class JsonField(forms.CharField):
         self.stored = ""
 
     def prepare_value(self, value: Any) -> Any:
-        return json_texts.shown(value) if isinstance(value, str) else value
+        return json_texts.shown_text(value) if isinstance(value, str) else value
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        shown = json_texts.shown(str(initial or ""))
+        shown = json_texts.shown_text(str(initial or ""))
         return lines_from_browser(data).strip() != shown.strip()
 
     def parts(self, value: Any) -> Mapping[str, object]:
@@ -48,7 +48,7 @@ class JsonField(forms.CharField):
 
 
 class PlaceholderTextarea(forms.Textarea):
-    """A text area with the names that may stand in it as `{{name}}`."""
+    """A text area with the names that may be used in it as `{{name}}`."""
 
     template_name = "mcp_app/widgets/placeholders.html"
 
@@ -56,7 +56,7 @@ class PlaceholderTextarea(forms.Textarea):
         super().__init__(dict(attrs or {}))
         self.names: Iterable[str] = ()
         self.source = ""
-        """The sheet from whose rows scripts read the names."""
+        """The field from which the page's script reads the names."""
 
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
@@ -66,7 +66,7 @@ class PlaceholderTextarea(forms.Textarea):
 
 
 class Panel(forms.Widget):
-    """Something to read in the midst of a form; it sends nothing."""
+    """Something to read in the middle of a form; it sends nothing."""
 
     def __init__(self, template_name: str) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class Panel(forms.Widget):
 
 
 class PanelField(forms.Field):
-    """The place of a panel among the fields."""
+    """The field that holds a panel's place in a form."""
 
     def __init__(self, template_name: str) -> None:
         super().__init__(required=False, widget=Panel(template_name))
@@ -95,5 +95,5 @@ class PanelField(forms.Field):
         return {}
 
     def shows(self, **shown: Any) -> None:
-        """Give the panel what its template shows."""
+        """Set the context of the panel's template."""
         cast("Panel", self.widget).shown = shown

@@ -1,4 +1,4 @@
-"""Which fields the form of a definition has, and under which heading."""
+"""The fieldsets of definition forms."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.page.wording import Said
+from mcp_app.interface.labels import Label
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
 from mcp_app.models.demands import DEMANDS
 
 if TYPE_CHECKING:
     from django.contrib.admin.options import _FieldOpts
 
-Fieldset: TypeAlias = "tuple[Said | None, _FieldOpts]"
+Fieldset: TypeAlias = "tuple[Label | None, _FieldOpts]"
 
 WHO: Fieldset = (_("Who may use it"), {"fields": [*DEMANDS]})
 CHANGES: Fieldset = (
@@ -29,7 +29,8 @@ PARAMETERS: Fieldset = (
     {
         "fields": ["input_schema"],
         "description": _(
-            "What a client can fill in. The model reads the names and descriptions."
+            "The arguments that a client can fill in. The model reads the names and"
+            " descriptions."
         ),
     },
 )
@@ -37,7 +38,7 @@ ARGUMENTS: Fieldset = (
     _("What the person fills in"),
     {
         "fields": ["arguments"],
-        "description": _("Each argument stands in the messages as {{name}}."),
+        "description": _("In the messages, write {{name}} for the argument “name”."),
     },
 )
 VARIABLES: Fieldset = (
@@ -45,8 +46,8 @@ VARIABLES: Fieldset = (
     {
         "fields": ["suggestions"],
         "description": _(
-            "The names in braces in the address pattern. Clients offer what is "
-            "suggested while somebody fills in an address."
+            "The names in braces in the address pattern. Clients offer the"
+            " suggestions while somebody fills in an address."
         ),
     },
 )
@@ -57,46 +58,47 @@ FOR_WHOM: Fieldset = (
         "description": _("Clients may use this to choose what a model gets."),
     },
 )
-ADVICE: Mapping[type[DefinitionRow], Said] = {
+ADVICE: Mapping[type[DefinitionRow], Label] = {
     Tool: _("Put a parameter in double braces: Good morning, {{name}}."),
     Prompt: _(
-        "Most prompts are one User message. Put what people fill in into the text in "
-        "double braces: Write an answer to order {{order}}."
+        "Most prompts have one User message. Write the arguments in double braces:"
+        " Write an answer to order {{order}}."
     ),
-    Resource: _("Clients read it as it is."),
+    Resource: _("Clients get it unchanged."),
     ResourceTemplate: _(
         "Put a name of the address pattern in double braces: Order {{number}}."
     ),
 }
-TEXTS: Mapping[type[DefinitionRow], Said] = {
+TEXTS: Mapping[type[DefinitionRow], Label] = {
     Tool: _("What it does: answer with a text"),
     Prompt: _("Messages"),
     Resource: _("What it is: a text or a file"),
     ResourceTemplate: _("What it is: a text"),
 }
-BEYOND: Said = _(
-    "The content says more than one text. It is kept exactly as it is; edit it as JSON."
+BEYOND: Label = _(
+    "The content is more than one text. It is kept exactly as it is; edit it as JSON."
 )
-BEYOND_PARTS: Said = _(
-    "The answer says more than a text and a file. It is kept exactly as it is; edit it "
-    "as JSON."
+BEYOND_PARTS: Label = _(
+    "The answer is more than a text and a file. It is kept exactly as it is; edit it"
+    " as JSON."
 )
-RUNS: Said = _("What it does: run a prepared function")
-FUNCTION: Said = _(
-    "To change what stands behind it, make a new one and switch this one off."
+RUNS: Label = _("What it does: run a prepared function")
+FUNCTION: Label = _(
+    "You cannot choose another kind later. Make a new definition instead, and stop"
+    " this one."
 )
 
 
 class Behind(NamedTuple):
-    """What a form asks about what stands behind its definition.
+    """The fields of a form that belong to the kind of its definition.
 
-    `more` are the fields for those who write JSON; `description` and `classes` are
-    those of the fieldset.
+    `more` are fields to edit as JSON; `description` and `classes` are those of the
+    fieldset.
     """
 
-    heading: Said
+    heading: Label
     fields: Sequence[str]
-    description: Said = ""
+    description: Label = ""
     classes: Sequence[str] = ()
     more: Sequence[str] = ()
 
@@ -185,12 +187,12 @@ _FIELDSETS: Mapping[type[DefinitionRow], Callable[[Behind], list[Fieldset]]] = {
 
 
 def fieldsets_of(model: type[DefinitionRow], behind: Behind) -> list[Fieldset]:
-    """Return the fieldsets of a definition; its form says what stands behind it."""
+    """Return the fieldsets of a definition; `behind` comes from its form."""
     return _FIELDSETS[model](behind)
 
 
 def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:
-    """Return the fieldsets of what code declares."""
+    """Return the fieldsets of a definition that code declares."""
     fieldsets: list[Fieldset] = [
         (_("From code"), {"fields": ["code"]}),
         (_("What clients see"), {"fields": ["title", "description"]}),

@@ -1,4 +1,4 @@
-"""What code says about a registered function: the read-only panel *From code*."""
+"""The code of a registered function, for the read-only panel *From code*."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from mcp_app.admin.editors.parameters.parameter_values import type_label
 from mcp_app.catalog.annotations import Annotation
 from mcp_app.catalog.callables import MISSING
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.registered import RegisteredFunction
+from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.stored import stored_definition
+from mcp_app.catalog.row_loader import stored_definition
 from mcp_app.interface.definitions import PromptDefinition, ToolDefinition
 from mcp_app.interface.rules import visible
 from mcp_app.models import Prompt, Tool
 from mcp_app.protocol import jsonrpc
 
 
-def described(key: str, registry: Registry) -> Mapping[str, Any]:
+def declared_values(key: str, registry: Registry) -> Mapping[str, Any]:
     """Return what the panel shows of a function; `is_there` is False if it is gone."""
     function = registry.functions.get(key)
     if function is None:
@@ -50,19 +50,19 @@ def _annotation(annotation: Annotation) -> str:
 
 
 def _place(function: RegisteredFunction) -> str:
-    """Return the file and the line; "" for what was not made from a file."""
+    """Return the file and line of a function; "" if it has no Python code."""
     innermost = inspect.unwrap(function.function)
     code = getattr(getattr(innermost, "__func__", innermost), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else ""
 
 
 def own_schema(key: str, registry: Registry) -> str:
-    """Return the JSON of what a tool takes whose column is empty; or ""."""
+    """Return the input schema of a tool with an empty column as JSON; "" for none."""
     return _own(Tool(name="a", kind="function", config=_config(key)), registry)
 
 
 def own_arguments(key: str, registry: Registry) -> str:
-    """Return the JSON of a prompt's arguments whose column is empty."""
+    """Return the arguments of a prompt with an empty column as JSON; "" for none."""
     return _own(Prompt(name="a", kind="function", config=_config(key)), registry)
 
 

@@ -1,6 +1,6 @@
-"""The form of what code declares: what staff change, beside what the code says.
+"""The form of a definition that code declares: staff's values beside the code's.
 
-An empty field is as in the code; a button beside each changed one puts it back.
+An empty field means as in the code; a button beside each changed field resets it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.forms.definition import WIDGETS
-from mcp_app.admin.forms.watched import WatchedForm
+from mcp_app.admin.forms.watched_form import WatchedForm
 from mcp_app.admin.page.wording import Words
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Definition, ToolDefinition
@@ -24,7 +24,7 @@ from mcp_app.models.demands import DEMANDS
 from mcp_app.publishing.overlays import declared_definition
 
 SHOWN: Final = 300
-"""Characters of a text from code that stand beside its field."""
+"""Characters of a text from code to show beside its field."""
 
 
 HINTS: Final[Words] = {
@@ -36,7 +36,7 @@ HINTS: Final[Words] = {
 
 
 def from_code(definition: Definition) -> Mapping[str, str]:
-    """Return what the code says of each column that staff may change."""
+    """Return the code's value for each column that staff may change."""
     said = {
         "title": definition.title,
         "description": definition.description,
@@ -61,7 +61,7 @@ def _one_of(groups: frozenset[str]) -> str:
 
 
 class OverlayForm(WatchedForm[DefinitionRow]):
-    """Names no row of its own: the admin makes it a form of each model."""
+    """The form of an overlay; its `Meta.model` is replaced with each model."""
 
     WORDS = HINTS
 
@@ -94,10 +94,10 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         in_code = (
             _("From code: “%(text)s”.") % {"text": shown}
             if shown
-            else _("Nothing is said in the code.")
+            else _("The code does not say.")
         )
         if name in DEMANDS:
-            return _("%(code)s What is written here is demanded in addition.") % {
+            return _("%(code)s Your entry here is required in addition.") % {
                 "code": in_code
             }
         if self.is_changed(name):
@@ -105,29 +105,22 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         return _("%(code)s Empty: as in the code.") % {"code": in_code}
 
     def is_changed(self, name: str) -> bool:
-        """Whether the working copy says something else than the code."""
+        """Return whether the working copy differs from the code in a column."""
         column = self.instance._meta.get_field(name)
         return bool(getattr(self.instance, name) != column.get_default())  # type: ignore[union-attr]
 
     def keep_uploads(self) -> None:
-        """There are none."""
+        """Do nothing: overlays have no uploads."""
 
     def clean_position(self) -> int:
         return self.cleaned_data.get("position") or 0
 
     @property
     def changed_here(self) -> list[tuple[str, str]]:
-        """The changed columns and their labels, for the buttons that put them back."""
+        """The changed columns with their labels, for the buttons that reset them."""
         columns = self.instance.content_columns()
         return [
             (name, str(self.fields[name].label or name))
             for name in columns
             if name in self.fields and self.is_changed(name)
         ]
-
-
-def put_back(row: DefinitionRow, names: list[str]) -> None:
-    """Make columns what the code says: nothing is saved."""
-    for name in names:
-        column = row._meta.get_field(name)
-        setattr(row, name, column.get_default())  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""The forms of prompts, and the preview of what they become."""
+"""The forms of prompts, and the preview of their messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.json_editor import Given
+from mcp_app.admin.editors.json_editor import EditorInput
 from mcp_app.admin.editors.json_editor_fields import SheetField
 from mcp_app.admin.editors.prompts.arguments import ArgumentSheet
 from mcp_app.admin.editors.prompts.message_forms import MessageForm, MessageSheet
@@ -35,12 +35,12 @@ from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.json_types import JsonObject
 
 PREVIEW: Final = "show-preview"
-"""The button that draws the preview anew."""
+"""The button that updates the preview."""
 _VALUE: Final = "preview-"
 
 
 class PromptForm(DefinitionForm[Prompt]):
-    """What all prompts are asked."""
+    """What the forms of all prompts share."""
 
     WORDS = PROMPT
 
@@ -58,7 +58,7 @@ class PromptForm(DefinitionForm[Prompt]):
             field.shows(self.instance.arguments, self.own_arguments())
 
     def own_arguments(self) -> str | None:
-        """Return the arguments that an empty column stands for; None for none."""
+        """Return the JSON of the arguments if the column is empty; None for none."""
         return None
 
 
@@ -76,7 +76,7 @@ class JsonPromptForm(JsonForm[Prompt], PromptForm):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PreviewMessage:
     """One message of the preview."""
 
     role: str
@@ -84,8 +84,8 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
-    """An argument with what the preview fills in."""
+class FilledMessage:
+    """An argument with the value that the preview fills in."""
 
     argument: PromptArgument
     value: str
@@ -102,7 +102,7 @@ class TextPromptForm(PromptForm):
 
     @classmethod
     def behind(cls, config: JsonObject | None) -> Behind:
-        # The preview stands beside the messages, where there is room.
+        # The preview is shown beside the messages if the window is wide enough.
         fields = ("config", "preview")
         return Behind(TEXTS[Prompt], fields, ADVICE[Prompt], classes=("mcp-two",))
 
@@ -125,7 +125,7 @@ class TextPromptForm(PromptForm):
     def uploads(self) -> list[Upload]:
         if "config" not in self.fields or not self.is_bound:
             return []
-        given: Given = self["config"].data
+        given: EditorInput = self["config"].data
         forms = given.formset.forms if given.formset is not None else []
         files = [form.new_file for form in forms if isinstance(form, MessageForm)]
         return [file for file in files if file is not None]
@@ -144,8 +144,8 @@ class TextPromptForm(PromptForm):
             self._blame_messages()
 
     def _blame_messages(self) -> None:
-        """Put what is wrong with one message beside it."""
-        given: Given = self["config"].data
+        """Show the errors of each message beside it."""
+        given: EditorInput = self["config"].data
         if given.formset is None or not given.formset.is_valid():
             return
         stored = self.stored()
@@ -163,7 +163,7 @@ class TextPromptForm(PromptForm):
             field.shows(**self._previewed())
 
     def _previewed(self) -> Mapping[str, Any]:
-        """Return what the preview shows, by the code that answers `prompts/get`."""
+        """Return what the preview shows, from the code that answers `prompts/get`."""
         if self.is_bound and self.errors.keys() & {"config", "arguments"}:
             return {"problem": _("Correct the arguments and the messages first.")}
         try:
@@ -178,7 +178,8 @@ class TextPromptForm(PromptForm):
         except ProtocolError as error:
             return {"values": values, "problem": visible(error.message, None)}
         said = [
-            Said(each.role, look_of_block(each.content)) for each in output.messages
+            PreviewMessage(each.role, look_of_block(each.content))
+            for each in output.messages
         ]
         return {
             "values": values,
@@ -188,15 +189,15 @@ class TextPromptForm(PromptForm):
             "unused": _unused(definition, self.instance.config),
         }
 
-    def _values(self, definition: PromptDefinition) -> list[Filled]:
+    def _values(self, definition: PromptDefinition) -> list[FilledMessage]:
         data = self.data if self.is_bound else {}
         return [
-            Filled(argument, str(data.get(f"{_VALUE}{argument.name}", "")))
+            FilledMessage(argument, str(data.get(f"{_VALUE}{argument.name}", "")))
             for argument in definition.arguments
         ]
 
 
-def _given(values: list[Filled]) -> dict[str, Any]:
+def _given(values: list[FilledMessage]) -> dict[str, Any]:
     return {each.argument.name: each.value for each in values if each.value}
 
 
@@ -205,7 +206,7 @@ def _field_of(form: RowForm) -> str:
 
 
 def _unused(definition: PromptDefinition, config: str) -> list[str]:
-    """Return the arguments that stand in no message."""
+    """Return the arguments that no message uses."""
     squeezed = config.replace(" ", "")
     return [
         visible(argument.name)

@@ -1,4 +1,4 @@
-"""The forms of resources and of resource templates."""
+"""The forms of resources and resource templates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mcp_app.admin.forms.definition import (
     FunctionForm,
     JsonForm,
     TextForm,
-    written,
+    written_text,
 )
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
 from mcp_app.admin.page.preview import look_of
@@ -30,14 +30,14 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.kinds import KindError, kinds_of
 from mcp_app.models import Resource, ResourceTemplate
 from mcp_app.models.definitions import ReadableRow
-from mcp_app.models.fields import parsed
+from mcp_app.models.fields import parse
 from mcp_app.protocol.json_types import JsonObject
 
 Readable = TypeVar("Readable", bound=ReadableRow)
 
 
 class ReadableForm(DefinitionForm[Readable]):
-    """What is asked about everything that clients read."""
+    """What the forms of resources and templates share."""
 
     BESIDE: ClassVar[tuple[str, ...]] = ("mime_type",)
 
@@ -72,15 +72,13 @@ class ReadableForm(DefinitionForm[Readable]):
         if "annotations" in self.changed_data:
             self.add_error(
                 "annotations",
-                _("You changed this and a choice above; change only one of them."),
+                _("You changed both this and a choice above. Change only one of them."),
             )
             return
         before = self._annotations(self.instance.annotations)
         given = {**self.initial, **self.cleaned_data}
-        after = annotation_choices.merged(
-            before, given["audience"], given["importance"]
-        )
-        self.cleaned_data["annotations"] = written(after) if after else ""
+        after = annotation_choices.merge(before, given["audience"], given["importance"])
+        self.cleaned_data["annotations"] = written_text(after) if after else ""
 
     def _annotations(self, text: str) -> JsonObject:
         value = self.instance.json("annotations") if text else None
@@ -88,7 +86,7 @@ class ReadableForm(DefinitionForm[Readable]):
 
 
 class ResourceForm(ReadableForm[Resource]):
-    """What all resources are asked."""
+    """What the forms of all resources share."""
 
     WORDS = RESOURCE
 
@@ -99,7 +97,7 @@ class ResourceForm(ReadableForm[Resource]):
 
 
 class FunctionResourceForm(FunctionForm[Resource], ResourceForm):
-    """A resource that a function gives."""
+    """A resource that a function returns."""
 
     from_code = PanelField("mcp_app/widgets/from_code.html")
 
@@ -108,7 +106,7 @@ class FunctionResourceForm(FunctionForm[Resource], ResourceForm):
 
 
 class TextResourceForm(TextForm[Resource], ResourceForm):
-    """A text or a file; what was uploaded before stays until it is replaced."""
+    """A text or a file; an earlier upload stays until it is replaced."""
 
     EASY = ("text", "upload")
     RICH = ("config", "upload")
@@ -125,20 +123,20 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
             cast("PanelField", self.fields["now"]).shows(**self._read_now())
         kept = self._kept_upload()
         if kept is not None and "upload" in self.fields:
-            # The digest says nothing to anybody; the file stays where nothing is given.
+            # Do not show the digest; if nothing is sent, the file stays.
             self.initial["config"] = ""
-            # The admin takes a help text for markup.
+            # The admin renders help texts as HTML.
             self.fields["upload"].help_text = format_html(
                 gettext(
-                    "There is a file now: {size}, {type}. Another file, or a text, "
-                    "takes its place."
+                    "There is a file now: {size}, {type}. Another file, or a text,"
+                    " replaces it."
                 ),
                 size=filesizeformat(self.instance.size or 0),
                 type=self.instance.mime_type,
             )
 
     def _read_now(self) -> Mapping[str, Any]:
-        """Return what clients read of the saved row, by the code that answers them."""
+        """Return what clients read of the saved row, from the code that serves them."""
         if self.instance._state.adding:
             return {}
         try:
@@ -154,7 +152,7 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
         return {"look": look_of(content, media_type), "size": size}
 
     def _kept_upload(self) -> str | None:
-        """Return the digest of the file that the row has."""
+        """Return the digest of the stored file, if the config is just a file."""
         config = self.instance.json("config") or {}
         upload = config.get("upload") if config.keys() == {"upload"} else None
         return upload if isinstance(upload, str) else None
@@ -171,7 +169,7 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
             return super().content()
         if self.cleaned_data.get("text"):
             self.add_error("upload", _("Give a text or a file, not both."))
-        # The file takes the place of the content that the form showed.
+        # The file replaces the content that the form showed.
         self.cleaned_data["config"] = ""
         return {"upload": self._uploaded.digest}
 
@@ -193,7 +191,7 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
         return cleaned
 
     def _is_replaced(self) -> bool:
-        """Whether a file takes the place of a text, or another way round."""
+        """Return whether a file replaces a text, or a text a file."""
         text = bool(self.cleaned_data.get("text"))
         return self._uploaded is not None or (text and self._kept_upload() is not None)
 
@@ -213,7 +211,7 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
         """Return the bytes of a text or of a new file; a kept file keeps its size."""
         if self._uploaded is not None:
             return len(self._uploaded.content)
-        config = parsed(self.instance.config)
+        config = parse(self.instance.config)
         if isinstance(config.get("text"), str):
             return len(config["text"].encode())
         return self.instance.size if "upload" in config else None
@@ -225,7 +223,7 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
 
 
 class ResourceTemplateForm(ReadableForm[ResourceTemplate]):
-    """What all resource templates are asked."""
+    """What the forms of all resource templates share."""
 
     WORDS = RESOURCE_TEMPLATE
 
@@ -243,19 +241,19 @@ class ResourceTemplateForm(ReadableForm[ResourceTemplate]):
             field.shows(self.instance.suggestions, self._pattern())
 
     def _pattern(self) -> str:
-        """Return the address pattern that the page is about."""
+        """Return the URI template that the page shows."""
         sent = self.data.get("uri_template") if self.is_bound else None
         return self.instance.uri_template if sent is None else str(sent)
 
 
 class FunctionTemplateForm(FunctionForm[ResourceTemplate], ResourceTemplateForm):
-    """A template whose resources a function gives."""
+    """A template whose resources a function returns."""
 
     from_code = PanelField("mcp_app/widgets/from_code.html")
 
 
 class TextTemplateForm(TextForm[ResourceTemplate], ResourceTemplateForm):
-    """A template whose resources are one text with names filled in."""
+    """A template whose resources are one text with variables filled in."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.access.ways_in import AccessField, Answer
 from mcp_app.admin.forms.definition import WIDGETS
 from mcp_app.admin.forms.fields import JsonField
-from mcp_app.admin.forms.watched import Difference, WatchedForm
+from mcp_app.admin.forms.watched_form import Difference, WatchedForm
 from mcp_app.admin.page.wording import SERVER
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.server import PUBLIC
@@ -19,7 +19,7 @@ from mcp_app.models import Server
 
 
 class ServerForm(WatchedForm[Server]):
-    """A server: what it offers, and who may come in."""
+    """A server: what it offers, and who may use it."""
 
     WORDS = SERVER
 
@@ -33,16 +33,16 @@ class ServerForm(WatchedForm[Server]):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        # A new row has the model's default, as far as the settings have it.
+        # A new row has the model's default, minus methods that the settings lack.
         known = mcp_settings.authentication
         new = [name for name in self.instance.access_names if name in known]
         self.initial.setdefault("access", " ".join(new))
 
     def clean_access(self) -> str:
-        """Return the column's words; to become public takes a word as well."""
+        """Return the column's words; making it public needs a typed confirmation."""
         answer: Answer = self.cleaned_data["access"]
         if not answer.names:
-            # The row has no word beside this one.
+            # Clear it, so that the model reports no second error.
             self.instance.access = ""
             raise ValidationError(_("Nobody could come in. Tick at least one way."))
         opens = PUBLIC in answer.names and PUBLIC not in self.instance.access_names
@@ -51,7 +51,7 @@ class ServerForm(WatchedForm[Server]):
         return " ".join(answer.names)
 
     def _chosen_anew(self) -> Iterator[str]:
-        """Yield the choices that differ from what is saved now."""
+        """Yield the fields of chosen rows that differ from what is saved now."""
         for name in self.fields.keys() & set(Server.CHOICES):
             if self.fields[name].has_changed(self.initial.get(name), self[name].data):
                 yield name

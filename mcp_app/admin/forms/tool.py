@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.file_fields import FilePartField, Given
+from mcp_app.admin.editors.file_fields import FilePartField, FileValue
 from mcp_app.admin.editors.hints import Answer, Hints, HintsField, answer_of, hints_of
 from mcp_app.admin.editors.json_editor_fields import SheetField
 from mcp_app.admin.editors.parameters.parameter_forms import ParameterSheet
@@ -33,7 +33,7 @@ HINTS = ("read_only", "destructive", "idempotent", "open_world")
 
 
 class ToolForm(DefinitionForm[Tool]):
-    """What all tools are asked."""
+    """What the forms of all tools share."""
 
     WORDS = TOOL
 
@@ -55,7 +55,7 @@ class ToolForm(DefinitionForm[Tool]):
             field.shows(self.instance.input_schema, self.own_schema())
 
     def own_schema(self) -> str | None:
-        """Return the schema that an empty column stands for; None where it is none."""
+        """Return the schema to use if the column is empty; None if there is none."""
         return None
 
     def columns(self) -> Mapping[str, object]:
@@ -96,7 +96,7 @@ class TextToolForm(TextForm[Tool], ToolForm):
             field.shows(None if parts is None else parts.file, self.may_use)
 
     def clean_file(self) -> Message | None:
-        given: Given = self.cleaned_data["file"]
+        given: FileValue = self.cleaned_data["file"]
         self._uploaded = given.upload
         return given.part
 
@@ -109,7 +109,7 @@ class TextToolForm(TextForm[Tool], ToolForm):
         return config_of(parts) if parts != Parts() else None
 
     def _shown(self) -> Parts | None:
-        """Return what the form shows of the stored config; None for JSON."""
+        """Return the stored config as form fields; None if it needs JSON."""
         config = self.instance.json("config")
         return parts_of(config) if config else Parts()
 

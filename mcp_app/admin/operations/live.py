@@ -1,4 +1,4 @@
-"""The page that says what happens now, and what is pressed on it."""
+"""The live page, with its buttons that close sessions and cancel calls."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.operations.live_rows import PARTS, call_name
 from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import lacking, may
+from mcp_app.invalidation import changes
 from mcp_app.models import Change, Session, Stream, Worker
 from mcp_app.server import identity
-from mcp_app.streams.last_words import request_ids
-from mcp_app.wakeup import changes
+from mcp_app.streams.final_message import request_ids
 
 MEDIA: Final = Media(
     css={"all": ["mcp_app/admin.css"]},
     js=[Script("mcp_app/admin.js", defer=True)],  # type: ignore[list-item]
 )
 CLOSE: Final = "delete_session"
-"""The right to close sessions, and to cancel calls."""
+"""The permission to close sessions and to cancel calls."""
 PATIENCE_S: Final = 1.0
-"""So long a page waits for the end of a call that was told to end."""
+"""How long a request waits for a cancelled call to end."""
 LOOK_S: Final = 0.05
 
 
@@ -57,7 +57,7 @@ class LivePages(SettledAdmin[Session]):
         ]
 
     def live_view(self, request: HttpRequest) -> HttpResponse:
-        """Show everything, or the part that the page's script asks for."""
+        """Show the page, or one part of it if the page's script asks for that."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         context = {
@@ -88,7 +88,7 @@ class LivePages(SettledAdmin[Session]):
         return TemplateResponse(request, "admin/mcp_app/live.html", both)
 
     def close_view(self, request: HttpRequest, key: int) -> HttpResponse:
-        """Close a session in every process, as its client could."""
+        """Close a session in every process, as if its client had closed it."""
         if refused := self._refused(request):
             return refused
         session = Session.objects.filter(pk=key).first()
@@ -99,7 +99,7 @@ class LivePages(SettledAdmin[Session]):
         return self._back(request, said, messages.SUCCESS)
 
     def _closed(self, request: HttpRequest, session: Session) -> bool:
-        """Close a session, and log that; whether it was still there."""
+        """Close a session and log it; return whether it was still open."""
         _total, gone = Session.objects.filter(pk=session.pk).delete()
         if not gone.get(Session._meta.label):
             return False
@@ -110,7 +110,7 @@ class LivePages(SettledAdmin[Session]):
         return True
 
     def cancel_view(self, request: HttpRequest, key: int) -> HttpResponse:
-        """Cancel a call, wherever it runs; its client is told."""
+        """Cancel a call in whichever process runs it; that process tells its client."""
         if refused := self._refused(request):
             return refused
         rows = Stream.objects.open().filter(pk=key).select_related("session")
@@ -119,7 +119,9 @@ class LivePages(SettledAdmin[Session]):
             said = _("This call is over already.")
             return self._back(request, said, messages.WARNING)
         if not Worker.objects.live().filter(pk=stream.owner).exists():
-            said = _("Nobody runs this call any more: its process has gone silent.")
+            said = _(
+                "Nobody runs this call any more, because its process does not respond."
+            )
             return self._back(request, said, messages.WARNING)
         self._cancel(request, stream)
         if self._is_over(stream):
@@ -133,7 +135,7 @@ class LivePages(SettledAdmin[Session]):
     def _cancel(self, request: HttpRequest, stream: Stream) -> None:
         with transaction.atomic(using=router.db_for_write(Change)):
             for each in request_ids(stream.requests):
-                changes.stopped(stream.session_id, identity.key(each))
+                changes.record_stop(stream.session_id, identity.key(each))
             said = _("Cancelled a call: %(call)s.") % {"call": call_name(stream)}
             LogEntry.objects.log_actions(
                 str(request.user.pk), [stream.session], CHANGE, said, single_object=True
@@ -141,7 +143,7 @@ class LivePages(SettledAdmin[Session]):
             self._hold()
 
     def _is_over(self, stream: Stream) -> bool:
-        """Wait a little for the end of a call; what is not committed ends nothing."""
+        """Wait briefly for a call to end, except inside an uncommitted transaction."""
         using = router.db_for_write(Stream)
         row = Stream.objects.open().using(using).filter(pk=stream.pk)
         end = time.monotonic() + PATIENCE_S
@@ -152,7 +154,7 @@ class LivePages(SettledAdmin[Session]):
         return True
 
     def _refused(self, request: HttpRequest) -> HttpResponse | None:
-        """Return the answer to whoever does not press a button; raise 403."""
+        """Return 405 unless it is a POST, else None; raise 403 if not allowed."""
         if not (self.has_view_permission(request) and may(request, CLOSE)):
             raise PermissionDenied(lacking(CLOSE))
         if request.method != "POST":

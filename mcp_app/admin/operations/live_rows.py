@@ -1,4 +1,4 @@
-"""What runs now, in words: processes, sessions, and the calls that have a row."""
+"""What the live page shows: processes, sessions, and the calls that have a row."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from mcp_app.interface.rules import visible
 from mcp_app.models import Session, Stream, Worker
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.workers import LIVE_MS, MOST_SESSIONS
-from mcp_app.streams.last_words import is_batch, request_ids
+from mcp_app.streams.final_message import is_batch, request_ids
 
 SHOWN: Final = 25
 """Rows of each kind on the page."""
 COUNTED: Final = 1_000
-"""So many more are counted, and no more."""
+"""The page counts at most this many further rows."""
 HANDLE: Final = 8
-"""Characters of a digest by which people tell things apart."""
+"""Characters of a digest to show as a short name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When something was, and how long ago that is, in words."""
+    """A time, and in words how long ago it was."""
 
     at: datetime
     ago: str
@@ -37,7 +37,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLine:
-    """A process, with what it last said of itself."""
+    """A process, with what its last heartbeat reported."""
 
     name: str
     live: bool
@@ -50,11 +50,11 @@ class WorkerLine:
     dropped: int
     code: str
     is_other: bool
-    """Whether others run other code."""
+    """Whether this process is live and live processes run different code."""
 
     @property
     def tells(self) -> bool:
-        """Whether what it said holds; a process of an older release says nothing."""
+        """Whether the report is current; a process of an older release sends none."""
         return self.live and bool(self.code)
 
     @property
@@ -68,7 +68,7 @@ class WorkerLine:
 
 @dataclass(frozen=True, slots=True)
 class SessionLine:
-    """A session; `listens` is None where that was not told."""
+    """A session; `listens` is None if a process did not report all sessions."""
 
     pk: int
     handle: str
@@ -84,7 +84,7 @@ class SessionLine:
 
 @dataclass(frozen=True, slots=True)
 class CallLine:
-    """A call that has a row, and is open."""
+    """An open call that has a row."""
 
     tool: str
     client: str
@@ -98,7 +98,7 @@ class CallLine:
 
 
 def _ago(age_ms: int) -> Moment:
-    """Return the moment that is so long ago on the database's clock."""
+    """Return the moment of this age; ages are measured by the database's clock."""
     seconds = max(0, age_ms) // 1_000
     if seconds < 60:  # noqa: PLR2004 - a minute
         said = ngettext("%(n)d s ago", "%(n)d s ago", seconds) % {"n": seconds}
@@ -113,14 +113,14 @@ def _ago(age_ms: int) -> Moment:
 
 
 def _aged(rows: QuerySet[Any], *columns: str) -> QuerySet[Any]:
-    """Add how long ago each of these columns is, as the database reckons it."""
+    """Annotate the age of each of these columns, by the database's clock."""
     ages = {f"age_{each}": NowMilliseconds() - F(each) for each in columns}
     aged: QuerySet[Any] = rows.annotate(**ages)
     return aged
 
 
 def _more(rows: QuerySet[Any], shown: Sequence[object]) -> str:
-    """Say how many rows there are beyond those that are shown; "" for none."""
+    """Say how many rows are not shown; "" for none."""
     if len(shown) <= SHOWN:
         return ""
     more = rows.order_by()[: SHOWN + COUNTED + 1].count() - SHOWN
@@ -135,44 +135,46 @@ def _process_name(worker: Worker) -> str:
 
 
 def workers() -> dict[str, object]:
-    """Return what is said of processes."""
+    """Return the context of the part about processes."""
     rows = Worker.objects.order_by("-seen_ms", "pk")
     found = list(_aged(rows, "seen_ms", "started_ms")[: SHOWN + 1])
     counts = Stream.objects.open().order_by().values_list("owner").annotate(Count("pk"))
     logged = dict(counts.filter(owner__in=[each.pk for each in found[:SHOWN]]))
     live = [each for each in found if each.age_seen_ms <= LIVE_MS]
-    codes = {code for each in live if (code := each.said().code)}
+    codes = {code for each in live if (code := each.report_of_process().code)}
     lines = [_worker_line(each, logged, len(codes) > 1) for each in found[:SHOWN]]
     return {"workers": lines, "more": _more(rows, found)}
 
 
 def _worker_line(worker: Any, logged: Mapping[str, int], differ: bool) -> WorkerLine:
-    said = worker.said()
+    report = worker.report_of_process()
     live = worker.age_seen_ms <= LIVE_MS
     return WorkerLine(
         name=_process_name(worker),
         live=live,
         seen=_ago(worker.age_seen_ms),
         started=_ago(worker.age_started_ms),
-        streams=said.streams,
+        streams=report.streams,
         logged=logged.get(worker.pk, 0),
-        calls=said.calls,
-        lost=said.lost,
-        dropped=said.dropped,
-        code=said.code[:HANDLE],
+        calls=report.calls,
+        lost=report.lost,
+        dropped=report.dropped,
+        code=report.code[:HANDLE],
         is_other=live and differ,
     )
 
 
 def sessions() -> dict[str, object]:
-    """Return what is said of sessions; the last heard of come first."""
+    """Return the context of the part about sessions; the last seen come first."""
     rows = Session.objects.order_by("-seen_ms", "-pk")
     columns = rows.defer("capabilities")
     found = list(_aged(columns, "seen_ms", "created_ms")[: SHOWN + 1])
     names = user_names(each.user_id for each in found[:SHOWN])
-    reports = [each.said() for each in Worker.objects.live()] if found else []
+    reports = (
+        [each.report_of_process() for each in Worker.objects.live()] if found else []
+    )
     listening = {pk for report in reports for pk in report.sessions}
-    # A process of an older release says nothing.
+    # A process of an older release reports nothing.
     all_told = all(
         report.code and len(report.sessions) < MOST_SESSIONS for report in reports
     )
@@ -195,7 +197,7 @@ def sessions() -> dict[str, object]:
 
 
 def calls() -> dict[str, object]:
-    """Return what is said of calls that have a row; the oldest come first."""
+    """Return the context of the part about calls with a row; the oldest come first."""
     rows = Stream.objects.open().order_by("created_ms", "pk")
     columns = rows.select_related("session").defer("session__capabilities")
     found = list(_aged(columns, "created_ms")[: SHOWN + 1])
@@ -230,14 +232,14 @@ def _call_line(stream: Any, names: dict[str, str], owner: Any) -> CallLine:
 
 
 def call_name(stream: Stream) -> str:
-    """Return what a call is called: its tool, or what else it is."""
+    """Return the name of a call: its tool, or what kind of request it is."""
     if stream.tool:
         return visible(stream.tool)
     if is_batch(stream.requests):
         count = len(request_ids(stream.requests))
         said = ngettext("a batch of %(n)d", "a batch of %(n)d", count)
         return said % {"n": count}
-    return _("a request that is no call of a tool")
+    return _("a request that does not call a tool")
 
 
 PARTS: Final[Mapping[str, Callable[[], dict[str, object]]]] = {

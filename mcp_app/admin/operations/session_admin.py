@@ -1,4 +1,4 @@
-"""The admin page of sessions: who is connected, and a way to end it."""
+"""The admin page of sessions: who is connected, and an action that ends sessions."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from mcp_app.admin.operations.live import LivePages
+from mcp_app.admin.page.bulk_deletion import NoBulkDeletion
 from mcp_app.admin.page.people import client_of, user_names, who
 from mcp_app.models import Session
 
@@ -31,7 +32,7 @@ class SessionList(ChangeList):
 
 
 @admin.register(Session)
-class SessionAdmin(LivePages):
+class SessionAdmin(NoBulkDeletion[Session], LivePages):
     change_list_template = "admin/mcp_app/sessions.html"
     list_display = ["client", "user", "server", "revision", "last_seen", "opened"]
     search_fields = ["client_info", "server"]
@@ -50,11 +51,6 @@ class SessionAdmin(LivePages):
 
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
         return SessionList
-
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return actions
 
     @admin.display(description=_("client"), ordering="client_info")
     def client(self, session: Session) -> str:
@@ -77,7 +73,7 @@ class SessionAdmin(LivePages):
     def get_deleted_objects(
         self, objs: Iterable[Session], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[str]]:
-        """Name the sessions alone: what is theirs may be a million messages."""
+        """Name only the sessions: each may have a million messages."""
         named = [str(each) for each in objs]
         return named, {str(self.opts.verbose_name_plural): len(named)}, set(), []
 
@@ -92,7 +88,7 @@ class SessionAdmin(LivePages):
 
     @admin.action(description=_("End the chosen sessions"), permissions=["delete"])
     def end_sessions(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
-        # What is much goes before: not with one transaction.
+        # Delete the many messages first, in portions, not in one transaction.
         Session.objects.filter(pk__in=queryset.values("pk")).empty()
         with transaction.atomic():
             LogEntry.objects.log_actions(

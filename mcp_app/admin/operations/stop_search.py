@@ -1,4 +1,4 @@
-"""What can be stopped one by one, found by what people and clients call it."""
+"""The search for single definitions to stop, by working copy or by served name."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.page import stop_banner
-from mcp_app.admin.page.wording import Said
 from mcp_app.catalog.registry import mcp
-from mcp_app.catalog.stored import MODELS
+from mcp_app.catalog.row_loader import MODELS
+from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import one_line, visible
 from mcp_app.kinds.survey import declarations
 from mcp_app.models import DefinitionRow, Stop
@@ -39,7 +39,7 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What can be stopped; `target` is what its button sends, `held` its own stops."""
+    """Something to stop: its button sends `target`; `held` are its own stops."""
 
     title: str
     about: str
@@ -47,11 +47,10 @@ class Line:
     target: str
     held: Sequence[Stop] = ()
     is_off: bool = False
-    """Whether it is stopped in another way: with everything, or by its own switch."""
-    switch_url: str = ""
+    """Whether a stop of everything applies to it."""
 
     @property
-    def state(self) -> Said:
+    def state(self) -> Label:
         return STOPPED if self.held or self.is_off else SERVING
 
     @property
@@ -60,20 +59,20 @@ class Line:
 
     @property
     def start_url(self) -> str:
-        return stop_banner.start_url(self.target) if self.held else self.switch_url
+        return stop_banner.start_url(self.target) if self.held else ""
 
 
-def sought(sent: QueryDict) -> str:
-    """Return what is looked for; no name or URI is longer, or has what is hidden."""
+def search_text(sent: QueryDict) -> str:
+    """Return the search text, cut and cleaned as names and URIs are."""
     return one_line(sent.get("q", "")[:URI_LENGTH], URI_LENGTH)
 
 
-def found(wanted: str, on: Sequence[Stop]) -> Iterator[Line]:
-    """Yield what clients can see with these letters in its names; one query."""
+def search(wanted: str, on: Sequence[Stop]) -> Iterator[Line]:
+    """Yield the visible definitions that match and are not stopped; one query."""
     if not wanted:
         return
     held = {stop_banner.target(each) for each in on}
-    names = {(each.kind, digest(each.served)) for each in on}
+    names = {(each.kind, each.served_hash) for each in on}
     one, *others = (
         model.rows()
         .order_by()
@@ -94,7 +93,7 @@ def found(wanted: str, on: Sequence[Stop]) -> Iterator[Line]:
 
 
 def _like(model: type[DefinitionRow], wanted: str) -> models.Q:
-    """Find it by its working copy's words, or by exactly what clients call it."""
+    """Match words of the working copy, or exactly the name that clients use."""
     served = models.Q(published_identity=model.identity_hash(wanted))
     columns = dict.fromkeys(("name", "title", model.IDENTITY))
     return reduce(
@@ -103,7 +102,7 @@ def _like(model: type[DefinitionRow], wanted: str) -> models.Q:
 
 
 def _seen(model: type[DefinitionRow], wanted: str) -> models.Q:
-    """Find what is served; a draft, where code serves something of its name."""
+    """Match what is served: by code, as published, or a draft of a declared name."""
     declared = declarations(mcp)[str(model._meta.model_name)]
     letters = wanted.casefold()
     close = [each for each in declared if letters in each.casefold()][:MOST_FOUND]

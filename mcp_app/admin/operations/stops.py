@@ -10,37 +10,40 @@ from django.contrib import messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import models, router, transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.operations.stop_search import Line, found, sought
+from mcp_app.admin.operations.stop_search import Line, search, search_text
 from mcp_app.admin.page import stop_banner
 from mcp_app.admin.page.concurrency import SettledAdmin
-from mcp_app.admin.page.header import lacking, may, page_url
-from mcp_app.admin.publishing.pages import author_of
+from mcp_app.admin.page.header import lacking, may, page_url, why_broken
+from mcp_app.admin.publishing import comparison
+from mcp_app.admin.publishing.pages import by
 from mcp_app.catalog.registry import mcp
-from mcp_app.catalog.stored import MODELS
+from mcp_app.catalog.row_loader import MODELS
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.invalidation import stops
 from mcp_app.models import PublishedRow, Server, Session, Stop
 from mcp_app.models.clock import NowMilliseconds
-from mcp_app.models.stops import By, Running, Scope
-from mcp_app.publishing.stopping import Tools, tools_of
-from mcp_app.wakeup import stops
+from mcp_app.models.stops import Running, Scope, scope_of
+from mcp_app.publishing.stopping import count_changing
 
 Row = TypeVar("Row", bound=models.Model)
 
+MOST_SINGLES: Final = 50
+"""How many individually stopped definitions the page names."""
 RECENT_MS: Final = 15 * 60_000
-"""A client that was heard of in this time counts as one of now."""
+"""A session that was seen within this time counts as a current one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What was typed, and is typed again where it cannot be done."""
+    """What staff typed; an error shows it again."""
 
     reason: str = ""
     running: str = Running.CANCEL
@@ -63,14 +66,14 @@ class StopPages(SettledAdmin[Row]):
         ]
 
     def stops_view(self, request: HttpRequest) -> HttpResponse:
-        """Say what is stopped, and stop more."""
+        """Show what is stopped; on POST, stop what the button names."""
         _demand(request)
         if request.method != "POST":
-            return self._stops_page(request, Wish(sought=sought(request.GET)))
+            return self._stops_page(request, Wish(sought=search_text(request.GET)))
         wish = Wish(
             reason=request.POST.get("reason", "").strip(),
             running=request.POST.get("running", Running.CANCEL),
-            sought=sought(request.POST),
+            sought=search_text(request.POST),
         )
         target = request.POST.get("stop", "")
         if not target:
@@ -82,10 +85,10 @@ class StopPages(SettledAdmin[Row]):
             for problem in error.messages:
                 self.message_user(request, problem, messages.ERROR)
             return self._stops_page(request, wish)
-        said = _("Stopped: %(what)s. No worker serves it any more.")
+        said = _("Stopped: %(what)s. Clients do not see it any more.")
         self.message_user(request, said % {"what": stop.what}, messages.SUCCESS)
         if stop.reason != wish.reason:
-            said = _("The reason was changed, and is kept as “%(reason)s”.")
+            said = _("The reason was stored in a changed form: “%(reason)s”.")
             self.message_user(request, said % {"reason": stop.reason}, messages.WARNING)
         return HttpResponseRedirect(stop_banner.stops_url())
 
@@ -94,7 +97,7 @@ class StopPages(SettledAdmin[Row]):
     ) -> Stop:
         with transaction.atomic(using=router.db_for_write(Stop)):
             stop = stops.stop(
-                scope, row, by=_by(request), running=wish.running, reason=wish.reason
+                scope, row, by=by(request), running=wish.running, reason=wish.reason
             )
             said = _("Stopped %(what)s; running calls: %(running)s. %(reason)s")
             named = {
@@ -107,25 +110,27 @@ class StopPages(SettledAdmin[Row]):
 
     def _stops_page(self, request: HttpRequest, wish: Wish) -> HttpResponse:
         on = stop_banner.stops_on(request)
-        tools = tools_of(mcp)
+        by_itself = [each for each in on if each.scope == Scope.DEFINITION]
+        singles = [*_singles(by_itself)]
         context = {
             "sentences": [
-                (stop_banner.sentence(each), stop_banner.result(each)) for each in on
+                (stop_banner.sentence(each), stop_banner.result(each))
+                for each in [*stop_banner.wide(on), *by_itself[:MOST_SINGLES]]
             ],
-            "lines": [*_lines(on, tools, with_clients=not wish.sought)],
-            "singles": [*_singles(on)],
-            "found": [*found(wish.sought, on)],
-            "switched_off": _switched_off(tools),
+            "lines": [*_lines(on, with_clients=not wish.sought)],
+            "singles": singles[:MOST_SINGLES],
+            "more": max(len(singles) - MOST_SINGLES, 0),
+            "found": [*search(wish.sought, on)],
             "wish": wish,
             "running": Running.choices,
         }
         return self._page_of_stops(request, "stop", _("Stop"), context)
 
     def start_again_view(self, request: HttpRequest) -> HttpResponse:
-        """Show what comes back; once confirmed, end the stops that were shown."""
+        """Show what comes back; on POST, end the stops that the page showed."""
         _demand(request)
         if request.method == "POST":
-            return self._start(request)
+            return self._end_stops(request)
         on = stop_banner.stops_on(request)
         target = request.GET.get("what", "")
         ending = _held_by(target, on)
@@ -137,15 +142,16 @@ class StopPages(SettledAdmin[Row]):
             "stops": [(each.pk, stop_banner.sentence(each)) for each in ending],
             "back": [*_coming_back(ending, on)],
             "staying": _staying([each for each in on if each not in ending]),
-            "back_url": stop_banner.stops_url(),
+            "back_url": _back_url(request.GET, ending[0]),
+            "back_to": request.GET.get("back", ""),
         }
         title = _("Start again: %(what)s") % {"what": ending[0].what}
         return self._page_of_stops(request, "start_again", title, context)
 
-    def _start(self, request: HttpRequest) -> HttpResponse:
+    def _end_stops(self, request: HttpRequest) -> HttpResponse:
         keys = [int(text) for text in request.POST.getlist("stop") if _is_key(text)]
         with transaction.atomic(using=router.db_for_write(Stop)):
-            ended = stops.start(keys, by=_by(request))
+            ended = stops.start(keys, by=by(request))
             for each in ended:
                 said = _("Started again: %(what)s.") % {"what": each.what}
                 _log(request, _row_of(each) or each, said)
@@ -158,7 +164,11 @@ class StopPages(SettledAdmin[Row]):
         what = ", ".join(dict.fromkeys(each.what for each in ended))
         told = (said % {"what": what, "staying": staying}).strip()
         self.message_user(request, told, messages.SUCCESS)
-        return HttpResponseRedirect(stop_banner.stops_url())
+        for row in filter(None, map(_row_of, ended)):
+            if why := why_broken(row):
+                said = f"{row}: {comparison.stays_broken(why)}"
+                self.message_user(request, said, messages.WARNING)
+        return HttpResponseRedirect(_back_url(request.POST, ended[0]))
 
     def _page_of_stops(
         self, request: HttpRequest, template: str, title: str, context: dict[str, Any]
@@ -174,14 +184,15 @@ class StopPages(SettledAdmin[Row]):
         return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
 
 
+def _back_url(asked: QueryDict, stop: Stop) -> str:
+    """Return the row's page if staff came from there, else the page of stops."""
+    row = _row_of(stop) if asked.get("back") == stop_banner.ROW else None
+    return stop_banner.stops_url() if row is None else page_url(row, "change")
+
+
 def _demand(request: HttpRequest) -> None:
     if not may(request, stop_banner.RIGHT):
         raise PermissionDenied(lacking(stop_banner.RIGHT))
-
-
-def _by(request: HttpRequest) -> By:
-    user = author_of(request)
-    return By(user.get_username(), str(user.pk))
 
 
 def _log(request: HttpRequest, row: models.Model, said: str) -> None:
@@ -194,7 +205,7 @@ def _log(request: HttpRequest, row: models.Model, said: str) -> None:
 
 
 def _target(text: str) -> tuple[str, PublishedRow | None]:
-    """Return the scope and the row that a button names; raise `ValidationError`."""
+    """Return the scope and row that a button names; raise `ValidationError` if gone."""
     if text in (Scope.EVERYTHING, Scope.CHANGES):
         return text, None
     kind, _separator, ref = text.partition(":")
@@ -202,7 +213,7 @@ def _target(text: str) -> tuple[str, PublishedRow | None]:
     if row is None:
         said = _("“%(what)s” does not exist any more: nothing was stopped.")
         raise ValidationError(said % {"what": visible(text)})
-    return (Scope.SERVER if isinstance(row, Server) else Scope.DEFINITION), row
+    return scope_of(row), row
 
 
 def _row(kind: str, ref: str) -> PublishedRow | None:
@@ -213,7 +224,14 @@ def _row(kind: str, ref: str) -> PublishedRow | None:
 
 
 def _row_of(stop: Stop) -> PublishedRow | None:
-    return _row(stop.kind, stop.ref)
+    """Return the row that a stop holds, or else the one that has its name now."""
+    if not stop.kind:
+        return None
+    row = _row(stop.kind, stop.ref)
+    if row is not None or stop.kind not in MODELS:
+        return row
+    named = MODELS[stop.kind].rows().filter(published_identity=stop.served_hash)
+    return named.first()
 
 
 def _is_key(text: str) -> bool:
@@ -222,7 +240,7 @@ def _is_key(text: str) -> bool:
 
 
 def _held_by(target: str, on: Sequence[Stop]) -> list[Stop]:
-    """Return the stops of a target: of its row whatever it is called, too."""
+    """Return the stops of a target; of a row, those by its key or served name."""
     row = _row(*target.split(":", 1)) if ":" in target else None
     return [
         each
@@ -231,7 +249,7 @@ def _held_by(target: str, on: Sequence[Stop]) -> list[Stop]:
     ]
 
 
-def _lines(on: Sequence[Stop], tools: Tools, *, with_clients: bool) -> Iterator[Line]:
+def _lines(on: Sequence[Stop], *, with_clients: bool) -> Iterator[Line]:
     everything = _of(on, Scope.EVERYTHING)
     yield Line(
         title=_("Everything"),
@@ -240,7 +258,7 @@ def _lines(on: Sequence[Stop], tools: Tools, *, with_clients: bool) -> Iterator[
         target=Scope.EVERYTHING,
         held=everything,
     )
-    count = tools.changing
+    count = count_changing(mcp, on)
     about = ngettext(
         "%(count)d tool. Reading goes on.", "%(count)d tools. Reading goes on.", count
     )
@@ -260,8 +278,7 @@ def _lines(on: Sequence[Stop], tools: Tools, *, with_clients: bool) -> Iterator[
             button=_("Stop %(name)s") % {"name": server},
             target=f"server:{server.pk}",
             held=stop_banner.of_row(on, server),
-            is_off=bool(everything) or not server.enabled,
-            switch_url="" if server.enabled else page_url(server, "start"),
+            is_off=bool(everything),
         )
 
 
@@ -287,31 +304,19 @@ def _about(server: Server, clients: dict[str, int] | None) -> str:
 
 
 def _clients() -> dict[str, int]:
-    """Return how many sessions were heard of lately, by server."""
+    """Return the number of recently seen sessions of each server."""
     recent = Session.objects.filter(seen_ms__gte=NowMilliseconds() - RECENT_MS)
     counted = recent.order_by().values_list("server")
     return dict(counted.annotate(count=models.Count("pk")))
 
 
 def _singles(on: Sequence[Stop]) -> Iterator[Line]:
-    """Yield what is stopped one by one, whatever became of its row."""
-    targets = dict.fromkeys(
-        stop_banner.target(each) for each in on if each.scope == Scope.DEFINITION
-    )
-    for target in targets:
-        held = [each for each in on if stop_banner.target(each) == target]
+    """Yield the individually stopped definitions, also those whose row is deleted."""
+    by_target: dict[str, list[Stop]] = {}
+    for each in on:
+        by_target.setdefault(stop_banner.target(each), []).append(each)
+    for target, held in by_target.items():
         yield Line(held[0].what, held[0].kind, "", target, held)
-
-
-def _switched_off(tools: Tools) -> str:
-    if not tools.off:
-        return ""
-    said = ngettext(
-        "%(count)d tool is switched off by itself, in the list of tools.",
-        "%(count)d tools are switched off by themselves, in the list of tools.",
-        tools.off,
-    )
-    return said % {"count": tools.off}
 
 
 # -- starting again -----------------------------------------------------------------
@@ -320,10 +325,10 @@ def _switched_off(tools: Tools) -> str:
 def _coming_back(
     ending: Sequence[Stop], on: Sequence[Stop]
 ) -> Iterator[str | SafeString]:
-    """Say what clients can use again, where nothing else keeps it stopped."""
+    """Say what clients can use again, unless another stop applies to it."""
     stop = ending[0]
     if stop.scope == Scope.CHANGES:
-        count = tools_of(mcp).changing
+        count = count_changing(mcp, on)
         said = ngettext(
             "%(count)d tool that changes things comes back.",
             "%(count)d tools that change things come back.",
@@ -331,29 +336,33 @@ def _coming_back(
         )
         yield said % {"count": count}
     elif stop.scope == Scope.DEFINITION:
+        row = _row_of(stop)
         what = ", ".join(dict.fromkeys(each.what for each in ending))
-        yield _("%(what)s comes back: clients see it and can use it.") % {"what": what}
+        if row is None:
+            yield _("%(what)s was deleted. No client sees it.") % {"what": what}
+        else:
+            yield f"{what}: {comparison.back(row)}"
     else:
-        rows = Server.rows().filter(published__isnull=False, enabled=True)
+        rows = Server.rows().filter(published__isnull=False)
         staying = [each for each in on if each not in ending]
         back = [row for row in rows if _comes_back(row, ending, staying)]
         names = ", ".join(str(each) for each in back)
         yield (
             _("These servers come back: %(names)s.") % {"names": names}
             if back
-            else _("No server comes back by this.")
+            else _("No server comes back with this.")
         )
 
 
 def _comes_back(row: Server, ending: Sequence[Stop], staying: Sequence[Stop]) -> bool:
-    """Whether a server is stopped by those that end, and by no other."""
+    """Return whether stops that end hold a server, and none that stays does."""
     ends = _of(ending, Scope.EVERYTHING) or stop_banner.of_row(ending, row)
     stays = _of(staying, Scope.EVERYTHING) or stop_banner.of_row(staying, row)
     return bool(ends) and not stays
 
 
 def _staying(on: Any) -> str:
-    """Name what stays stopped, "" for nothing."""
+    """Name what stays stopped; "" for nothing."""
     names = list(dict.fromkeys(each.what for each in on))
     if not names:
         return ""

@@ -1,1 +1,1 @@
-"""What every page of the admin has: its header, states in words, what was deleted."""
+"""What all admin pages share: the header, wording, stops, and deleted rows."""

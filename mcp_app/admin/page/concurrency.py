@@ -1,4 +1,4 @@
-"""Two people at one form: the second one to save is told, and loses nothing."""
+"""Concurrent edits: the second user to save gets a message and loses nothing."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.page import deleted
+from mcp_app.admin.page import deleted_rows
+from mcp_app.invalidation.workers import hold_after_commit
 from mcp_app.models.changes import WatchedRow
-from mcp_app.wakeup.workers import hold_after_commit
 
 AnyRow = TypeVar("AnyRow", bound=models.Model)
 Row = TypeVar("Row", bound=WatchedRow)
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     class TypedAdmin(admin.ModelAdmin[AnyRow]): ...
 
 else:
-    # Django's class takes no type arguments when it runs.
+    # Django's class takes no type arguments at run time.
     class TypedAdmin(admin.ModelAdmin, Generic[AnyRow]): ...
 
 
 def _utf8_only(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Answer 400 to a form in another encoding.
 
-    Some can write halves of surrogate pairs, which no page and no database can hold.
+    Some encodings can express lone surrogates, which no page or database can hold.
     """
 
     @wraps(view)
@@ -52,24 +52,24 @@ def _utf8_only(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]
 
 
 class SettledAdmin(TypedAdmin[AnyRow]):
-    """Answers a change when every process knows of it.
+    """Answers a change only when every worker knows of it.
 
-    Actions bring their own transactions, if any; the other views run in one.
+    Actions open their own transactions, if any; the other views run in one.
     """
 
     @property
     def urls(self) -> list[URLPattern]:
-        """All views of the rows, which read nothing but UTF-8."""
+        """All views of the model, which accept only UTF-8."""
         patterns: list[URLPattern] = self.get_urls()
         for pattern in patterns:
             pattern.callback = _utf8_only(pattern.callback)
         return patterns
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Whether a list may be narrowed so by its address: by its own filters only.
+        """Return whether the query string may filter a list like this.
 
-        Whatever else Django takes there is for the database to judge: a broken pattern
-        or a null character would be an error of the server.
+        Of its own columns only the list's filters are allowed: other lookups go to the
+        database unchecked, and a bad regex or a NUL would cause a server error.
         """
         name, _separator, how = lookup.partition("__")
         if name not in {field.name for field in self.opts.get_fields()}:
@@ -107,16 +107,16 @@ class SettledAdmin(TypedAdmin[AnyRow]):
         return response
 
     def _are_there(self, request: HttpRequest) -> bool:
-        """Whether any chosen row is there; say who deleted the others meanwhile."""
+        """Return whether any chosen row still exists; say who deleted the others."""
         sent = request.POST.getlist(ACTION_CHECKBOX_NAME)
         if request.POST.get("select_across") == "1":
             return True
-        keys = [deleted.key_of(self.model, text) for text in sent]
+        keys = [deleted_rows.key_of(self.model, text) for text in sent]
         if None in keys:
-            said = _("What was chosen is no row of this list. Choose again.")
+            said = _("Your choice is not in this list. Choose again.")
             self.message_user(request, said, messages.ERROR)
             return False
-        gone = list(deleted.sentences(self.model, keys))
+        gone = list(deleted_rows.sentences(self.model, keys))
         for sentence in gone[:MOST_TOLD]:
             self.message_user(request, sentence, messages.ERROR)
         return len(set(keys)) > len(gone) or not keys
@@ -131,7 +131,7 @@ class LockingAdmin(SettledAdmin[Row]):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Row | None:
-        # A page that says it of no field means the key.
+        # An empty `from_field` means the primary key.
         found = super().get_object(request, object_id, from_field or None)
         if found is None or request.method != "POST":
             return found

@@ -1,4 +1,4 @@
-"""What stands above every page of one row: its state, in words, and the tabs."""
+"""The header above every page of a row: its state in words, and the tabs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.page import stop_banner
-from mcp_app.admin.page.wording import Said
 from mcp_app.catalog.registry import mcp
-from mcp_app.catalog.stored import uploads_of
+from mcp_app.catalog.row_loader import uploads_of
+from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow, PublishedRow, State
-from mcp_app.publishing.overlays import broken
-from mcp_app.publishing.publication import judge_content
+from mcp_app.publishing.findings import broken, judge_content
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
@@ -33,16 +32,16 @@ LOOKS: Final[Mapping[State, str]] = {
     State.STOPPED: "stopped",
     State.BROKEN: "bad",
 }
-"""The class of a state's mark: shape and tint; the word stands beside it."""
+"""The CSS class of a state's mark (shape and color); its word is shown beside it."""
 
-MEANS: Final[Mapping[State, Said]] = {
+MEANS: Final[Mapping[State, Label]] = {
     State.UNPUBLISHED: gettext_lazy("Clients do not see it."),
     State.PUBLISHED: gettext_lazy("Clients see exactly this."),
     State.CHANGED: gettext_lazy("The working copy differs from what clients see."),
-    State.STOPPED: gettext_lazy("Switched off by a person, at once."),
-    State.BROKEN: gettext_lazy("Not served: what stands behind it is missing."),
+    State.STOPPED: gettext_lazy("Somebody has stopped it. Clients do not see it."),
+    State.BROKEN: gettext_lazy("Not served: the code behind it is missing."),
 }
-RIGHTS: Final[Mapping[str, Said]] = {
+RIGHTS: Final[Mapping[str, Label]] = {
     "publish": gettext_lazy("Can publish and roll back"),
     "stop": gettext_lazy("Can stop and start"),
     "behind": gettext_lazy("Can change what stands behind a definition"),
@@ -55,26 +54,26 @@ RIGHTS: Final[Mapping[str, Said]] = {
 
 
 def may(request: HttpRequest, right: str) -> bool:
-    """Whether the person has one of the product's own rights."""
+    """Return whether the user has one of the app's own permissions."""
     user: AbstractUser | AnonymousUser = request.user
     return user.has_perm(f"mcp_app.{right}")
 
 
 def lacking(right: str) -> str:
-    """Return the sentence for someone who lacks a right."""
+    """Return the sentence for a user who lacks a permission."""
     return _("This needs the right “%(right)s”.") % {"right": RIGHTS[right]}
 
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    label: Said
+    label: Label
     url: str
     current: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """`look` is the class of the state's mark; the counts are of the working copy."""
+    """A row's state; `look` is its CSS class, and counts are of the working copy."""
 
     state: State
     look: str
@@ -85,7 +84,7 @@ class Strip:
     stop_url: str
     start_url: str
     stop_reason: str
-    """Why the person may neither stop nor start it, "" where they may."""
+    """Why the user may neither stop nor start it; "" if they may."""
 
     @property
     def stopped(self) -> bool:
@@ -93,19 +92,16 @@ class Strip:
 
 
 def page_url(row: PublishedRow, page: str, *more: object) -> str:
-    """Return the address of one of a row's own pages."""
+    """Return the URL of one of a row's own pages."""
     return reverse(f"admin:mcp_app_{row.kind_of_row}_{page}", args=[row.pk, *more])
 
 
 def strip(request: HttpRequest, row: PublishedRow) -> Strip:
-    """Return what the strip says of a row."""
+    """Return the strip above the pages of a row."""
     definition = row if isinstance(row, DefinitionRow) else None
     row.broken = why_broken(row)
     held = stop_banner.of_row(stop_banner.stops_on(request), row)
     state = State.STOPPED if held else row.state
-    start_url = page_url(row, "start")
-    if held and row.enabled:
-        start_url = stop_banner.start_url(stop_banner.target_of(row))
     return Strip(
         state=state,
         look=LOOKS[state],
@@ -114,19 +110,21 @@ def strip(request: HttpRequest, row: PublishedRow) -> Strip:
         to_fix=definition.to_fix if definition else 0,
         advices=definition.advices if definition else 0,
         stop_url=page_url(row, "stop"),
-        start_url=start_url,
+        start_url=stop_banner.start_url(
+            stop_banner.target_of(row), back=stop_banner.ROW
+        ),
         stop_reason="" if may(request, "stop") else lacking("stop"),
     )
 
 
 def why_broken(row: PublishedRow) -> str:
-    """Return why a row cannot be served as it was published, "" where it can.
+    """Return why a row cannot be served as it was published; "" if it can.
 
-    The column is as of the last save or deployment; this looks at the code of now.
+    The column `broken` is as of the last save or deployment; this checks current code.
     """
     if not isinstance(row, DefinitionRow) or not _depends_on_code(row):
         return row.broken
-    # No other row is published under its name.
+    # No other row can be published under its name.
     content = row.working_content()
     working = judge_content(row, content, mcp, uploads_of(content))
     return broken(row, mcp, working)
@@ -140,11 +138,9 @@ def _sentence(row: PublishedRow) -> str:
     """Say what clients see now."""
     if row.broken:
         return visible(row.broken, None)
-    if not row.enabled:
-        return _("Clients do not see it: it was stopped. Nothing was lost.")
     if row.published is None:
         if isinstance(row, DefinitionRow) and row.from_code:
-            return _("Clients see what the code says.")
+            return _("Clients see the definition from the code.")
         return str(MEANS[State.UNPUBLISHED])
     version = row.published
     return _("Clients see version %(number)d: %(author)s published it on %(at)s") % {

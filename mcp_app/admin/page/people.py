@@ -1,4 +1,4 @@
-"""Who stands behind a key: users by the primary keys that rows keep as text."""
+"""Users by the primary keys that rows store as text."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from mcp_app.interface.rules import visible
 from mcp_app.models import Session
 
 GREATEST: Final = 2**63 - 1
-"""The greatest number that a column has."""
+"""The greatest number that a column can hold."""
 
 
 def users(keys: Iterable[str]) -> QuerySet[Any]:
-    """Return the users that there are."""
+    """Return the users with these keys that still exist."""
     model = get_user_model()
     return model._default_manager.filter(pk__in=set(filter(_is_key, keys)))
 
 
 def user_names(keys: Iterable[str]) -> dict[str, str]:
-    """Return the names of the users that there are; one query."""
+    """Return the names of the users that still exist; one query."""
     return {str(user.pk): user.get_username() for user in users(keys)}
 
 
 def who(session: Session, names: dict[str, str]) -> str:
-    """Return whose session it is: a name, the key of a user who is gone, or nobody."""
+    """Return whose session it is: a name, the key of a deleted user, or nobody."""
     known = names.get(session.user_id, session.user_id)
     return visible(known) or _("nobody")
 
 
 def client_of(session: Session) -> str:
-    """Return what a client calls itself."""
+    """Return the name that a client gives itself."""
     return visible(session.client_name) or _("a client without a name")
 
 
 def _is_key(text: str) -> bool:
-    """Whether a text can be a primary key of the site's users."""
+    """Return whether a text can be a primary key of the site's users."""
     field = get_user_model()._meta.pk
     try:
         key = field.to_python(text) if text else None
     except ValidationError:
         return False
-    # A greater number is in no column, and some databases cannot be asked for it.
+    # No column holds a greater number, and some databases refuse it in a query.
     return key is not None and not (type(key) is int and abs(key) > GREATEST)

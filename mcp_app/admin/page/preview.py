@@ -1,6 +1,6 @@
-"""What a client gets, as something that a page can show: text, a picture, or a note.
+"""Content that clients get, as a page can show it: text, a picture, or a note.
 
-Nothing here is markup: templates escape all of it (SECURITY.md, stored XSS).
+All of it is plain text, which templates escape (SECURITY.md, stored XSS).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ SHOWN_CHARACTERS: Final = 64 * 1024
 SHOWN_PICTURE: Final = 2 * 1024 * 1024
 LETTERS_OF_A_TOKEN: Final = 4
 PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
-"""Types that no browser runs scripts in; SVG is shown as text."""
+"""Media types in which no browser runs scripts; SVG is shown as text."""
 _TEXTS: Final = ("application/json", "application/xml", "image/svg+xml")
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What is shown of one content; `picture` is a data URI."""
+    """What a page shows of one content; `picture` is a data URI."""
 
     text: str = ""
     picture: str = ""
@@ -42,12 +42,12 @@ class Look:
 
 
 def tokens_of(text: str) -> int:
-    """Estimate what a text takes from a model's memory: about 4 letters each."""
+    """Estimate the tokens of a text: about 4 characters each."""
     return -(-len(text) // LETTERS_OF_A_TOKEN)
 
 
 def look_of(content: str | bytes, media_type: str) -> Look:
-    """Show the contents of a resource."""
+    """Return the preview of a resource's contents."""
     if isinstance(content, str):
         return _text(content)
     if _is_text(media_type):
@@ -63,7 +63,7 @@ def look_of(content: str | bytes, media_type: str) -> Look:
 
 
 def look_of_block(block: Block) -> Look:
-    """Show one block of a message or an answer."""
+    """Return the preview of one block of a message or an answer."""
     if isinstance(block, Text):
         return _text(block.text)
     if isinstance(block, Image | Audio):

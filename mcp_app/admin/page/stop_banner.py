@@ -21,13 +21,15 @@ from mcp_app.models import PublishedRow, Stop
 from mcp_app.models.stops import WIDE, Scope
 
 RIGHT: Final = "stop"
+ROW: Final = "row"
+"""The value of `back` for returning to the row's page after starting it again."""
 MOST_NAMED: Final = 10
-"""People or groups that a sentence names."""
+"""People, groups or rows that a sentence names."""
 BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
 
 
 def stops_on(request: HttpRequest) -> list[Stop]:
-    """Return the stops that are on, asked once for a request."""
+    """Return the active stops, queried once per request."""
     known: list[Stop] | None = getattr(request, "mcp_stops", None)
     if known is None:
         known = list(Stop.objects.on())
@@ -36,7 +38,7 @@ def stops_on(request: HttpRequest) -> list[Stop]:
 
 
 def wide(stops: Iterable[Stop]) -> list[Stop]:
-    """Return those that stop more than one tool."""
+    """Return the stops that affect more than one definition."""
     return [each for each in stops if each.scope in WIDE]
 
 
@@ -46,25 +48,25 @@ def of_row(stops: Iterable[Stop], row: PublishedRow) -> list[Stop]:
 
 
 def holding(request: HttpRequest, row: PublishedRow) -> list[Stop]:
-    """Return the stops that hold a row besides its own switch."""
+    """Return the stops of a row, and those of everything."""
     on = stops_on(request)
-    # A server goes with everything; a tool's page has the strip for what is wider.
+    # The page's banner shows the other wide stops: of its server, or all changes.
     everything = [each for each in on if each.scope == Scope.EVERYTHING]
     return [*of_row(on, row), *everything]
 
 
 def target_of(row: PublishedRow) -> str:
-    """Return what the pages call a row."""
+    """Return the name of a row in forms and URLs."""
     return f"{row.kind_of_row}:{row.pk}"
 
 
 def target(stop: Stop) -> str:
-    """Return what the pages call what is stopped: a row or a scope."""
+    """Return the name of what is stopped in forms and URLs: a row or a scope."""
     return f"{stop.kind}:{stop.ref}" if stop.kind else stop.scope
 
 
 def since(stop: Stop) -> SafeString:
-    """Return when it was stopped: today's times without the day."""
+    """Return when it was stopped, as HTML; for today only the time."""
     at = localtime(stop.at)
     is_today = at.date() == localtime(now()).date()
     return format_html(
@@ -93,7 +95,7 @@ def sentence(stop: Stop) -> SafeString:
 
 
 def result(stop: Stop) -> str:
-    """Say what became of it: what is true since the page that stopped it answered."""
+    """Say what the stop did; true once the request that made it was answered."""
     if not stop.cancels:
         calls = _("Calls that were running then may finish.")
     elif stop.cancelled:
@@ -104,20 +106,24 @@ def result(stop: Stop) -> str:
         ) % {"count": stop.cancelled}
     else:
         calls = ""
-    return f"{_('No worker serves it any more.')} {calls}".strip()
+    return f"{_('Clients do not see it any more.')} {calls}".strip()
 
 
 def stops_url() -> str:
     return reverse("admin:mcp_app_server_stops")
 
 
-def start_url(target: str) -> str:
-    """Return the page that asks before something is started again."""
-    return f"{reverse('admin:mcp_app_server_start_again')}?what={target}"
+def start_url(target: str, *, back: str = "") -> str:
+    """Return the URL of the page that asks before something is started again.
+
+    With `back=ROW`, that page leads back to the row.
+    """
+    url = f"{reverse('admin:mcp_app_server_start_again')}?what={target}"
+    return f"{url}&back={back}" if back else url
 
 
 def who_may(request: HttpRequest) -> str:
-    """Say who can stop, for somebody who cannot; names for who may see users."""
+    """Say who can stop; name people only to users who may view users."""
     if request.user.has_perm(f"{_user_label()}.view_{_user_model_name()}"):
         names = _people()
     else:

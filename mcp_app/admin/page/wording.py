@@ -1,6 +1,6 @@
-"""What the forms say beside their fields: a label and a help for each.
+"""Labels and help texts of form fields.
 
-They stand here and not in the models, so that better words need no migration.
+They are here and not in the models, so that changing them needs no migration.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from django.utils.translation import gettext_lazy as _
 
-if TYPE_CHECKING:
-    from django.utils.functional import _StrPromise
+from mcp_app.interface.labels import Label
 
-Said: TypeAlias = "str | _StrPromise"
-Words: TypeAlias = Mapping[str, tuple[Said, Said]]
+if TYPE_CHECKING:
+    pass
+
+Words: TypeAlias = Mapping[str, tuple[Label, Label]]
 
 PROGRAM_NAME = _("What programs call it: letters, digits and _ - .")
 
@@ -24,13 +25,19 @@ EVERY: Words = {
     "kind": (_("What stands behind it"), ""),
     "function": (
         _("Function"),
-        _("What developers registered, with the first line of what it says."),
+        _(
+            "The functions that developers registered, with the first line of their"
+            " description."
+        ),
     ),
-    "from_code": (_("From code"), _("It is read from the code and cannot be edited.")),
+    "from_code": (
+        _("From code"),
+        _("This is read from the code and cannot be edited."),
+    ),
     "text": (_("Text"), ""),
     "config": (
         _("Content as JSON"),
-        _("For contents that are more than one text, in place of the text above."),
+        _("If the contents are more than one text; it replaces the text above."),
     ),
     "permission": (
         _("Permission"),
@@ -48,7 +55,10 @@ EVERY: Words = {
     ),
     "rule": (
         _("Rule in code"),
-        _("Developers write such rules. It decides in addition to what stands above."),
+        _(
+            "Developers write such rules. A rule applies in addition to the"
+            " permission and the groups above."
+        ),
     ),
     "timeout": (_("Time limit"), _("In seconds. Empty: the site's usual limit.")),
     "tags": (
@@ -65,7 +75,10 @@ EVERY: Words = {
     ),
     "mime_type": (
         _("Type of contents"),
-        _("A media type, for example text/markdown. Empty: what the text or file is."),
+        _(
+            "A media type, for example text/markdown. Empty: the type of the text or"
+            " file."
+        ),
     ),
     "annotations": (
         _("Annotations"),
@@ -77,14 +90,14 @@ EVERY: Words = {
     ),
     "public": (
         _("The same for everyone"),
-        _("Caches on the way to the client may keep it, too."),
+        _("If so, caches on the way to the client may keep it, too."),
     ),
 }
 
 SERVER: Words = {
     "slug": (
         _("Address"),
-        _("What follows /mcp/ in its URL. The server “default” answers at /mcp."),
+        _("The part after /mcp/ in its URL. The server “default” answers at /mcp."),
     ),
     "description": (
         _("Description"),
@@ -102,8 +115,8 @@ SERVER: Words = {
     "access": (
         _("Who may come in"),
         _(
-            "Whoever one of them knows comes in. A developer adds others in the "
-            "settings, under MCP[“AUTHENTICATION”]."
+            "One of them is enough to come in. A developer adds others in the"
+            " settings, under MCP[“AUTHENTICATION”]."
         ),
     ),
     "selection": (_("What it offers"), ""),
@@ -114,7 +127,10 @@ SERVER: Words = {
     "tags": (_("Tags"), _("Separated by spaces or commas.")),
     "page_size": (
         _("Page size"),
-        _("How many entries a client gets with one page of a list."),
+        _(
+            "How many entries of a list a client gets at once, at most 1,000. Many"
+            " clients read only the first page and never show the rest."
+        ),
     ),
 }
 
@@ -135,20 +151,23 @@ TOOL: Words = {
     "changes": (_("What it changes"), ""),
     "config": (
         _("Content as JSON"),
-        _("For answers of more parts, in place of the text and the file above."),
+        _("If the answer has more parts; it replaces the text and the file above."),
     ),
     "file": (
         _("Image or file"),
         _(
-            "A second part of the answer, or all of it: an image, audio, or any other "
-            "file. Clients get it as it is."
+            "A second part of the answer, or all of it: an image, audio, or any other"
+            " file. Clients get the file unchanged."
         ),
     ),
 }
 
 READABLE: Words = {
-    "audience": (_("For"), _("Whom the contents are meant for.")),
-    "importance": (_("Importance"), _("How much is lost where it is left out.")),
+    "audience": (_("For"), _("The readers of the contents.")),
+    "importance": (
+        _("Importance"),
+        _("How important the contents are: 1 is required, 0 is optional."),
+    ),
 }
 
 RESOURCE: Words = {
@@ -156,15 +175,15 @@ RESOURCE: Words = {
     "uri": (
         _("Address"),
         _(
-            "For example shop://policy/returns. Made up by you; it does not have to "
-            "be a web address. Clients use it as the name."
+            "For example shop://policy/returns. You choose it; it does not have to be"
+            " a web address. Clients use it as the name."
         ),
     ),
     "upload": (
         _("File"),
         _("In place of a text: an image, a PDF and so on."),
     ),
-    "now": (_("What clients read now"), _("As it is saved.")),
+    "now": (_("What clients read now"), _("The saved working copy.")),
 }
 
 RESOURCE_TEMPLATE: Words = {

@@ -1,4 +1,4 @@
-"""Bundles in the admin: look at a file, then import all of it or nothing."""
+"""Bundles in the admin: preview a file, then import all of it or nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from django.utils.translation import ngettext
 
 from mcp_app.admin.editors import stored_files
 from mcp_app.admin.page.header import lacking, may
-from mcp_app.admin.publishing.comparison import Shown, served_label, shown
+from mcp_app.admin.publishing.comparison import (
+    ShownDifference,
+    served_label,
+    shown_differences,
+)
 from mcp_app.admin.publishing.exports import RIGHT
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.catalog.registry import mcp
@@ -28,9 +32,9 @@ from mcp_app.models import PublishedRow
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import (
     BundleRefused,
-    Compared,
+    ComparedEntry,
     Comparison,
-    Imported,
+    ImportedRow,
     Outcome,
 )
 from mcp_app.publishing.bundle.report import counts
@@ -39,7 +43,7 @@ from mcp_app.publishing.publication import OutOfDate
 Row = TypeVar("Row", bound=PublishedRow)
 
 MOST_SHOWN: Final = 200
-"""Entries that a page shows field by field."""
+"""How many entries the page shows field by field."""
 LOOKS: Final[Mapping[Outcome, str]] = {
     Outcome.NEW: "good",
     Outcome.CHANGED: "warn",
@@ -50,22 +54,22 @@ LOOKS: Final[Mapping[Outcome, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ShownEntry:
-    """An entry of a file on the page that compares it; `also` is what clients see."""
+    """An entry of the file; `published` is None if it equals `differences`."""
 
-    compared: Compared
+    compared: ComparedEntry
     name: str
     outcome: str
     look: str
     url: str
-    differences: list[Shown]
+    differences: list[ShownDifference]
     before_label: str
-    published: list[Shown] | None
+    published: list[ShownDifference] | None
     served_label: str
     published_label: str
 
 
 class ImportPages(PublishedAdmin[Row]):
-    """The page that looks at a file and imports it."""
+    """The page that previews a file and imports it."""
 
     change_list_template = "admin/mcp_app/servers.html"
 
@@ -83,7 +87,7 @@ class ImportPages(PublishedAdmin[Row]):
         return response
 
     def import_view(self, request: HttpRequest) -> HttpResponse:
-        """Ask for a file; show what it would change; import exactly that."""
+        """Ask for a file, show what it would change, and import exactly that."""
         self._demand(request, RIGHT)
         if request.method != "POST":
             return self._import_page(request, {})
@@ -133,13 +137,13 @@ class ImportPages(PublishedAdmin[Row]):
             "count": count,
         }
 
-    def _shown(self, compared: Compared) -> ShownEntry:
+    def _shown(self, compared: ComparedEntry) -> ShownEntry:
         row, publication = compared.row, compared.publication
         outcome = compared.outcome(publish=False)
-        differences = shown(row, compared.differences)
+        differences = shown_differences(row, compared.differences)
         published = None
         if publication and publication.differences != compared.differences:
-            published = shown(row, publication.differences)
+            published = shown_differences(row, publication.differences)
         return ShownEntry(
             compared=compared,
             name=visible(str(compared.entry)),
@@ -157,10 +161,12 @@ class ImportPages(PublishedAdmin[Row]):
 
     def _import(self, request: HttpRequest) -> HttpResponse:
         user = author_of(request)
-        content = stored_files.kept(user, request.POST["file"], bundle.MOST_BYTES)
+        content = stored_files.kept_content(
+            user, request.POST["file"], bundle.MOST_BYTES
+        )
         if content is None:
             raise BundleRefused(
-                [_("The file is not kept any more. Choose it again, and look again.")]
+                [_("The file is no longer stored. Choose and check it again.")]
             )
         name = visible(request.POST.get("name", ""))
         publish = "publish" in request.POST
@@ -186,7 +192,7 @@ class ImportPages(PublishedAdmin[Row]):
         self.message_user(request, said, messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:mcp_app_server_changelist"))
 
-    def _log_imported(self, request: HttpRequest, done: Iterable[Imported]) -> None:
+    def _log_imported(self, request: HttpRequest, done: Iterable[ImportedRow]) -> None:
         for each in done:
             log = self.log_addition if each.is_new else self.log_change
             log(request, cast("Row", each.row), each.sentence)
@@ -205,7 +211,7 @@ class ImportPages(PublishedAdmin[Row]):
 
 
 def _sent(file: UploadedFile[Any] | None) -> tuple[bytes, str]:
-    """Return the bytes and the name of a file; raises `BundleRefused`."""
+    """Return the bytes and name of an uploaded file; raise `BundleRefused`."""
     if file is None:
         raise BundleRefused([_("Choose a file first.")])
     if (size := file.size or 0) > bundle.MOST_BYTES:
@@ -214,8 +220,8 @@ def _sent(file: UploadedFile[Any] | None) -> tuple[bytes, str]:
 
 
 def _reasons(request: HttpRequest, comparison: Comparison) -> list[str]:
-    """Return why this person may not import the file, one sentence for each right."""
-    rights = bundle.needed(comparison, publish=False)
+    """Say why this user may not import the file: a sentence per missing permission."""
+    rights = bundle.needed_rights(comparison, publish=False)
     return [
         _("%(entry)s: %(right)s")
         % {
@@ -230,7 +236,7 @@ def _reasons(request: HttpRequest, comparison: Comparison) -> list[str]:
 def _check_rights(
     request: HttpRequest, comparison: Comparison, *, publish: bool
 ) -> None:
-    needed = dict.fromkeys(bundle.needed(comparison, publish=publish))
+    needed = dict.fromkeys(bundle.needed_rights(comparison, publish=publish))
     if publish:
         needed["publish"] = None
     for right in needed:
@@ -239,8 +245,8 @@ def _check_rights(
 
 
 def _publishing(request: HttpRequest, comparison: Comparison) -> dict[str, Any]:
-    """Say what *Publish at once* would do, and why it cannot be ticked."""
-    rights = bundle.needed(comparison, publish=True)
+    """Say what *Publish at once* would do, and why it is disabled."""
+    rights = bundle.needed_rights(comparison, publish=True)
     missing = [right for right in rights if not may(request, right)]
     published = [each for each in comparison.entries if each.publication is not None]
     reasons = [lacking(right) for right in missing]
@@ -271,7 +277,7 @@ def _word(outcome: Outcome) -> str:
     }[outcome]
 
 
-def _published_label(compared: Compared) -> str:
+def _published_label(compared: ComparedEntry) -> str:
     if compared.publication is None:
         return ""
     number = {"number": compared.publication.number}

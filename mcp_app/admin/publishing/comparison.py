@@ -1,4 +1,4 @@
-"""What the pages of publishing show: differences, consequences in numbers, checks."""
+"""What the publishing pages show: differences, consequences in numbers, findings."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.access.visibility import in_numbers, offered
+from mcp_app.admin.access.visibility import in_numbers, tags_and_requirements
 from mcp_app.admin.editors.hints import ASKED_AS
 from mcp_app.admin.page.header import lacking, may, page_url, why_broken
-from mcp_app.admin.page.wording import EVERY, SERVER, Said
+from mcp_app.admin.page.wording import EVERY, SERVER
 from mcp_app.catalog.findings import Finding
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.stored import load_servers
+from mcp_app.catalog.row_loader import load_servers
+from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import (
     DefinitionRow,
@@ -27,18 +28,19 @@ from mcp_app.models import (
     PublishedRow,
     Server,
     Session,
+    Tool,
 )
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.jsonrpc import indented
+from mcp_app.protocol.jsonrpc import pretty
 from mcp_app.publishing.differences import Difference, Piece, differences
 from mcp_app.publishing.publication import Proposal, propose, propose_version
 
 WORKING_COPY: Final = 0
-"""Stands for the working copy where a page asks for the number of a version."""
+"""The number that stands for the working copy when a page asks for a version."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownDifference:
     """A difference with the label of its field."""
 
     difference: Difference
@@ -65,18 +67,20 @@ class Choice:
     label: str
 
 
-def shown(row: PublishedRow, found: Iterable[Difference]) -> list[Shown]:
-    """Return differences with labels, as the forms call the fields."""
+def shown_differences(
+    row: PublishedRow, found: Iterable[Difference]
+) -> list[ShownDifference]:
+    """Return differences with the labels that the forms use."""
     words = {**EVERY, **SERVER} if isinstance(row, Server) else EVERY
-    return [Shown(each, _label(row, each, words)) for each in found]
+    return [ShownDifference(each, _label(row, each, words)) for each in found]
 
 
 def _as_json(content: JsonObject) -> str:
-    return visible(indented(content), None)
+    return visible(pretty(content), None)
 
 
 def _label(
-    row: PublishedRow, found: Difference, words: Mapping[str, tuple[Said, Said]]
+    row: PublishedRow, found: Difference, words: Mapping[str, tuple[Label, Label]]
 ) -> str:
     field = str(words[found.field][0]) if found.field in words else ""
     if not field:
@@ -92,13 +96,13 @@ def _label(
 def context(
     request: HttpRequest, row: PublishedRow, registry: Registry
 ) -> dict[str, Any]:
-    """Return what the page *Publish* shows; `?before=` and `?after=` compare others."""
+    """Return the context of *Publish*; `?before=` and `?after=` compare others."""
     versions = list(_heads(row))
     before = _asked(request, "before", _served_number(row))
     after = _asked(request, "after", WORKING_COPY)
     proposal = propose(row, registry)
     compared: dict[str, Any] = {
-        "differences": shown(row, proposal.differences),
+        "differences": shown_differences(row, proposal.differences),
         "as_json": _as_json(proposal.content),
     }
     others = (before, after) != (_served_number(row), WORKING_COPY)
@@ -132,12 +136,12 @@ def restoring(
     version: DefinitionVersion,
     registry: Registry,
 ) -> dict[str, Any]:
-    """Return what the page shows that rolls back to a version."""
+    """Return the context of the page that rolls back to a version."""
     proposal = propose_version(row, version, registry)
     return {
         **_proposed(request, row, proposal),
         "proposal": proposal,
-        "differences": shown(row, proposal.differences),
+        "differences": shown_differences(row, proposal.differences),
         "as_json": _as_json(proposal.content),
         "restores": version.number,
         "before_label": _version_label(_served_number(row)),
@@ -147,7 +151,7 @@ def restoring(
 
 
 def looking(version: DefinitionVersion) -> dict[str, Any]:
-    """Return what the page of one version shows."""
+    """Return the context of the page of one version."""
     said = _("%(author)s published it on %(at)s (fingerprint %(hash)s).") % {
         "author": version.author_name or _("a command"),
         "at": date_format(localtime(version.created), "SHORT_DATETIME_FORMAT"),
@@ -157,28 +161,13 @@ def looking(version: DefinitionVersion) -> dict[str, Any]:
 
 
 def unpublishing(row: PublishedRow) -> list[str]:
-    """Return what happens when a row is taken off the lists."""
+    """Say what happens when a row is unpublished."""
     return [
-        _("Clients do not find it any more, and those that are connected are told."),
+        _("Clients no longer find it, and connected clients are notified."),
         _("Its versions are kept: publishing brings it back."),
-        _("To stop it at once and keep what clients see, stop it instead."),
+        _("If you only want to switch it off for a while, stop it instead."),
         *_told(row),
     ]
-
-
-def switching(row: PublishedRow, *, on: bool) -> dict[str, Any]:
-    """Return what happens when a row is stopped or started."""
-    if not on:
-        return {
-            "title": _("Stop"),
-            "sentences": [_("Clients stop seeing it at once. Nothing is lost.")],
-            "button": _("Stop it"),
-        }
-    return {
-        "title": _("Start again"),
-        "sentences": [back(row), *_told(row)],
-        "button": _("Start it"),
-    }
 
 
 def back(row: PublishedRow) -> str:
@@ -189,17 +178,17 @@ def back(row: PublishedRow) -> str:
         number = {"number": row.published.number}
         return _("Clients see version %(number)d again.") % number
     if isinstance(row, DefinitionRow) and row.from_code:
-        return _("Clients see what the code says again.")
-    return _("It is not published: clients see it only when it is.")
+        return _("Clients now see the definition from the code again.")
+    return _("It is not published. Clients see it only after you publish it.")
 
 
 def stays_broken(why: str) -> str:
-    """Say that starting a row does not mend it."""
+    """Say that starting a row does not repair it."""
     return _("It stays broken, so clients do not see it: %(why)s") % {"why": why}
 
 
-def gone(what: object) -> Http404:
-    """Return the answer to a link to what is not there."""
+def not_found(what: object) -> Http404:
+    """Return the 404 for something that no longer exists."""
     return Http404(_("This %(what)s does not exist any more.") % {"what": what})
 
 
@@ -224,46 +213,49 @@ def _proposed(
 
 
 def _to_go_to(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
-    """Yield each message with the form's field that it is about, "" for the whole."""
+    """Yield each message with the form field to go to, "" for the whole form."""
     for each in findings:
         yield each.message, ASKED_AS.get(each.field, each.field)
 
 
 def _told(row: PublishedRow, content: JsonObject | None = None) -> list[str]:
-    """Say how many sessions notice it, and what becomes of running calls."""
+    """Say how many sessions notice it, and what happens to running calls."""
     servers = _offering(row, content)
     count = Session.objects.filter(server__in=servers).count() if servers else 0
     told = ngettext(
-        "%(count)d session is open: its client is told if it listens, and otherwise "
-        "sees it when it asks.",
-        "%(count)d sessions are open: clients that listen are told, the others see it "
-        "when they ask.",
+        "%(count)d session is open. Its client is notified if it listens, and"
+        " otherwise sees the change when it asks.",
+        "%(count)d sessions are open. Clients that listen are notified, the others"
+        " see the change when they ask.",
         count,
     ) % {"count": count}
     if not count:
-        told = _("No session is open. Clients see it when they ask.")
+        told = _(
+            "No client is connected. Clients see the change the next time they ask."
+        )
     if not servers:
         told = _("No server offers it, so no client notices.")
-    return [told, _("Calls that are running finish as they began.")]
+    return [told, _("Running calls finish with the version that they began with.")]
 
 
 def _offering(row: PublishedRow, content: JsonObject | None) -> list[str]:
-    """Return the servers that offer a row as it is or would be."""
+    """Return the servers that offer a row, as published or with this content."""
     if isinstance(row, Server):
-        return [row.slug] if row.enabled else []
+        return [row.slug]
     served = row.published.read() if row.published is not None else {}
     key = row.kind_of_row, str(row.pk)
-    tags = [offered(row, each)[0] for each in (served, content or served)]
+    tags = [tags_and_requirements(row, each)[0] for each in (served, content or served)]
     return [
         slug
-        for slug, server in load_servers().items()
-        if server.enabled and any(server.offers(each, key) for each in tags)
+        for slug, server in load_servers(stopped=False).items()
+        if any(server.offers(each, key) for each in tags)
     ]
 
 
 def _costs(row: PublishedRow, proposal: Proposal[Any]) -> Sequence[str]:
     tokens = proposal.judged.tokens
-    if not tokens:
+    # Clients give a model only the tools with every request.
+    if not tokens or not isinstance(row, Tool):
         return ()
     return [
         ngettext(
@@ -276,7 +268,7 @@ def _costs(row: PublishedRow, proposal: Proposal[Any]) -> Sequence[str]:
 
 
 def _heads(row: PublishedRow) -> Iterable[DefinitionVersion]:
-    """Return a row's versions without their contents."""
+    """Return the newest 200 versions of a row, without their contents."""
     return DefinitionVersion.objects.of(row).defer("content")[:200]
 
 
@@ -309,7 +301,7 @@ def served_label(row: PublishedRow) -> str:
 
 
 def number_from(text: str, default: int) -> int:
-    """Return a version's number as a page sends it; anything else is the default."""
+    """Parse a version number that a page sent; return `default` for anything else."""
     is_number = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
     return int(text) if is_number else default
 
@@ -321,7 +313,7 @@ def _asked(request: HttpRequest, name: str, default: int) -> int:
 def _compared(row: PublishedRow, before: int, after: int) -> dict[str, Any]:
     old, new = (_content(row, number) for number in (before, after))
     return {
-        "differences": shown(row, differences(old, new)),
+        "differences": shown_differences(row, differences(old, new)),
         "as_json": _as_json(new),
         "is_served_already": False,
     }
@@ -334,7 +326,7 @@ def _content(row: PublishedRow, number: int) -> JsonObject:
         return {}
     found = DefinitionVersion.objects.of(row).filter(number=number).first()
     if found is None:
-        raise gone(_("version"))
+        raise not_found(_("version"))
     return found.read()
 
 

@@ -1,4 +1,4 @@
-"""The action that makes a bundle of what is chosen in a list."""
+"""The action that exports the chosen rows as a bundle."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ RIGHT: Final = "bundle"
 
 
 class ExportAction(PublishedAdmin[Row]):
-    """The action that exports what is chosen in a list."""
+    """The action that exports the chosen rows as a bundle."""
 
     @admin.action(description=gettext_lazy("Export as a bundle"), permissions=[RIGHT])
     def export_chosen(
         self, request: HttpRequest, queryset: QuerySet[Row]
     ) -> HttpResponse | None:
-        """Answer with the file; a server takes what it offers along."""
+        """Return the bundle; a server brings along the definitions that it offers."""
         chosen = self.model.rows().filter(pk__in=queryset.values("pk"))
         rows: Iterable[PublishedRow] = chosen.select_related("published")
         if self.model is Server:

@@ -1,4 +1,4 @@
-"""The history of a row: its versions and everything else that people did to it."""
+"""The history of a row: its versions and everything else that staff did to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AT_ONCE: Final = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`version` is None for what made none."""
+    """Something that staff did; `version` is None if it made no version."""
 
     what: str
     who: str
@@ -36,7 +36,7 @@ class Event:
 
 
 def context(row: PublishedRow, *, may_restore: bool) -> dict[str, Any]:
-    """Return what the page *History* shows, the newest first."""
+    """Return the context of the page *History*, newest events first."""
     versions = list(DefinitionVersion.objects.of(row).defer("content")[:MOST])
     entries = list(_entries(row))
     events = [
@@ -80,16 +80,16 @@ def _what(version: DefinitionVersion) -> str:
 
 
 def _entries(row: PublishedRow) -> Iterator[LogEntry]:
-    """Yield what the admin has logged, without what the versions say themselves."""
+    """Yield the newest entries of the admin log about a row."""
     kind = ContentType.objects.get_for_model(type(row))
     logged = LogEntry.objects.filter(content_type=kind, object_id=str(row.pk))
     yield from logged.select_related("user").order_by("-action_time")[:MOST]
 
 
 def _is_said(entry: LogEntry, versions: list[DefinitionVersion]) -> bool:
-    """Whether a version says it already: one transaction wrote both.
+    """Return whether an entry repeats a version: one transaction wrote both.
 
-    The message is in the language of whoever did it, so that it tells nothing else.
+    Its message is translated, so we compare only author, number and time.
     """
     return any(
         version.author_id == entry.user_id

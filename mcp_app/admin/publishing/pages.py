@@ -1,4 +1,4 @@
-"""Pages on which a row is compared, published, rolled back, stopped and started."""
+"""Pages that compare, publish, roll back and stop a row."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.page import deleted, stop_banner
+from mcp_app.admin.page import deleted_rows, stop_banner
 from mcp_app.admin.page.concurrency import LockingAdmin
-from mcp_app.admin.page.deleted import told_if_deleted
-from mcp_app.admin.page.header import frame, lacking, may, page_url, why_broken
+from mcp_app.admin.page.deleted_rows import redirect_missing_row
+from mcp_app.admin.page.header import frame, lacking, may, page_url
 from mcp_app.admin.publishing import comparison, history
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import text_problem
-from mcp_app.kinds.registered import is_guarded
+from mcp_app.invalidation import stops
+from mcp_app.kinds.registry import is_guarded
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow
 from mcp_app.models.demands import DEMANDS
+from mcp_app.models.stops import By, scope_of
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing import publication
-from mcp_app.publishing.overlays import reckon
+from mcp_app.publishing.findings import store_findings
 from mcp_app.publishing.publication import PublicationRefused
 
 Row = TypeVar("Row", bound=PublishedRow)
@@ -37,7 +39,7 @@ LONGEST_NOTE = 1_000
 
 
 class PublishedAdmin(LockingAdmin[Row]):
-    """What the pages of everything that is published share."""
+    """What the admin of definitions and that of servers share."""
 
     change_form_template = "admin/mcp_app/change_form.html"
 
@@ -51,7 +53,6 @@ class PublishedAdmin(LockingAdmin[Row]):
             ("rollback", "<int:number>/", self.rollback_view),
             ("version", "<int:number>/", self.version_view),
             ("stop", "", self.stop_view),
-            ("start", "", self.start_view),
         )
         own = [
             path(
@@ -88,7 +89,7 @@ class PublishedAdmin(LockingAdmin[Row]):
     ) -> None:
         super().save_related(request, form, formsets, change)
         if isinstance(form.instance, DefinitionRow):
-            reckon(form.instance, mcp)
+            store_findings(form.instance, mcp)
 
     def response_add(
         self, request: HttpRequest, obj: Row, post_url_continue: str | None = None
@@ -104,9 +105,9 @@ class PublishedAdmin(LockingAdmin[Row]):
 
     # -- comparing and publishing -------------------------------------------------
 
-    @told_if_deleted
+    @redirect_missing_row
     def publish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show what publishing would do; a POST publishes."""
+        """Show what publishing would change; publish on POST."""
         row = self._row(request, object_id)
         if request.method == "POST":
             self._demand(request, "publish")
@@ -136,11 +137,11 @@ class PublishedAdmin(LockingAdmin[Row]):
             _("Published version %(number)d."),
         )
 
-    @told_if_deleted
+    @redirect_missing_row
     def rollback_view(
         self, request: HttpRequest, object_id: str, number: int
     ) -> HttpResponse:
-        """Show what an old version would change; a POST publishes it again."""
+        """Show what an old version would change; publish it again on POST."""
         row = self._row(request, object_id)
         version = self._version(request, row, number)
         if request.method != "POST":
@@ -176,7 +177,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         content: JsonObject,
         working_copy: bool,
     ) -> None:
-        """Demand the rights for what an old version changes besides the texts."""
+        """Raise 403 without the permissions for an old version's guarded columns."""
         served = {} if row.published is None else row.published.read()
         if _demands(content) != _demands(served):
             self._demand(request, "grant")
@@ -197,21 +198,19 @@ class PublishedAdmin(LockingAdmin[Row]):
         act: Callable[[], DefinitionVersion],
         said: str,
     ) -> HttpResponse:
-        """Do it, hold until every process knows, and say what was done."""
+        """Commit `act`, hold the answer until every worker knows, and report."""
         try:
             with transaction.atomic():
                 version = act()
                 sentence = said % {"number": version.number}
                 self.log_change(request, row, f"{sentence} {version.note}".strip())
                 fresh = self.model._default_manager.get(pk=row.pk)
-                if isinstance(fresh, DefinitionRow):
-                    reckon(fresh, mcp)
                 self._hold()
         except PublicationRefused as refused:
             self.message_user(request, refused.message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
-        done = _("Version %(number)d is published: every worker serves it.")
-        if not fresh.enabled or stop_banner.holding(request, fresh):
+        done = _("Version %(number)d is published. Clients see it now.")
+        if stop_banner.holding(request, fresh):
             done = _(
                 "Version %(number)d is published. It is stopped, so clients do not see "
                 "it until somebody starts it again."
@@ -219,9 +218,9 @@ class PublishedAdmin(LockingAdmin[Row]):
         self.message_user(request, done % {"number": version.number}, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "publish"))
 
-    @told_if_deleted
+    @redirect_missing_row
     def unpublish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Ask, then take the row off the lists."""
+        """Ask for confirmation; on POST take the row off the lists."""
         row = self._row(request, object_id)
         self._demand(request, "publish")
         if request.method != "POST":
@@ -247,7 +246,7 @@ class PublishedAdmin(LockingAdmin[Row]):
 
     # -- looking back -------------------------------------------------------------
 
-    @told_if_deleted
+    @redirect_missing_row
     def history_view(
         self,
         request: HttpRequest,
@@ -258,96 +257,76 @@ class PublishedAdmin(LockingAdmin[Row]):
         context = history.context(row, may_restore=may(request, "publish"))
         return self._page(request, row, "history", _("History"), context, "history")
 
-    @told_if_deleted
+    @redirect_missing_row
     def version_view(
         self, request: HttpRequest, object_id: str, number: int
     ) -> HttpResponse:
-        """Show one version as a whole."""
+        """Show one version in full."""
         row = self._row(request, object_id)
         context = comparison.looking(self._version(request, row, number))
         title = _("Version %(number)d") % {"number": number}
         return self._page(request, row, "history", title, context, "version")
 
-    # -- stopping and starting ----------------------------------------------------
+    # -- stopping -----------------------------------------------------------------
 
-    @told_if_deleted
+    @redirect_missing_row
     def stop_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Stop at once, without a question; a GET asks, for those without a form."""
-        return self._switched(request, object_id, on=False)
-
-    @told_if_deleted
-    def start_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Say what comes back, and ask once."""
-        return self._switched(request, object_id, on=True)
-
-    def _switched(
-        self, request: HttpRequest, object_id: str, *, on: bool
-    ) -> HttpResponse:
+        """Stop at once on POST; a GET asks first, for links without a form."""
         row = self._row(request, object_id)
         self._demand(request, "stop")
         if request.method != "POST":
-            context = comparison.switching(row, on=on)
-            return self._page(
-                request, row, "change", str(context["title"]), context, "confirm"
-            )
+            context = {
+                "sentences": [_("Clients stop seeing it at once. Nothing is lost.")],
+                "button": _("Stop it"),
+            }
+            return self._page(request, row, "change", _("Stop"), context, "confirm")
         with transaction.atomic():
             self._lock(request, row)
-            row.rows().filter(pk=row.pk).switch(on)
-            self.log_change(request, row, _("Started.") if on else _("Stopped."))
-            self._hold()
-        said = _("Started: every worker serves it.")
-        if not row.served_hash():
-            said = _("Started. It is not published, so clients do not see it yet.")
-        elif held := stop_banner.holding(request, row):
-            said = _("Its switch is on. It stays stopped: %(stops)s")
-            said %= {"stops": ", ".join(dict.fromkeys(each.what for each in held))}
-        level = messages.SUCCESS
-        if not on:
-            said = _("Stopped: no worker serves it any more.")
-        elif why := why_broken(row):
-            said = _("Started. %(broken)s") % {"broken": comparison.stays_broken(why)}
-            level = messages.WARNING
-        self.message_user(request, said, level)
+            if not stop_banner.of_row(stop_banner.stops_on(request), row):
+                stops.stop(scope_of(row), row, by=by(request))
+                self.log_change(request, row, _("Stopped."))
+        said = _("Stopped: clients do not see it any more.")
+        self.message_user(request, said, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "change"))
 
     # -- helpers --------------------------------------------------------------------
 
     def _row(self, request: HttpRequest, object_id: str, *, whole: bool = False) -> Row:
-        """Return the row; 403 where the person may not see it, 404 where it is not.
+        """Return the row; raise 403 if it may not be seen, 404 if there is none.
 
-        `whole` is with what is published of it.
+        `whole` also loads the published content.
         """
         rows = self.get_queryset(request).select_related("published")
         rows = rows.defer(None) if whole else rows
-        # Django's own pages take any text as a key, too.
-        key = deleted.key_of(self.model, object_id)
+        # Django's own pages also accept any text as a key.
+        key = deleted_rows.key_of(self.model, object_id)
         found = None if key is None else rows.filter(pk=key).first()
         if not self.has_view_permission(request, found):
             raise PermissionDenied
         if found is None:
-            deleted.demand_row(request, self.model, key)
-            raise comparison.gone(self.opts.verbose_name)
+            deleted_rows.demand_row(request, self.model, key)
+            raise comparison.not_found(self.opts.verbose_name)
         return found
 
     def _get_obj_does_not_exist_redirect(
         self, request: HttpRequest, opts: Any, object_id: str
     ) -> HttpResponse:
-        """Say who deleted it where Django says that it perhaps was."""
-        key = deleted.key_of(self.model, object_id)
+        """Name the user who deleted the row, if known, instead of Django's message."""
+        key = deleted_rows.key_of(self.model, object_id)
         try:
-            deleted.demand_row(request, self.model, key)
-        except deleted.Deleted as gone:
-            return deleted.to_the_list(self, request, str(gone))
+            deleted_rows.demand_row(request, self.model, key)
+        except deleted_rows.Deleted as gone:
+            return deleted_rows.to_the_list(self, request, str(gone))
         usual = super()._get_obj_does_not_exist_redirect  # type: ignore[misc]
         return cast("HttpResponse", usual(request, opts, object_id))
 
     def _lock(self, request: HttpRequest, row: Row) -> Row:
-        """Return the row as it is now, locked; raise where it is deleted meanwhile."""
+        """Return the row, read again and locked; raise if it was deleted meanwhile."""
         locked: Row | None
         locked = self.model.rows().select_for_update().filter(pk=row.pk).first()
         if locked is None:
-            deleted.demand_row(request, self.model, row.pk)
-            raise comparison.gone(self.opts.verbose_name)
+            deleted_rows.demand_row(request, self.model, row.pk)
+            raise comparison.not_found(self.opts.verbose_name)
         return locked
 
     def _version(
@@ -357,9 +336,9 @@ class PublishedAdmin(LockingAdmin[Row]):
         found = versions.filter(number=number).first()
         if found is None:
             if not self.model.rows().filter(pk=row.pk).exists():
-                # Its versions go with it.
-                deleted.demand_row(request, self.model, row.pk)
-            raise comparison.gone(_("version"))
+                # Deleting the row deleted its versions.
+                deleted_rows.demand_row(request, self.model, row.pk)
+            raise comparison.not_found(_("version"))
         return found
 
     def _demand(self, request: HttpRequest, right: str) -> None:
@@ -385,26 +364,32 @@ def _demands(content: JsonObject) -> list[object]:
 
 
 def _guarded(content: JsonObject) -> object:
-    """Return what stands behind, if to change it needs a right."""
+    """Return kind and config if changing them needs a permission, else None."""
     kind = content.get("kind")
     return (kind, content.get("config")) if kind and is_guarded(kind) else None
 
 
 def author_of(request: HttpRequest) -> AbstractBaseUser:
-    """Return who is doing it."""
+    """Return the user of a request; raise 403 if there is none."""
     user = request.user
     if not isinstance(user, AbstractBaseUser):
         raise PermissionDenied
     return user
 
 
+def by(request: HttpRequest) -> By:
+    """Return the user of a request as the author of a stop."""
+    user = author_of(request)
+    return By(user.get_username(), str(user.pk))
+
+
 def number_of(request: HttpRequest, name: str = "number") -> int:
-    """Return the version that the page showed as the one that clients see."""
+    """Return the version number that the page showed as the published one."""
     return comparison.number_from(request.POST.get(name, ""), -1)
 
 
 def note_of(request: HttpRequest) -> str:
-    """Return the note for the history; `PublicationRefused` where it cannot be kept."""
+    """Return the note for the history; raise `PublicationRefused` if it is invalid."""
     note = request.POST.get("note", "").strip()
     if len(note) > LONGEST_NOTE:
         raise PublicationRefused(

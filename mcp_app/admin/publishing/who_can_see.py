@@ -1,4 +1,4 @@
-"""The page *Who can see it*: how many, which conditions, who, and why."""
+"""The page *Who can see it*: how many people, under which conditions, who, and why."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from mcp_app.admin.access.sentences import (
     and_superusers,
     anonymous,
     count_text,
-    counted,
+    counted_text,
     everyone,
 )
-from mcp_app.admin.access.visibility import Seen
+from mcp_app.admin.access.visibility import Visibility
 from mcp_app.admin.access.visibility import counts as counts_of
-from mcp_app.admin.page.deleted import told_if_deleted
+from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.stop_banner import stops_on
 from mcp_app.admin.publishing.pages import PublishedAdmin
-from mcp_app.auth import reach
+from mcp_app.auth import permission_queries
 from mcp_app.auth.permissions import Holder
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
@@ -49,9 +49,9 @@ class WhoPages(PublishedAdmin[Row]):
         name = f"mcp_app_{self.opts.model_name}_who"
         return [path("<path:object_id>/who/", view, name=name), *super().get_urls()]
 
-    @told_if_deleted
+    @redirect_missing_row
     def who_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show who can see what clients are offered now; `?person=` checks one."""
+        """Show who can see what is published now; `?person=` checks one person."""
         row = self._row(request, object_id, whole=True)
         title = _("Who can see it")
         return self._page(request, row, "who", title, context(request, row), "who")
@@ -59,9 +59,9 @@ class WhoPages(PublishedAdmin[Row]):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A line of the checklist: `look` is "yes", "no" or "" for what depends.
+    """A line of the checklist: `look` is "yes", "no", or "" if it depends.
 
-    `count` is how many people remain, "" where nobody is counted.
+    `count` is how many people remain, "" if they are not counted.
     """
 
     label: str
@@ -75,8 +75,8 @@ class Step:
 
 
 def context(request: HttpRequest, row: PublishedRow) -> dict[str, Any]:
-    """Return what the page shows."""
-    seen = Seen(row, request.GET.get("server", ""), stops_on(request))
+    """Return the context of the page."""
+    seen = Visibility(row, request.GET.get("server", ""), stops_on(request))
     may_name = may_view_users(request)
     told: dict[str, Any] = {
         "seen": seen,
@@ -94,21 +94,21 @@ def context(request: HttpRequest, row: PublishedRow) -> dict[str, Any]:
         told["anonymous"] = anonymous(seen.server.access)
     name = request.GET.get("person", "").strip()
     if may_name and name:
-        return {**told, **checked(seen, name)}
+        return {**told, **check_person(seen, name)}
     if may_name and not seen.closed:
         told["people"] = _people(request, seen, numbers)
     return told
 
 
 def may_view_users(request: HttpRequest) -> bool:
-    """Whether names may be shown."""
+    """Return whether this user may see names of users."""
     opts = get_user_model()._meta
     right = f"{opts.app_label}.view_{opts.model_name}"
     user: Any = request.user
     return bool(user.has_perm(right))
 
 
-def _people(request: HttpRequest, seen: Seen, numbers: Numbers) -> People:
+def _people(request: HttpRequest, seen: Visibility, numbers: Numbers) -> People:
     return people(
         seen.conditions,
         seen.groups,
@@ -120,9 +120,9 @@ def _people(request: HttpRequest, seen: Seen, numbers: Numbers) -> People:
 
 
 class Numbers:
-    """How many people remain after each condition; one statement."""
+    """How many people remain after each condition; one query."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: Visibility) -> None:
         self._seen = seen
         counts = counts_of(seen.conditions)
         self.everybody, self.active = counts["everybody"], counts["active"]
@@ -133,7 +133,7 @@ class Numbers:
 
     @property
     def can(self) -> int:
-        """How many meet all that can be counted."""
+        """How many people meet all conditions that can be counted."""
         if self._seen.closed:
             return 0
         return [self.active, *self._remaining][-1]
@@ -150,7 +150,7 @@ class Numbers:
         who = everyone(demands.permissions, demands.groups)
         if demands.permissions or demands.groups:
             who = and_superusers(who, self.superusers)
-        return counted(seen.kind, self.can, who, at_most=self.at_most)
+        return counted_text(seen.kind, self.can, who, at_most=self.at_most)
 
     def steps(self) -> Iterator[Step]:
         yield Step(
@@ -179,34 +179,36 @@ class Numbers:
 # -- one ----------------------------------------------------------------------------
 
 
-def _public(seen: Seen) -> dict[str, Any]:
-    """Return what holds for all where nobody is asked who they are."""
+def _public(seen: Visibility) -> dict[str, Any]:
+    """Return the context for a public server, where every caller is anonymous."""
     holder = Holder(Principal.ANONYMOUS, seen.slug, mcp.rules)
     admitted = seen.admits(holder)
     said = str((ANYONE if admitted else NOBODY)[seen.kind])
     if seen.closed:
         said = f"{said} {seen.closed}"
     else:
-        why = _("The server is public: it asks nobody who they are.")
+        why = _("The server is public: it lets in anyone without signing in.")
         if not admitted:
             why = _(
-                "The server is public: it asks nobody who they are, so nobody has the"
-                " rights that are asked for."
+                "The server is public: it lets in anyone without signing in, so"
+                " nobody has the rights that are required."
             )
         said = f"{said} {why}"
-    return {"sentence": said, "steps": [*judged(seen, holder)]}
+    return {"sentence": said, "steps": [*steps_of(seen, holder)]}
 
 
-def checked(seen: Seen, name: str) -> dict[str, Any]:
-    """Return what the page says of one person, looked up by user name.
+def check_person(seen: Visibility, name: str) -> dict[str, Any]:
+    """Return the context about one person, looked up by user name.
 
-    It is judged by what judges the requests of clients.
+    The same code decides about requests of clients.
     """
     model = get_user_model()
     found = None
-    # Some databases cannot be asked for what no name has.
+    # Some databases refuse queries with characters that no name contains.
     if not text_problem(name):
-        found = reach.users().filter(**{model.USERNAME_FIELD: name}).first()
+        found = (
+            permission_queries.users().filter(**{model.USERNAME_FIELD: name}).first()
+        )
     told: dict[str, Any] = {"person": visible(name)}
     if found is None:
         missing = _("There is no user “%(name)s”.") % {"name": visible(name)}
@@ -221,17 +223,19 @@ def checked(seen: Seen, name: str) -> dict[str, Any]:
         **told,
         "verdict": str(said) % {"name": visible(found.get_username())},
         "admitted": admitted,
-        "checks": [*judged(seen, holder, of_person=True)],
+        "checks": [*steps_of(seen, holder, of_person=True)],
     }
 
 
-def judged(seen: Seen, holder: Holder, *, of_person: bool = False) -> Iterator[Step]:
-    """Yield each condition with whether it holds, and what would change it."""
+def steps_of(
+    seen: Visibility, holder: Holder, *, of_person: bool = False
+) -> Iterator[Step]:
+    """Yield each condition, whether it holds, and what would change that."""
     for gate in seen.gates:
         look = "no" if gate.closed else "yes"
         yield Step(gate.label, look, "", gate.closed, gate.change)
     if of_person and holder.user is None:
-        change = _("Make the user active. Nothing else is looked at before.")
+        change = _("Make the user active. Until then nothing else is checked.")
         yield Step(_("May log in"), "no", "", "", change)
         return
     if of_person:
@@ -240,5 +244,8 @@ def judged(seen: Seen, holder: Holder, *, of_person: bool = False) -> Iterator[S
         held = each.holds(holder)
         change = "" if held else each.change
         if not of_person and not held:
-            change = _("Let the server ask who calls, or do not ask for this.")
+            change = _(
+                "Anonymous callers have no permissions. Make the server require"
+                " authentication, or remove the permission."
+            )
         yield Step(first_letter(each), "yes" if held else "no", "", each.note, change)

@@ -21,13 +21,13 @@ from mcp_app.admin.operations.stops import StopPages
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.bundles import ImportPages
 from mcp_app.admin.publishing.who_can_see import WhoPages
-from mcp_app.catalog.stored import DEFINITION_ROWS
+from mcp_app.catalog.row_loader import DEFINITION_ROWS
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import DefinitionRow, Server
 from mcp_app.models.demands import DEMANDS
 
 MOST_OFFERED = 1_000
-"""Beyond so many rows a form does not list them to choose from."""
+"""The greatest number of rows that a form lists as checkboxes."""
 
 
 @admin.register(Server)
@@ -83,7 +83,7 @@ class ServerAdmin(
                     "opened_version",
                     "opened_fields",
                 ],
-                "description": gettext_lazy("Holds from the save on."),
+                "description": gettext_lazy("Applies as soon as you save."),
             },
         ),
         (gettext_lazy("More"), {"classes": ["collapse"], "fields": ["icons"]}),
@@ -95,9 +95,9 @@ class ServerAdmin(
     def formfield_for_manytomany(
         self, db_field: Any, request: HttpRequest, **options: Any
     ) -> Any:
-        """Offer all rows to choose from, or their keys where there are very many.
+        """Offer all rows as checkboxes, or a field for keys if there are too many.
 
-        A list works without scripts, which a field that searches does not.
+        Checkboxes work without scripts; a search field does not.
         """
         if self._counts(request)[db_field.remote_field.model] > MOST_OFFERED:
             options["widget"] = ManyToManyRawIdWidget(
@@ -108,7 +108,7 @@ class ServerAdmin(
         return super().formfield_for_manytomany(db_field, request, **options)
 
     def _counts(self, request: HttpRequest) -> dict[type[DefinitionRow], int]:
-        """Return how many rows there are of each model, asked once for a request."""
+        """Return the number of rows of each model, queried once per request."""
         known: dict[type[DefinitionRow], int] | None
         known = getattr(request, "mcp_counts", None)
         if known is None:
@@ -121,7 +121,7 @@ class ServerAdmin(
                 .values_list("place", "count")
                 for place, model in enumerate(models)
             )
-            counted = dict(one.union(*others))
+            counted = dict(one.union(*others).order_by())
             known = {model: counted.get(n, 0) for n, model in enumerate(models)}
             vars(request)["mcp_counts"] = known
         return known
@@ -144,26 +144,26 @@ class ServerAdmin(
     def copy_chosen(
         self, request: HttpRequest, queryset: QuerySet[Server]
     ) -> HttpResponse | None:
-        """Make a copy with a new address, stopped and not published."""
+        """Copy the chosen server to a new address, unpublished."""
         servers = list(self._plain(queryset)[:2])
         if len(servers) != 1:
             said = _("Choose one server to copy.")
             self.message_user(request, said, messages.ERROR)
             return None
         with transaction.atomic():
-            copy = copied(servers[0])
+            copy = copy_server(servers[0])
             self.log_addition(
                 request,
                 copy,
                 _("Copied from %(server)s.") % {"server": servers[0]},
             )
-        said = _("This copy is stopped and not published. Look at it, then publish it.")
+        said = _("This copy is not published. Check it, then publish it.")
         self.message_user(request, said, messages.SUCCESS)
         return HttpResponseRedirect(page_url(copy, "change"))
 
 
-def copied(server: Server) -> Server:
-    """Save a copy of a server's working copy: stopped, at an address of its own."""
+def copy_server(server: Server) -> Server:
+    """Save a copy of a server's working copy at a new address."""
     chosen: dict[str, list[Any]] = {
         name: list(getattr(server, name).all()) for name in Server.CHOICES
     }
@@ -172,7 +172,6 @@ def copied(server: Server) -> Server:
         access=server.access,
         **{name: getattr(server, name) for name in DEMANDS},
         page_size=server.page_size,
-        enabled=False,
     )
     copy.put_content(server.working_content())
     copy.save()

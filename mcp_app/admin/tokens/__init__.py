@@ -1,1 +1,1 @@
-"""Access tokens: their lists and pages."""
+"""The admin of access tokens."""

@@ -1,4 +1,4 @@
-"""The admin pages of access tokens: one's own, and everyone's for who has the right."""
+"""The admin pages of access tokens: one's own, or everyone's with the permission."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.account import making, shown
+from mcp_app.account import presentation, token_issuance
 from mcp_app.account.views import unseen
+from mcp_app.admin.page.bulk_deletion import NoBulkDeletion
 from mcp_app.admin.tokens.token_lists import TokenColumns, TokenStateFilter
 from mcp_app.admin.tokens.token_pages import MEDIA, NOT_YOURS, TokenPages, manages
 from mcp_app.models import AccessToken
@@ -22,8 +23,8 @@ from mcp_app.models.transactions import own_transaction
 
 
 @admin.register(AccessToken)
-class TokenAdmin(TokenColumns, TokenPages):
-    """Whoever may open this app in the admin has tokens of their own there."""
+class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
+    """Tokens; users with any permission of this app can manage their own here."""
 
     change_list_template = "admin/mcp_app/tokens.html"
     change_form_template = "admin/mcp_app/token.html"
@@ -41,7 +42,7 @@ class TokenAdmin(TokenColumns, TokenPages):
         "may_do",
         "networks",
         "tags",
-        "made",
+        "created_at",
         "ends",
         "last_used",
     ]
@@ -68,7 +69,7 @@ class TokenAdmin(TokenColumns, TokenPages):
     def has_delete_permission(
         self, request: HttpRequest, obj: AccessToken | None = None
     ) -> bool:
-        """Whether it may go; with its user it may for whoever deletes that one."""
+        """Return whether it may be deleted, also as a part of deleting its owner."""
         opts = get_user_model()._meta
         codename = get_permission_codename("delete", opts)
         with_user = request.user.has_perm(f"{opts.app_label}.{codename}")
@@ -83,17 +84,12 @@ class TokenAdmin(TokenColumns, TokenPages):
     def get_search_fields(self, request: HttpRequest) -> list[str]:
         return ["name", "prefix", f"user__{get_user_model().USERNAME_FIELD}"]
 
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return actions
-
     @admin.action(description=gettext_lazy("Delete the chosen now"))
     def end_chosen(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
         rows = list(queryset.filter(revoked=None).order_by("pk"))
         with own_transaction(router.db_for_write(AccessToken)):
             for row in rows:
-                making.end(request.user, row)  # type: ignore[arg-type]
+                token_issuance.end(request.user, row)  # type: ignore[arg-type]
         said = ngettext(
             "Deleted: %d token lets nobody in any more.",
             "Deleted: %d tokens let nobody in any more.",
@@ -109,10 +105,10 @@ class TokenAdmin(TokenColumns, TokenPages):
         change: bool,
     ) -> None:
         """Store the name alone: somebody may revoke the token in this moment."""
-        making.rename(request.user, obj)  # type: ignore[arg-type]
+        token_issuance.rename(request.user, obj)  # type: ignore[arg-type]
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """What is renamed is logged with the row."""
+        """Do nothing: `save_model` has already logged the new name."""
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -129,7 +125,7 @@ class TokenAdmin(TokenColumns, TokenPages):
     ) -> HttpResponse:
         row: AccessToken = named["obj"]
         context |= {
-            "state": shown.state_of(row),
+            "state": presentation.state_of(row),
             "not_yours": "" if self.is_for(request, row) else NOT_YOURS,
             "show_delete": False,
             "show_save_and_add_another": False,
@@ -142,7 +138,7 @@ class TokenAdmin(TokenColumns, TokenPages):
 
 
 def own_url(request: HttpRequest) -> str:
-    """Return where everyone makes tokens, "" where the site has no such page."""
+    """Return the URL of the users' own page; "" if the site has none."""
     try:
         return request.build_absolute_uri(reverse("mcp_account:tokens"))
     except NoReverseMatch:

@@ -1,4 +1,4 @@
-"""The list of access tokens: its columns, and filters by fixed lists."""
+"""The columns and filters of the list of access tokens."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
-from mcp_app.account import shown
-from mcp_app.account.shown import Said
+from mcp_app.account import presentation
+from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import AccessToken
 
 SOON: Final = timedelta(days=7)
 LONG: Final = timedelta(days=90)
-"""What was not used for so long may not be needed any more."""
+"""A token that was not used for this long may no longer be needed."""
 
 
 def _good(now: datetime) -> Q:
@@ -27,7 +27,7 @@ def _good(now: datetime) -> Q:
     return goes_on & Q(revoked=None, user__is_active=True)
 
 
-STATES: Final[dict[str, tuple[Said, Callable[[datetime], Q]]]] = {
+STATES: Final[dict[str, tuple[Label, Callable[[datetime], Q]]]] = {
     "good": (gettext_lazy("Good"), _good),
     "soon": (
         gettext_lazy("End within 7 days"),
@@ -55,7 +55,7 @@ STATES: Final[dict[str, tuple[Said, Callable[[datetime], Q]]]] = {
 
 
 class TokenStateFilter(admin.SimpleListFilter):
-    """By how a token stands now."""
+    """Filters by the current state of a token."""
 
     title = gettext_lazy("state")
     parameter_name = "state"
@@ -71,11 +71,11 @@ class TokenStateFilter(admin.SimpleListFilter):
 
 
 class TokenColumns:
-    """What lists and forms say of a token."""
+    """What lists and forms show of a token."""
 
     @admin.display(description=gettext_lazy("starts with"))
     def begins(self, row: AccessToken) -> str:
-        return shown.begins_of(row)
+        return presentation.begins_of(row)
 
     @admin.display(description=gettext_lazy("whose"))
     def whose(self, row: AccessToken) -> str:
@@ -83,20 +83,20 @@ class TokenColumns:
 
     @admin.display(description=gettext_lazy("servers"))
     def where(self, row: AccessToken) -> str:
-        return shown.servers_of(row)
+        return presentation.servers_of(row)
 
     @admin.display(description=gettext_lazy("may"), ordering="may")
     def may_do(self, row: AccessToken) -> str:
         return row.get_may_display()
 
     @admin.display(description=gettext_lazy("made"), ordering="created")
-    def made(self, row: AccessToken) -> str:
-        return shown.when(row.created)
+    def created_at(self, row: AccessToken) -> str:
+        return presentation.when(row.created)
 
     @admin.display(description=gettext_lazy("ends"), ordering="expires")
     def ends(self, row: AccessToken) -> str:
-        return shown.ends_of(row)
+        return presentation.ends_of(row)
 
     @admin.display(description=gettext_lazy("last used"), ordering="used")
     def last_used(self, row: AccessToken) -> str:
-        return shown.last_use_of(row)
+        return presentation.last_use_of(row)

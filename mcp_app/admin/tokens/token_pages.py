@@ -1,4 +1,4 @@
-"""Making, replacing and ending access tokens in the admin."""
+"""The admin pages that make, replace and revoke access tokens."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_variables
 
-from mcp_app.account import making, shown
+from mcp_app.account import presentation, token_issuance
 from mcp_app.account.forms import AnyonesTokenForm, NewTokenForm, ReplaceForm
-from mcp_app.account.making import AlreadyShown, HasEnded
+from mcp_app.account.token_issuance import AlreadyShown, HasEnded
 from mcp_app.account.views import unseen
 from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import may
@@ -34,7 +34,7 @@ from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret
 
 MANAGE: Final = "manage_tokens"
-"""The right to see and to delete everyone's tokens."""
+"""The permission to see and to delete everyone's tokens."""
 NOT_YOURS: Final = gettext_lazy("Only its owner can replace a token.")
 MEDIA: Final = Media(
     css={"all": ["admin/css/forms.css", "mcp_app/admin.css"]},
@@ -50,7 +50,7 @@ FIELDSETS: Final[list[tuple[Any, dict[str, list[str]]]]] = [
 
 
 class TokenPages(SettledAdmin[AccessToken]):
-    """The pages beyond the list and the form of one token."""
+    """The pages of tokens other than the list and the form of one token."""
 
     class Media:
         css = {"all": ["mcp_app/admin.css"]}
@@ -74,20 +74,24 @@ class TokenPages(SettledAdmin[AccessToken]):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Ask what a new token is for; make it, and show it once."""
+        """Ask for the details of a new token, make it, and show it once."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = self._new_form(request)
         if not form.is_valid():
             return self._form_page(request, form)
         try:
-            row, token = making.make(request.user, form)  # type: ignore[arg-type]
+            row, token = token_issuance.make(
+                request.user,  # type: ignore[arg-type]
+                made_with=form.made_with(request.user),  # type: ignore[arg-type]
+                **form.columns(),
+            )
         except AlreadyShown as already:
             return self._already(request, already)
         return self._shown(request, row, token)
 
     def _new_form(self, request: HttpRequest) -> NewTokenForm:
-        """Return the form; superusers choose for whom."""
+        """Return the form; superusers can also choose a service user."""
         superuser = getattr(request.user, "is_superuser", False)
         form = (AnyonesTokenForm if superuser else NewTokenForm)(
             request.POST if request.method == "POST" else None,
@@ -115,16 +119,21 @@ class TokenPages(SettledAdmin[AccessToken]):
 
     @sensitive_variables()
     def replace_view(self, request: HttpRequest, key: int) -> HttpResponse:
-        """Ask when the old token ends; make the next one, and show it once."""
+        """Ask when the old token ends, make the new one, and show it once."""
         row = self._row(request, key)
         if not self.is_for(request, row):
-            # What is shown lets whoever sees it in as its owner.
+            # The new token authenticates as its owner, so nobody else may see it.
             raise PermissionDenied(NOT_YOURS)
         form = ReplaceForm(request.POST if request.method == "POST" else None)
         if not form.is_valid():
             return self._replace_page(request, row, form)
         try:
-            new, token = making.replace(request.user, row, form)  # type: ignore[arg-type]
+            new, token = token_issuance.replace(
+                request.user,  # type: ignore[arg-type]
+                row,
+                form.overlap_time(),
+                made_with=form.made_with(request.user),  # type: ignore[arg-type]
+            )
         except AlreadyShown as already:
             return self._already(request, already)
         except HasEnded as ended:
@@ -141,30 +150,30 @@ class TokenPages(SettledAdmin[AccessToken]):
             title=_("Replace %(token)s") % {"token": row},
             form=form,
             row=row,
-            state=shown.state_of(row),
-            line={"ends": shown.ends_of(row)},
+            state=presentation.state_of(row),
+            line={"ends": presentation.ends_of(row)},
         )
 
     def revoke_view(self, request: HttpRequest, key: int) -> HttpResponse:
-        """End a token; once this has answered it lets nobody in."""
+        """Revoke a token; no worker accepts it once this has answered."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         row = self._row(request, key)
-        making.end(request.user, row)  # type: ignore[arg-type]
+        token_issuance.end(request.user, row)  # type: ignore[arg-type]
         said = _("Deleted: “%(token)s” lets nobody in any more.") % {"token": row}
         self.message_user(request, said, messages.SUCCESS)
         return HttpResponseRedirect(_change_url(row))
 
     def forget_view(self, request: HttpRequest, key: int) -> HttpResponse:
-        """Take a token that has ended from the list."""
+        """Delete the row of a token that has ended."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         row = self._row(request, key)
         if not row.has_ended(timezone.now()):
-            said = _("“%(token)s” has not ended: delete it first.") % {"token": row}
+            said = _("“%(token)s” has not ended. Delete it first.") % {"token": row}
             self.message_user(request, said, messages.ERROR)
             return HttpResponseRedirect(_change_url(row))
-        making.forget(request.user, row)  # type: ignore[arg-type]
+        token_issuance.forget(request.user, row)  # type: ignore[arg-type]
         said = _("“%(token)s” is not in the list any more.") % {"token": row}
         self.message_user(request, said, messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:mcp_app_accesstoken_changelist"))
@@ -172,16 +181,16 @@ class TokenPages(SettledAdmin[AccessToken]):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: Any = None
     ) -> HttpResponse:
-        # Who has something open by the token would keep it.
+        # Deleting the row would not close the streams opened with the token.
         raise Http404(_("A token is deleted on its own page."))
 
     def is_for(self, request: HttpRequest, row: AccessToken) -> bool:
-        """Whether the person may have a token of this one's owner."""
+        """Return whether the user may have a token of this one's owner."""
         own: bool = row.user_id == request.user.pk
         return own or bool(getattr(request.user, "is_superuser", False))
 
     def _row(self, request: HttpRequest, key: int) -> AccessToken:
-        """Return a token that the person may see; raise 403 or 404."""
+        """Return a token that the user may see; raise 403 or 404."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         row = self.get_queryset(request).select_related("user").filter(pk=key).first()
@@ -201,9 +210,9 @@ class TokenPages(SettledAdmin[AccessToken]):
             "token_shown",
             title=_("Your token"),
             row=row,
-            shown=shown.revealed(request, row, token),
+            shown=presentation.reveal(request, row, token),
             old=old,
-            old_ends=old and shown.ends_of(old),
+            old_ends=old and presentation.ends_of(old),
         )
 
     def _already(self, request: HttpRequest, already: AlreadyShown) -> HttpResponse:
@@ -216,7 +225,7 @@ class TokenPages(SettledAdmin[AccessToken]):
         )
 
     def _page(self, request: HttpRequest, name: str, **context: object) -> HttpResponse:
-        """Render a page here and now, so that nobody keeps it or what is in it."""
+        """Render a page at once, and forbid caches to store it."""
         both = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
@@ -229,7 +238,7 @@ class TokenPages(SettledAdmin[AccessToken]):
 
 
 def manages(request: HttpRequest) -> bool:
-    """Whether the person may see and delete everyone's tokens."""
+    """Return whether the user may see and delete everyone's tokens."""
     return may(request, MANAGE)
 
 
@@ -238,7 +247,7 @@ def _change_url(row: AccessToken) -> str:
 
 
 def _choosable(request: HttpRequest) -> QuerySet[Server]:
-    """Return the servers that somebody hears of: all only who may see drafts."""
+    """Return the servers to choose from; drafts only for users who may view them."""
     if request.user.has_perm("mcp_app.view_server"):
         return Server.objects.defer("published__content")
-    return shown.open_servers()
+    return presentation.open_servers()

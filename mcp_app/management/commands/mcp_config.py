@@ -1,4 +1,4 @@
-"""Print how a client is told of this site's server, or write it into the project."""
+"""Print a client's configuration for this server, or write it into the project."""
 
 from __future__ import annotations
 
@@ -13,27 +13,34 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from mcp_app.account.addresses import server_name, server_url
-from mcp_app.auth.permissions import named
+from mcp_app.account.client_configs import (
+    CLIENTS,
+    TOKEN,
+    ClientProgram,
+    Launch,
+    NotMerged,
+)
+from mcp_app.auth.permissions import find_user
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.models import Server
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.server.clients import CLIENTS, TOKEN, ClientProgram, Launch, NotMerged
 
 TRANSPORTS: Final = ("stdio", "http")
 ABOUT_TOKEN: Final = (
-    f"{TOKEN} stands for an access token. `manage.py mcp_token new USER NAME` makes one"
-    " and prints it once; people make their own in the admin, or on the page of"
-    " mcp_app.account_urls where the site has it."
+    f"Replace {TOKEN} with an access token. `manage.py mcp_token new USER NAME` makes"
+    " one and prints it once. People make their own in the admin, or on the account"
+    " page if the site includes mcp_app.account_urls."
 )
 DJANGOS: Final = ("settings", "pythonpath")
-"""Options of every command, which a server needs as well as this one."""
+"""Options of every Django command that `mcp_stdio` needs, too."""
 
 
 class Command(BaseCommand):
     help = (
-        "Prints the configuration by which an MCP client finds this site's server, on "
-        "stdio and over HTTP; YOUR-TOKEN stands for a token. With --write it is merged "
-        "into the client's file in this project, never in the home folder."
+        "Prints the configuration with which an MCP client connects to this site's"
+        " server, on stdio and over HTTP. Replace YOUR-TOKEN with an access token."
+        " With --write, the configuration is merged into the client's file in this"
+        " project, never in the home folder."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -41,22 +48,26 @@ class Command(BaseCommand):
         parser.add_argument(
             "--transport",
             choices=TRANSPORTS,
-            help="Only this one; --write takes stdio without it.",
+            help="Only this transport; --write uses stdio if you leave it out.",
         )
         parser.add_argument(
-            "--server", default=DEFAULT_SLUG, metavar="SLUG", help="Which server."
+            "--server",
+            default=DEFAULT_SLUG,
+            metavar="SLUG",
+            help="The address (slug) of the server.",
         )
         parser.add_argument(
             "--user",
             default="",
             metavar="NAME",
-            help="As whom calls on stdio are made.",
+            help="The user who makes the calls on stdio.",
         )
         parser.add_argument(
-            "--name", metavar="NAME", help="What the client calls the server."
+            "--name", metavar="NAME", help="The name of the server in the client."
         )
         parser.add_argument(
-            "--url", help="The address of the endpoint; that of MCP['PUBLIC_URL']."
+            "--url",
+            help="The address of the endpoint; by default that of MCP['PUBLIC_URL'].",
         )
         parser.add_argument(
             "--write", action="store_true", help="Merge it into the client's file here."
@@ -67,7 +78,7 @@ class Command(BaseCommand):
         server = Server.objects.filter(slug=options["server"]).first()
         if server is None:
             raise CommandError(f"There is no MCP server {options['server']!r} here.")
-        if options["user"] and named(options["user"]) is None:
+        if options["user"] and find_user(options["user"]) is None:
             raise CommandError(f"There is no active user {options['user']!r} here.")
         self._warn(server, options)
         url = options["url"] or server_url(server.slug)
@@ -91,18 +102,18 @@ class Command(BaseCommand):
             self.stderr.write(ABOUT_TOKEN)
 
     def _warn(self, server: Server, options: Mapping[str, Any]) -> None:
-        """Say that a client could not use what is printed for stdio."""
+        """Warn if a client could not use the configuration for stdio."""
         if not (
             _is_public(server) or options["user"] or options["transport"] == "http"
         ):
             self.stderr.write(
-                f"The server {server.slug!r} is not public: on stdio it refuses whoever"
-                " is named neither by --user nor by MCP_USER."
+                f"The server {server.slug!r} is not public. On stdio it refuses calls"
+                " unless --user or MCP_USER names a user."
             )
 
     def _show(self, client: ClientProgram, transport: str, document: str) -> None:
         place = client.file or client.elsewhere
-        # What is said about it is no part of what may be piped into a file.
+        # Messages go to stderr: stdout may be piped into a file.
         self.stderr.write(f"{client.title}, {transport}: {place}")
         self.stdout.write(document)
 
@@ -112,7 +123,7 @@ def _is_public(server: Server) -> bool:
 
 
 def _launch(slug: str, options: Mapping[str, Any]) -> Launch:
-    """Return how this very command line would serve on stdio."""
+    """Return the command that serves on stdio with the options of this one."""
     program, named = _manage()
     arguments = [*program, "mcp_stdio"]
     if slug != DEFAULT_SLUG:
@@ -125,7 +136,7 @@ def _launch(slug: str, options: Mapping[str, Any]) -> Launch:
 
 
 def _manage() -> tuple[list[str], dict[str, str]]:
-    """Return what comes before a command's name, and options that it needs after."""
+    """Return what precedes a command's name, and the options to add after it."""
     program = Path(sys.argv[0]).resolve()
     if program.suffix == ".py" and program.name != "__main__.py":
         return [str(program)], {}
@@ -137,36 +148,37 @@ def _write(client: ClientProgram, name: str, entry: JsonObject) -> Path:
     """Merge an entry into the client's file of this project; return its path."""
     if not client.file:
         raise CommandError(
-            f"{client.title} has no file in a project: merge what is printed without"
-            f" --write into {client.elsewhere}."
+            f"{client.title} has no file in a project. Run this command without"
+            f" --write, and merge the output into {client.elsewhere}."
         )
     project = _project()
     path = project / client.file
     try:
         real = path.resolve()
         if not real.is_relative_to(project):
-            raise CommandError(f"{path} leads out of the project: nothing was written.")
-        text = real.read_bytes().decode() if real.exists() else ""
+            raise CommandError(f"{path} is outside the project. Nothing was written.")
+        # Python 3.13 resolves a loop of symbolic links to itself: reading it fails.
+        text = real.read_bytes().decode() if os.path.lexists(real) else ""
         _replace(real, client.merged(text, name, entry).encode())
     except (NotMerged, OSError, RuntimeError, UnicodeError) as error:
-        # A link that leads in a circle is a RuntimeError until Python 3.13.
-        raise CommandError(f"{path} stays as it was: {error}.") from None
+        # Until Python 3.13, a loop of symbolic links is a RuntimeError.
+        raise CommandError(f"{path} was not changed: {error}.") from None
     return path
 
 
 def _project() -> Path:
-    """Return the folder of the project; raise where that is the home folder."""
+    """Return the folder of the project; raise if that is the home folder."""
     folder = Path(getattr(settings, "BASE_DIR", Path.cwd())).resolve()
     if folder == Path.home().resolve():
-        raise CommandError(f"{folder} is your home folder: nothing was written.")
+        raise CommandError(f"{folder} is your home folder. Nothing was written.")
     return folder
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file whole, or not at all; its rights stay."""
+    """Write a file atomically; keep its permissions."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    # What is new has the rights that the user's mask leaves.
+    # A new file gets the permissions of the user's umask.
     with open(beside, "xb") as file:
         try:
             file.write(content)

@@ -13,9 +13,9 @@ from mcp_app.publishing.bundle import BundleRefused
 
 class Command(BaseCommand):
     help = (
-        "Writes servers, definitions and what is published of them as one JSON file "
-        "for mcp_import: the same bytes for the same content, without secrets, tokens, "
-        "users and calls."
+        "Writes servers and definitions, with their working copies and published"
+        " versions, to one JSON file for mcp_import. The same content gives the same"
+        " bytes. Secrets, tokens, users and calls are not in it."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -24,16 +24,18 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="SLUG",
-            help="Only this server and what it offers; may be given several times.",
+            help="Only this server and its definitions; you can give it several times.",
         )
         parser.add_argument(
-            "--output", metavar="FILE", help="The file to write; standard output."
+            "--output",
+            metavar="FILE",
+            help="The file to write; by default standard output.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         slugs = options["server"]
         try:
-            rows = bundle.servers_named(slugs) if slugs else bundle.everything()
+            rows = bundle.servers_by_name(slugs) if slugs else bundle.everything()
             written = bundle.export(rows)
         except BundleRefused as refused:
             raise CommandError("\n".join(refused.problems)) from None

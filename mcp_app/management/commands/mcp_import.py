@@ -13,42 +13,50 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import router, transaction
 
 from mcp_app.catalog.registry import mcp
+from mcp_app.invalidation.workers import hold_after_commit
 from mcp_app.models import Server
 from mcp_app.publishing import bundle
-from mcp_app.publishing.bundle import Bundle, BundleRefused, Comparison, Imported
+from mcp_app.publishing.bundle import Bundle, BundleRefused, Comparison, ImportedRow
 from mcp_app.publishing.bundle.report import lines
 from mcp_app.publishing.publication import PublicationRefused
-from mcp_app.wakeup.workers import hold_after_commit
 
 
 class Command(BaseCommand):
-    """Ends with 1 where the file cannot be imported; nothing is written then."""
+    """Exits with status 1 and changes nothing if the file cannot be imported."""
 
     help = (
-        "Shows field by field what a file of mcp_export would change here. With "
-        "--apply it is imported, all or nothing, and holds in every process when the "
-        "command ends. Nothing is deleted, stopped or started."
+        "Shows field by field what a file of mcp_export would change here. With"
+        " --apply the file is imported, all or nothing, and every process serves the"
+        " result when the command ends. Nothing is deleted, stopped or started."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", help="A file of mcp_export; - is standard input.")
         mode = parser.add_mutually_exclusive_group()
         mode.add_argument(
-            "--check", action="store_true", help="Only show it; this is the default."
+            "--check",
+            action="store_true",
+            help="Only show the changes; this is the default.",
         )
-        mode.add_argument("--apply", action="store_true", help="Show it and do it.")
+        mode.add_argument(
+            "--apply", action="store_true", help="Show the changes and import them."
+        )
         parser.add_argument(
             "--publish",
             action="store_true",
-            help="Also publish what was published where the file was made.",
+            help="Also publish everything that was published on the site that made the"
+            " file.",
         )
         parser.add_argument(
-            "--user", metavar="NAME", help="Who is noted as the author of all this."
+            "--user",
+            metavar="NAME",
+            help="The user who is recorded as the author of the changes.",
         )
         parser.add_argument(
             "--looked-at",
             metavar="DIGEST",
-            help="What --check printed last: only exactly this is imported.",
+            help="The last line that --check printed, so that only exactly those"
+            " changes are imported.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -76,7 +84,7 @@ class Command(BaseCommand):
 
 
 def _bytes(name: str) -> bytes:
-    """Read a file, and no more of it than is needed to see that it is too large."""
+    """Read a file, but at most one byte more than is allowed."""
     most = bundle.MOST_BYTES + 1
     if name == "-":
         return sys.stdin.buffer.read(most)
@@ -105,7 +113,7 @@ def _apply(
     *,
     publish: bool,
     origin: str,
-) -> list[Imported]:
+) -> list[ImportedRow]:
     using = router.db_for_write(Server)
     with transaction.atomic(using=using):
         done = bundle.apply(
@@ -122,8 +130,8 @@ def _apply(
     return done
 
 
-def _log(done: list[Imported], author: AbstractBaseUser) -> None:
-    # Its table is there only where the admin is installed.
+def _log(done: list[ImportedRow], author: AbstractBaseUser) -> None:
+    # The table exists only if the admin is installed.
     from django.contrib.admin.models import ADDITION, CHANGE, LogEntry  # noqa: PLC0415
 
     for each in done:

@@ -1,4 +1,4 @@
-"""Remove what nobody needs any more, as serving processes do by themselves."""
+"""Remove rows that nobody needs any more, as serving processes do by themselves."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
 
 from mcp_app.conf import mcp_settings
-from mcp_app.process.expiry import Removable, all_expired
+from mcp_app.process.expiry import Removable, all_expired_rows
 
 
 class Command(BaseCommand):
     help = (
-        "Removes expired sessions, streams that ended, old calls and all else that has "
-        "outlived its use, in small transactions. Processes that serve do the same "
-        "every ten minutes."
+        "Removes expired sessions, streams that have ended, old calls and other rows"
+        " that nobody needs any more, in small transactions. Processes that serve do"
+        " the same every ten minutes."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "--dry-run",
             action="store_true",
-            help="Count what would be removed, and remove nothing.",
+            help="Only count the rows that would be removed.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         dry = options["dry_run"]
-        found = all_expired(mcp_settings.limits)
+        found = all_expired_rows(mcp_settings.limits)
         width = max(len(each.what) for each in found)
         self.stdout.write("Would be removed:" if dry else "Removed:")
         total = 0

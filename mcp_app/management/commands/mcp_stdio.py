@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
 from django.db import connections
 
-from mcp_app.auth.permissions import named
+from mcp_app.auth.permissions import find_user
 from mcp_app.interface.principal import STDIO, Principal
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.protocol.errors import Unavailable
@@ -19,7 +19,7 @@ from mcp_app.transports.stdio.connection import NotServed
 from mcp_app.transports.stdio.pipes import take_standard_streams
 
 NOT_SERVED = 2
-"""The exit status where this server is not for this caller."""
+"""The exit status if this server does not admit this caller."""
 
 
 class Command(BaseCommand):
@@ -27,19 +27,22 @@ class Command(BaseCommand):
         "Serves one MCP client on standard input and output, until the input ends. "
         "Everything that is printed goes to standard error."
     )
-    # A site whose checks fail still has to say so on standard error only.
+    # Even failing system checks must not write to standard output.
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--server", default=DEFAULT_SLUG, metavar="SLUG", help="Which server."
+            "--server",
+            default=DEFAULT_SLUG,
+            metavar="SLUG",
+            help="The address (slug) of the server.",
         )
         parser.add_argument(
             "--user",
             default=os.environ.get("MCP_USER", ""),
             metavar="NAME",
-            help="As whom calls are made; the environment's MCP_USER. Without one "
-            "only a public server can be used.",
+            help="The user who makes the calls; by default the environment's MCP_USER."
+            " Without a user only a public server can be used.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -55,10 +58,10 @@ class Command(BaseCommand):
 
 
 def _principal(name: str) -> Principal:
-    """Return who calls; raise where there is no such active user."""
+    """Return the principal of a user; raise `NotServed` if there is no active one."""
     if not name:
         return Principal.ANONYMOUS
-    user = named(name)
+    user = find_user(name)
     if user is None:
         raise NotServed(f"There is no active user {name!r}.")
     return Principal(kind=STDIO, user_id=str(user.pk), user_name=name, client=STDIO)

@@ -1,4 +1,4 @@
-"""Stop what clients may do, at once and everywhere, and start it again."""
+"""Stop what clients may do, at once and in every process, and start it again."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from django.utils import timezone
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import one_line, visible
+from mcp_app.invalidation import stops
 from mcp_app.models import PublishedRow, Server, Stop
 from mcp_app.models.stops import LONGEST_NAME, By, Running, Scope
-from mcp_app.publishing.stopping import NEAR, definition_named, near
-from mcp_app.wakeup import stops
+from mcp_app.publishing.stopping import NEAR, find_definition, near
 
 KINDS: Final[Mapping[str, str]] = {
     "tool": "tool",
@@ -26,34 +26,36 @@ KINDS: Final[Mapping[str, str]] = {
     "template": "resourcetemplate",
     "prompt": "prompt",
 }
-"""What definitions are called here, and what their rows are."""
+"""The models of definitions, by the kinds' names on the command line."""
 ALONE: Final = (Scope.EVERYTHING.value, Scope.CHANGES.value)
-"""What needs no name."""
+"""Scopes that take no name."""
 WHAT: Final = (*ALONE, Scope.SERVER.value, *KINDS)
 COLUMNS: Final = ("number", "what", "since", "by", "running calls", "why")
 
 
 class Command(BaseCommand):
     help = (
-        "Stops everything, all tools that change things, a server, or one tool, "
-        "resource, template or prompt, and starts it again. When it has returned, "
-        "that is true in every process, whether or not the admin, the cache or the "
-        "channel layer can be reached."
+        "Stops everything, all tools that change things, a server, or one tool,"
+        " resource, template or prompt, and starts it again. When the command"
+        " returns, every process obeys. It does not need the admin, the cache or the"
+        " channel layer."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         does = parser.add_subparsers(dest="does", required=True, metavar="WHAT")
-        listed = does.add_parser("list", help="List what is stopped.")
-        listed.add_argument("--all", action="store_true", help="Ended ones, too.")
+        listed = does.add_parser("list", help="List the stops.")
+        listed.add_argument(
+            "--all", action="store_true", help="Also list those that have ended."
+        )
         stop = does.add_parser("stop", help="Stop something, at once.")
         _add_which(stop, WHAT)
         stop.add_argument(
-            "--reason", default="", help="Why; staff see it, clients do not."
+            "--reason", default="", help="The reason. Staff see it, clients do not."
         )
         stop.add_argument(
             "--finish",
             action="store_true",
-            help="Let the calls that run finish; without it they are cancelled.",
+            help="Let running calls finish; by default they are cancelled.",
         )
         start = does.add_parser("start", help="Start something again.")
         _add_which(start, ("all", *WHAT))
@@ -62,8 +64,8 @@ class Command(BaseCommand):
                 "--by",
                 default="",
                 metavar="NAME",
-                help="Who does it, as staff will read it; by default who is logged in"
-                " to this machine.",
+                help="Your name, which staff will read; by default the name of your"
+                " account on this machine.",
             )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -76,8 +78,8 @@ class Command(BaseCommand):
             does[options["does"]](options)
         except DatabaseError as error:
             raise CommandError(
-                f"The database did not do it: {error} Nothing is claimed; look with"
-                " `mcp_stop list`."
+                f"The database reported an error: {error} It is not certain whether"
+                " the change was made. Check with `mcp_stop list`."
             ) from None
 
     def _stop(self, options: Mapping[str, Any]) -> None:
@@ -94,7 +96,7 @@ class Command(BaseCommand):
         if stop.cancelled:
             said += f" Running calls that were cancelled: {stop.cancelled}."
         if stop.reason != options["reason"]:
-            said += f" The reason was changed, and is kept as “{stop.reason}”."
+            said += f" The reason was stored in a changed form: “{stop.reason}”."
         self.stdout.write(said)
 
     def _start(self, options: Mapping[str, Any]) -> None:
@@ -141,7 +143,7 @@ def _by(options: Mapping[str, Any]) -> By:
         try:
             name = getpass.getuser()
         except (OSError, KeyError):
-            # A container may have nobody by that number.
+            # In a container, the user id may have no name.
             name = "somebody"
         name = f"{name} (mcp_stop)"
     return By(name)
@@ -154,14 +156,14 @@ def _which(what: str, name: str) -> tuple[str, PublishedRow | None]:
     if what in ALONE:
         if name:
             raise CommandError(
-                f"“{what}” takes no name, and “{visible(name)}” was given."
+                f"“{what}” takes no name, but you gave “{visible(name)}”."
             )
         return what, None
     if not name:
-        raise CommandError(f"Say which {what}: mcp_stop … {what} NAME.")
+        raise CommandError(f"Name the {what}: mcp_stop … {what} NAME.")
     if what == Scope.SERVER:
         return what, _server(name)
-    row = definition_named(KINDS[what], name, mcp)
+    row = find_definition(KINDS[what], name, mcp)
     if row is None:
         raise CommandError(_missing(what, name, near(KINDS[what], name)))
     return Scope.DEFINITION.value, row
@@ -178,14 +180,14 @@ def _server(slug: str) -> Server:
 
 
 def _stops_of(what: str, name: str) -> list[Stop]:
-    """Return the stops that are to end."""
+    """Return the stops to end."""
     rows = Stop.objects.on()
     if what == "all" and not name:
         return list(rows)
     if what.isascii() and what.isdecimal() and not name:
         found = list(rows.filter(pk=int(what[:18])))
         if not found:
-            raise CommandError(f"There is no stop {what} that is on.{_still()}")
+            raise CommandError(f"There is no active stop {what}.{_still()}")
         return found
     if what in ALONE or not name:
         return list(rows.of(*_which(what, name)))
@@ -196,7 +198,7 @@ def _stops_of(what: str, name: str) -> list[Stop]:
 
 
 def _stops_of_name(what: str, name: str) -> list[Stop]:
-    """Return what holds the row of a name, or held one that is no more."""
+    """Return the stops of the row of this name, or of a deleted row of this name."""
     on = list(Stop.objects.on())
     try:
         _scope, row = _which(what, name)
@@ -212,15 +214,15 @@ def _stops_of_name(what: str, name: str) -> list[Stop]:
 def _several(found: Sequence[Stop], name: str) -> str:
     numbers = ", ".join(f"{each.pk} ({_columns(each)[1]})" for each in found)
     return (
-        f"“{visible(name)}” is held by stops of several things: {numbers}. Start them"
-        " by their numbers: mcp_stop start NUMBER."
+        f"Several stops apply to “{visible(name)}”: {numbers}. Start them by their"
+        " numbers: mcp_stop start NUMBER."
     )
 
 
 def _missing(what: str, name: str, close: Sequence[str]) -> str:
     said = f"There is no {what} “{visible(name)}”."
     if close:
-        said += f" There is: {', '.join(visible(each) for each in close)}."
+        said += f" Similar names: {', '.join(visible(each) for each in close)}."
     return said
 
 
@@ -231,7 +233,7 @@ def _unknown(of: str, given: str, known: Sequence[str]) -> str:
 
 
 def _still() -> str:
-    """Say what stays stopped, "" for nothing."""
+    """Name what stays stopped; "" for nothing."""
     rows = [each.what for each in Stop.objects.on()]
     return f" Still stopped: {', '.join(dict.fromkeys(rows))}." if rows else ""
 

@@ -1,4 +1,4 @@
-"""Bring the rows in line with the code: overlays, and what is reckoned about rows."""
+"""Synchronize rows with the code: overlays, and the findings stored about rows."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from mcp_app.catalog.registry import mcp
-from mcp_app.publishing.overlays import make_overlays, reckon_all
+from mcp_app.publishing.overlays import make_overlays, store_all_findings
 
 
 class Command(BaseCommand):
     help = (
-        "Makes the rows in which staff change texts, limits and permissions of what "
-        "code declares, and reckons which definitions are broken. Changes nothing of "
-        "what clients see; to be run after a deployment."
+        "Makes the rows in which staff change texts, limits and permissions of"
+        " definitions in code, and finds out which definitions are broken. Clients"
+        " see no change. Run it after a deployment."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        made, broken = make_overlays(mcp), reckon_all(mcp)
+        made, broken = make_overlays(mcp), store_all_findings(mcp)
         self.stdout.write(f"Made {made} rows for definitions in code.")
         self.stdout.write(f"{broken} definitions are broken.")

@@ -12,8 +12,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
 from django.utils import timezone
 
-from mcp_app.auth.permissions import named
+from mcp_app.account import token_issuance
+from mcp_app.account.addresses import server_name, server_url
+from mcp_app.account.client_configs import TOKEN, command_line
+from mcp_app.auth.permissions import find_user
 from mcp_app.interface.rules import visible
+from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.listings import words
 from mcp_app.models.tokens import SHOWN
@@ -24,28 +28,33 @@ MOST_DAYS: Final = 36_500
 
 class Command(BaseCommand):
     help = (
-        "Makes, lists, replaces and revokes access tokens. A token is printed once, "
-        "when it is made; a revoked one lets nobody in, at any process, once the "
-        "command has returned."
+        "Makes, lists, replaces and revokes access tokens. A token is printed once,"
+        " when it is made. When the command to revoke a token returns, no process"
+        " accepts it any more."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        # Subparsers are of the class of the parser, which is Django's here.
+        # Subparsers have the class of the parser, here Django's.
         does = parser.add_subparsers(dest="does", required=True, metavar="WHAT")
         _describe(does.add_parser("new", help="Make a token, and print it."))
         listed = does.add_parser("list", help="List tokens that have not ended.")
         listed.add_argument("--user", default="", help="Only this user's.")
-        listed.add_argument("--all", action="store_true", help="Ended ones, too.")
-        replace = does.add_parser("replace", help="Make the next one, and print it.")
+        listed.add_argument(
+            "--all", action="store_true", help="Also list those that have ended."
+        )
+        replace = does.add_parser(
+            "replace", help="Make a new token in place of this one, and print it."
+        )
         _add_which(replace)
         replace.add_argument(
             "--overlap",
             type=_time,
             default=timedelta(days=1),
             metavar="TIME",
-            help="So long the old one is good, too: 0m, 24h (if nothing is said), 7d.",
+            help="How long the old token stays valid, for example 0m or 7d; by default"
+            " 24h.",
         )
-        _add_which(does.add_parser("revoke", help="Let nobody in by it any more."))
+        _add_which(does.add_parser("revoke", help="Make a token invalid at once."))
 
     def handle(self, *args: Any, **options: Any) -> None:
         does: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
@@ -58,20 +67,21 @@ class Command(BaseCommand):
             does[options["does"]](options)
         except DatabaseError as error:
             raise CommandError(
-                f"The database did not do it: {error} Nothing is claimed; look with"
-                " `mcp_token list --all`."
+                f"The database reported an error: {error} It is not certain whether"
+                " the change was made. Check with `mcp_token list --all`."
             ) from None
         except UnicodeEncodeError as error:
-            raise CommandError(f"{visible(error.object)!r} is no text.") from None
+            raise CommandError(f"{visible(error.object)!r} is not a text.") from None
 
     def _make(self, options: Mapping[str, Any]) -> None:
         after: timedelta | None = options["expires_in"]
         for name in ("tag", "network"):
             for each in options[name]:
                 if not words(each):
-                    raise CommandError(f"--{name} {each!r} names none: leave it out.")
+                    raise CommandError(f"--{name} {each!r} has no entry. Leave it out.")
         try:
-            row, token = AccessToken.objects.make(
+            row, token = token_issuance.make(
+                None,
                 user=_user(options["user"]),
                 name=options["name"],
                 may=AccessToken.May.CHANGE
@@ -89,25 +99,31 @@ class Command(BaseCommand):
     def _replace(self, options: Mapping[str, Any]) -> None:
         old = _token(options["prefix"])
         try:
-            row, token = old.replace(options["overlap"])
-        except ValueError as error:
+            row, token = token_issuance.replace(None, old, options["overlap"])
+        except token_issuance.HasEnded as error:
             raise CommandError(str(error)) from None
         self._show(row, token)
         self.stderr.write(
-            f"The old one, {old.prefix}…, is good until {_at(old.expires)}."
+            f"The old token, {old.prefix}…, is valid until {_at(old.expires)}."
         )
 
     def _show(self, row: AccessToken, token: str) -> None:
-        # What is said about it is no part of what may be piped into a file.
+        # Messages go to stderr: stdout may be piped into a file.
         whose = _user_of(row)
         self.stderr.write(f"The token of {whose} for {row.name}, shown only now:")
         self.stdout.write(token)
+        slugs = sorted(each.slug for each in row.servers.all())
+        slug = slugs[0] if slugs else DEFAULT_SLUG
+        # A token that is written to a file is not to appear on the screen as well.
+        shown = token if self.stdout.isatty() else TOKEN
+        line = command_line(server_name(slug), server_url(slug), shown)
+        self.stderr.write(f"Connect Claude Code with it:\n  {line}")
 
     def _revoke(self, options: Mapping[str, Any]) -> None:
         row = _token(options["prefix"])
         if row.revoked is not None:
             raise CommandError(f"{row.prefix}… was revoked at {_at(row.revoked)}.")
-        row.revoke()
+        token_issuance.end(None, row)
         self.stdout.write(f"Revoked {row.prefix}… of {_user_of(row)}: {row.name}.")
 
     def _list(self, options: Mapping[str, Any]) -> None:
@@ -131,53 +147,54 @@ class Command(BaseCommand):
 
 
 def _describe(new: CommandParser) -> None:
-    """Say what a new token may be, and what it may be limited to."""
-    new.add_argument("user", help="Who is let in by it: the name to log in with.")
-    new.add_argument("name", help="What it is for.")
+    """Add the arguments that describe and limit a new token."""
+    new.add_argument("user", help="The login name of the user whose token it is.")
+    new.add_argument("name", help="What the token is for.")
     new.add_argument(
         "--change",
         action="store_true",
-        help="Tools that change something may be used, too; else those that read.",
+        help="Also allow tools that change something; by default only tools that read.",
     )
     new.add_argument(
         "--tag",
         action="append",
         default=[],
         metavar="TAG",
-        help="Only what has this tag, or another one that is named.",
+        help="Only definitions with this tag; you can give several.",
     )
     new.add_argument(
         "--server",
         action="append",
         default=[],
         metavar="SLUG",
-        help="Only at this server, or another one that is named.",
+        help="Only at this server; you can give several.",
     )
     new.add_argument(
         "--network",
         action="append",
         default=[],
         metavar="CIDR",
-        help="Only from this network, or another one that is named.",
+        help="Only from this network; you can give several.",
     )
     new.add_argument(
         "--expires-in",
         type=_time,
         metavar="TIME",
-        help="Until then, for example 30m, 12h or 90d; without it for ever.",
+        help="How long the token is valid, for example 30m, 12h or 90d; by default for"
+        " ever.",
     )
 
 
 def _add_which(parser: CommandParser) -> None:
     parser.add_argument(
-        "prefix", help="How the token begins, as `list` shows it: mcp_9fK2ab."
+        "prefix", help="The beginning of the token, as `list` shows it: mcp_9fK2ab."
     )
 
 
 def _time(text: str) -> timedelta:
     number, unit = text[:-1], text[-1:]
     if not (number.isascii() and number.isdecimal() and unit in UNITS):
-        raise ArgumentTypeError(f"{text!r} is no time: write 30m, 12h or 90d.")
+        raise ArgumentTypeError(f"{text!r} is not a time. Write 30m, 12h or 90d.")
     try:
         time = timedelta(**{UNITS[unit]: int(number)})
     except OverflowError:
@@ -188,7 +205,7 @@ def _time(text: str) -> timedelta:
 
 
 def _user(name: str) -> Any:
-    user = named(name)
+    user = find_user(name)
     if user is None:
         raise CommandError(f"There is no active user {name!r} here.")
     return user
@@ -202,21 +219,21 @@ def _server(slug: str) -> Server:
 
 
 def _token(text: str) -> AccessToken:
-    """Return the one token that begins like this; a whole one is taken, too."""
+    """Return the one token with this prefix, given alone or as a whole token."""
     prefix = text.strip().rstrip("…")
     found = list(
         AccessToken.objects.select_related("user").filter(prefix=prefix[:SHOWN])
     )
     if len(prefix) < SHOWN or not found:
-        # It may be a whole token, which has no place in a log.
+        # The text may be a whole token: never print more than its prefix.
         raise CommandError(
-            f"No token begins with {prefix[:SHOWN]!r}: see `list --all`."
+            f"No token begins with {prefix[:SHOWN]!r}. See `list --all`."
         )
     if len(found) > 1 and len(prefix) > SHOWN:
         found = list(AccessToken.objects.of(prefix)) or found
     if len(found) > 1:
         raise CommandError(
-            f"{len(found)} tokens begin with {prefix[:SHOWN]!r}: give the whole one."
+            f"{len(found)} tokens begin with {prefix[:SHOWN]!r}. Give the whole token."
         )
     return found[0]
 

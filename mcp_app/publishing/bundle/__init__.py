@@ -6,9 +6,9 @@ importing it would do, and `apply` does that, all or nothing.
 
 from __future__ import annotations
 
-from mcp_app.publishing.bundle.applying import Imported, apply, check
+from mcp_app.publishing.bundle.applying import ImportedRow, apply, check
 from mcp_app.publishing.bundle.comparing import (
-    Compared,
+    ComparedEntry,
     Comparison,
     Outcome,
     Publication,
@@ -16,10 +16,10 @@ from mcp_app.publishing.bundle.comparing import (
 )
 from mcp_app.publishing.bundle.format import MOST_BYTES, Bundle, BundleRefused, Entry
 from mcp_app.publishing.bundle.reading import read, too_large
-from mcp_app.publishing.bundle.rights import needed
+from mcp_app.publishing.bundle.rights import needed_rights
 from mcp_app.publishing.bundle.selecting import (
     everything,
-    servers_named,
+    servers_by_name,
     with_definitions,
 )
 from mcp_app.publishing.bundle.writing import export
@@ -28,10 +28,10 @@ __all__ = [
     "MOST_BYTES",
     "Bundle",
     "BundleRefused",
-    "Compared",
+    "ComparedEntry",
     "Comparison",
     "Entry",
-    "Imported",
+    "ImportedRow",
     "Outcome",
     "Publication",
     "apply",
@@ -39,9 +39,9 @@ __all__ = [
     "compare",
     "everything",
     "export",
-    "needed",
+    "needed_rights",
     "read",
-    "servers_named",
+    "servers_by_name",
     "too_large",
     "with_definitions",
 ]

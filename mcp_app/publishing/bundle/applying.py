@@ -11,25 +11,30 @@ from django.db import DataError, IntegrityError, OperationalError, router, trans
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.stored import digests_of
+from mcp_app.catalog.row_loader import digests_of
 from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow, Server
 from mcp_app.models.transactions import is_conflict
 from mcp_app.publishing.bundle.choices import chosen_in, with_primary_keys
-from mcp_app.publishing.bundle.comparing import Compared, Comparison, Outcome, compare
+from mcp_app.publishing.bundle.comparing import (
+    ComparedEntry,
+    Comparison,
+    Outcome,
+    compare,
+)
 from mcp_app.publishing.bundle.format import (
     CHOICES,
     Bundle,
     BundleRefused,
     Identity,
-    Published,
+    PublishedContent,
     kind_of,
 )
-from mcp_app.publishing.overlays import reckon
-from mcp_app.publishing.publication import OutOfDate, overtaken
+from mcp_app.publishing.findings import store_findings
+from mcp_app.publishing.publication import OutOfDate, overtaken_error
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedRow:
     """A row that was written; `version` is None where nothing was published."""
 
     row: PublishedRow
@@ -49,7 +54,7 @@ def apply(
     publish: bool = False,
     origin: str = "",
     allowed: Callable[[Comparison], None] = lambda comparison: None,
-) -> list[Imported]:
+) -> list[ImportedRow]:
     """Import a bundle as it was compared: all or nothing, in one transaction.
 
     `looked_at` is the comparison's digest; where it is another one by now, `OutOfDate`
@@ -61,20 +66,23 @@ def apply(
             comparison = compare(bundle, registry, lock=True)
             if comparison.looked_at != looked_at:
                 raise OutOfDate(
-                    _("Something changed here since you looked. Look again.")
+                    _(
+                        "Something changed here since you opened this page. Check it"
+                        " again."
+                    )
                 )
             allowed(comparison)
             check(comparison, publish=publish)
             return _Importer(comparison, registry, author, publish, origin).imported()
     except IntegrityError as error:
         raise OutOfDate(
-            _("Somebody made one of these a moment ago. Look again.")
+            _("Somebody made one of these a moment ago. Check it again.")
         ) from error
     except (DataError, OperationalError) as error:
         if is_conflict(error):
-            raise overtaken() from error
+            raise overtaken_error() from error
         # Databases have limits of their own, such as what one statement may bring.
-        said = _("The database refuses it, and nothing was imported: %(error)s")
+        said = _("The database refused the import. Nothing was imported: %(error)s")
         raise BundleRefused([said % {"error": error}]) from error
 
 
@@ -106,7 +114,7 @@ class _Importer:
         self._origin = origin or comparison.bundle.fingerprint
         self._keys: dict[Identity, int] = dict(comparison.primary_keys)
 
-    def imported(self) -> list[Imported]:
+    def imported(self) -> list[ImportedRow]:
         touched = self._comparison.touched(publish=self._publish)
         self._keep_uploads(touched)
         # Servers choose among the definitions, which must be there.
@@ -115,23 +123,23 @@ class _Importer:
         written = [self._written(each) for each in (*definitions, *servers)]
         for each in written:
             if isinstance(each.row, DefinitionRow):
-                reckon(each.row, self._registry)
+                store_findings(each.row, self._registry)
         return written
 
-    def _keep_uploads(self, touched: Sequence[Compared]) -> None:
+    def _keep_uploads(self, touched: Sequence[ComparedEntry]) -> None:
         contents = [content for each in touched for content in each.entry.contents()]
         named = {name for content in contents for name in digests_of(content)}
         for name in sorted(named):
             upload = self._comparison.bundle.uploads[name]
             Blob.objects.keep(upload.content, upload.media_type)
 
-    def _written(self, compared: Compared) -> Imported:
+    def _written(self, compared: ComparedEntry) -> ImportedRow:
         row = compared.row
         if compared.is_saved:
             self._save(compared)
         self._keys[compared.entry.identity] = row.pk
         version = self._published(compared) if self._publish else None
-        return Imported(
+        return ImportedRow(
             row,
             compared.is_new,
             compared.is_saved,
@@ -139,7 +147,7 @@ class _Importer:
             " ".join(self._said(compared, version)),
         )
 
-    def _save(self, compared: Compared) -> None:
+    def _save(self, compared: ComparedEntry) -> None:
         row = compared.row
         if isinstance(row, DefinitionRow) and self._author is not None:
             row.updated_by_id = self._author.pk
@@ -147,7 +155,7 @@ class _Importer:
         if isinstance(row, Server) and row.selection == Server.Selection.CHOSEN:
             self._choose(row, compared)
 
-    def _choose(self, server: Server, compared: Compared) -> None:
+    def _choose(self, server: Server, compared: ComparedEntry) -> None:
         chosen: dict[str, list[int]] = {name: [] for name in CHOICES}
         lists = {kind_of(model): name for name, model in CHOICES.items()}
         for kind, key in chosen_in(compared.entry.working):
@@ -155,7 +163,7 @@ class _Importer:
         for name, keys in chosen.items():
             getattr(server, name).set(keys)
 
-    def _published(self, compared: Compared) -> DefinitionVersion | None:
+    def _published(self, compared: ComparedEntry) -> DefinitionVersion | None:
         publication = compared.publication
         if publication is None:
             return None
@@ -166,8 +174,8 @@ class _Importer:
         )
         return version
 
-    def _note(self, compared: Compared) -> str:
-        published = cast("Published", compared.entry.published)
+    def _note(self, compared: ComparedEntry) -> str:
+        published = cast("PublishedContent", compared.entry.published)
         said = _("Imported from %(origin)s: version %(number)d by %(author)s. %(note)s")
         shown = {
             "origin": self._origin,
@@ -178,7 +186,7 @@ class _Importer:
         return (said % shown).strip()
 
     def _said(
-        self, compared: Compared, version: DefinitionVersion | None
+        self, compared: ComparedEntry, version: DefinitionVersion | None
     ) -> Iterator[str]:
         origin = {"origin": self._origin}
         if compared.is_new:

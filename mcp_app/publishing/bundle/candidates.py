@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
-from mcp_app.kinds.registered import kind_classes, no_such_kind
+from mcp_app.kinds.registry import kind_classes, no_such_kind
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.demands import DEMANDS
 from mcp_app.protocol.json_types import JsonObject
@@ -18,7 +18,7 @@ from mcp_app.publishing.bundle.format import Entry
 def new_row(entry: Entry) -> PublishedRow:
     row = entry.model()
     if isinstance(row, Server):
-        row.slug, row.enabled = entry.key, False
+        row.slug = entry.key
         return row
     assert isinstance(row, DefinitionRow)  # noqa: S101 - there are no others
     row.source = entry.source
@@ -28,7 +28,7 @@ def new_row(entry: Entry) -> PublishedRow:
     return row
 
 
-def as_published(entry: Entry, content: JsonObject) -> PublishedRow:
+def published_row(entry: Entry, content: JsonObject) -> PublishedRow:
     """Return a row with this content as its working copy; it is never saved."""
     row = new_row(entry)
     row.put_content(without_choice(content))

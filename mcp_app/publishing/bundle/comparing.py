@@ -21,10 +21,10 @@ from mcp_app.models.fields import digest
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.candidates import (
-    as_published,
     in_columns,
     limits,
     new_row,
+    published_row,
     put,
     row_problems,
 )
@@ -42,7 +42,7 @@ from mcp_app.publishing.differences import (
     differences,
     plain_differences,
 )
-from mcp_app.publishing.publication import Judged, judge_content, taken
+from mcp_app.publishing.findings import Findings, judge_content, taken_finding
 
 
 class Outcome(Enum):
@@ -69,7 +69,7 @@ class Publication:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedEntry:
     """An entry beside the row that is here.
 
     `row` is the row as it would be saved.  `before` is what stands here, {} for a new
@@ -83,7 +83,7 @@ class Compared:
     before: JsonObject
     differences: Sequence[Difference]
     problems: Sequence[str]
-    judged: Judged
+    judged: Findings
     publication: Publication | None
     is_vanished: bool = False
     """Whether it is an overlay of what the code here does not declare."""
@@ -92,6 +92,13 @@ class Compared:
     def is_saved(self) -> bool:
         """Whether the working copy would be written."""
         return self.is_new or bool(self.differences)
+
+    @property
+    def is_left_unpublished(self) -> bool:
+        """Whether the file publishes a server that is not published here."""
+        row, published = self.row, self.entry.published
+        is_server = isinstance(row, Server)
+        return is_server and published is not None and row.published is None
 
     def outcome(self, *, publish: bool) -> Outcome:
         """Return what becomes of it, with or without publishing."""
@@ -116,17 +123,17 @@ class Comparison:
     """A bundle beside this site; `only_here` counts what is left alone."""
 
     bundle: Bundle
-    entries: Sequence[Compared]
+    entries: Sequence[ComparedEntry]
     only_here: int
     primary_keys: Mapping[Identity, int] = field(default_factory=dict)
 
-    def having(self, outcome: Outcome, *, publish: bool = False) -> list[Compared]:
+    def having(self, outcome: Outcome, *, publish: bool = False) -> list[ComparedEntry]:
         """Return the entries with an outcome."""
         return [
             each for each in self.entries if each.outcome(publish=publish) == outcome
         ]
 
-    def touched(self, *, publish: bool) -> list[Compared]:
+    def touched(self, *, publish: bool) -> list[ComparedEntry]:
         """Return the entries of which something would be written."""
         untouched = (Outcome.SAME, Outcome.CANNOT)
         return [
@@ -142,7 +149,7 @@ class Comparison:
         return digest(jsonrpc.canonical([self.bundle.digest, seen]))
 
 
-def _seen(compared: Compared) -> Sequence[object]:
+def _seen(compared: ComparedEntry) -> Sequence[object]:
     row = compared.row
     rules = [each.rule for each in compared.judged.findings]
     outcomes = [compared.outcome(publish=each).value for each in (False, True)]
@@ -164,7 +171,7 @@ class _Comparer:
         self._uploads = bundle.contents_of_uploads()
         self._named = {entry.identity for entry in bundle.entries}
 
-    def compared(self, entry: Entry) -> Compared:
+    def compared(self, entry: Entry) -> ComparedEntry:
         found = self._here.row(entry)
         if isinstance(found, DefinitionRow) and found.source != entry.source:
             return _other_source(entry, found)
@@ -176,7 +183,7 @@ class _Comparer:
         problems = []
         if changes or found is None:
             problems = [*row_problems(row), *self._unknown_choices(after)]
-        return Compared(
+        return ComparedEntry(
             entry=entry,
             row=row,
             is_new=found is None,
@@ -184,7 +191,7 @@ class _Comparer:
             # What breaks the rules is neither taken apart nor judged.
             differences=changes if problems else differences(before, after),
             problems=problems,
-            judged=Judged([]) if problems else self._judged(row, in_columns(after)),
+            judged=Findings([]) if problems else self._judged(row, in_columns(after)),
             publication=self._publication(row, entry),
             is_vanished=self._is_vanished(row),
         )
@@ -212,7 +219,7 @@ class _Comparer:
 
     # -- judging ----------------------------------------------------------------------
 
-    def _judged(self, row: PublishedRow, content: JsonObject) -> Judged:
+    def _judged(self, row: PublishedRow, content: JsonObject) -> Findings:
         return judge_content(row, content, self._registry, self._uploads)
 
     def _is_vanished(self, row: PublishedRow) -> bool:
@@ -224,6 +231,9 @@ class _Comparer:
         published = entry.published
         if published is None:
             return None
+        if isinstance(row, Server) and row.published is None:
+            # A file opens no address: people publish such a server themselves.
+            return None
         served = {} if row.published is None else row.published.read()
         if isinstance(row, Server):
             served = naturally(served, self._here.keys)
@@ -231,7 +241,7 @@ class _Comparer:
             return None
         content = published.content
         problems = [
-            *row_problems(as_published(entry, content)),
+            *row_problems(published_row(entry, content)),
             *self._unknown_choices(content),
         ]
         if problems:
@@ -261,13 +271,16 @@ class _Comparer:
         identity = str(content[row.IDENTITY])
         other = self._here.published_as(row.kind_of_row, identity)
         if other is not None and other.pk != row.pk:
-            yield taken(other, identity)
+            yield taken_finding(other, identity)
 
 
-def _other_source(entry: Entry, row: DefinitionRow) -> Compared:
+def _other_source(entry: Entry, row: DefinitionRow) -> ComparedEntry:
     said = _(
-        "It was made in the admin here, and the file has changes to what code says."
+        "It was made in the admin here, but the file has changes to a definition in"
+        " code."
     )
     if row.from_code:
-        said = _("It is declared in code here, and was made in the admin there.")
-    return Compared(entry, row, False, {}, [], [said], Judged([]), None)
+        said = _(
+            "It is declared in code here, but was made in the admin of the other site."
+        )
+    return ComparedEntry(entry, row, False, {}, [], [said], Findings([]), None)

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.models import PublishedRow, Server
-from mcp_app.models.fields import JSONTextField, parsed
+from mcp_app.models.fields import JSONTextField, parse
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.choices import CHOSEN
@@ -36,7 +36,7 @@ def content_problems(
             column = cast("models.Field[Any, Any]", row._meta.get_field(name))
             yield from _value_problems(column, value, here)
     try:
-        parsed(jsonrpc.write(content).decode())
+        parse(jsonrpc.write(content).decode())
     except ValueError as error:
         yield at(place, str(error))
 
@@ -117,4 +117,4 @@ def _choice_problems(content: JsonObject, place: str) -> Iterator[str]:
         elif not isinstance(keys, list) or not all(map(_is_text, keys)):
             yield at(here, _("This must be a list of texts."))
         elif len(set(keys)) != len(keys):
-            yield at(here, _("Something stands twice in this list."))
+            yield at(here, _("This list has an entry twice."))

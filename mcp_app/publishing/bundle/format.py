@@ -12,6 +12,7 @@ from typing import Final
 from django.utils.translation import gettext as _
 
 from mcp_app.conf import MIB
+from mcp_app.interface.server import PAGE_SIZE
 from mcp_app.models import (
     DefinitionRow,
     Prompt,
@@ -60,7 +61,7 @@ class BundleRefused(PublicationRefused):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class PublishedContent:
     """The version that clients saw where the file was made.
 
     `hash` is the SHA-256 of `content` as it stands in the file; `created` is ISO 8601.
@@ -86,12 +87,12 @@ class Entry:
     model: type[PublishedRow]
     key: str
     working: JsonObject
-    published: Published | None = None
+    published: PublishedContent | None = None
     source: str = Source.HERE
     name: str = ""
     access: tuple[str, ...] = ()
     demands: Mapping[str, str] = field(default_factory=dict)
-    page_size: int = 100
+    page_size: int = PAGE_SIZE
 
     @property
     def kind(self) -> str:

@@ -71,7 +71,7 @@ class Here:
         named = [self.rows.get(entry.identity) for entry in bundle.entries]
         known = sum(row is not None and not says_nothing(row) for row in named)
         counts = [_counted(model) for model in LISTS.values()]
-        return int(sum(counts[0].union(*counts[1:], all=True))) - known
+        return int(sum(counts[0].union(*counts[1:], all=True).order_by())) - known
 
     def primary_keys(self) -> Mapping[Identity, int]:
         """Return the primary keys of all rows that were read."""
@@ -119,7 +119,7 @@ class Here:
             .values_list("pk", "place", name)
             for place, name in enumerate(names)
         ]
-        for pk, place, chosen in lists[0].union(*lists[1:], all=True):
+        for pk, place, chosen in lists[0].union(*lists[1:], all=True).order_by():
             name = names[place]
             self._chosen.setdefault(pk, {}).setdefault(name, []).append(chosen)
             self.keys[kind_of(CHOICES[name])][chosen] = ""

@@ -9,9 +9,10 @@ from typing import Final
 
 from django.utils.translation import gettext as _
 
-from mcp_app.catalog.stored import digests_of
+from mcp_app.catalog.row_loader import digests_of
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import media_type_problem, visible
+from mcp_app.interface.server import PAGE_SIZE
 from mcp_app.models import DefinitionRow, PublishedRow
 from mcp_app.models.definitions import Source
 from mcp_app.models.fields import digest
@@ -29,7 +30,7 @@ from mcp_app.publishing.bundle.format import (
     Bundle,
     BundleRefused,
     Entry,
-    Published,
+    PublishedContent,
     Upload,
     hash_of,
     key_column,
@@ -79,7 +80,7 @@ def _json(body: bytes) -> JsonObject:
     if not isinstance(file, dict) or file.get("format") != FORMAT:
         raise BundleRefused(
             [
-                _("This is no bundle: “format” must be “%(format)s”.")
+                _("This is not a bundle: “format” must be “%(format)s”.")
                 % {"format": FORMAT}
             ]
         )
@@ -88,8 +89,8 @@ def _json(body: bytes) -> JsonObject:
         raise BundleRefused([at("version", _("This must be a whole number above 0."))])
     if version != VERSION:
         said = _(
-            "Made by a newer version (%(version)s; this site reads up to %(known)d). "
-            "Update this site first."
+            "The file was made by a newer version (%(version)s; this site reads up to"
+            " %(known)d). Update this site first."
         )
         raise BundleRefused([said % {"version": version, "known": VERSION}])
     return file
@@ -99,7 +100,7 @@ def _check_strings(body: bytes) -> None:
     """Refuse more strings than there may be names and values, before it costs much."""
     quotes = body.count(b'"') - body.count(b'\\"')
     if quotes > 4 * (LIMITS.nodes + 1):
-        said = _("The file holds more than %(count)d values.")
+        said = _("The file has more than %(count)d values.")
         raise BundleRefused([said % {"count": LIMITS.nodes}])
 
 
@@ -113,7 +114,7 @@ def _place_of_error(body: bytes, said: str) -> str:
     except json.JSONDecodeError as error:
         line = {"line": error.lineno}
         if error.pos >= len(error.doc.rstrip()) or "Unterminated" in error.msg:
-            return _("The file ends in the middle (line %(line)d).") % line
+            return _("The file is not complete: it ends in line %(line)d.") % line
         return _("Line %(line)d: this is not JSON.") % line
     except (ValueError, RecursionError):
         return said
@@ -195,19 +196,21 @@ class _Reader:
             name=str(value.get("name", key)),
             access=tuple(value.get("access", ())),
             demands=value.get("demands", {}),
-            page_size=value.get("page_size", 100),
+            page_size=value.get("page_size", PAGE_SIZE),
         )
         self.problems.extend(_entry_problems(entry, value))
         return entry
 
-    def _published(self, value: JsonObject | None, place: str) -> Published | None:
+    def _published(
+        self, value: JsonObject | None, place: str
+    ) -> PublishedContent | None:
         if value is None or not self._members(value, place, PUBLISHED, SIGNED):
             return None
-        published = Published(**value)
+        published = PublishedContent(**value)
         if hash_of(published.content) != published.hash:
             said = _(
-                "The hash is not that of the content: it was changed after it was "
-                "published. Change the working copy instead."
+                "The hash does not match the content, which was changed after it was"
+                " published. Change the working copy instead."
             )
             self.problems.append(at(place, said))
         return published
@@ -218,7 +221,7 @@ class _Reader:
             for name in _names(entry):
                 first = seen.setdefault(name, entry)
                 if first is not entry:
-                    said = _("“%(key)s” stands at %(place)s already.")
+                    said = _("“%(key)s” is already at %(place)s.")
                     shown = {"key": visible(name[2]), "place": first.place}
                     self.problems.append(at(entry.place, said % shown))
 
@@ -232,7 +235,7 @@ class _Reader:
                 continue
             assert isinstance(value, dict)  # noqa: S101 - `_members` has looked
             if value["digest"] in found:
-                self.problems.append(at(place, _("This digest stands there already.")))
+                self.problems.append(at(place, _("This digest is there twice.")))
             if upload := self._upload(value, place):
                 found[value["digest"]] = upload
         return found
@@ -252,7 +255,7 @@ class _Reader:
             shown = said % {"size": len(content), "limit": limit}
             self.problems.append(at(place, shown))
         if digest(content) != value["digest"]:
-            self.problems.append(at(place, _("The digest is not that of the content.")))
+            self.problems.append(at(place, _("The digest does not match the content.")))
         return Upload(content, media_type)
 
     def _check_uploads(
@@ -264,12 +267,12 @@ class _Reader:
                 named.update(digests_of(content))
                 for name in digests_of(content):
                     if name not in uploads:
-                        said = _("It names the upload “%(name)s”, which is missing.")
+                        said = _("It uses the upload “%(name)s”, which is missing.")
                         shown = said % {"name": visible(name[:64])}
                         self.problems.append(at(entry.place, shown))
         for name in uploads.keys() - named:
             self.problems.append(
-                _("Nothing names the upload “%(name)s”.") % {"name": name}
+                _("Nothing uses the upload “%(name)s”.") % {"name": name}
             )
 
 
@@ -301,7 +304,7 @@ def _key_problems(entry: Entry) -> Iterator[str]:
     named = entry.working.get(key_column(entry.model))
     # What is missing, or no text, was told already.
     if isinstance(named, str) and named not in {"", entry.key}:
-        said = _("“%(key)s” and what the working copy is called are not the same.")
+        said = _("“%(key)s” is not the name of the working copy.")
         yield at(entry.place, said % {"key": visible(entry.key)})
 
 

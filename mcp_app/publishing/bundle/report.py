@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from mcp_app.interface.rules import visible
-from mcp_app.protocol.jsonrpc import indented
-from mcp_app.publishing.bundle.comparing import Compared, Comparison, Outcome
+from mcp_app.protocol.jsonrpc import pretty
+from mcp_app.publishing.bundle.comparing import ComparedEntry, Comparison, Outcome
 from mcp_app.publishing.differences import Difference, common_start
 
 LONGEST = 200
@@ -40,7 +40,7 @@ def lines(comparison: Comparison, *, publish: bool) -> Iterator[str]:
     yield counts(comparison, publish=publish)
 
 
-def _entry(compared: Compared, *, publish: bool) -> Iterator[str]:
+def _entry(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
     outcome = compared.outcome(publish=publish)
     yield f"{_heading(outcome)}: {visible(str(compared.entry))}"
     for problem in compared.obstacles(publish=publish):
@@ -59,7 +59,7 @@ def _heading(outcome: Outcome) -> str:
     }[outcome]
 
 
-def _publication(compared: Compared, *, publish: bool) -> Iterator[str]:
+def _publication(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
     publication = compared.publication
     if publication is None or not publish:
         return
@@ -75,11 +75,17 @@ def _publication(compared: Compared, *, publish: bool) -> Iterator[str]:
         yield "  " + _("Breaks old calls: %(sentence)s") % {"sentence": sentence}
 
 
-def notes(compared: Compared) -> Iterator[str]:
+def notes(compared: ComparedEntry) -> Iterator[str]:
     """Yield what holds up no import, and is to be known."""
     if compared.is_vanished:
         yield "  " + _("Broken here: the code does not declare it.")
         return
+    if compared.is_left_unpublished:
+        said = _(
+            "It is not published here, and stays unpublished until you publish it"
+            " yourself."
+        )
+        yield "  " + said
     for finding in compared.judged.to_fix:
         said = _("Must be fixed before publishing: %(message)s")
         yield "  " + said % {"message": finding.message}
@@ -93,7 +99,7 @@ def _difference(difference: Difference) -> str:
     lines = [None if text is None else " ".join(text.split()) for text in texts]
     if lines[0] == lines[1]:
         # They differ in blanks or line breaks only.
-        lines = [None if text is None else indented(text)[1:-1] for text in texts]
+        lines = [None if text is None else pretty(text)[1:-1] for text in texts]
     before, after = _values(lines)
     return f"  {name}: {before} -> {after}"
 

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mcp_app.kinds.registered import is_guarded
+from mcp_app.kinds.registry import is_guarded
 from mcp_app.models import Server
 from mcp_app.models.demands import DEMANDS
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.bundle.comparing import Compared, Comparison
+from mcp_app.publishing.bundle.comparing import ComparedEntry, Comparison
 
 _BEHIND = ("kind", "config")
 _GRANT = (*DEMANDS, "access")
 
 
-def needed(comparison: Comparison, *, publish: bool) -> dict[str, list[Compared]]:
+def needed_rights(
+    comparison: Comparison, *, publish: bool
+) -> dict[str, list[ComparedEntry]]:
     """Return the rights that a person needs, each with the entries that need it.
 
     `behind` is for functions that something is made to run, `grant` for permissions
     and for who may come in.  What stays as it is needs none.
     """
-    found: dict[str, list[Compared]] = {}
+    found: dict[str, list[ComparedEntry]] = {}
     for compared in comparison.entries:
         for right in _rights(compared, publish=publish):
             found.setdefault(right, []).append(compared)
     return found
 
 
-def _rights(compared: Compared, *, publish: bool) -> Iterator[str]:
+def _rights(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
     changes = list(_changes(compared, publish=publish))
     for right, is_needed in (("behind", _runs_another), ("grant", _lets_others)):
         if any(
@@ -40,7 +42,7 @@ def _rights(compared: Compared, *, publish: bool) -> Iterator[str]:
 
 
 def _changes(
-    compared: Compared, *, publish: bool
+    compared: ComparedEntry, *, publish: bool
 ) -> Iterator[tuple[Sequence[JsonObject], JsonObject]]:
     """Yield what would be, each with what it may be without another right."""
     entry = compared.entry

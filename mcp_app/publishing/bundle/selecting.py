@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from mcp_app.catalog.stored import server_definition, tags_of
+from mcp_app.catalog.row_loader import server_definition, tags_of
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.definitions import NOTHING
@@ -23,7 +23,7 @@ def everything() -> list[PublishedRow]:
     return [*servers, *said, *chosen]
 
 
-def servers_named(slugs: Iterable[str]) -> list[PublishedRow]:
+def servers_by_name(slugs: Iterable[str]) -> list[PublishedRow]:
     """Return servers with what they offer; BundleRefused where one is not there."""
     wanted = list(dict.fromkeys(slugs))
     servers = {row.slug: row for row in _servers().filter(slug__in=wanted)}

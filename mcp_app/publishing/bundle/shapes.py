@@ -63,7 +63,7 @@ TEXT = Shape(_is_text, gettext_lazy("This must be a text without NUL."))
 KEY = Shape(_is_key, gettext_lazy("This must be a text without NUL, and not empty."))
 COUNT = Shape(is_count, gettext_lazy("This must be a whole number above 0."))
 HASHED = Shape(
-    _is_hash, gettext_lazy("This must be a SHA-256: 64 small hexadecimal digits.")
+    _is_hash, gettext_lazy("This must be a SHA-256: 64 lower-case hexadecimal digits.")
 )
 NAMES = Shape(_is_names, gettext_lazy("This must be a list of names."))
 TIME = Shape(_is_time, gettext_lazy("This must be a time (ISO 8601)."))

@@ -9,7 +9,7 @@ from datetime import UTC
 from django.utils.timezone import is_aware
 from django.utils.translation import gettext as _
 
-from mcp_app.catalog.stored import digests_of
+from mcp_app.catalog.row_loader import digests_of
 from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow, Server
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
@@ -46,7 +46,7 @@ def export(rows: Iterable[PublishedRow]) -> bytes:
         **entries,
         "blobs": list(_blobs(entries)),
     }
-    text = jsonrpc.indented(file) + "\n"
+    text = jsonrpc.pretty(file) + "\n"
     written = text.encode()
     if len(written) > MOST_BYTES:
         raise BundleRefused(
@@ -150,7 +150,7 @@ def _uploads(
 
 
 def _gone(digest: str, entry: JsonObject) -> str:
-    return _("“%(name)s” names the upload %(digest)s…, which is gone.") % {
+    return _("“%(name)s” uses the upload %(digest)s…, which no longer exists.") % {
         "name": next(iter(entry.values())),
         "digest": digest[:12],
     }

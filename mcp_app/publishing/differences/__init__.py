@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from django.utils.translation import gettext as _
 
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.differences.columns import compared
+from mcp_app.publishing.differences.columns import compare_columns
 from mcp_app.publishing.differences.difference import ABSENT, Difference, both, same
 from mcp_app.publishing.differences.text_diff import Piece, common_start
 
@@ -33,7 +33,7 @@ def differences(before: JsonObject, after: JsonObject) -> list[Difference]:
     """
     found: list[Difference] = []
     for field, old, new in _changed(before, after):
-        found += compared(field, old, new) or _values(field, old, new)
+        found += compare_columns(field, old, new) or _values(field, old, new)
     return found or list(_order(before, after))
 
 

@@ -14,7 +14,7 @@ from mcp_app.publishing.differences.difference import (
     are_texts,
     both,
     same,
-    shown,
+    shown_value,
 )
 from mcp_app.publishing.differences.schema_compatibility import (
     is_schema,
@@ -23,7 +23,7 @@ from mcp_app.publishing.differences.schema_compatibility import (
 )
 
 
-def compared(field: str, old: object, new: object) -> list[Difference]:
+def compare_columns(field: str, old: object, new: object) -> list[Difference]:
     """Return what differs within a column, where it can be taken apart."""
     if field not in _COMPARERS:
         return []
@@ -157,7 +157,7 @@ def _blocks(config: object, name: str) -> list[Any]:
 def _message(message: Any) -> str | None:
     """Return a prompt's message as who says what."""
     if not isinstance(message, dict):
-        return shown(message)
+        return shown_value(message)
     role = _("Assistant") if message.get("role") == "assistant" else _("User")
     return f"{role}: {_block(message.get('content', ''))}"
 
@@ -165,15 +165,15 @@ def _message(message: Any) -> str | None:
 def _block(content: object) -> str | None:
     """Return a content block: a text as it is, a file in words, others as JSON."""
     if not isinstance(content, dict):
-        return shown(content)
+        return shown_value(content)
     if content.keys() == {"type", "text"}:
-        return shown(content["text"])
+        return shown_value(content["text"])
     inside = content
     if content.keys() == {"type", "resource"} and isinstance(content["resource"], dict):
         inside = content["resource"]
     if "upload" in inside and inside.keys() <= {"type", "uri", "mimeType", "upload"}:
         return _file(inside)
-    return shown(content)
+    return shown_value(content)
 
 
 def _file(file: Mapping[str, Any]) -> str:

@@ -60,18 +60,18 @@ def same(old: object, new: object) -> bool:
     return jsonrpc.write(old) == jsonrpc.write(new)
 
 
-def shown(value: object) -> str | None:
+def shown_value(value: object) -> str | None:
     if value is ABSENT:
         return None
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if isinstance(value, str):
         return value
-    return jsonrpc.indented(value)
+    return jsonrpc.pretty(value)
 
 
 def both(
-    old: Any, new: Any, words: Callable[[Any], str | None] = shown
+    old: Any, new: Any, words: Callable[[Any], str | None] = shown_value
 ) -> tuple[str | None, str | None]:
     """Return two different values as people read them; as JSON if that is the same."""
     was, now = words(old), words(new)
@@ -79,7 +79,7 @@ def both(
 
 
 def _as_json(value: object) -> str | None:
-    return None if value is ABSENT else jsonrpc.indented(value)
+    return None if value is ABSENT else jsonrpc.pretty(value)
 
 
 def are_texts(value: object) -> bool:

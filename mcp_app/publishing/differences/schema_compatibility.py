@@ -17,7 +17,7 @@ from mcp_app.publishing.differences.difference import (
     are_texts,
     both,
     same,
-    shown,
+    shown_value,
 )
 
 
@@ -88,9 +88,9 @@ def _parameters(
 def _in_words(schema: object) -> str | None:
     """Return a parameter's schema as a line, where it is a plain one."""
     if not schema or not isinstance(schema, dict):
-        return shown(schema)
+        return shown_value(schema)
     if not schema.keys() <= _words().keys():
-        return shown(schema)
+        return shown_value(schema)
     return "; ".join(
         f"{_keyword(keyword)}: {_joined(value)}" for keyword, value in schema.items()
     )
@@ -115,7 +115,7 @@ def _requirement(
     breaks = ""
     if now:
         breaks = _("The parameter %(name)s is required now.") % {"name": name}
-    yield Difference(field, part, shown(was), shown(now), breaks)
+    yield Difference(field, part, shown_value(was), shown_value(now), breaks)
 
 
 def _parameter(field: str, name: str, old: Any, new: Any) -> Iterator[Difference]:

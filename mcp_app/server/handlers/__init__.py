@@ -1,4 +1,4 @@
-"""One table: method -> handler.  A method that a revision lacks never gets here.
+"""The handler of each method; dispatch has refused what the revision lacks.
 
 A handler returns a result as JSON, or already encoded.
 """

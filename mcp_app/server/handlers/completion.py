@@ -23,7 +23,7 @@ MOST_VALUES = 100
 async def complete(exchange: Exchange) -> JsonObject:
     """Suggest values for an argument of a prompt or a variable of a template.
 
-    What code completes is never completed by what staff suggest.
+    A completer in code replaces the suggestions of staff.
     """
     reference = parameters.mapping(exchange.params, "ref", required=True)
     argument = parameters.mapping(exchange.params, "argument", required=True)
@@ -59,13 +59,13 @@ def _referenced(exchange: Exchange, reference: JsonObject) -> Entry[Any, Any]:
         )
     exchange.entry = entry
     if entry is None or not exchange.sees(entry.definition):
-        said = f"Nothing to complete is named {named!r:.200}."
+        said = f"There is nothing to complete with the name {named!r:.200}."
         raise calls.unknown(exchange, said)
     return entry
 
 
 def _template(exchange: Exchange, uri: str) -> Entry[Any, Any] | None:
-    """Return the template of that text, else the one that the URI comes from."""
+    """Return the template with this text, else one that the URI matches."""
     template = exchange.catalog.templates.get(uri)
     if template is not None and exchange.sees(template.definition):
         return template

@@ -23,7 +23,7 @@ async def initialize(exchange: Exchange) -> JsonObject:
     parameters.string(info, "name", "params.clientInfo")
     parameters.string(info, "version", "params.clientInfo")
     _check_description(clientInfo=info, capabilities=capabilities)
-    revision = negotiation.negotiated(requested)
+    revision = negotiation.negotiate(requested)
     exchange.revision = revision
     opening = Opening(
         exchange.principal,
@@ -42,13 +42,13 @@ async def initialize(exchange: Exchange) -> JsonObject:
 
 
 def _check_description(**described: JsonObject) -> None:
-    """Raise where a client says more of itself than a session's row can keep."""
+    """Raise if a client's description does not fit into a session's row."""
     size = 0
     for member, value in described.items():
         text = jsonrpc.write(value)
         size += len(text)
         if jsonrpc.holds_nul(text):
-            raise InvalidParams(f"params.{member} holds a NUL character.")
+            raise InvalidParams(f"params.{member} has a NUL character.")
     if size > MOST_DESCRIBED:
         raise InvalidParams(
             f"params.clientInfo and params.capabilities have {size} bytes;"
@@ -61,7 +61,7 @@ async def ping(_: Exchange) -> JsonObject:
 
 
 async def discover(exchange: Exchange) -> JsonObject:
-    """Say what this server speaks and can (2026-07-28, server/discover)."""
+    """Return revisions and capabilities (2026-07-28, server/discover)."""
     result: JsonObject = {
         "supportedVersions": list(SUPPORTED_VERSIONS),
         "capabilities": results.capabilities(

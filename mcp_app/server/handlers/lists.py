@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_app.catalog.snapshot import Entry, Page, Seen
+from mcp_app.catalog.snapshot import Entry, Page, VisibilityKey
 from mcp_app.protocol import cursors, jsonrpc, results
 from mcp_app.protocol.cursors import Cursor
 from mcp_app.protocol.errors import InvalidParams
@@ -12,7 +12,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.exchange import Exchange
 
 LIST_TTL_MS = 60_000
-"""Changes are announced to whoever listens, so a list may be kept for a minute."""
+"""Streams announce changes, so clients may cache a list for a minute."""
 
 
 LISTINGS = {
@@ -41,7 +41,7 @@ async def prompts(exchange: Exchange) -> bytes:
 
 
 def list_hint(exchange: Exchange, *, restricted: bool) -> results.CacheHint:
-    """Public only where everybody sees the same (server/utilities/caching)."""
+    """Return a hint, public if all see the same (server/utilities/caching)."""
     server = exchange.catalog.server
     public = server.public and not (restricted or server.demands)
     return results.CacheHint(LIST_TTL_MS, public)
@@ -53,7 +53,7 @@ def _page(exchange: Exchange, listing: str, member: str) -> bytes:
     def visible(entry: Entry[Any, Any]) -> bool:
         return exchange.sees(entry.definition)
 
-    by = Seen(exchange.rights.met, exchange.principal.scope)
+    by = VisibilityKey(exchange.rights.met, exchange.principal.scope)
     seen = entries.seen(by, visible)
     page = seen.page(exchange.revision, _place(exchange, listing))
     if page.result is None:

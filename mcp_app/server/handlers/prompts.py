@@ -33,10 +33,10 @@ async def get(exchange: Exchange) -> JsonObject:
     except ArgumentsRefused as error:
         told = "; ".join(f"{each.path}: {each.message}" for each in error.violations)
         said = f"The prompt {name}: {told}"
-        exchange.failed(Outcome.ARGUMENTS, said)
+        exchange.record_outcome(Outcome.ARGUMENTS, said)
         raise InvalidParams(said) from None
     except InvalidParams as error:
-        exchange.failed(Outcome.ARGUMENTS, error.message)
+        exchange.record_outcome(Outcome.ARGUMENTS, error.message)
         raise
     if not await exchange.allows(entry.definition, arguments):
         raise InvalidParams(calls.forbidden(exchange, entry))

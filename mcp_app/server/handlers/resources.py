@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mcp_app.catalog.outputs import resource_output
 from mcp_app.catalog.runnable import ArgumentsRefused
-from mcp_app.catalog.snapshot import Matched
+from mcp_app.catalog.snapshot import TemplateMatch
 from mcp_app.interface import rules
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.protocol import results
@@ -25,11 +25,11 @@ MOST_WATCHED = 1_000
 """Resources that a session may watch: each is a row."""
 
 
-async def visible(exchange: Exchange, uri: str) -> Matched | None:
-    """Return what a URI names for the caller, None where it names nothing.
+async def visible(exchange: Exchange, uri: str) -> TemplateMatch | None:
+    """Return the match of a URI that the caller may use, None if there is none.
 
-    A text that is no URI is none, even where a template would fit: the answer
-    repeats it.  What people have switched off is found, too.
+    An invalid URI has no match, even if a template would fit: the answer repeats
+    it.  Stopped resources are found as well.
     """
     if rules.URI.fullmatch(uri):
         for found in exchange.catalog.matching(uri):
@@ -43,13 +43,13 @@ async def visible(exchange: Exchange, uri: str) -> Matched | None:
 
 
 async def is_read(exchange: Exchange, uri: str) -> bool:
-    """Whether there is something to read for the caller."""
+    """Whether the caller can read this resource."""
     found = await visible(exchange, uri)
     return found is not None and not found.stopped
 
 
 async def read(exchange: Exchange) -> JsonObject:
-    """Answer with the contents that a URI names."""
+    """Return the contents of a resource."""
     uri = _uri(exchange)
     matched = await visible(exchange, uri)
     if matched is None:
@@ -63,7 +63,7 @@ async def read(exchange: Exchange) -> JsonObject:
         bound = entry.runnable.bind(matched.variables)
     except ArgumentsRefused:
         # The URI fits the template, but its variables do not fit the function.
-        exchange.failed(Outcome.ARGUMENTS, NOT_FOUND)
+        exchange.record_outcome(Outcome.ARGUMENTS, NOT_FOUND)
         raise ResourceNotFound(uri) from None
     with calls.failures_as_errors(exchange, entry):
         output = await calls.run(exchange, entry, entry.runnable, bound, convert)
@@ -76,8 +76,8 @@ async def read(exchange: Exchange) -> JsonObject:
     )
 
 
-def _hint(exchange: Exchange, matched: Matched) -> results.CacheHint:
-    """A result that depends on answers is in no cache's key: it must not be kept."""
+def _hint(exchange: Exchange, matched: TemplateMatch) -> results.CacheHint:
+    """Return the cache hint; results that depend on answers must not be cached."""
     if "inputResponses" in exchange.params or "requestState" in exchange.params:
         return results.CacheHint(0, public=False)
     definition, server = matched.entry.definition, exchange.catalog.server
@@ -96,7 +96,7 @@ def _uri(exchange: Exchange) -> str:
 
 
 async def subscribe(exchange: Exchange) -> JsonObject:
-    """Remember that the session watches a URI."""
+    """Subscribe the session to a URI."""
     uri = _uri(exchange)
     found = await visible(exchange, uri)
     if found is None:
@@ -106,12 +106,13 @@ async def subscribe(exchange: Exchange) -> JsonObject:
     sessions = exchange.adapters.sessions
     if not await sessions.subscribe(exchange.own_session, uri, MOST_WATCHED):
         raise InvalidParams(
-            f"This session watches {MOST_WATCHED} resources already, which is the most."
+            f"This session already watches {MOST_WATCHED} resources, which is the"
+            " limit."
         )
     return {}
 
 
 async def unsubscribe(exchange: Exchange) -> JsonObject:
-    """Forget that the session watches a URI; one that it does not watch is fine."""
+    """End the session's subscription to a URI, if there is one."""
     await exchange.adapters.sessions.unsubscribe(exchange.own_session, _uri(exchange))
     return {}

@@ -17,7 +17,6 @@ from mcp_app.protocol.content import Text, block_to_wire
 from mcp_app.protocol.errors import (
     InvalidParams,
     MissingClientCapability,
-    ParseError,
     ProtocolError,
 )
 from mcp_app.protocol.headers import check_mirrored
@@ -26,6 +25,7 @@ from mcp_app.protocol.jsonrpc import UnserializableValue
 from mcp_app.protocol.schemas import Violation
 from mcp_app.server import call as calls
 from mcp_app.server import parameters
+from mcp_app.server.coercion import read_strings
 from mcp_app.server.exchange import End, Exchange
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 async def call(exchange: Exchange) -> bytes:
-    """Run a tool; what the model can mend is a result with `isError`."""
+    """Run a tool; errors for the model are results with `isError`."""
     entry = _visible_entry(exchange)
     if entry is None:
         return _encoded(exchange, _error(calls.switched_off(exchange, "tool")))
@@ -67,7 +67,7 @@ def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
 
 
 def _visible_entry(exchange: Exchange) -> ToolEntry | None:
-    """Return the tool that is called, None where the caller would see it were it on."""
+    """Return the called tool, None if the caller may see it but it is stopped."""
     name = parameters.string(exchange.params, "name")
     exchange.entry = entry = exchange.catalog.tools.get(name)
     if entry is not None and exchange.sees(entry.definition):
@@ -84,8 +84,8 @@ def accepted_arguments(
 ) -> tuple[JsonObject, list[Violation]]:
     """Return arguments that fit the schema, or every violation of those given.
 
-    Models sometimes send numbers, booleans or JSON as strings: where reading those
-    makes all arguments fit, they are read.
+    Models sometimes send numbers, booleans or JSON as strings: those are read, if
+    all arguments fit then.
     """
     validator = entry.validator
     if validator.is_valid(arguments):
@@ -97,41 +97,14 @@ def accepted_arguments(
     return arguments, validator.violations(arguments)
 
 
-def read_strings(schema: object, arguments: JsonObject) -> JsonObject:
-    """Return the arguments with strings read as JSON where no string is wanted."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    if not isinstance(properties, dict):
-        return arguments
-    return {
-        name: _read(value)
-        if type(value) is str and not _takes_strings(properties.get(name))
-        else value
-        for name, value in arguments.items()
-    }
-
-
-def _takes_strings(subschema: object) -> bool:
-    if not isinstance(subschema, dict) or "type" not in subschema:
-        return isinstance(subschema, dict) and "anyOf" not in subschema
-    wanted = subschema["type"]
-    return "string" in (wanted if isinstance(wanted, list) else [wanted])
-
-
-def _read(text: str) -> object:
-    try:
-        return jsonrpc.read(text.encode())
-    except ParseError:
-        return text
-
-
 def _refused(
     exchange: Exchange, entry: ToolEntry, violations: list[Violation]
 ) -> bytes:
     lines = [f"- {each.path} ({each.rule}): {each.message}" for each in violations]
     said = f"Invalid arguments for {entry.identity}:"
-    exchange.failed(Outcome.ARGUMENTS, "\n".join([said, *lines]))
+    exchange.record_outcome(Outcome.ARGUMENTS, "\n".join([said, *lines]))
     if exchange.revision.argument_errors_as_results:
-        return _encoded(exchange, _error(exchange.said))
+        return _encoded(exchange, _error(exchange.error_text))
     shown = [
         {"path": each.path, "rule": each.rule, "message": each.message}
         for each in violations
@@ -145,7 +118,7 @@ def _error(said: str) -> ToolOutput:
 
 
 def _failed(exchange: Exchange, entry: ToolEntry, failure: BaseException) -> ToolOutput:
-    """Return the output of a call that failed; raise what is no failure of its own."""
+    """Return the output of a failed call; raise protocol errors and other ends."""
     try:
         raise failure
     except ToolError as error:
@@ -160,24 +133,24 @@ def _failed(exchange: Exchange, entry: ToolEntry, failure: BaseException) -> Too
     except asyncio.CancelledError:
         calls.survive(exchange, End.TIMED_OUT)
         said = calls.timed_out(exchange, entry)
-        exchange.failed(Outcome.TIMED_OUT, said)
+        exchange.record_outcome(Outcome.TIMED_OUT, said)
         return _error(said)
     except ProtocolError:
         raise
     except Exception:
-        return _error(calls.crashed(exchange, entry))
+        return _error(calls.crash_text(exchange, entry))
 
 
 def _unsendable(
     exchange: Exchange, entry: ToolEntry, error: UnserializableValue
 ) -> ToolOutput:
     said = f"The result of {entry.identity}: {error}"
-    exchange.failed(Outcome.SHAPE, said)
+    exchange.record_outcome(Outcome.SHAPE, said)
     return _error(said)
 
 
 def _checked(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -> bytes:
-    """Encode an output that keeps the tool's promises, else say which one it broke."""
+    """Encode an output, or an error if it breaks its schema or the size limit."""
     try:
         if not _surely_fits(entry, output):
             _check_structured(entry, output)
@@ -185,19 +158,19 @@ def _checked(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -> bytes:
     except UnserializableValue as error:
         return _encoded(exchange, _unsendable(exchange, entry, error))
     except ToolError as error:
-        exchange.failed(Outcome.SHAPE, error.message)
+        exchange.record_outcome(Outcome.SHAPE, error.message)
         return _encoded(exchange, _error(error.message))
     limit = exchange.adapters.limits.tool_result
     if len(encoded) > limit:
         said = f"The result of {entry.identity} is too large"
         said = f"{said}: {len(encoded)} of {limit} bytes."
-        exchange.failed(Outcome.TOO_LARGE, said)
+        exchange.record_outcome(Outcome.TOO_LARGE, said)
         return _encoded(exchange, _error(said))
     return encoded
 
 
 def _surely_fits(entry: ToolEntry, output: ToolOutput) -> bool:
-    """Whether an output keeps its promise without having been looked at."""
+    """Whether an output needs no check against its schema."""
     if type(output) is ScalarOutput and type(output.value) is entry.scalar:
         return True
     return output.is_error or entry.definition.output_schema is None
@@ -209,16 +182,17 @@ def _check_structured(entry: ToolEntry, output: ToolOutput) -> None:
         return
     if structured is None:
         raise ToolError(
-            f"{entry.identity} returned no structured content; its output schema"
-            " promises some."
+            f"{entry.identity} returned no structured content, but its output schema"
+            " requires it."
         )
     if not validator.is_valid(structured):
         calls.logger.error(
-            "A result breaks its output schema.", extra={"definition": entry.identity}
+            "A result does not match its output schema.",
+            extra={"definition": entry.identity},
         )
         broken = validator.violations(structured)[0]
         raise ToolError(
-            f"The result of {entry.identity} breaks its output schema at"
+            f"The result of {entry.identity} does not match its output schema at"
             f" {broken.path}: {broken.message}"
         )
 
@@ -234,7 +208,7 @@ def _encoded(exchange: Exchange, output: ToolOutput) -> bytes:
         _add_structured(result, output.structured, revision)
     if output.is_error:
         result["isError"] = True
-        exchange.failed(Outcome.TOOL_ERROR, _text_of(output))
+        exchange.record_outcome(Outcome.TOOL_ERROR, _text_of(output))
     if output.meta is None:
         # The rest is the same for every call: it was encoded once.
         return jsonrpc.write(result)[:-1] + exchange.catalog.result_end(revision)
@@ -251,7 +225,7 @@ def _text_of(output: ToolOutput) -> str:
 def _add_structured(
     result: JsonObject, structured: Mapping[str, object], revision: Revision
 ) -> None:
-    """Add structured content; as text, too, where there is no other block."""
+    """Add structured content, also as text if there is no other block."""
     if revision.structured_content:
         result["structuredContent"] = structured
     if not result["content"]:

@@ -1,4 +1,4 @@
-/* What a page does without this script it does with it, too; the server decides. */
+/* Progressive enhancement: pages also work without this script; the server decides. */
 "use strict";
 (() => {
     const PAUSE = 400;
@@ -47,7 +47,7 @@
 
     function place(sheet) {
         rowsOf(sheet).forEach((row, index) => {
-            // A place alone would make a row of an empty one.
+            // A number alone would make an empty row count as filled in.
             field(row, "ORDER").value = isBlank(row) ? "" : index + 1;
         });
     }
@@ -87,7 +87,7 @@
         number(sheet);
         const place_ = rowsOf(sheet).indexOf(row) + 1;
         tell(sheet, "mcpMoved", { NAME: nameOf(row), PLACE: place_, COUNT: rows.length });
-        // Focus follows; at an end the button that goes on is the other one.
+        // Keep the focus on the button; at either end move it to the other one.
         (button.hidden ? row.querySelector("[data-mcp-move]:not([hidden])") : button)?.focus();
     }
 
@@ -109,7 +109,7 @@
         number(sheet);
     }
 
-    /* Parts of the page that the server draws again */
+    /* Parts of a form that the server renders again */
     const form = document.querySelector("#content-main form[id$=_form]");
     const asked = new Map();
     const typedIn = (part) =>
@@ -118,7 +118,7 @@
         const old = document.getElementById(`id_${part}`);
         const mine = (asked.get(part) || 0) + 1;
         asked.set(part, mine);
-        // A file that was chosen cannot be put into a field again.
+        // A script cannot put a chosen file into a new field.
         if (!form || !old || all("[type=file]", old).some((input) => input.files.length)) return;
         const body = new FormData(form);
         const sent = typedIn(old);
@@ -126,13 +126,13 @@
         try {
             const response = await fetch(`${address()}?part=${part}`, { method: "POST", body });
             const text = await response.text();
-            // Who has been logged out in between gets another page.
+            // After a logout the server redirects to another page.
             if (!response.ok || response.redirected || mine !== asked.get(part)) return;
-            // What was typed into it meanwhile would be lost.
+            // If somebody typed meanwhile, ask again instead of losing it.
             if (typedIn(old) === sent) put(old, text);
             else await draw(part, show);
         } catch {
-            // Without the server the page stays as it is.
+            // If the server cannot be reached, leave the page unchanged.
         }
     }
     function put(old, text) {
@@ -157,7 +157,7 @@
         if (selectionStart != null) again.setSelectionRange(selectionStart, selectionEnd);
     }
     const firstName = (details) => details.querySelector("[name]")?.name || "";
-    /* What stands in a fresh part where the focus was in the old one. */
+    /* Find the element of a fresh part that corresponds to the focused one. */
     function sameIn(fresh, focused, old) {
         const { id, name, type, value, localName } = focused;
         if (id) return fresh.querySelector(`#${CSS.escape(id)}`);
@@ -178,7 +178,7 @@
     const preview = after(PAUSE, () => draw("preview"));
     const variables = after(PAUSE, () => draw("suggestions"));
 
-    /* Names that can be put into a text */
+    /* Names that can be inserted into a text */
     let lastText = null;
     function names(source) {
         const sheet = document.querySelector(`[data-mcp-sheet="${source}"]`);
@@ -227,7 +227,7 @@
             .replace("TOKENS", Math.ceil(letters / LETTERS_OF_A_TOKEN).toLocaleString(document.documentElement.lang));
     }
 
-    /* Prepare what is in the page, or what comes into it. */
+    /* Set up the elements of the page, or of a new part of it. */
     function dress(within) {
         const found = (selector) => [...(within.matches?.(selector) ? [within] : []), ...all(selector, within)];
         found("[data-mcp-sheet]").forEach(start);
@@ -267,14 +267,14 @@
         preview();
     }
 
-    /* Parts of the page that are drawn again by themselves */
+    /* Sections that reload periodically */
     const EVERY = 5000;
     const RARELY = 60000;
     async function redraw(section) {
         const isUsed = () => section.contains(document.activeElement);
         if (isUsed()) return;
         const response = await fetch(section.dataset.mcpLive);
-        // Who has been logged out in between gets another page.
+        // After a logout the server redirects to another page.
         if (!response.ok || response.redirected) throw new Error(response.statusText);
         const text = await response.text();
         if (!isUsed()) section.innerHTML = text;
@@ -311,14 +311,14 @@
     document.documentElement.classList.add("mcp-js");
     all("[data-mcp-live-bar]").forEach(live);
     dress(document);
-    // The admin's own script puts the focus into the first field, whenever it comes.
+    // The admin's own script focuses the first field: run after it.
     addEventListener("load", () => document.querySelector("[data-mcp-focus]")?.focus());
     if (!form) return;
     form.addEventListener("input", changed);
     form.addEventListener("change", async (event) => {
         const way = event.target.closest(".mcp-ways [name$='-as']");
         if (way) {
-            // The other way is shown as it would be.
+            // Show the current values in the chosen way.
             const name = way.name.replace(/-as$/, "");
             await draw(name, way.value);
             const fresh = document.querySelector(`[data-mcp-sheet="${name}"]`);

@@ -1,4 +1,4 @@
-/* Buttons that copy what stands beside them; without this script one marks it by hand. */
+/* Buttons that copy the text beside them; without this script users select it by hand. */
 "use strict";
 (() => {
     const mark = (text) => getSelection().selectAllChildren(text);
@@ -9,7 +9,7 @@
             await navigator.clipboard.writeText(text.textContent);
             status.textContent = button.dataset.mcpCopied;
         } catch {
-            // Not over plain HTTP, and not where it was forbidden: it is marked, for Ctrl+C.
+            // Copying fails over plain HTTP or if it is forbidden: select the text for Ctrl+C.
             mark(text);
             status.textContent = button.dataset.mcpMarked;
         }

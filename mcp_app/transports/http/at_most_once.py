@@ -1,4 +1,4 @@
-"""Requests that must not run twice: their rows are there before they run."""
+"""Requests that must not run twice: their rows exist before they run."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ PATIENCE_S: Final = 10.0
 """In an outage of the database a request is refused after so long."""
 
 
-async def begun_and_served(
+async def begin_and_serve(
     current: Process, exchange: Exchange, session: OpenSession
 ) -> OwnedStream | None:
-    """The same, for a call that runs from now on; raise 503 where it was stopped.
+    """Call `begin`, then renew the exchange; raise if it is refused by now.
 
-    It finds what is served when its row is there.
+    The call sees the catalog after its row is written.
     """
-    stream = await begun(current.log, exchange, session)
+    stream = await begin(current.log, exchange, session)
     if stream is not None:
         try:
             if exchange.renew is not None:
@@ -39,12 +39,12 @@ async def begun_and_served(
     return stream
 
 
-async def begun(
+async def begin(
     log: RequestLog, exchange: Exchange, session: OpenSession
 ) -> OwnedStream | None:
-    """Return the stream of a request once its row is there.
+    """Return the stream of a request once its row exists.
 
-    None stands for one that came before, or whose session is gone.  Raises 503 where
+    None stands for one that came before, or whose session is gone.  Raises 503 if
     the database is away.
     """
     stream = open_stream(

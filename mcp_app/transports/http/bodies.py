@@ -1,13 +1,26 @@
-"""Reading a request's body, with a limit that holds before the rest is read."""
+"""Reads a request's body, and stops as soon as it is too large."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
+from typing import Final
 
-from mcp_app.protocol.errors import Refused
+from mcp_app.protocol import envelope, jsonrpc
+from mcp_app.protocol.envelope import Request, RequestId
+from mcp_app.protocol.errors import ProtocolError, RequestRefused
+from mcp_app.protocol.headers import is_json
+from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.transports.asgi_types import Receive
 
 _DIGITS = 18
+
+SMALL: Final = 16 * 1024
+"""Bytes of a body that is read for its id alone."""
+ID_S: Final = 1.0
+"""Seconds that such a body may take to arrive."""
 
 
 class ClientGone(Exception):
@@ -38,6 +51,25 @@ def _is_more(announced: bytes, limit: int) -> bool:
     )
 
 
+async def read_id(
+    receive: Receive, headers: Mapping[bytes, bytes], limits: ReadLimits
+) -> RequestId | None:
+    """Return the id of a request that is refused anyway; None if it cannot be read.
+
+    Only a small JSON body of an announced length is read, and only for a moment.
+    """
+    length = headers.get(b"content-length", b"")
+    media = headers.get(b"content-type", b"").decode("latin-1")
+    if not length.isdigit() or _is_more(length, SMALL) or not is_json(media):
+        return None
+    with suppress(ProtocolError, ClientGone, TimeoutError):
+        async with asyncio.timeout(ID_S):
+            body = await read_body(receive, SMALL, length)
+        message = envelope.parse(jsonrpc.read(body, limits), lenient=True)
+        return message.id if isinstance(message, Request) else None
+    return None
+
+
 async def _read_rest(receive: Receive, limit: int, first: bytes) -> bytes:
     parts, size, more = [first], len(first), True
     while more:
@@ -54,9 +86,11 @@ async def _read_rest(receive: Receive, limit: int, first: bytes) -> bytes:
     return b"".join(parts)
 
 
-def too_slow() -> Refused:
-    return Refused(408, "The body did not come in time.", {"Connection": "close"})
+def too_slow() -> RequestRefused:
+    return RequestRefused(
+        408, "The body did not arrive in time.", {"Connection": "close"}
+    )
 
 
-def too_large(limit: int) -> Refused:
-    return Refused(413, f"The body is larger than {limit} bytes.")
+def too_large(limit: int) -> RequestRefused:
+    return RequestRefused(413, f"The body is larger than {limit} bytes.")

@@ -1,6 +1,6 @@
-"""A request of Django's as an ASGI call, and what the call sends as a response.
+"""Turns a Django request into an ASGI call, and its messages into a response.
 
-So the endpoint is the same for whoever serves it.
+So the endpoint is the same for every server.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 from mcp_app.conf import mcp_settings
-from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.errors import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -30,9 +30,9 @@ logger = logging.getLogger("mcp_app.transports")
 Response = TypeVar("Response", bound=HttpResponseBase)
 
 PIECE: Final = 65_536
-"""Bytes of a body that are taken at once, so that one that is too large is not read."""
+"""Bytes of a body that are read at once; one that is too large is not read on."""
 _BARE: Final = ("CONTENT_TYPE", "CONTENT_LENGTH")
-"""Headers that WSGI names without a prefix; empty where they are absent."""
+"""Headers that WSGI names without a prefix; empty if they are absent."""
 
 _running: set[asyncio.Future[None]] = set()
 
@@ -40,8 +40,8 @@ _running: set[asyncio.Future[None]] = set()
 class Call:
     """The two ways of one ASGI call; used on its loop only.
 
-    `body` yields what the client sent, in pieces; nothing else is ever received but
-    that the client has left.
+    `body` yields the client's body in pieces; after that, only a disconnect is
+    received.
     """
 
     def __init__(self, body: Iterator[bytes]) -> None:
@@ -65,9 +65,9 @@ class Call:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        """Take what is sent; return when it is on its way to the client.
+        """Take a message; return when it is on its way to the client.
 
-        Raises OSError where the client has left, as servers do.
+        Raises OSError if the client has left, as servers do.
         """
         if message["type"] == "http.response.start":
             self._status, self._headers = message["status"], message["headers"]
@@ -92,9 +92,9 @@ class Call:
             await self._taken.wait()
 
     async def response(self, work: Awaitable[None]) -> HttpResponseBase:
-        """Let the call begin; return its response when that has begun, or is whole.
+        """Start the call; return its response when that has begun, or is whole.
 
-        Who waits for it no longer has left, and so has who closes a stream.
+        Cancelling this, or closing the stream, disconnects the client.
         """
         task = asyncio.ensure_future(work)
         # The loop alone would let it go.
@@ -112,7 +112,7 @@ class Call:
         return self._response(HttpResponse, self._part or b"")
 
     def _ended(self, _: asyncio.Future[None]) -> None:
-        """Let a stream end that was given up: nothing more is sent."""
+        """End the stream: nothing more is sent."""
         self._over = True
         self._put.set()
 
@@ -122,7 +122,7 @@ class Call:
         self._taken.set()
 
     async def parts(self) -> AsyncGenerator[bytes]:
-        """Yield what is sent; who reads no further has left."""
+        """Yield the parts; closing this ends the connection."""
         try:
             while not self._over or self._part is not None:
                 await self._put.wait()
@@ -143,8 +143,8 @@ class Call:
 class Parts:
     """The parts of a stream for a response, which may never be read.
 
-    A site's middleware may fail, or answer something else: a response that is closed,
-    or that nobody has any more, is a client that has left.
+    A site's middleware may fail, or answer something else: if the response is closed
+    or garbage collected, the client has left.
     """
 
     def __init__(self, call: Call) -> None:
@@ -159,7 +159,7 @@ class Parts:
         return await anext(self._parts)
 
     def close(self) -> None:
-        """Let the call know, from any thread."""
+        """Tell the call, from any thread."""
         # A loop that is closed has nothing left to end.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._call.leave)
@@ -170,7 +170,7 @@ class Parts:
 class Whole:
     """The two ways of an ASGI call whose answer is one document.
 
-    The body is there, and nobody hears of a client that leaves.
+    The body is complete, and a disconnect is never received.
     """
 
     def __init__(self, body: bytes) -> None:
@@ -192,7 +192,7 @@ class Whole:
             self._parts.append(message.get("body", b""))
 
     def response(self) -> HttpResponse:
-        """Return what was sent."""
+        """Return the response."""
         content = b"".join(self._parts)
         return _response(HttpResponse, content, self._status, self._headers)
 
@@ -217,7 +217,7 @@ def _shown(name: bytes) -> str:
 
 
 def pieces(stream: Any) -> Iterator[bytes]:
-    """Yield what can be read of a request, whatever the site's own limit is."""
+    """Yield a request's body in pieces, whatever the site's own limit is."""
     while piece := stream.read(PIECE):
         yield piece
 
@@ -225,17 +225,17 @@ def pieces(stream: Any) -> Iterator[bytes]:
 def body_of(request: HttpRequest) -> bytes:
     """Return the body of a request that came by WSGI, as far as it may be read.
 
-    One byte more than is allowed says that it is too large.  Raises 411 where nobody
-    says how long it is, and no end is in sight, and 400 where it is not all there.
+    One byte more than is allowed says that it is too large.  Raises 411 if its length
+    and its end are unknown, and 400 if it is incomplete.
     """
     try:
         return _body_of(request)
-    except Refused:
+    except RequestRefused:
         raise
     except Exception as error:
-        # Each server has exceptions of its own for a client that leaves, or errs.
-        logger.info("A body could not be read: %r", error)
-        raise Refused(400, "The body could not be read to its end.") from None
+        # Each server has its own exceptions for a client that leaves, or errs.
+        logger.info("The body of a request could not be read: %r", error)
+        raise RequestRefused(400, "The body could not be read to its end.") from None
 
 
 def _body_of(request: HttpRequest) -> bytes:
@@ -245,17 +245,21 @@ def _body_of(request: HttpRequest) -> bytes:
         expected = min(int(length), limit + 1)
         body: bytes = request.read(expected)
         if len(body) < expected:
-            raise Refused(400, "The body is shorter than its Content-Length says.")
+            raise RequestRefused(
+                400, "The body is shorter than its Content-Length says."
+            )
         return body
     if "HTTP_TRANSFER_ENCODING" not in meta:
         return b""
     if not meta.get("wsgi.input_terminated"):
-        raise Refused(411, "This server takes no body without a Content-Length.")
+        raise RequestRefused(
+            411, "This server accepts no body without a Content-Length."
+        )
     return _up_to(limit + 1, meta["wsgi.input"])
 
 
 def _up_to(most: int, stream: Any) -> bytes:
-    """Read a stream that has an end; it may give less than it is asked for."""
+    """Read a stream that has an end; one read may return less than asked."""
     body = bytearray()
     for piece in pieces(stream):
         body += piece
@@ -287,14 +291,14 @@ def scope_of(request: HttpRequest) -> dict[str, Any]:
 
 
 def _host(meta: dict[str, Any]) -> bytes:
-    """Return what stands for a Host that was not sent (PEP 3333, "URL Reconstruction").
+    """Return the substitute for a missing Host (PEP 3333, "URL Reconstruction").
 
     It is the server's own name, and no client's: Django's test client sends none.
     """
     return f"{meta['SERVER_NAME']}:{meta['SERVER_PORT']}".encode("latin-1")
 
 
-# Whoever makes headers up may make many up: few are kept.
+# Clients may send many made-up headers: few are kept.
 @lru_cache(maxsize=256)
 def _name(key: str) -> bytes:
     return key.removeprefix("HTTP_").replace("_", "-").lower().encode("latin-1")

@@ -1,4 +1,4 @@
-"""Calls over Streamable HTTP: how each is run, and which way its answer goes."""
+"""Calls over Streamable HTTP: how each runs, and how its answer is sent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 from mcp_app.protocol.envelope import Request
-from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.revisions import Revision
 from mcp_app.server import dispatch, subscriptions
 from mcp_app.server.exchange import Exchange
@@ -41,7 +41,7 @@ class CallHandler(HttpRequestHandler):
         return self._call(exchange)
 
     def _call(self, exchange: Exchange) -> Awaitable[None]:
-        """Run a call; in the stateless era here, else in a task of its own."""
+        """Run a call; in the stateless era here, else in its own task."""
         if not exchange.principal.anonymous:
             self._process.admit(exchange.principal, 1)
         session = exchange.session
@@ -56,10 +56,10 @@ class CallHandler(HttpRequestHandler):
         return reply.deliver()
 
     async def _call_once(self, exchange: Exchange, session: OpenSession) -> None:
-        """Run a call that must not run twice, or answer as the first one is."""
+        """Run a call that must not run twice, or repeat its first answer."""
         log, running = self._process.log, self._process.running
         with running.expected(exchange, session):
-            stream = await at_most_once.begun_and_served(
+            stream = await at_most_once.begin_and_serve(
                 self._process, exchange, session
             )
         if stream is None:
@@ -76,7 +76,7 @@ class CallHandler(HttpRequestHandler):
         await reply.deliver()
 
     def returning(self) -> Returning:
-        """Return who serves this client from the log."""
+        """Return the `Returning` of this client."""
         return Returning(self, self._process, self._principal)
 
     def _reply(self, exchange: Exchange, requests: Requests) -> Reply:
@@ -87,7 +87,7 @@ class CallHandler(HttpRequestHandler):
 
     async def _listen(self, exchange: Exchange) -> None:
         if not self.accepts.events:
-            raise Refused(406, "Accept must allow text/event-stream.")
+            raise RequestRefused(406, "Accept must allow text/event-stream.")
         interest, honoured = await subscriptions.accept(exchange)
         current = self._process
         stream = EventStream(self.send, self.cors)
@@ -98,11 +98,11 @@ class CallHandler(HttpRequestHandler):
             principal=self._principal,
             interest=interest,
             subscription=exchange.request_id,
-            closing=subscriptions.closed(exchange),
+            closing=subscriptions.closed_message(exchange),
         )
         current.listen(listening)
         with listening:
-            async with current.openings.watching(interest.uris):
+            async with current.stream_opener.watching(interest.uris):
                 self.started = True
-                listening.opened(subscriptions.acknowledged(exchange, honoured))
+                listening.opened(subscriptions.acknowledged_message(exchange, honoured))
                 await listening.serve(self.receive)

@@ -1,4 +1,4 @@
-"""A response of server-sent events; idle, it costs no task of its own."""
+"""A response of server-sent events; while idle, it has no task."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_QUEUED = 64 * 1024 * 1024
 
 
 class EventStream:
-    """Queues what is written, and sends it from a task that lives while there is any.
+    """Queues messages, and sends them from a task that lives while there are any.
 
     `closed` is resolved when the last byte was sent or the reader was given up.  The
     response has its own headers and these.
@@ -46,7 +46,7 @@ class EventStream:
         self._write(sse.message(data, event_id=event_id))
 
     def endpoint(self, uri: str) -> None:
-        """Queue the event that says where a session's messages are POSTed."""
+        """Queue the event with the address for a session's messages."""
         self._write(sse.endpoint(uri))
 
     @property
@@ -73,7 +73,7 @@ class EventStream:
         self._start()
 
     def abandon(self) -> None:
-        """The reader is gone: nothing is sent any more."""
+        """Send nothing any more: the reader is gone."""
         self._stop()
         if not self.closed.done():
             self.closed.cancel()
@@ -87,7 +87,7 @@ class EventStream:
     def _write(self, data: bytes) -> None:
         if self._ending:
             return
-        # What waits is counted, not what comes: one answer may be larger.
+        # Only bytes that wait are counted: one answer may be larger.
         if self._size > MOST_QUEUED:
             self._stop()
             self._close()
@@ -105,8 +105,10 @@ class EventStream:
             async with asyncio.timeout(SEND_SECONDS) as limit:
                 await self._send_all(limit)
         except Exception as error:
-            # The reader is slow or gone, which servers say with errors of their own.
-            logger.debug("A stream is given up: %r", error)
+            # The reader is slow or gone; each server has its own errors for that.
+            logger.debug(
+                "A stream was closed, because its client is slow or gone: %r", error
+            )
             self._ending = True
             self._close()
         finally:

@@ -11,7 +11,7 @@ from typing import NoReturn
 from mcp_app.protocol import envelope, negotiation
 from mcp_app.protocol.envelope import Notification, Request
 from mcp_app.protocol.envelope import Reply as ClientReply
-from mcp_app.protocol.errors import InvalidParams, InvalidRequest, Refused
+from mcp_app.protocol.errors import InvalidParams, InvalidRequest, RequestRefused
 from mcp_app.protocol.headers import (
     SESSION_HEADER,
     Accepts,
@@ -50,9 +50,9 @@ class EndpointHandler(CallHandler):
             self.accepts = _whole(self.accepts)
         value = await self._read_json()
         await (self._revalidate() if self._is_late() else self._refresh_catalog())
-        # What names a session is most likely of that era, which has its own quick way.
+        # With a session header it is most likely stateful, which has a fast path.
         unusual = SESSION_HEADER in raw or self._headers.repeated
-        recognised = None if unusual else negotiation.recognised(value, raw)
+        recognised = None if unusual else negotiation.recognise(value, raw)
         if recognised is None:
             await self._classify(value)
             return
@@ -61,7 +61,7 @@ class EndpointHandler(CallHandler):
         await self._stateless(request, revision, meta)
 
     async def _classify(self, value: object) -> None:
-        """Take what is no plain request of the stateless era, or say what is wrong."""
+        """Take any message but a plain stateless request, or raise its error."""
         if type(value) is list:
             await self._batch(value)
             return
@@ -107,9 +107,9 @@ class EndpointHandler(CallHandler):
             await self._send_accepted()
 
     def _known_session(self) -> OpenSession | None:
-        """Return the caller's session where nothing is to be asked or refused."""
+        """Return the caller's session if it is cached and its version fits."""
         raw = self._headers.raw
-        session = self._process.sessions.known(
+        session = self._process.sessions.cached(
             raw.get(SESSION_HEADER, b"").decode("latin-1"), self._principal, self._slug
         )
         version = _version(raw.get(negotiation.VERSION_HEADER))
@@ -125,7 +125,7 @@ class EndpointHandler(CallHandler):
         if named is None:
             raise InvalidRequest("Mcp-Session-Id is missing: initialize first.")
         if not SESSION_ID.fullmatch(named):
-            raise InvalidRequest("Mcp-Session-Id is not one that this server gives.")
+            raise InvalidRequest("Mcp-Session-Id is not an id of this server.")
         session = await self._process.sessions.find(
             named, self._principal, self._catalog.server.slug
         )
@@ -197,15 +197,19 @@ class EndpointHandler(CallHandler):
         """Open the standing stream of a session."""
         self._refuse_stateless_era()
         if not self._streams:
-            raise Refused(405, "No stream is kept open here.", {"Allow": self._allow})
+            raise RequestRefused(
+                405,
+                "This site cannot keep streams open (WSGI).",
+                {"Allow": self._allow},
+            )
         if not accepts(self._headers.get(b"accept")).events:
-            raise Refused(406, "Accept must allow text/event-stream.")
+            raise RequestRefused(406, "Accept must allow text/event-stream.")
         last = self._headers.get(b"last-event-id")
         if self._headers.get(SESSION_HEADER) is None and last is None:
-            raise Refused(
+            raise RequestRefused(
                 405,
-                "GET opens the stream of a session, and this request names none:"
-                " POST a message.",
+                "GET opens the stream of a session, but this request has no"
+                " Mcp-Session-Id. POST a message instead.",
                 {"Allow": self._allow},
             )
         session, current = await self._session(), self._process
@@ -218,14 +222,14 @@ class EndpointHandler(CallHandler):
                 raise event_ids.wrong()
             await self.returning().resume(session, place)
             return
-        seen = None if last is None else event_ids.seen(last, session.digest)
+        seen = None if last is None else event_ids.position_of(last, session.digest)
         stream = EventStream(self.send, self.cors)
         standing = StandingStream(
             stream, current.listeners, session, principal=self._principal
         )
         current.listen(standing)
         with standing:
-            await current.openings.standing(standing, session, seen)
+            await current.stream_opener.standing(standing, session, seen)
             self.started = True
             current.spawn(current.deliveries.deliver(session))
             await standing.serve(self.receive)
@@ -245,17 +249,24 @@ class EndpointHandler(CallHandler):
 
 
 def _refuse_answer() -> NoReturn:
-    raise InvalidRequest("Nobody asked: this revision sends no requests.")
+    raise InvalidRequest(
+        "This revision of the protocol has no requests from the server, so there is"
+        " nothing to answer."
+    )
 
 
 def _whole(accepted: Accepts) -> Accepts:
-    """Return what a client takes where no stream can be kept open; raise 406."""
+    """Return what a client takes if no stream can be kept open; raise 406."""
     if not accepted.json:
-        raise Refused(406, "No stream is kept open here: take application/json.")
+        raise RequestRefused(
+            406,
+            "This site cannot keep streams open (WSGI), so Accept must allow"
+            " application/json.",
+        )
     return WHOLE
 
 
-# Whoever makes headers up may make long ones up: few are kept.
+# Clients may send long made-up headers: few are kept.
 @lru_cache(maxsize=32)
 def _version(value: bytes | None) -> str | None:
     return None if value is None else value.strip(b" \t").decode("latin-1")

@@ -1,7 +1,6 @@
 """`/mcp/health`: whether a load balancer may send requests to this process.
 
-Anybody may ask, with whatever Host and Origin: it says which part fails, and nothing
-else.
+Anybody may ask, with any Host and Origin: the answer only says which part fails.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ SETTINGS: Final = "settings"
 
 
 async def answer(scope: Scope, send: Send) -> None:
-    """Answer 200 where this process can serve, else 503; 405 to other methods."""
+    """Answer 200 if this process can serve, else 503; 405 to other methods."""
     method: str = scope["method"]
     if method not in ("GET", "HEAD"):
         await send_empty(send, NOT_ALLOWED, ALLOW)

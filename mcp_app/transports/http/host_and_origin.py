@@ -1,6 +1,6 @@
-"""Who may knock: Host and Origin of every request (DNS rebinding), and CORS.
+"""Checks Host and Origin of every request (DNS rebinding); answers CORS.
 
-Decisions are kept by the pair of headers: browsers and clients repeat themselves.
+Decisions are cached by the pair of headers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from mcp_app.conf import mcp_settings
-from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.headers import Headers
 from mcp_app.transports.asgi_types import RawHeaders
 
@@ -22,7 +22,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 DEBUG_HOSTS = (".localhost", "127.0.0.1", "[::1]")
 KEPT = 1_024
 LONGEST_KEPT = 512
-"""Whoever makes headers up may make long ones up."""
+"""Longer headers, likely made up, are not kept."""
 ALLOWED_METHODS = b"POST, GET, DELETE, OPTIONS"
 EXPOSED = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After"
 REQUEST_HEADERS = frozenset(
@@ -67,16 +67,20 @@ class HostAndOriginPolicy:
         self._known[key] = answered
 
     def forget(self) -> None:
-        """Decide anew: the settings are other ones."""
+        """Clear the cache: settings have changed."""
         self._known.clear()
 
     def _checked(self, host: str | None, origin: str | None) -> RawHeaders:
         if host is None or not self._host_allowed(host):
-            raise Refused(421, f"This endpoint does not answer to the host {host!r}.")
+            raise RequestRefused(
+                421, f"This endpoint does not answer to the host {host!r}."
+            )
         if origin is None:
             return []
         if not _origin_allowed(origin, host):
-            raise Refused(403, f"The origin {origin!r} may not call this endpoint.")
+            raise RequestRefused(
+                403, f"The origin {origin!r} may not call this endpoint."
+            )
         return [
             (b"access-control-allow-origin", origin.encode("latin-1")),
             (b"access-control-expose-headers", EXPOSED),
@@ -130,7 +134,7 @@ def _origin_allowed(origin: str, host: str) -> bool:
 
 
 def _normal_origin(origin: str) -> str | None:
-    """Return scheme, host and port in lower case; None for what is no origin."""
+    """Return scheme, host and port in lower case; None if it is no origin."""
     try:
         parts = urlsplit(origin)
         port = parts.port

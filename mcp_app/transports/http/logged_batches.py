@@ -1,4 +1,4 @@
-"""Batches in a session that has a row: what must run once is logged by itself."""
+"""Batches in a session that has a row: each call that must run once is logged."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mcp_app.protocol.errors import InvalidRequest, ProtocolError
 from mcp_app.server import dispatch
 from mcp_app.server.exchange import End
 from mcp_app.server.identity import runs_once
-from mcp_app.streams.appending import Fenced
-from mcp_app.streams.following import after
+from mcp_app.streams.log_writer import StreamFenced
+from mcp_app.streams.replay import after
 from mcp_app.streams.request_log import ABORTED, why
-from mcp_app.transports.batches import Answered, Together
+from mcp_app.transports.batches import AnsweredRequest, Together
 from mcp_app.transports.http import at_most_once
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class LoggedTogether(Together):
-    """A batch in a session that has a row: what must run once is logged."""
+    """Answers a batch, and logs each call that must run once."""
 
     def __init__(
-        self, reply: Answered, current: Process, count: int, refused: list[bytes]
+        self, reply: AnsweredRequest, current: Process, count: int, refused: list[bytes]
     ) -> None:
         super().__init__(reply, count, refused)
         self._current = current
@@ -42,7 +42,7 @@ class LoggedTogether(Together):
         return await dispatch.answer(exchange)
 
     async def _answered_once(self, exchange: Exchange, session: OpenSession) -> Answer:
-        """Answer a request that has a row of its own, which keeps its answer."""
+        """Answer a request that has its own row, which keeps the answer."""
         try:
             stream = await self._begun(exchange, session)
         except ProtocolError as error:
@@ -51,7 +51,7 @@ class LoggedTogether(Together):
         try:
             answer = await dispatch.answer(exchange)
         except asyncio.CancelledError:
-            if isinstance(stream.failure, Fenced):
+            if isinstance(stream.failure, StreamFenced):
                 return await self._answered_elsewhere(exchange, stream)
             stream.end(None, ABORTED)
             raise
@@ -62,38 +62,38 @@ class LoggedTogether(Together):
         stream.end(answer[1])
         try:
             await stream.committed()
-        except Fenced:
+        except StreamFenced:
             return await self._answered_elsewhere(exchange, stream)
         except Exception as error:
             return dispatch.refusal(exchange.revision, exchange.request_id, why(error))
         return answer
 
     async def _begun(self, exchange: Exchange, session: OpenSession) -> OwnedStream:
-        """Return the stream of a request once its row is there; raise why it is not.
+        """Return the stream of a request once its row exists, or raise the error.
 
-        Of a batch all run from its arrival on: a stop ends what waits for its row, too.
+        A stop also ends calls of the batch that still wait for their rows.
         """
         try:
-            stream = await at_most_once.begun_and_served(
+            stream = await at_most_once.begin_and_serve(
                 self._current, exchange, session
             )
         except asyncio.CancelledError:
             raise dispatch.error_of_end(exchange) from None
         if stream is None:
             raise InvalidRequest(
-                f"The id {exchange.request_id!r} was used before in this session:"
-                " give each request an id of its own."
+                f"The id {exchange.request_id!r} was used before in this session."
+                " Give each request an id of its own."
             )
         return stream
 
     async def _answered_elsewhere(
         self, exchange: Exchange, stream: OwnedStream
     ) -> Answer:
-        """Return what the process has said that took this one for dead."""
+        """Return the answer of the process that took this one for dead."""
         place = after(stream)
         body = None if place is None else await self._followers.last(place)
         if body is None:
-            error = why(Fenced())
+            error = why(StreamFenced())
             return dispatch.refusal(exchange.revision, exchange.request_id, error)
         return HTTPStatus.OK, body
 

@@ -1,7 +1,7 @@
-"""The way back of a request in a session: what streams is logged before it is sent.
+"""The way back of a request in a session: streams are logged before they are sent.
 
-A client whose connection breaks comes back with the id of the last event that it has,
-to any process, and gets the rest.
+A client whose connection breaks can get the rest from any process, with the id of its
+last event.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from mcp_app.protocol import jsonrpc
 from mcp_app.server.exchange import End
 from mcp_app.streams import event_ids
-from mcp_app.streams.appending import Fenced
-from mcp_app.streams.following import after
-from mcp_app.streams.last_words import last_words
+from mcp_app.streams.final_message import final_message
+from mcp_app.streams.log_writer import StreamFenced
+from mcp_app.streams.replay import after
 from mcp_app.streams.request_log import ABORTED, COMPLETED, EXPECTED, why
 from mcp_app.transports.http.bodies import ClientGone
 from mcp_app.transports.http.replies import Reply
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from mcp_app.process.running import Answer
     from mcp_app.server.exchange import Exchange
-    from mcp_app.streams.appending import Beside
-    from mcp_app.streams.following import Place
+    from mcp_app.streams.log_writer import Beside
     from mcp_app.streams.open_session import OpenSession
+    from mcp_app.streams.replay import Place
     from mcp_app.streams.request_log import OwnedStream, RequestLog
     from mcp_app.transports.http.event_stream import EventStream
     from mcp_app.transports.http.resumption import Returning
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 LONGEST_NAME: Final = 128
 """Characters of a tool's name that the log keeps."""
 LAST_WORDS_S: Final = 1.0
-"""So long the end of a cancelled call waits for the database."""
+"""Seconds that a cancelled call's end waits for the database."""
 
 
 Requests: TypeAlias = str | int | list[str | int]
@@ -57,9 +57,9 @@ def open_stream(
 
 
 def called_tool(exchange: Exchange) -> str:
-    """Return which tool a request calls, "" where none is that could have a row.
+    """Return the called tool, "" if there is none or a row cannot hold its name.
 
-    Its name is the client's: PostgreSQL takes no NUL in a text.
+    PostgreSQL takes no NUL in a text.
     """
     name = exchange.params.get("name") if exchange.method == "tools/call" else ""
     if not isinstance(name, str) or "\0" in name:
@@ -68,16 +68,16 @@ def called_tool(exchange: Exchange) -> str:
 
 
 class SessionConnection(Connection, Protocol):
-    """What a reply in a session needs of the request that it answers."""
+    """The part of a request that a reply in a session needs."""
 
     def returning(self) -> Returning:
-        """Return who serves this client from the log."""
+        """Return the `Returning` of this client."""
 
 
 class LoggedReply(Reply):
     """A reply that is JSON, or becomes a stream of the log.
 
-    The call goes on when its client leaves, and what it says is logged.  A request that
+    The call goes on if its client leaves, and its messages are logged.  A request that
     must not run twice has its stream before it runs; others have one if anything but
     the answer is to be sent.
     """
@@ -85,9 +85,9 @@ class LoggedReply(Reply):
     _connection: SessionConnection
     _promoted = False
     _parting: asyncio.Task[None] | None = None
-    """Sends the client away."""
+    """Ends the connection."""
     _rest: Place | None = None
-    """What follows here comes from another process."""
+    """The place from which another process goes on."""
     _last: Answer | None = None
     """The answer, while it is being logged."""
 
@@ -106,7 +106,7 @@ class LoggedReply(Reply):
         self._stream: OwnedStream | None = None
 
     def begun(self, stream: OwnedStream) -> None:
-        """Use this stream, whose row is there."""
+        """Use this stream, whose row exists."""
         self._stream = stream
         stream.lost = self._lose
         stream.readers.append(self)
@@ -126,7 +126,7 @@ class LoggedReply(Reply):
             self._stream.append(message, beside)
 
     def _lose(self, words: bytes | None) -> None:
-        """Stop what cannot be answered, but perhaps with these words."""
+        """Stop calls that have no answer, except perhaps `words`."""
         if words is not None:
             self._last = (OK, words)
         requests = self._requests
@@ -141,12 +141,12 @@ class LoggedReply(Reply):
             self._parting = asyncio.create_task(self._part(self._logged(), after_ms))
 
     async def _part(self, stream: OwnedStream, after_ms: int) -> None:
-        """Close the connection once its client has what was said by now.
+        """Close the connection once its client has all messages so far.
 
         The stream goes on in the log, and so does the call.
         """
         with suppress(Exception):
-            # Where nothing can be logged any more, the stream says so to its readers.
+            # If nothing can be logged any more, the stream tells its readers.
             await stream.committed()
         if self not in stream.readers or self._last is not None:
             # The client has left, or the answer is on its way.
@@ -164,7 +164,7 @@ class LoggedReply(Reply):
         return self._stream  # type: ignore[return-value]
 
     def _tool(self) -> str:
-        """Return which tool is called, "" for a batch, or where none is."""
+        """Return the called tool, "" for a batch or if there is none."""
         if self._exchange is None or isinstance(self._requests, list):
             return ""
         return called_tool(self._exchange)
@@ -182,7 +182,7 @@ class LoggedReply(Reply):
         if stream is None and (answer is None or self._left or self._whole(answer)):
             super()._answer(answer)
         elif stream is not None and (stream.ends or stream.failure is not None):
-            # Its last words are on their way, or another process has said them.
+            # Its last message is on its way, or another process has sent it.
             return
         elif stream is not None and self._untouched:
             self._leave()
@@ -201,23 +201,23 @@ class LoggedReply(Reply):
         return alone and self._exchange is not None and self._exchange.untouched
 
     def _cut(self, stream: OwnedStream) -> None:
-        """End without an answer, soon: who cancelled waits for nothing much."""
+        """End without an answer, after at most `LAST_WORDS_S`."""
         stream.end(None, ABORTED)
         if self._events is None:
             self._leave()
             super()._answer(None)
             return
-        # What was said before may be of use: that questions are withdrawn.
+        # Earlier messages may be of use, such as cancelled questions.
         asyncio.get_running_loop().call_later(LAST_WORDS_S, self._resolve, None)
 
     def _whole(self, answer: Answer) -> bool:
-        """Whether an answer is sent as JSON, where nothing was streamed before."""
+        """Whether an answer is sent as JSON, if nothing was streamed before."""
         return self._connection.accepts.json or answer[0] != OK
 
     def _gone(self) -> None:
         self._leave()
         super()._gone()
-        # What is asked from now on waits for the client that comes back.
+        # Questions from now on wait until the client comes back.
         self.streams = self._stream is not None and self._connection.accepts.events
 
     def _leave(self) -> None:
@@ -243,10 +243,10 @@ class LoggedReply(Reply):
     def ended(self) -> None:
         """End the connection, with or without an answer.
 
-        Where another process took this one for dead, it has answered.
+        If another process took this one for dead, it has answered.
         """
         stream = self._stream
-        if stream is not None and isinstance(stream.failure, Fenced):
+        if stream is not None and isinstance(stream.failure, StreamFenced):
             self._rest = after(stream)
         if stream is None or stream.failure is None or self._rest is not None:
             self._resolve(None)
@@ -259,8 +259,8 @@ class LoggedReply(Reply):
             self._resolve(None)
 
     def _in_doubt(self, stream: OwnedStream) -> bytes:
-        """Return the answer where nothing more can be logged."""
-        return last_words(stream.requests, why(stream.failure or Fenced()))
+        """Return the answer if nothing more can be logged."""
+        return final_message(stream.requests, why(stream.failure or StreamFenced()))
 
     def _conclude(self, answer: Answer | None) -> Awaitable[object]:
         if self._rest is None or self._left:
@@ -279,7 +279,7 @@ class LoggedReply(Reply):
             body = await way.returning().last(session, place)
         except ClientGone:
             return
-        words = last_words(place.requests, why(Fenced()))
+        words = final_message(place.requests, why(StreamFenced()))
         await send_json(way.send, OK, body or words, way.cors)
 
     def _begin(self, events: EventStream) -> None:

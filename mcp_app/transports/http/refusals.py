@@ -1,4 +1,4 @@
-"""Why a request was refused, in one word: for those who wonder what is wrong."""
+"""Why a request was refused, in one word, so that staff can find the cause."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcp_app.protocol.errors import (
     InvalidRequest,
     ParseError,
     ProtocolError,
-    Refused,
+    RequestRefused,
     UnsupportedProtocolVersion,
 )
 
@@ -47,7 +47,7 @@ _ERRORS: Final[tuple[tuple[type[ProtocolError], Reason], ...]] = (
 def reason_of(error: ProtocolError, *, at_server: bool) -> Reason:
     """Return why a request was refused; `at_server` says that its server exists."""
     status = error.http_status
-    if isinstance(error, Refused) or status not in (200, 400):
+    if isinstance(error, RequestRefused) or status not in (200, 400):
         if status == 401 and "error=" in error.headers.get(CHALLENGE, ""):  # noqa: PLR2004 - RFC 9110
             return Reason.CREDENTIALS
         if status == 404 and not at_server:  # noqa: PLR2004 - RFC 9110
@@ -58,6 +58,6 @@ def reason_of(error: ProtocolError, *, at_server: bool) -> Reason:
 
 
 def client_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """Return what a client calls itself in its headers, "" for nothing."""
+    """Return the client's name from its headers, "" if there is none."""
     named = (value for name, value in headers if name == AGENT)
     return next(named, b"").decode("latin-1")

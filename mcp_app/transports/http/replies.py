@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_app.process.running import Answer, RunningCalls
 from mcp_app.server.exchange import End, Exchange
-from mcp_app.streams.appending import Beside
+from mcp_app.streams.log_writer import Beside
 from mcp_app.transports.http.event_stream import EventStream
 from mcp_app.transports.http.responses import OK, Connection, send_json, with_retry
 
@@ -32,14 +32,14 @@ class Reply:
         self.streams = connection.accepts.events
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
-        """Queue a message before the answer; dropped where the client takes none."""
+        """Queue a message before the answer; dropped if the client takes none."""
         if not self._connection.accepts.events:
             self._connection.dropped()
         elif self.streams and not self._over:
             self._opened().message(message)
 
     def reconnect(self, after_ms: int) -> None:
-        """Do nothing: what is not logged cannot be come back for."""
+        """Do nothing: a stream without a log cannot be resumed."""
 
     def beat(self) -> None:
         """Keep a stream that is silent open."""
@@ -54,7 +54,7 @@ class Reply:
     ) -> None:
         """Run the call in this task and send its answer.
 
-        A client that leaves ends it: this is the way of the stateless era.
+        It is cancelled if the client leaves, as in the stateless era.
         """
         exchange = self._of()
         running.begin(exchange, self, task)
@@ -76,7 +76,7 @@ class Reply:
     async def deliver(self) -> None:
         """Wait for the call, which has its own task, and send its answer.
 
-        It goes on when the client leaves: this is the way of sessions.
+        It goes on if the client leaves, as in sessions.
         """
         exchange = self._of()
         self._finished = exchange.adapters.loop.create_future()
@@ -90,7 +90,7 @@ class Reply:
 
     def _of(self) -> Exchange:
         if self._exchange is None:
-            raise RuntimeError("This reply has been sent.")
+            raise RuntimeError("This reply was already sent.")
         return self._exchange
 
     def _conclude(self, answer: Answer | None) -> Awaitable[object]:
@@ -107,7 +107,7 @@ class Reply:
         return self._end()
 
     def finished(self, task: asyncio.Task[Answer]) -> None:
-        """The call is over; one that broke out of everything has no answer."""
+        """Take the answer; a cancelled or failed call has none."""
         broken = task.cancelled() or task.exception() is not None
         self._answer(None if broken else task.result())
 
@@ -127,7 +127,7 @@ class Reply:
         """End the stream; return when all was sent or its reader given up.
 
         A call that was cancelled has no answer: its event stream ends without one.
-        Where its client has left, there is nobody to send anything to.
+        If its client has left, nothing is sent.
         """
         if self._left:
             return
@@ -147,9 +147,9 @@ class Reply:
         """Write what comes before the first message."""
 
     def lasting(self) -> None:
-        """Look from now on whether the client leaves, and be no longer silent."""
+        """Watch for the client to leave; become a stream after a silence."""
         if self._watching is not None:
-            # Several calls of one batch last.
+            # Another call of its batch did.
             return
         self._connection.watch()
         if self._exchange is None:
@@ -172,11 +172,11 @@ class Reply:
             self._gone()
 
     def _closed(self, _: asyncio.Future[None]) -> None:
-        """The stream has ended; before the answer, its reader was given up."""
+        """Take note that the stream has ended; its client may have left."""
         self._gone()
 
     def _gone(self) -> None:
-        """The client left: nothing more is sent, and the call may be over."""
+        """Send nothing more: the client left.  This may cancel the call."""
         if self._over or self._exchange is None:
             return
         if self._events is not None:

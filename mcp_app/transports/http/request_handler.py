@@ -1,7 +1,7 @@
-"""One HTTP request: whether it may come in, who makes it, and what its body says.
+"""One HTTP request: its admission, its principal and its body.
 
-The order: Host and Origin, the process, the server, the principal; a method's own part
-begins then.
+The order: Host and Origin, the process, the server, the principal; then the handler of
+the method.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from mcp_app.auth import principals
 from mcp_app.catalog.snapshot import Catalog
@@ -20,13 +20,13 @@ from mcp_app.interface.rights import NOTHING, Rights
 from mcp_app.process.current import process
 from mcp_app.process.runtime import Process
 from mcp_app.process.uploads import Reader
-from mcp_app.protocol import jsonrpc, negotiation
-from mcp_app.protocol.envelope import Request
+from mcp_app.protocol import negotiation
+from mcp_app.protocol.envelope import Request, RequestId
 from mcp_app.protocol.errors import (
     InternalError,
     InvalidRequest,
     ProtocolError,
-    Refused,
+    RequestRefused,
     Unavailable,
 )
 from mcp_app.protocol.headers import Accepts, Headers
@@ -38,19 +38,23 @@ from mcp_app.server.identity import runs_once
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
 from mcp_app.transports.http import refusals
-from mcp_app.transports.http.bodies import ClientGone, read_body, too_slow
+from mcp_app.transports.http.bodies import ClientGone, read_body, read_id, too_slow
 from mcp_app.transports.http.host_and_origin import HostAndOriginPolicy, preflight
 from mcp_app.transports.http.responses import send_empty, send_json
 from mcp_app.transports.http.token_in_address import forget_token
+from mcp_app.transports.json_body import read_json
 
 logger = logging.getLogger("mcp_app.transports")
 
-MAY_NOT = "You are known here, and have not the rights that this server asks for."
+MAY_NOT = "You are authenticated, but you lack the rights that this server requires."
 ALLOW_WHOLE = "POST, DELETE, OPTIONS"
-"""Without streams, which are what GET is for."""
+"""Without GET, which only opens streams."""
+
+BEFORE_THE_BODY: Final = frozenset((401, 403, 404, 429, 503))
+"""Statuses of refusals that name their request, though its body was not read."""
 
 AT_ONCE_S = 0.005
-"""A request that took longer to come is served as things are when it is there."""
+"""A request that took longer to arrive is checked again before it is served."""
 ANYTHING = Accepts(json=True, events=True)
 NO_WAY_BACK = NoWayBack()
 
@@ -65,7 +69,7 @@ class HttpRequestHandler:
     _rights: Rights = NOTHING
     _revision: Revision | None = None
     _generation = 0
-    _request_id: str | int | None = None
+    _request_id: RequestId | None = None
     _identified = False
     started = False
     _task: Reader = None
@@ -105,7 +109,7 @@ class HttpRequestHandler:
             if not current.gate.fresh(self._arrived):
                 await current.gate.wait(self._arrived)
             self._generation = current.generation
-            self._catalog = catalog = current.catalog(self._slug)
+            self._catalog = catalog = current.catalogs.serving(self._slug)
             serve = self._serving()
             if catalog.open:
                 self._identified = True
@@ -134,26 +138,26 @@ class HttpRequestHandler:
         return self._refuse_method
 
     async def _identify(self) -> None:
-        """Learn who asks, and what they may where anything depends on it."""
+        """Find the principal, and its rights if anything depends on them."""
         catalog = self._catalog
         if not catalog.public:
             forget_token(self._scope, self._slug)
-            known = principals.known(catalog.server, self._headers)
-            self._principal = known or await self._authenticate()
+            cached = principals.cached_principal(catalog.server, self._headers)
+            self._principal = cached or await self._authenticate()
         self._identified = True
         if catalog.restricted:
             rights = self._process.rights
-            asked = self._principal, self._slug, catalog.demands
-            self._rights = rights.known(*asked) or await rights.of(*asked)
+            key = self._principal, self._slug, catalog.demands
+            self._rights = rights.cached(*key) or await rights.find(*key)
             if not self._rights.meet(catalog.server.demands):
-                raise Refused(403, MAY_NOT)
+                raise RequestRefused(403, MAY_NOT)
 
     async def _refuse_method(self) -> None:
         raise self._not_allowed()
 
-    def _not_allowed(self) -> Refused:
+    def _not_allowed(self) -> RequestRefused:
         message = f"{self._method} is not allowed here."
-        return Refused(405, message, {"Allow": self._allow})
+        return RequestRefused(405, message, {"Allow": self._allow})
 
     @property
     def _allow(self) -> str:
@@ -164,10 +168,33 @@ class HttpRequestHandler:
         if self.started:
             return
         self._note(error)
+        await self._send_refusal(error, await self._refused_id(error))
+
+    async def _refused_id(self, error: ProtocolError) -> RequestId | None:
+        """Return the id of the request that is refused, None if it has none.
+
+        If the refusal came before the body was read, a small body is read for its id:
+        some clients show an error only if it names their request.  Nothing of a
+        request with a wrong Host or Origin is read.
+        """
+        if error.request_id is not None:
+            return error.request_id
+        unread = self._method == "POST" and self._task is None
+        if unread and error.http_status in BEFORE_THE_BODY and self._is_admitted():
+            self._request_id = await read_id(
+                self.receive, self._headers.raw, self._process.read_limits
+            )
+        return self._request_id
+
+    def _is_admitted(self) -> bool:
+        """Whether the Host and the Origin were right, and a process was there."""
+        return hasattr(self, "_process")
+
+    async def _send_refusal(
+        self, error: ProtocolError, request_id: RequestId | None
+    ) -> None:
+        """Send an error as the response to the request."""
         revision = self._revision or await self._refusing_revision()
-        request_id = error.request_id
-        if request_id is None:
-            request_id = self._request_id
         status, body = dispatch.refusal(revision, request_id, error)
         named = [
             (name.lower().encode("latin-1"), value.encode("latin-1"))
@@ -176,20 +203,20 @@ class HttpRequestHandler:
         await send_json(self.send, status, body, [*named, *self.cors])
 
     def _note(self, error: ProtocolError) -> None:
-        """Count what was refused, for people who wonder why a client cannot come in."""
-        # Without a process it was turned away by its headers, or there can be none.
-        if hasattr(self, "_process") or isinstance(error, Refused):
+        """Count a refusal, so that staff can see why a client is refused."""
+        # Before that, count only requests refused by their headers.
+        if self._is_admitted() or isinstance(error, RequestRefused):
             reason = refusals.reason_of(error, at_server=self._identified)
             process().refused(reason, refusals.client_of(self._scope["headers"]))
 
     async def _refusing_revision(self) -> Revision:
-        """Return the revision of what is refused before its session was looked at.
+        """Return the revision for a refusal before the session is known.
 
         It decides how an error without an id is written.
         """
         version = self._headers.get(negotiation.VERSION_HEADER)
         if not self._identified:
-            # A stranger is told in the words that it used itself.
+            # For an unknown caller only its own header counts.
             return STATEFUL.get(version or "", LATEST_STATEFUL)
         if version is not None and version not in STATEFUL:
             return LATEST
@@ -214,14 +241,14 @@ class HttpRequestHandler:
             peer=_peer(self._scope),
             scheme=self._scope.get("scheme", "http"),
         )
-        return await principals.principal(server, request)
+        return await principals.find_principal(server, request)
 
     def watch(self) -> None:
         """Beat and look for changes as long as the reply is open."""
         self._process.watch()
 
     def dropped(self) -> None:
-        """Count a message that goes nowhere: this client takes JSON alone."""
+        """Count a message that is dropped: this client takes only JSON."""
         self._process.dropped += 1
 
     async def get(self) -> None:
@@ -235,7 +262,7 @@ class HttpRequestHandler:
 
     async def _session(self) -> OpenSession:
         """Return the session that the request names; raise 400 or 404."""
-        raise InvalidRequest("No session is known at this address.")
+        raise InvalidRequest("There is no session at this address.")
 
     # -- the body -------------------------------------------------------------------
 
@@ -251,20 +278,16 @@ class HttpRequestHandler:
             raise
         finally:
             current.uploads.end(task)
-        return (
-            jsonrpc.read(body, current.read_limits)
-            if len(body) <= limits.parse_in_thread
-            else await current.read_in_thread(body)
-        )
+        return await read_json(current, body)
 
     def _is_late(self) -> bool:
-        """Whether the request was on its way for longer than what it met may be old."""
+        """Whether the request took longer than `AT_ONCE_S` to arrive."""
         return time.monotonic() - self._arrived > AT_ONCE_S
 
     async def _revalidate(self) -> None:
-        """The request was on its way for a while: what holds now is what counts.
+        """Check a late request against the rules as they are now.
 
-        Whoever has stopped something, or taken a right away, has been told so.
+        Staff may have seen that a stop or a change of rights is in effect.
         """
         now = time.monotonic()
         if not self._process.gate.fresh(now):
@@ -272,25 +295,28 @@ class HttpRequestHandler:
         await self._refresh_catalog()
 
     async def _refresh_catalog(self) -> None:
-        """Look once more who asks, and what is served, where anything changed."""
+        """Find the catalog and the principal again if anything changed."""
         current = self._process
         while self._generation != current.generation:
             before, self._generation = self._principal, current.generation
-            self._catalog = current.catalog(self._slug)
+            self._catalog = current.catalogs.serving(self._slug)
             if not self._catalog.open:
                 await self._identify()
             if self._principal.key != before.key:
-                # What was begun is the other one's.
-                raise Unavailable("Whom this server lets in has changed: come again.")
+                # It began for another principal.
+                raise Unavailable(
+                    "The access rules of this server have changed. Send the request"
+                    " again."
+                )
 
     async def _renew(self, exchange: Exchange) -> None:
-        """Let a request that has waited go on as one that comes now."""
+        """Bring a request that has waited up to date."""
         await self._revalidate()
         exchange.catalog, exchange.rights = self._catalog, self._rights
         exchange.principal = self._principal
 
     def _check_given_up(self, task: Reader) -> None:
-        """Raise 408 where the body did not come, and 503 at a stop."""
+        """Raise 408 for a late body, and 503 if the process stops."""
         if self._process.uploads.gave_up(task):
             self._process.refuse_if_stopping()
             raise too_slow() from None
@@ -349,12 +375,12 @@ class HttpRequestHandler:
                 lenient=current.lenient,
             )
         except MixedEras:
-            # Whoever speaks of the newer era knows no error whose id is null.
+            # The stateless era has no error whose id is null.
             self._revision = LATEST
             raise
 
 
 def _peer(scope: Scope) -> str:
-    """Return the address of the connection; "" where it has none (a Unix socket)."""
+    """Return the address of the connection; "" if it has none (a Unix socket)."""
     client = scope.get("client")
     return client[0] if client else ""

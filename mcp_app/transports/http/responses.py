@@ -1,4 +1,4 @@
-"""Whole answers, and what is needed of the request that is answered."""
+"""Whole answers, and the part of a request that a reply needs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def send_whole(send: Send, status: int, body: bytes, headers: RawHeaders) 
         await send(start)
         await send({"type": "http.response.body", "body": body})
     except OSError:
-        # The client has left: nobody is there to be told.
+        # The client has left.
         return
 
 
@@ -45,7 +45,7 @@ def send_empty(send: Send, status: int, headers: RawHeaders) -> Awaitable[None]:
 
 
 class Connection(Protocol):
-    """What a reply needs of the request that it answers."""
+    """The part of a request that a reply needs."""
 
     receive: Receive
     send: Send
@@ -58,4 +58,4 @@ class Connection(Protocol):
         """Look after the reply for as long as it is open."""
 
     def dropped(self) -> None:
-        """Count a message for which there is no way to this client."""
+        """Count a message that cannot be sent to this client."""

@@ -1,4 +1,4 @@
-"""Clients that come for what was said before: with an event id, or a request's id."""
+"""Clients that come back for messages, with an event id or a request's id."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from mcp_app.pools.database import unavailable
 from mcp_app.protocol.errors import InternalError, InvalidRequest, Unavailable
 from mcp_app.server import identity
 from mcp_app.streams import event_ids
-from mcp_app.streams.following import LastMessage
-from mcp_app.streams.last_words import is_answer, last_words
+from mcp_app.streams.final_message import final_message, is_answer
+from mcp_app.streams.replay import LastMessage
 from mcp_app.transports.http.bodies import ClientGone
 from mcp_app.transports.http.event_stream import EventStream, send_events
 from mcp_app.transports.http.responses import OK, send_json
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from mcp_app.interface.principal import Principal
     from mcp_app.process.runtime import Process
     from mcp_app.server.exchange import Exchange
-    from mcp_app.streams.following import Earlier, Place
     from mcp_app.streams.open_session import OpenSession
+    from mcp_app.streams.replay import Earlier, Place
     from mcp_app.transports.asgi_types import Receive
     from mcp_app.transports.http.responses import Connection
 
 
 LAST_LOOK_S: Final = 0.5
-"""So long a process that stops looks for what another one has answered."""
+"""Seconds that a stopping process waits for the answer of another one."""
 
 
 class WatchesNothing:
-    """A listener that is one only to be counted, and to be ended."""
+    """A listener that is only counted and ended."""
 
     __slots__ = ()
 
@@ -44,11 +44,11 @@ class WatchesNothing:
         return ()
 
     def tell(self, what: Sequence[str], number: int) -> None:
-        """It watches nothing, so that it is told nothing."""
+        """Do nothing."""
 
 
 class ResumedStream(WatchesNothing, OpenStream):
-    """Sends what the log says after a place."""
+    """Sends the messages after a place."""
 
     __slots__ = ("_ids",)
 
@@ -69,7 +69,7 @@ class ResumedStream(WatchesNothing, OpenStream):
         self._ids = session.revision.resumable
 
     def opened(self, first: str | None) -> None:
-        """What it is told from now on is written at once; first an id, if there is."""
+        """Write from now on; begin with the event id `first`, if there is one."""
         if first is not None:
             self._stream.prime(first)
         self._opened(0)
@@ -77,7 +77,7 @@ class ResumedStream(WatchesNothing, OpenStream):
     # -- a reader of the log ----------------------------------------------------------
 
     def began(self) -> None:
-        """The stream was there before its client came back."""
+        """Do nothing: the stream began earlier."""
 
     def message(self, payload: bytes, event_id: str) -> None:
         self._stream.message(payload, event_id if self._ids else None)
@@ -104,9 +104,9 @@ class WholeAnswer(WatchesNothing, LastMessage):
         self.owner = principal.owner
 
     async def wait(self, receive: Receive) -> bytes | None:
-        """Return the answer; None where the stream ended without one.
+        """Return the answer; None if the stream ended without one.
 
-        Raises `ClientGone`, and 503 where the process stops.
+        Raises `ClientGone`, and 503 if the process stops.
         """
         gone = asyncio.ensure_future(_disconnected(receive))
         ends: list[asyncio.Future[Any]] = [self.over, gone]
@@ -114,7 +114,7 @@ class WholeAnswer(WatchesNothing, LastMessage):
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             gone.cancel()
-            # Whoever ends it from now on ends nothing.
+            # Later ends have no effect.
             self.over.cancel()
         if self.over.cancelled():
             raise ClientGone
@@ -128,7 +128,7 @@ class WholeAnswer(WatchesNothing, LastMessage):
         if not self.over.done():
             self.over.set_exception(
                 Unavailable(
-                    "This process stops: send the request again.",
+                    "This process is stopping. Send the request again.",
                     retry_after=(retry_ms or 2_000) // 1_000,
                 )
             )
@@ -142,23 +142,23 @@ async def _disconnected(receive: Receive) -> None:
 async def earlier_one(
     current: Process, exchange: Exchange, session: OpenSession
 ) -> Earlier:
-    """Return the request whose id came before; raise where that was another one."""
+    """Return the request whose id came before; raise if that was another one."""
     key = identity.key(exchange.request_id)
     earlier = await current.followers.earlier(session.pk, key)
     if earlier is None:
-        # The session is gone, or another process took back what it did not begin.
+        # The session is gone, or another process withdrew the request.
         await current.sessions.seen(session)
         raise unavailable()
     if earlier.digest != identity.digest(exchange):
         raise InvalidRequest(
-            f"The id {exchange.request_id!r} was used before in this session, for"
-            f" a call of {earlier.tool}: give each request an id of its own."
+            f"The id {exchange.request_id!r} was used before in this session, for a"
+            f" call of {earlier.tool}. Give each request an id of its own."
         )
     return earlier
 
 
 class Returning:
-    """Serves who comes back to a session's request."""
+    """Serves clients that come back to a request."""
 
     def __init__(
         self, connection: Connection, current: Process, principal: Principal
@@ -170,7 +170,7 @@ class Returning:
     async def resume(
         self, session: OpenSession, place: Place, first: str | None = None
     ) -> None:
-        """Send what follows a place, as events; `first` is an id to begin with."""
+        """Send the messages after a place; `first` is an id to begin with."""
         if place.expired:
             await self._expired(place)
             return
@@ -186,10 +186,10 @@ class Returning:
     async def rest(
         self, session: OpenSession, place: Place, stream: EventStream
     ) -> None:
-        """Send on an open connection what another process has added to its stream.
+        """Send the messages that another process has added to an open stream.
 
-        Nobody is refused who was served before, and a process that stops looks for a
-        moment more.
+        The client is not refused, as it was served before; a process that stops waits
+        `LAST_LOOK_S`.
         """
         current = self._current
         resumed = ResumedStream(stream, current, session, self._principal)
@@ -202,7 +202,7 @@ class Returning:
             await resumed.serve(self._connection.receive)
 
     async def last(self, session: OpenSession, place: Place) -> bytes | None:
-        """Return the answer that another process has given; None where there is none.
+        """Return the answer that another process has given; None if there is none.
 
         Raises `ClientGone`.
         """
@@ -222,7 +222,7 @@ class Returning:
             f"The messages after number {place.seq} of this stream have expired:"
             f" only those after number {place.floor} are kept."
         )
-        await self._say(last_words(place.requests, error))
+        await self._say(final_message(place.requests, error))
 
     async def _say(self, *messages: bytes) -> None:
         """Send an event stream that ends at once."""
@@ -230,7 +230,7 @@ class Returning:
         await send_events(self._connection.send, self._connection.cors, *messages)
 
     async def repeat(self, exchange: Exchange, session: OpenSession) -> None:
-        """Answer a request whose id came before; raise where that was another one."""
+        """Answer a request whose id came before; raise if that was another one."""
         earlier = await earlier_one(self._current, exchange, session)
         accepts = self._connection.accepts
         if accepts.json and (earlier.whole or not accepts.events):
@@ -242,7 +242,7 @@ class Returning:
         await self.resume(session, place, first)
 
     async def _whole(self, session: OpenSession, place: Place) -> None:
-        """Send the answer as JSON, once it is there."""
+        """Send the answer as JSON, once it exists."""
         way, answer = self._connection, WholeAnswer(session, self._principal)
         self._current.listen(answer)
         body = await self._awaited(answer, place)

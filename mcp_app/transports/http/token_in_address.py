@@ -1,6 +1,6 @@
-"""Access tokens in the address: they let nobody in (RFC 6750, section 2.3).
+"""Access tokens in the address: they are ignored (RFC 6750, section 2.3).
 
-Servers and proxies log addresses, so whoever sends one has published it.
+Servers and proxies log addresses, so such a token is exposed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ PARAMETER = "access_token"
 
 
 def forget_token(scope: Scope, server: str) -> None:
-    """Take a token out of the scope, for what logs it, and warn of it.
+    """Remove a query with a token, so that it is not logged; warn.
 
-    Its value is in no message.
+    No message has its value.
     """
     query = scope.get("query_string", b"")
     if query and PARAMETER in parse_qs(query.decode("latin-1"), keep_blank_values=True):
@@ -29,10 +29,10 @@ def forget_token(scope: Scope, server: str) -> None:
 
 @lru_cache(maxsize=1_000)
 def _tell(server: str) -> None:
-    """Say it once for each server: whoever sends tokens this way does so each time."""
+    """Warn once for each server: such clients send it with every request."""
     logger.warning(
-        "A client of the server %r sends its access token in the address, where it"
-        " lets nobody in: it belongs into the Authorization header. Revoke that token:"
-        " what logs addresses has it.",
+        "A client of the server %r sends its access token in the address, which is"
+        " not accepted: it must be in the Authorization header. Revoke this token,"
+        " because it is now in logs of addresses.",
         server,
     )

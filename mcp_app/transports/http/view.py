@@ -1,4 +1,4 @@
-"""The endpoint as a view of Django's: with streams under ASGI, without under WSGI.
+"""The endpoint as a Django view: with streams under ASGI, without under WSGI.
 
 It is the same endpoint: the request becomes an ASGI call, and its answer a response.
 """
@@ -22,19 +22,19 @@ from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.process.background import Unsuitable, background
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import error_message
-from mcp_app.protocol.errors import InternalError, ProtocolError, Refused
+from mcp_app.protocol.errors import InternalError, ProtocolError, RequestRefused
 from mcp_app.transports.addresses import endpoint as served
 from mcp_app.transports.http.bridge import Call, Whole, body_of, pieces, scope_of
 
 SECRET_HEADERS = ("HTTP_AUTHORIZATION", "HTTP_MCP_SESSION_ID", "HTTP_MCP_PARAM_")
 SECRET_ADDRESSES = {"RAW_URI", "REQUEST_URI"}
-"""Where servers of WSGI keep the address as it came."""
+"""WSGI's keys with the full address."""
 _COROUTINE: dict[str, Any] = vars(markcoroutinefunction(cast("Any", SimpleNamespace())))
-"""How a coroutine function is told: the attribute's name depends on Python."""
+"""The mark of a coroutine function: its name depends on Python."""
 
 
 def _on_a_loop(value: object) -> property:
-    """Return an attribute that is there where a loop runs in the thread that asks."""
+    """Return an attribute that exists only if a loop runs in the current thread."""
 
     def get(_: object) -> object:
         if events._get_running_loop() is None:
@@ -45,21 +45,21 @@ def _on_a_loop(value: object) -> property:
 
 
 class EndpointView:
-    """One view for both kinds of server, to which no habit of the site applies.
+    """One view for ASGI and WSGI, exempt from CSRF, login and transactions.
 
     Django asks for each request whether its view is a coroutine function: it is one
-    where a loop runs in the thread that asks.
+    if a loop runs in the current thread.
     """
 
     csrf_exempt = True
-    """The way in that a cookie has makes this check itself (`auth.sessions`)."""
+    """Authentication by cookie makes this check itself (`auth.sessions`)."""
     login_required = False
     """Servers have access rules of their own."""
     endpoint = served
 
     @property
     def _non_atomic_requests(self) -> frozenset[str]:
-        """Django would not run a coroutine in a transaction; functions still are."""
+        """Exempts the view from `ATOMIC_REQUESTS`; user code still follows it."""
         return frozenset(connections)
 
     def __call__(
@@ -96,7 +96,7 @@ class EndpointView:
             )
         except Unsuitable as error:
             return _refused(503, InternalError(str(error)))
-        except Refused as error:
+        except RequestRefused as error:
             return _refused(error.http_status, error)
         response = whole.response()
         if response.status_code == HTTPStatus.NOT_IMPLEMENTED:
@@ -105,10 +105,9 @@ class EndpointView:
 
 
 def _log_quietly(request: HttpRequest, response: HttpResponse) -> None:
-    """Log as a client's mistake what Django would call an error, and mail to people.
+    """Log a response as a warning; Django would log an error and send mail.
 
-    That this site has no streams is how it is served, and no fault; Django logs
-    nothing twice.
+    A site without streams is no fault; Django does not log a response twice.
     """
     log_response(
         "%s: %s",
@@ -125,9 +124,9 @@ for _name, _value in _COROUTINE.items():
 
 
 def _forget_secrets(request: HttpRequest) -> None:
-    """Leave no session's id, token or argument to what Django logs, shows or mails.
+    """Remove session ids, tokens and arguments before Django logs or mails them.
 
-    It shows all headers of a request that failed, but for those whose names it knows.
+    It shows all headers of a failed request, except those whose names it knows.
     """
     meta = request.META
     meta["QUERY_STRING"] = ""
@@ -136,7 +135,7 @@ def _forget_secrets(request: HttpRequest) -> None:
     for name in SECRET_ADDRESSES & meta.keys():
         meta[name] = meta[name].partition("?")[0]
     for name in ("GET", "headers"):
-        # They are reckoned once, by whoever asks first.
+        # They are cached at first use.
         vars(request).pop(name, None)
 
 

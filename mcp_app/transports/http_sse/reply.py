@@ -1,4 +1,4 @@
-"""The way back of a request that was POSTed, and whose answer goes another way."""
+"""The way back of a POSTed request: the stream of its session."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from mcp_app.process.running import Answer
     from mcp_app.process.runtime import Process
     from mcp_app.server.exchange import Exchange
-    from mcp_app.streams.appending import Beside
+    from mcp_app.streams.log_writer import Beside
     from mcp_app.streams.open_session import OpenSession
     from mcp_app.streams.request_log import OwnedStream
 
 
 class PostedCall:
-    """Logs what a call says; the process that has the session's stream reads it."""
+    """Logs a call's messages; the process with the session's stream reads them."""
 
     streams = True
     over = False
-    """Whether nothing that it says from now on is of use."""
+    """Whether further messages are dropped."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class PostedCall:
         self._current.watch()
 
     def beat(self) -> None:
-        """The session's stream has heartbeats of its own."""
+        """The session's stream has its own heartbeats."""
 
     def finished(self, task: asyncio.Task[Answer]) -> None:
         """Log the answer; a call that was cancelled has none."""
@@ -78,10 +78,10 @@ class PostedCall:
     # -- what the log has committed ---------------------------------------------------
 
     def began(self) -> None:
-        """There is something to read when something was said."""
+        """Do nothing: readers only need messages."""
 
     def message(self, payload: bytes, event_id: str) -> None:
-        self._current.said(self._session.pk)
+        self._current.wake_reader(self._session.pk)
 
     def ended(self) -> None:
-        self._current.said(self._session.pk)
+        self._current.wake_reader(self._session.pk)

@@ -1,13 +1,14 @@
-"""HTTP+SSE of 2024-11-05: one stream for all that is said, and an address to POST to.
+"""HTTP+SSE of 2024-11-05: one stream for all messages, and an address to POST to.
 
 The stream is the session: its first event names the address with the session's id, and
-with its end the session ends.  A POST is answered with 202; whatever process it comes
-to, what it brings about is logged, and read by the process that has the stream.
+with its end the session ends.  A POST to any process is answered with 202; its messages
+are logged, and the process that has the stream reads them.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, quote
@@ -20,15 +21,15 @@ from mcp_app.pools.database import unavailable
 from mcp_app.protocol import envelope, negotiation
 from mcp_app.protocol.envelope import Reply as ClientReply
 from mcp_app.protocol.envelope import Request
-from mcp_app.protocol.errors import InvalidRequest, ProtocolError, Refused
+from mcp_app.protocol.errors import InvalidRequest, ProtocolError, RequestRefused
 from mcp_app.protocol.headers import accepted_content, accepts
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL
 from mcp_app.server import conversation, dispatch
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.identity import runs_once
-from mcp_app.streams.appending import Fenced
-from mcp_app.streams.held import Negotiation
+from mcp_app.streams.log_writer import StreamFenced
 from mcp_app.streams.open_session import not_found
+from mcp_app.streams.sse_sessions import Negotiation
 from mcp_app.transports import client_messages
 from mcp_app.transports.asgi_types import below
 from mcp_app.transports.http import at_most_once
@@ -43,13 +44,13 @@ from mcp_app.transports.http_sse.stream import HeldStream, OneChannel
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from mcp_app.protocol.envelope import Message
+    from mcp_app.protocol.envelope import Message, RequestId
     from mcp_app.protocol.revisions import Revision
     from mcp_app.streams.open_session import OpenSession
     from mcp_app.streams.request_log import OwnedStream
 
 PARAMETER: Final = "session_id"
-"""The name under which the address of the messages has the session's id."""
+"""The query parameter with the session's id."""
 
 
 class Address(HttpRequestHandler):
@@ -57,10 +58,10 @@ class Address(HttpRequestHandler):
 
     def _serving(self) -> Callable[[], Awaitable[None]]:
         if not self._streams:
-            raise Refused(
+            raise RequestRefused(
                 501,
-                "HTTP+SSE needs a stream that stays open, and this site is served"
-                " without streams (WSGI): use Streamable HTTP at the endpoint.",
+                "HTTP+SSE needs a stream that stays open, and this site cannot keep"
+                " streams open (WSGI). Use Streamable HTTP at the endpoint.",
             )
         return super()._serving()
 
@@ -73,9 +74,9 @@ class StreamHandler(Address):
     async def get(self) -> None:
         """Hold the stream; with it the session ends."""
         if not accepts(self._headers.get(b"accept")).events:
-            raise Refused(406, "Accept must allow text/event-stream.")
+            raise RequestRefused(406, "Accept must allow text/event-stream.")
         current = self._process
-        session = current.held.new(self._principal, self._slug)
+        session = current.sse_sessions.new(self._principal, self._slug)
         events = EventStream(self.send, self.cors)
         stream = HeldStream(OneChannel(events), current, session, self._principal)
         try:
@@ -83,15 +84,15 @@ class StreamHandler(Address):
             with stream:
                 await current.sessions.store(session, self._principal)
                 self.started = True
-                with current.gathering.of(session.pk, stream):
+                with current.sse_reader.of(session.pk, stream):
                     events.endpoint(self._messages_at(session.session_id))
                     await stream.serve(self.receive)
         finally:
             current.listeners.discard(stream)
-            current.spawn(current.held.end(session))
+            current.spawn(current.sse_sessions.end(session))
 
     def _messages_at(self, session_id: str) -> str:
-        """Return where the session's messages are POSTed, with the site's prefix."""
+        """Return the address for the session's messages, with the site's prefix."""
         root = settings.FORCE_SCRIPT_NAME or self._scope.get("root_path", "")
         path = root.rstrip("/") + below(root, self._scope["path"])
         # Two slashes would begin the name of a host (RFC 3986, section 4.2).
@@ -104,13 +105,15 @@ class MessagesHandler(Address):
 
     allowed = "POST, OPTIONS"
     _named: str
+    _logged = True
+    """Whether the log takes messages; if not, an error cannot be sent by it either."""
 
     async def answer(self) -> None:
         self._named = self._session_id()
         await super().answer()
 
     def _session_id(self) -> str:
-        """Take the session's id out of the scope: servers log what they find there."""
+        """Remove the session's id from the scope and return it: servers log scopes."""
         query = self._scope.get("query_string", b"")
         self._scope["query_string"] = b""
         named = parse_qs(query.decode("latin-1")).get(PARAMETER, [])
@@ -119,7 +122,7 @@ class MessagesHandler(Address):
     async def post(self) -> None:
         """Take a message, or a batch of 2025-03-26."""
         raw = self._headers.raw
-        # What is accepted is of no account: there is nothing in the answer.
+        # The Accept header does not matter: the answer has no body.
         accepted_content(raw.get(b"content-type"), raw.get(b"content-encoding"), None)
         value = await self._read_json()
         await (self._revalidate() if self._is_late() else self._refresh_catalog())
@@ -129,16 +132,52 @@ class MessagesHandler(Address):
             await self._one(envelope.parse(value, lenient=self._process.lenient))
         await self._send_accepted()
 
-    async def _session(self) -> OpenSession:
+    async def _send_refusal(
+        self, error: ProtocolError, request_id: RequestId | None
+    ) -> None:
+        """Send the error of a request on its session's stream, and accept the POST.
+
+        Clients read answers from the stream alone, and some take the status of a
+        refusal for the end of the transport.  The error of a message that is no
+        request, or whose session is unknown, is the response to the POST.
+        """
+        if request_id is not None and self._identified and self._logged:
+            with suppress(ProtocolError):
+                session = await self._named_session()
+                # It would be taken for the answer of the call that runs.
+                if request_id not in session.running:
+                    await self._send_error(session, request_id, error)
+                    await self._send_accepted()
+                    return
+        await super()._send_refusal(error, request_id)
+
+    async def _send_error(
+        self, session: OpenSession, request_id: RequestId, error: ProtocolError
+    ) -> None:
+        """Log an error as the answer of a request; raise 404 or 503 if it cannot be."""
+        _refuse_if_closed(session)
+        _, body = dispatch.refusal(session.revision, request_id, error)
+        stream = open_stream(self._process.log, session, request_id)
+        stream.end(body)
+        await self._kept(stream, session)
+
+    async def _named_session(self) -> OpenSession:
         """Return the caller's session; raise 400 or 404."""
         if not SESSION_ID.fullmatch(self._named):
             raise InvalidRequest(
-                f"{PARAMETER} is missing: open the stream, and POST where its first"
-                " event says."
+                f"{PARAMETER} is missing. Open the stream, and POST to the address in"
+                " its first event."
             )
-        session = await self._process.held.find(
+        return await self._process.sse_sessions.find(
             self._named, self._principal, self._catalog.server.slug
         )
+
+    async def _session(self) -> OpenSession:
+        """Return the caller's session; raise 400 or 404.
+
+        A header that names another revision than the session's is refused.
+        """
+        session = await self._named_session()
         self._revision = session.revision
         if session.negotiated:
             header = self._headers.get(negotiation.VERSION_HEADER)
@@ -168,7 +207,7 @@ class MessagesHandler(Address):
         await self._run(session, exchange)
 
     def _begun(self, session: OpenSession, request: Request) -> Exchange:
-        """Return the exchange of a request; raise where it is not its time."""
+        """Return the exchange of a request; raise if it is not its turn."""
         _refuse_if_closed(session)
         conversation.check_turn(request.method, _agreed(session))
         if session.negotiated:
@@ -196,19 +235,16 @@ class MessagesHandler(Address):
             await self._one_of_many(session, request)
 
     async def _one_of_many(self, session: OpenSession, request: Request) -> None:
-        """Run a request of a batch; what is refused is no reason to refuse others."""
+        """Run a request of a batch; a refusal concerns only this request."""
         try:
             await self._run(session, self._begun(session, request))
         except ProtocolError as error:
-            _, body = dispatch.refusal(session.revision, request.id, error)
-            stream = open_stream(self._process.log, session, request.id)
-            stream.end(body)
-            await self._kept(stream, session)
+            await self._send_error(session, request.id, error)
 
     # -- calls ----------------------------------------------------------------------
 
     async def _run(self, session: OpenSession, exchange: Exchange) -> None:
-        """Run a request; return when its row is there, so that it has an end."""
+        """Run a request; return when its row is written."""
         if exchange.session is not None and runs_once(exchange):
             await self._run_once(session, exchange)
             return
@@ -219,16 +255,16 @@ class MessagesHandler(Address):
         try:
             await self._kept(stream, session)
         except ProtocolError:
-            # Whoever is refused is answered with that, and with nothing else.
+            # A refused request gets this error, and no other answer.
             call.over = True
             exchange.stop(End.CANCELLED)
             raise
 
     async def _run_once(self, session: OpenSession, exchange: Exchange) -> None:
-        """Run a call that must not run twice; the same one again runs already."""
+        """Run a call that must not run twice; ignore the same one again."""
         current = self._process
         with current.running.expected(exchange, session):
-            stream = await at_most_once.begun_and_served(current, exchange, session)
+            stream = await at_most_once.begin_and_serve(current, exchange, session)
         if stream is None:
             await earlier_one(current, exchange, session)
             return
@@ -249,16 +285,17 @@ class MessagesHandler(Address):
         return call
 
     async def _kept(self, stream: OwnedStream, session: OpenSession) -> None:
-        """Return when a stream has its row; raise 404 or 503 where it gets none."""
+        """Return when a stream has its row; raise 404 or 503 if it gets none."""
         try:
             async with asyncio.timeout(at_most_once.PATIENCE_S):
                 await stream.committed()
-        except (IntegrityError, Fenced):
+        except (IntegrityError, StreamFenced):
             # A session that was closed elsewhere took its streams along.
             await self._process.sessions.seen(session)
             raise unavailable() from None
         except TimeoutError:
             stream.withdraw()
+            self._logged = False
             raise unavailable() from None
 
 
@@ -268,9 +305,9 @@ def _agreed(session: OpenSession) -> Revision | None:
 
 
 def _refuse_if_closed(session: OpenSession) -> None:
-    """Raise 404 where the stream has ended since the session was found.
+    """Raise 404 if the stream has ended since the session was found.
 
-    What runs was cancelled then; what begins later nobody would cancel.
+    A call that began now would not be cancelled by that.
     """
     if session.closed:
         raise not_found()

@@ -1,4 +1,4 @@
-"""The stream of HTTP+SSE: all that is said in one session, without event ids."""
+"""The stream of HTTP+SSE: all messages of one session, without event ids."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from django.db import Error as DatabaseError
 
-from mcp_app.protocol.errors import ProtocolError, Refused
-from mcp_app.streams.gathering import LOOK_S
+from mcp_app.protocol.errors import ProtocolError, RequestRefused
+from mcp_app.streams.sse_reader import LOOK_S
 from mcp_app.transports.open_streams import StandingStream
 from mcp_app.transports.spacing import APART_S
 
@@ -27,7 +27,7 @@ MOST_WAITING: Final = 1024 * 1024
 
 
 class OneChannel:
-    """An event stream of which no event has an id."""
+    """An event stream without event ids."""
 
     def __init__(self, events: EventStream) -> None:
         self._events = events
@@ -48,7 +48,7 @@ class OneChannel:
         self._events.message(data)
 
     def answer(self, data: bytes) -> None:
-        """Queue the last message of a request, a moment after what came before it."""
+        """Queue the answer of a request, a moment after the message before it."""
         loop = asyncio.get_running_loop()
         due = self._said + APART_S
         if not self._late and loop.time() >= due:
@@ -59,7 +59,7 @@ class OneChannel:
             self._timer = loop.call_at(due, self._send_due)
 
     def _send_due(self) -> None:
-        """Send what has waited for long enough; later ones have a time of their own."""
+        """Send the answers that are due, and set the timer for the next one."""
         loop = asyncio.get_running_loop()
         self._timer = None
         while self._late and self._late[0][0] <= loop.time():
@@ -68,7 +68,7 @@ class OneChannel:
             self._timer = loop.call_at(self._late[0][0], self._send_due)
 
     def prime(self, event_id: str) -> None:
-        """There are no ids: nobody comes back."""
+        """Do nothing: there are no ids."""
 
     def beat(self) -> None:
         self._events.beat()
@@ -84,7 +84,7 @@ class OneChannel:
 
 
 class HeldStream(StandingStream):
-    """Tells a session what its requests say, and once initialized of changes."""
+    """Sends a session its messages and, once it is initialized, changes."""
 
     __slots__ = ("_channel", "_current", "_opening", "_parting")
 
@@ -100,13 +100,13 @@ class HeldStream(StandingStream):
         self._current = current
         self._opening = self._parting = False
 
-    # -- what its requests say --------------------------------------------------------
+    # -- messages of requests ---------------------------------------------------------
 
     @property
     def full(self) -> bool:
         return self._channel.full
 
-    def said(self, payload: bytes, *, last: bool) -> None:
+    def deliver(self, payload: bytes, *, last: bool) -> None:
         """Write a message of a request."""
         if not last:
             self._channel.message(payload)
@@ -114,10 +114,10 @@ class HeldStream(StandingStream):
         self._channel.answer(payload)
         self._hear()
 
-    # -- what it is told as a listener ------------------------------------------------
+    # -- changes ----------------------------------------------------------------------
 
     def _hear(self) -> None:
-        """After the answer to `initialize`: be told of changes from now on."""
+        """Listen for changes from now on, once the session is initialized."""
         if not self._open and not self._opening:
             self._opening = True
             self._current.spawn(self._heard())
@@ -126,14 +126,14 @@ class HeldStream(StandingStream):
         current, session = self._current, self._session
         try:
             if await current.sessions.negotiated(session):
-                await current.openings.standing(self, session, None)
+                await current.stream_opener.standing(self, session, None)
                 current.spawn(current.deliveries.deliver(session))
-        except Refused:
+        except RequestRefused:
             # The client has left meanwhile, or the session was closed elsewhere.
             return
         except (ProtocolError, DatabaseError) as error:
             # It is tried again with the next answer, or the next heartbeat.
-            logger.warning("A session is told of no changes: %r", error)
+            logger.warning("A session cannot be told about changes: %r", error)
         finally:
             self._opening = False
 
@@ -143,7 +143,7 @@ class HeldStream(StandingStream):
             self._hear()
 
     def end(self, *, retry_ms: int | None = None) -> None:
-        """End at once, or, where the process stops, after the calls that run."""
+        """End at once, or after the running calls if the process stops."""
         if retry_ms is None:
             self._stream.end()
         elif not self._parting:
@@ -151,12 +151,12 @@ class HeldStream(StandingStream):
             self._current.spawn(self._part(retry_ms))
 
     async def _part(self, retry_ms: int) -> None:
-        gathering, loop = self._current.gathering, self._current.loop
+        sse_reader, loop = self._current.sse_reader, self._current.loop
         deadline = loop.time() + self._current.limits.drain
-        known = gathering.next_whole
+        known = sse_reader.next_whole
         while loop.time() < deadline and (
-            gathering.looks < known or gathering.busy(self._session.pk)
+            sse_reader.looks < known or sse_reader.busy(self._session.pk)
         ):
-            gathering.hurry()
+            sse_reader.hurry()
             await asyncio.sleep(LOOK_S / 4)
         self._stream.end(retry_ms=retry_ms)

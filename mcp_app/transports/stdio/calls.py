@@ -11,7 +11,7 @@ from mcp_app.transports.stdio.channel import Channel, Write
 
 if TYPE_CHECKING:
     from mcp_app.process.running import Answer, Waiting
-    from mcp_app.streams.appending import Beside
+    from mcp_app.streams.log_writer import Beside
 
 
 class Alone:
@@ -36,7 +36,7 @@ class Alone:
 
 
 class RunningCall:
-    """The way back of one call, which is over with it."""
+    """The way back of one call."""
 
     streams = True
     _said = float("-inf")
@@ -58,10 +58,10 @@ class RunningCall:
             self._channel.write(message)
 
     def reconnect(self, after_ms: int) -> None:
-        """There is one connection, and no other to come back with."""
+        """Do nothing: there is only one connection."""
 
     def cancel(self) -> None:
-        """Stop, and say nothing more of it; a question is withdrawn before."""
+        """Cancel open questions, then stop the call without an answer."""
         exchange = self._exchange
         if exchange is not None:
             exchange.stop(End.CANCELLED)
@@ -75,7 +75,7 @@ class RunningCall:
         """A pipe needs no heartbeat."""
 
     def finished(self, task: asyncio.Task[Answer]) -> None:
-        """The call is over: nothing follows but its answer."""
+        """Send the answer of a finished call."""
         self._exchange = None
         loop = self._channel.current.loop
         if loop.time() - self._said < APART_S:

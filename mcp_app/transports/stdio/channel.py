@@ -1,4 +1,4 @@
-"""A channel with one client: the way out, and the ids of what runs."""
+"""One client's channel: its output, and the ids of its requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Cancellable(Protocol):
     """A request that runs."""
 
     def cancel(self) -> None:
-        """The client wants no answer any more."""
+        """Cancel it without an answer."""
 
 
 class Channel:

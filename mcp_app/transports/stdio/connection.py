@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_app.protocol import envelope, jsonrpc, negotiation
+from mcp_app.protocol import envelope, negotiation
 from mcp_app.protocol.envelope import Notification, Reply, Request
 from mcp_app.protocol.errors import (
     InternalError,
@@ -22,6 +22,7 @@ from mcp_app.server.exchange import Exchange, NoWayBack
 from mcp_app.streams.in_memory import MemoryQuestions, MemorySessions
 from mcp_app.transports.batches import Together, array
 from mcp_app.transports.client_messages import cancelled_id
+from mcp_app.transports.json_body import read_json
 from mcp_app.transports.stdio.calls import Alone, RunningCall
 from mcp_app.transports.stdio.channel import Channel, Write
 from mcp_app.transports.stdio.listening import Listening, SessionChanges
@@ -43,11 +44,11 @@ NO_WAY_BACK: Final = NoWayBack()
 
 
 class NotServed(InvalidRequest):
-    """The server is not there, or not for this caller."""
+    """The server is missing, or not for this caller."""
 
 
 class Connection(Channel):
-    """What comes from one client, and goes to it; used on the loop only.
+    """The messages from and to one client; used on the loop only.
 
     A message is written with `write` once it is whole. The session of the stateful era
     lives in memory, and so do its questions.
@@ -58,7 +59,9 @@ class Connection(Channel):
     ) -> None:
         super().__init__(current, slug, principal, write)
         self.questions = MemoryQuestions()
-        self.sessions = MemorySessions(current.announced, current.openings.watching)
+        self.sessions = MemorySessions(
+            current.announced, current.stream_opener.watching
+        )
         self._adapters = replace(
             current.adapters,
             handshakes=self.sessions,
@@ -69,34 +72,42 @@ class Connection(Channel):
         self._revision: Revision = LATEST_STATEFUL
 
     async def served(self) -> tuple[Catalog, Rights]:
-        """Return what the caller is offered, and what it may; raise `NotServed`.
+        """Return the catalog and the caller's rights; raise `NotServed`.
 
-        Raises 503 where people have switched the server off.
+        Raises 503 if the server is stopped.
         """
-        catalog = self.current.served(self.slug)
+        catalog = self.current.catalogs.find(self.slug)
         if catalog is None:
             raise NotServed(f"There is no MCP server {self.slug!r} here.")
         if self.principal.anonymous and not catalog.public:
             raise NotServed(
-                f"The MCP server {self.slug!r} is not public: it needs a user"
-                " (--user, or MCP_USER)."
+                f"The MCP server {self.slug!r} is not public. Name a user with --user"
+                " or MCP_USER."
             )
-        rights = await self.current.rights_in(catalog, self.principal)
+        rights = await self.current.rights.find(
+            self.principal, self.slug, catalog.demands
+        )
         if rights.gone:
             raise NotServed(
-                f"The user {self.principal.user_name!r} is not active any more."
+                f"The user {self.principal.user_name!r} is no longer active."
             )
         # While the rights were read, something may have been published or stopped.
-        catalog = self.current.served(self.slug) or catalog
+        catalog = self.current.catalogs.find(self.slug) or catalog
         if not rights.meet(catalog.server.demands):
             raise NotServed(
-                f"The user {self.principal.user_name!r} has not the rights that the"
-                f" MCP server {self.slug!r} asks for."
+                f"The user {self.principal.user_name!r} lacks the rights that the MCP"
+                f" server {self.slug!r} requires."
             )
         return catalog, rights
 
+    def cancel_subscriptions(self) -> None:
+        """End the subscriptions of a client that has left, without a message."""
+        for running in tuple(self.running.values()):
+            if isinstance(running, Listening):
+                running.cancel()
+
     async def take(self, line: bytes | Broken, arrived: float) -> None:
-        """Take a line that came then (monotonic); requests go on by themselves."""
+        """Take a line that arrived then (monotonic); requests run in tasks."""
         session = self.sessions.session
         self._request_id = None
         self._revision = LATEST_STATEFUL if session is None else session.revision
@@ -118,11 +129,7 @@ class Connection(Channel):
         limits = self.current.limits
         if isinstance(line, Broken):
             raise InvalidRequest(f"The line is longer than {limits.body} bytes.")
-        value = (
-            jsonrpc.read(line, self.current.read_limits)
-            if len(line) <= limits.parse_in_thread
-            else await self.current.read_in_thread(line)
-        )
+        value = await read_json(self.current, line)
         if type(value) is list:
             await self._batch(value, arrived)
             return
@@ -130,7 +137,9 @@ class Connection(Channel):
             message = envelope.parse(value, lenient=self.current.lenient)
         except InvalidRequest as error:
             if _wants_no_answer(value):
-                logger.info("A message is none: %s", error.message)
+                logger.info(
+                    "A message was ignored, because it is not valid: %s", error.message
+                )
                 return
             raise
         if type(message) is Request:
@@ -141,7 +150,7 @@ class Connection(Channel):
             await self._take_other(message, arrived)
 
     async def _fresh(self, arrived: float) -> None:
-        """Wait until nothing is answered from caches that are too old; raise 503."""
+        """Wait until the caches are fresh enough; raise 503."""
         gate = self.current.gate
         if not gate.fresh(arrived):
             await gate.wait(arrived)
@@ -189,7 +198,7 @@ class Connection(Channel):
         )
 
     def _check(self, exchange: Exchange) -> None:
-        """Raise for an id that is taken, at a stop, and where too much runs."""
+        """Raise if the id is taken, the process stops, or too much runs."""
         conversation.check_id(exchange.request_id, self.running)
         self.current.refuse_if_stopping()
         if not self.principal.anonymous:
@@ -216,14 +225,14 @@ class Connection(Channel):
         self.current.running.start(exchange, work, call)
 
     async def _initialize(self, exchange: Exchange) -> None:
-        """Open the session; what follows on the line waits for it."""
+        """Open the session; later messages wait for it."""
         _, body = await dispatch.answer(exchange)
         self.write(body)
         if exchange.opened_session is not None:
             self._hear()
 
     def _hear(self) -> None:
-        """Tell the session of changes from now on."""
+        """Announce changes to the session."""
         session = self.sessions.session
         if session is None:
             return
@@ -231,7 +240,7 @@ class Connection(Channel):
         try:
             self.current.listen(heard)
         except Unavailable as error:
-            logger.warning("A session is told of no changes: %s", error)
+            logger.warning("A session cannot be told about changes: %s", error)
             return
         heard.opened()
 
@@ -276,11 +285,13 @@ class Connection(Channel):
     # -- what has no answer -----------------------------------------------------------
 
     async def _take_other(self, message: envelope.Message, arrived: float) -> None:
-        """Take a notification or a reply, in an outage of the database, too."""
+        """Take a notification or a reply, even in a database outage."""
         try:
             await self._fresh(arrived)
         except Unavailable as error:
-            logger.debug("A message is taken in an outage: %s", error)
+            logger.debug(
+                "A message is accepted although the database is away: %s", error
+            )
         if type(message) is Notification:
             self._notified(message)
         elif type(message) is Reply:
@@ -291,14 +302,19 @@ class Connection(Channel):
         try:
             await self.served()
         except NotServed as error:
-            logger.info("An answer is not taken: %s", error.message)
+            logger.info("An answer was refused: %s", error.message)
             return
         except Unavailable as error:
-            logger.debug("An answer is taken in an outage: %s", error)
+            logger.debug(
+                "An answer is accepted although the database is away: %s", error
+            )
         if session is None or not await self.questions.take(
             session, reply.id, reply.result, reply.error
         ):
-            logger.info("Nobody asked a question %r.", str(reply.id)[:80])
+            logger.info(
+                "No question with the id %r is waiting for an answer.",
+                str(reply.id)[:80],
+            )
 
     def _notified(self, message: Notification) -> None:
         session = self.sessions.session
@@ -312,9 +328,9 @@ class Connection(Channel):
 
 
 def _wants_no_answer(value: object) -> bool:
-    """Whether something that is no message looks like a notification or a reply.
+    """Whether an invalid message looks like a notification or a reply.
 
-    To answer those would be to answer what nobody asks.
+    Those get no answer, not even an error.
     """
     if not isinstance(value, dict):
         return False

@@ -1,4 +1,4 @@
-"""What a client on a channel is told of: changes of a session, and subscriptions."""
+"""Announcements on a channel: changes of a session, and subscriptions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ logger = logging.getLogger("mcp_app.transports")
 
 
 class SharedChannel:
-    """The part of a stream that shares its channel with everything else."""
+    """The output of a stream on a channel that other messages share."""
 
     def __init__(self, write: Write, last: bytes | None = None) -> None:
         """Write `last` at the end."""
@@ -38,7 +38,7 @@ class SharedChannel:
             self._write(data)
 
     def prime(self, event_id: str) -> None:
-        """There are no ids: nobody comes back."""
+        """Do nothing: there are no ids."""
 
     def beat(self) -> None:
         """A pipe needs no heartbeat."""
@@ -54,7 +54,7 @@ class SharedChannel:
 
 
 class SessionChanges(OpenStream):
-    """Tells a session of lists, and of what it watches."""
+    """Tells a session of lists and watched resources."""
 
     lasts = True
 
@@ -71,7 +71,7 @@ class SessionChanges(OpenStream):
         self._session = session
 
     def opened(self) -> None:
-        """Its client is told from now on."""
+        """Write from now on."""
         self._opened(0)
 
     def watched(self, what: str) -> str | None:
@@ -99,10 +99,10 @@ class Listening:
         self._entered = ExitStack()
 
     def begin(self, interest: Interest, honoured: JsonObject) -> None:
-        """Let it listen from now on; raise 503 or 429 where it may not."""
+        """Let it listen from now on; raise 503 or 429 if it may not."""
         channel, exchange = self._channel, self._exchange
         stream = SharedChannel(
-            channel.write, subscriptions.cancelled(exchange.request_id)
+            channel.write, subscriptions.cancelled_message(exchange.request_id)
         )
         listening = ListenStream(
             stream,
@@ -111,7 +111,7 @@ class Listening:
             principal=channel.principal,
             interest=interest,
             subscription=exchange.request_id,
-            closing=subscriptions.closed(exchange),
+            closing=subscriptions.closed_message(exchange),
         )
         channel.current.listen(listening)
         channel.running[exchange.request_id] = self
@@ -128,12 +128,14 @@ class Listening:
         honoured: JsonObject,
         closed: Awaitable[None],
     ) -> None:
-        async with self._channel.current.openings.watching(interest.uris):
-            listening.opened(subscriptions.acknowledged(self._exchange, honoured))
+        async with self._channel.current.stream_opener.watching(interest.uris):
+            listening.opened(
+                subscriptions.acknowledged_message(self._exchange, honoured)
+            )
             await closed
 
     def cancel(self) -> None:
-        """The client wants to hear no more; nothing is said of that."""
+        """End the subscription without a message."""
         self._channel.forget(self._exchange.request_id, self)
         if self._task is not None:
             self._task.cancel()
@@ -146,7 +148,7 @@ class Listening:
             self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
-        """What it watches could not be written: it never began."""
+        """Answer a subscription that failed with an error."""
         if not isinstance(error, ProtocolError):
             logger.error("A subscription failed.", exc_info=error)
             error = InternalError("The server failed; its log says why.")

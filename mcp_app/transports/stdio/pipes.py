@@ -1,7 +1,7 @@
-"""Standard input and output: taken from user code, read and written.
+"""Takes standard input and output away from user code; reads and writes them.
 
-Nothing of theirs is changed that others may share, such as that they block: what might
-block is done by a thread.
+Other processes may share them, so that their blocking mode is kept: threads do what
+might block.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CHUNK: Final = 64 * 1024
 AHEAD: Final = 4
 """Chunks that are read before the first of them is taken."""
 AT_ONCE: Final = select.PIPE_BUF if hasattr(select, "PIPE_BUF") else 512
-"""Bytes that a pipe takes without waiting where it takes any (POSIX)."""
+"""Bytes that a pipe takes without waiting, if it takes any (POSIX)."""
 LOOK_S: Final = 0.1
 MOST_QUEUED: Final = 64 * 1024 * 1024
 """A client for whom more bytes wait is given up."""
@@ -37,11 +37,11 @@ MOST_QUEUED: Final = 64 * 1024 * 1024
 
 @cache
 def take_standard_streams() -> tuple[int, int]:
-    """Return descriptors of what is input and output at first, and nobody else's.
+    """Return private descriptors of the standard input and output.
 
-    From then on the process reads nothing and writes to standard error: what user
-    code prints, what C code prints, and programs that are started. Raises OSError
-    where there is no input or output, and changes nothing then.
+    From then on user code, C code and started programs read nothing, and print to
+    standard error. Raises OSError, and changes nothing, if there is no input or
+    output.
     """
     # A copy takes the lowest number that is free: it must be none of the three.
     for needed in (STDIN, STDOUT):
@@ -50,7 +50,7 @@ def take_standard_streams() -> tuple[int, int]:
     try:
         os.fstat(STDERR)
     except OSError:
-        # There is no standard error: what is printed is lost.
+        # There is no standard error: prints are lost.
         os.dup2(nothing, STDERR)
     incoming, outgoing = os.dup(STDIN), os.dup(STDOUT)
     _leave_nothing_to_others(nothing)
@@ -64,21 +64,21 @@ def take_standard_streams() -> tuple[int, int]:
 def _leave_nothing_to_others(nothing: int) -> None:
     os.dup2(nothing, STDIN)
     os.dup2(STDERR, STDOUT)
-    # What was printed before, and not written yet, is no message either.
+    # Earlier prints that are still buffered are no messages either.
     with suppress(AttributeError, OSError, ValueError):
         sys.stdout.flush()
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
 
 class Input:
-    """Reads a little ahead of who takes it.
+    """Reads a little ahead of its consumer.
 
-    What the loop can watch it reads on the loop, where it is there; a file, which is
-    always there, in a thread of its own.
+    The loop reads pipes and terminals when they have data.  It cannot watch files:
+    a separate thread reads those.
     """
 
     def __init__(self, descriptor: int, ended: Callable[[], object]) -> None:
-        """Tell `ended` on the loop as soon as all has come, taken or not."""
+        """Call `ended` on the loop as soon as all has come, taken or not."""
         self._descriptor = descriptor
         self._ended = ended
         self._loop = asyncio.get_running_loop()
@@ -91,7 +91,7 @@ class Input:
             threading.Thread(target=self._read, name="mcp-stdin", daemon=True).start()
 
     async def next(self) -> tuple[bytes, float]:
-        """Return what came next, and when (monotonic); b"" stands for the end."""
+        """Return the next chunk and its arrival (monotonic); b"" is the end."""
         found = await self._chunks.get()
         self._ahead.release()
         if not self._watched and found[0] and self._watches:
@@ -103,7 +103,7 @@ class Input:
         self._watches = self._watched = True
 
     def _readable(self) -> None:
-        """Read what is there; look away while nobody takes it, and at the end."""
+        """Read a chunk; stop watching while nobody takes it, and at the end."""
         data = None
         if self._ahead.acquire(blocking=False):
             data = self._some()
@@ -118,7 +118,7 @@ class Input:
             self._look_for_the_end()
 
     def _look_for_the_end(self) -> None:
-        """Who waits for more to be taken does not see the end come: look."""
+        """Poll for the end of the input while it is not watched."""
         if self._watched:
             return
         if _nobody_writes(self._descriptor):
@@ -136,7 +136,7 @@ class Input:
                 self._loop.call_soon_threadsafe(self._came, data, time.monotonic())
 
     def _some(self) -> bytes | None:
-        """Read what is there; None where somebody with the same input was quicker."""
+        """Read a chunk; None if another reader of the same input was quicker."""
         try:
             return os.read(self._descriptor, CHUNK)
         except BlockingIOError:
@@ -162,10 +162,10 @@ def _nobody_writes(descriptor: int) -> bool:
 
 
 class Output:
-    """Writes at once what does not wait, and the rest in a thread of its own."""
+    """Writes at once if that does not block, and the rest in a thread."""
 
     def __init__(self, descriptor: int, broken: Callable[[], object]) -> None:
-        """Tell `broken` on the loop where nobody reads any more."""
+        """Call `broken` on the loop if nobody reads any more."""
         self._descriptor = descriptor
         self._broken = broken
         self._loop = asyncio.get_running_loop()
@@ -177,7 +177,7 @@ class Output:
         threading.Thread(target=self._write, name="mcp-stdout", daemon=True).start()
 
     def message(self, message: bytes) -> None:
-        """Write a message, or queue it; dropped where nobody reads.
+        """Write a message, or queue it; dropped if nobody reads.
 
         Used on the loop only.
         """
@@ -187,7 +187,10 @@ class Output:
         if not self._waiting and len(data) <= AT_ONCE and self._takes_more():
             self._write_all(data)
         elif self._waiting > MOST_QUEUED:
-            logger.warning("A client is given up: it reads nothing.")
+            logger.warning(
+                "The connection to a client ends, because it does not read its"
+                " messages."
+            )
             self._give_up()
         else:
             with self._lock:
@@ -195,7 +198,7 @@ class Output:
             self._queue.put(data)
 
     def _takes_more(self) -> bool:
-        """Whether so much as is written at once has room in the pipe."""
+        """Whether the pipe has room for `AT_ONCE` bytes."""
         return self._poll is not None and bool(self._poll.poll(0))
 
     async def written(self) -> None:
@@ -218,7 +221,7 @@ class Output:
                     self._loop.call_soon_threadsafe(event.set)
 
     def _next(self) -> tuple[bytes, list[asyncio.Event]]:
-        """Wait for something, and take what is there with it."""
+        """Wait for a message, and take others with it."""
         found = [self._queue.get()]
         with suppress(Empty):
             while True:
@@ -235,11 +238,11 @@ class Output:
             self._loop.call_soon_threadsafe(self._give_up)
 
     def _write_some(self, data: memoryview) -> int:
-        """Write what there is room for; wait where there is none."""
+        """Write what there is room for; wait if there is none."""
         try:
             return os.write(self._descriptor, data)
         except BlockingIOError:
-            # Whoever shares the output made it so that it does not block by itself.
+            # Another process that shares the output made it non-blocking.
             select.select((), (self._descriptor,), ())
             return 0
 
@@ -249,7 +252,7 @@ class Output:
 
 
 def _poll_of(descriptor: int) -> select.poll | None:
-    """Return what says that a pipe or socket has room; None for anything else."""
+    """Return a poll for room in a pipe or socket; None for anything else."""
     mode = os.fstat(descriptor).st_mode
     if not hasattr(select, "poll") or not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
         return None

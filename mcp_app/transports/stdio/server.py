@@ -10,9 +10,10 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from mcp_app.process.current import begun
+from mcp_app.process.current import begin_process
 from mcp_app.protocol.errors import SwitchedOff
 from mcp_app.protocol.lines import Lines
+from mcp_app.server.exchange import End
 from mcp_app.transports.stdio.connection import Connection, NotServed
 from mcp_app.transports.stdio.pipes import Input, Output
 
@@ -20,23 +21,23 @@ if TYPE_CHECKING:
     from mcp_app.interface.principal import Principal
 
 GRACE_S: Final = 1.0
-"""So long running calls have when the client has said its last."""
+"""Seconds for running calls after the client's last message."""
 EXIT_S: Final = 1.8
-"""So long all of the end may take: what hangs then is left behind."""
+"""Seconds that the whole end may take; then the process exits."""
 LAST_WRITES_S: Final = 0.2
 HANG_UP: Final = getattr(signal, "SIGHUP", signal.SIGTERM)
-"""What a terminal that goes away sends; elsewhere than on POSIX there is none."""
+"""The signal of a terminal that goes away; only POSIX has it."""
 AT_ONCE: Final = 32
-"""Messages that are taken before what they began may run."""
+"""Messages that are taken before their tasks may run."""
 
 
 async def serve(slug: str, principal: Principal, incoming: int, outgoing: int) -> None:
     """Serve one client on these descriptors until it leaves, or a signal comes.
 
-    Raises `NotServed` where the server is not for this caller, and `Unavailable`
-    where the database cannot be reached at the start.
+    Raises `NotServed` if the server is not for this caller, and `Unavailable`
+    if the database cannot be reached at the start.
     """
-    current, stopped = begun(), asyncio.Event()
+    current, stopped = begin_process(), asyncio.Event()
     _stop_at_signals(stopped)
     try:
         output = Output(outgoing, stopped.set)
@@ -47,8 +48,10 @@ async def serve(slug: str, principal: Principal, incoming: int, outgoing: int) -
         stopping = asyncio.create_task(stopped.wait())
         await asyncio.wait([taking, stopping], return_when=asyncio.FIRST_COMPLETED)
         leave_within(EXIT_S)
-        taking.cancel()
-        await current.drain(GRACE_S)
+        gone = not taking.cancel()
+        if gone:
+            connection.cancel_subscriptions()
+        await current.drain(GRACE_S, End.CLIENT_GONE if gone else End.SHUT_DOWN)
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_WRITES_S):
                 await output.written()
@@ -71,10 +74,10 @@ async def _check_served(connection: Connection) -> None:
 def _stop_at_signals(stopped: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     numbers = [signal.SIGTERM, signal.SIGINT]
-    # A terminal that goes away says so; what is to outlive it (nohup) ignores that.
+    # A process that is to outlive its terminal (nohup) ignores this signal.
     if signal.getsignal(HANG_UP) is signal.SIG_DFL and HANG_UP not in numbers:
         numbers.append(HANG_UP)
-    # Elsewhere than on POSIX signals end a process as they always do.
+    # Without POSIX, signals end the process as usual.
     with suppress(NotImplementedError):
         for number in numbers:
             loop.add_signal_handler(number, stopped.set)

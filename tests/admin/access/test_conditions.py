@@ -10,11 +10,11 @@ from django.contrib.auth.models import Group
 from django.db.models import Q
 
 from mcp_app.admin.access.conditions import conditions, first_letter, gates
-from mcp_app.auth import reach
-from mcp_app.auth.reach import KnownGroup
+from mcp_app.auth import permission_queries
+from mcp_app.auth.permission_queries import KnownGroup
 from mcp_app.catalog.registry import mcp
-from mcp_app.interface.requirements import NO_DEMANDS, Demands
-from mcp_app.interface.rights import Asked, Rule
+from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
+from mcp_app.interface.rights import AccessRequest, Rule
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import DefinitionVersion, Prompt, Server, Tool
 
@@ -46,10 +46,7 @@ def test_all_gates_of_a_definition_are_open() -> None:
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        (tool(enabled=False), "It is stopped."),
         (tool(published=None), "It is not published."),
-        # What people did comes before what is missing.
-        (tool(enabled=False, published=None), "It is stopped."),
         (Prompt(pk=7, name="p", broken="The kind is gone."), "It is not published."),
         (Prompt(pk=7, name="p", published=VERSION, broken="Gone."), "Gone."),
         (
@@ -95,11 +92,9 @@ def test_without_a_server_nobody_offers_it() -> None:
         (server(access=()), "The server lets nobody in."),
         (
             server(access=("token", "gone", "away")),
-            "The server is closed: the settings have no authentication method"
+            "The server lets nobody in: the settings have no authentication method"
             " “away or gone”.",
         ),
-        (server(enabled=False), "The server is stopped."),
-        (server(enabled=False, access=("public",)), "The server is stopped."),
     ],
 )
 def test_whom_a_server_lets_in(at: ServerDefinition, why: str) -> None:
@@ -126,22 +121,25 @@ def rules() -> Iterator[None]:
         del mcp.rules[key]
 
 
-def judge(asked: Asked) -> bool:
+def judge(asked: AccessRequest) -> bool:
     return True
 
 
 def of(
-    own: Demands, by_server: Demands = NO_DEMANDS, *, is_server: bool = False
+    own: AccessRequirements,
+    by_server: AccessRequirements = NO_REQUIREMENTS,
+    *,
+    is_server: bool = False,
 ) -> list[Any]:
     known = [KnownGroup(1, "Support", 2, frozenset())]
     return conditions(by_server, own, known, is_server=is_server)
 
 
 def test_the_server_is_asked_first() -> None:
-    own = Demands(permissions=("shop.view",), rules=("gone",))
-    found = of(own, Demands(permissions=("shop.enter",)))
+    own = AccessRequirements(permissions=("shop.view",), rules=("gone",))
+    found = of(own, AccessRequirements(permissions=("shop.enter",)))
     assert [each.label for each in found] == [
-        "Asked for by the server: permission shop.enter",
+        "Required by the server: permission shop.enter",
         "permission shop.view",
         "rule in code: gone",
     ]
@@ -149,13 +147,17 @@ def test_the_server_is_asked_first() -> None:
 
 
 def test_of_a_server_its_own_demands_are_all() -> None:
-    found = of(NO_DEMANDS, Demands(permissions=("shop.enter",)), is_server=True)
+    found = of(
+        NO_REQUIREMENTS, AccessRequirements(permissions=("shop.enter",)), is_server=True
+    )
     assert [each.label for each in found] == ["permission shop.enter"]
-    assert of(NO_DEMANDS) == []
+    assert of(NO_REQUIREMENTS) == []
 
 
 def test_a_group_that_there_is_not_is_named() -> None:
-    both = Demands(groups=(frozenset({"Support", "Gone"}), frozenset({"Support"})))
+    both = AccessRequirements(
+        groups=(frozenset({"Support", "Gone"}), frozenset({"Support"}))
+    )
     first, second = of(both)
     assert first.label == "group Gone or Support"
     assert first.note == "There is no group “Gone”."
@@ -167,13 +169,17 @@ def test_a_group_that_there_is_not_is_named() -> None:
     ("key", "which", "note"),
     [
         ("plain", None, "It can only be checked person by person."),
-        ("calls", None, "may refuse what the call is about."),
-        ("object", reach.EVERYBODY, "show the template all the same."),
-        ("gone", reach.NOBODY, "Code has no rule “gone”, so nobody is let in."),
+        ("calls", None, "may refuse it because of its arguments."),
+        ("object", permission_queries.EVERYBODY, "show the template in any case."),
+        (
+            "gone",
+            permission_queries.NOBODY,
+            "The code has no rule “gone”, so nobody is let in.",
+        ),
     ],
 )
 def test_a_rule(key: str, which: Q | None, note: str) -> None:
-    (found,) = of(Demands(rules=(key,)))
+    (found,) = of(AccessRequirements(rules=(key,)))
     assert found.which == which
     assert found.note.endswith(note)
     assert ("at each call" in found.note) is (key == "calls")
@@ -182,6 +188,6 @@ def test_a_rule(key: str, which: Q | None, note: str) -> None:
 @pytest.mark.django_db
 def test_a_permission_that_can_be_counted_needs_no_note() -> None:
     Group.objects.create(name="Support")
-    (found,) = of(Demands(permissions=("shop.view",)))
+    (found,) = of(AccessRequirements(permissions=("shop.view",)))
     assert found.which is not None
     assert found.note == ""

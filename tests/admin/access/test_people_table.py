@@ -12,17 +12,17 @@ from django.db.models import Q
 from mcp_app.admin.access import people_table
 from mcp_app.admin.access.conditions import Condition, conditions
 from mcp_app.admin.access.people_table import People, Why, people
-from mcp_app.auth import reach
-from mcp_app.auth.reach import KnownGroup
-from mcp_app.interface.requirements import NO_DEMANDS, Demands
+from mcp_app.auth import permission_queries
+from mcp_app.auth.permission_queries import KnownGroup
+from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
 
 VIEW = "shop.view"
 SUPPORT = KnownGroup(1, "Support", 2, frozenset({VIEW}))
 NIGHT = KnownGroup(2, "Night", 2, frozenset())
-RIGHT = Demands(permissions=(VIEW,))
+RIGHT = AccessRequirements(permissions=(VIEW,))
 
 
-def condition(lack: str, which: Q | None = reach.EVERYBODY) -> Condition:
+def condition(lack: str, which: Q | None = permission_queries.EVERYBODY) -> Condition:
     return Condition(
         label=lack, lack=lack, change="", which=which, holds=lambda holder: True
     )
@@ -37,7 +37,9 @@ def user(*groups: KnownGroup, superuser: bool = False, **holds: bool) -> Any:
     )
 
 
-def why(row: Any, demands: Demands = NO_DEMANDS, *found: Condition) -> str:
+def why(
+    row: Any, demands: AccessRequirements = NO_REQUIREMENTS, *found: Condition
+) -> str:
     return Why(found, [SUPPORT, NIGHT], demands).of(row)
 
 
@@ -47,29 +49,33 @@ def why(row: Any, demands: Demands = NO_DEMANDS, *found: Condition) -> str:
 @pytest.mark.parametrize(
     ("row", "demands", "text"),
     [
-        (user(), NO_DEMANDS, "no right is asked for"),
-        (user(), Demands(rules=("r",)), "no right is asked for"),
+        (user(), NO_REQUIREMENTS, "no right is required"),
+        (user(), AccessRequirements(rules=("r",)), "no right is required"),
         (user(superuser=True), RIGHT, "superuser"),
         (user(), RIGHT, "has shop.view"),
         (user(NIGHT), RIGHT, "has shop.view"),
         (user(SUPPORT), RIGHT, "in Support, which has shop.view"),
-        (user(NIGHT), Demands(groups=(frozenset({"Night", "X"}),)), "in Night"),
+        (
+            user(NIGHT),
+            AccessRequirements(groups=(frozenset({"Night", "X"}),)),
+            "in Night",
+        ),
         (
             user(SUPPORT, NIGHT),
-            Demands(permissions=(VIEW,), groups=(frozenset({"Night"}),)),
+            AccessRequirements(permissions=(VIEW,), groups=(frozenset({"Night"}),)),
             "in Support, which has shop.view and in Night",
         ),
         # What was said already is not said again.
         (
             user(SUPPORT),
-            Demands(permissions=(VIEW,), groups=(frozenset({"Support"}),)),
+            AccessRequirements(permissions=(VIEW,), groups=(frozenset({"Support"}),)),
             "in Support, which has shop.view",
         ),
         # A group that is not known says nothing.
         (user(KnownGroup(9, "Other", 1, frozenset({VIEW}))), RIGHT, "has shop.view"),
     ],
 )
-def test_why_somebody_can(row: Any, demands: Demands, text: str) -> None:
+def test_why_somebody_can(row: Any, demands: AccessRequirements, text: str) -> None:
     assert why(row, demands) == text
 
 
@@ -91,7 +97,7 @@ def test_who_may_not_log_in_is_told_first() -> None:
 
 def test_what_cannot_be_counted_is_to_be_checked() -> None:
     open_one = condition("the rule says no", which=None)
-    assert why(user(), RIGHT, open_one) == "has shop.view; the rest is to be checked"
+    assert why(user(), RIGHT, open_one) == "has shop.view; the rest must be checked"
     assert why(user(b=False), RIGHT, open_one, condition("x")) == "cannot: x"
 
 
@@ -99,10 +105,14 @@ def test_what_cannot_be_counted_is_to_be_checked() -> None:
 
 
 def page(
-    number: str = "", *, can: bool = True, total: int = 5, demands: Demands = NO_DEMANDS
+    number: str = "",
+    *,
+    can: bool = True,
+    total: int = 5,
+    demands: AccessRequirements = NO_REQUIREMENTS,
 ) -> People:
-    known = reach.known_groups(demands)
-    found = conditions(NO_DEMANDS, demands, known, is_server=False)
+    known = permission_queries.known_groups(demands)
+    found = conditions(NO_REQUIREMENTS, demands, known, is_server=False)
     return people(
         found,
         known,
@@ -155,7 +165,7 @@ def test_those_who_can_and_those_who_cannot() -> None:
     User.objects.create_user("ana").groups.add(group)
     User.objects.create_user("gone", is_active=False).groups.add(group)
     User.objects.create_user("zoe")
-    demands = Demands(groups=(frozenset({"Night"}),))
+    demands = AccessRequirements(groups=(frozenset({"Night"}),))
     can = page(total=1, demands=demands)
     assert [(each.name, each.why) for each in can.shown] == [("ana", "in Night")]
     cannot = page(total=2, can=False, demands=demands)

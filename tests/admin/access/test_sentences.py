@@ -17,7 +17,7 @@ from mcp_app.admin.access.sentences import (
     and_superusers,
     anonymous,
     count_text,
-    counted,
+    counted_text,
     either,
     everyone,
     in_digits,
@@ -39,7 +39,7 @@ MARKS = "a\u202eb"
 )
 def test_how_many_can(number: int, at_most: bool, text: str) -> None:
     with override("en"):
-        assert counted("tool", number, "ana", at_most=at_most) == text
+        assert counted_text("tool", number, "ana", at_most=at_most) == text
 
 
 def test_a_number_of_people() -> None:
@@ -96,9 +96,9 @@ def test_superusers_need_nothing(count: int, text: str) -> None:
 @pytest.mark.parametrize(
     ("access", "text"),
     [
-        (("token",), "asks for a token."),
-        (("session", "token"), "asks who they are (session or token)."),
-        (("session",), "asks who they are (session)."),
+        (("token",), "requires a token."),
+        (("session", "token"), "requires authentication (session or token)."),
+        (("session",), "requires authentication (session)."),
     ],
 )
 def test_what_anonymous_callers_are_told(access: tuple[str, ...], text: str) -> None:

@@ -69,7 +69,7 @@ def crash(**given: Any) -> dict[str, Any]:
     return {
         "outcome": "crashed",
         "failure": "7f3a29cd",
-        "error": "book_table failed; its log entry is 7f3a29cd.",
+        "error": "book_table failed. Its error number in the log is 7f3a29cd.",
         **given,
     }
 

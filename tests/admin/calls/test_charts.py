@@ -18,13 +18,13 @@ from mcp_app.admin.calls.charts import (
     percents,
     sentence,
 )
-from mcp_app.admin.calls.filters import DAY, Asked, moment
+from mcp_app.admin.calls.filters import DAY, CallFilter, moment
 from mcp_app.models import CallStatistic
 from mcp_app.models.calls import BOUNDS_MS, HOUR_S
 
 HOUR_MS = HOUR_S * 1_000
 START_MS = 480_000 * HOUR_MS
-ASKED = Asked(DAY, moment(START_MS), moment(START_MS + 24 * HOUR_MS))
+ASKED = CallFilter(DAY, moment(START_MS), moment(START_MS + 24 * HOUR_MS))
 
 
 def buckets(*counts: tuple[int, int]) -> list[int]:
@@ -92,7 +92,7 @@ def found(calls: int, failed: int) -> Figures:
         (0, 0, "", ""),
         (5, 0, "add", "None of 5 failed."),
         (4, 1, "", "1 of 4 failed (25.0 %)."),
-        (2_000, 2_000, "add", "2,000 of 2,000 failed (100.0 %). Most: add."),
+        (2_000, 2_000, "add", "2,000 of 2,000 failed (100.0 %), most often: add."),
     ],
 )
 def test_the_sentence(calls: int, failed: int, most: str, text: str) -> None:
@@ -150,13 +150,13 @@ def test_of_all_calls_some_are_asked_for() -> None:
     count(0, calls=10)
     count(0, "crashed", calls=3, server="shop", to_5=0, to_200=3, most_us=150_000)
     count(0, "answered", calls=5, server="shop", name="find")
-    one = Asked(DAY, ASKED.start, ASKED.end, outcome="failed")
+    one = CallFilter(DAY, ASKED.start, ASKED.end, outcome="failed")
     made = charts.figures(one)
     assert (made.calls, made.failed, made.matching) == (18, 3, 3)
     assert (made.servers, made.half) == (("default", "shop"), 150)
-    shop = charts.figures(Asked(DAY, ASKED.start, ASKED.end, server="shop"))
+    shop = charts.figures(CallFilter(DAY, ASKED.start, ASKED.end, server="shop"))
     assert (shop.calls, shop.servers) == (8, ("default", "shop"))
-    slow = charts.figures(Asked(DAY, ASKED.start, ASKED.end, slower="100"))
+    slow = charts.figures(CallFilter(DAY, ASKED.start, ASKED.end, slower="100"))
     assert (slow.calls, slow.matching) == (18, 3)
 
 

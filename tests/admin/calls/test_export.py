@@ -41,7 +41,7 @@ def test_what_is_asked_for(admin_client: Client) -> None:
     assert row["user"] == "maria"
     assert row["took_ms"] == "12.0"
     assert row["error_number"] == "7f3a29cd"
-    assert row["told"] == "book_table failed; its log entry is 7f3a29cd."
+    assert row["told"] == "book_table failed. Its error number in the log is 7f3a29cd."
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])

@@ -11,9 +11,9 @@ from django.test import RequestFactory
 from django.utils import timezone
 
 from mcp_app.admin.calls import filters as asking
-from mcp_app.admin.calls.filters import Asked, asked, milliseconds, moment
+from mcp_app.admin.calls.filters import CallFilter, milliseconds, moment, read_filter
 from mcp_app.admin.calls.outcome_help import FAILED
-from mcp_app.models.call_pages import Key, Sought
+from mcp_app.models.call_pages import CallQuery, Key
 from mcp_app.models.calls import HOUR_S, MINUTE_S
 
 NOW = datetime(2026, 11, 18, 14, 37, 21, 500_000, UTC)
@@ -29,11 +29,11 @@ def _now(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def of(**given: str) -> Asked:
-    return asked(RequestFactory().get("/", given))
+def of(**given: str) -> CallFilter:
+    return read_filter(RequestFactory().get("/", given))
 
 
-def between(begin: str = "", end: str = "") -> Asked:
+def between(begin: str = "", end: str = "") -> CallFilter:
     return of(when="between", **{"from": begin, "to": end})
 
 
@@ -96,7 +96,9 @@ def test_one_end_of_a_time() -> None:
 def test_an_end_that_is_not_after_the_beginning(begin: str, end: str) -> None:
     found = between(begin, end)
     assert found.end is None
-    assert found.problems == ("The end is not after the beginning: it was left out.",)
+    assert found.problems == (
+        "The end was ignored, because it is not after the beginning.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_what_is_no_time(text: str) -> None:
     assert found.start == BEGAN
     assert found.given == {}
     (problem,) = found.problems
-    assert problem.startswith(f"“{text}” is no time")
+    assert problem.startswith(f"“{text}” is not a time")
 
 
 # -- filters -----------------------------------------------------------------------
@@ -124,7 +126,7 @@ def test_what_is_no_time(text: str) -> None:
 def test_only_choices(name: str) -> None:
     found = of(**{name: "no-such"})
     (problem,) = found.problems
-    assert problem.startswith("“no-such” is no choice for “")
+    assert problem.startswith("“no-such” is not a choice for “")
     assert found.query() == "?"
 
 
@@ -193,7 +195,7 @@ def test_which_rows_are_meant(
     }
     rest = [shown[each] if isinstance(each, str) else each for each in rest]
     found = of(**given)
-    assert found.sought(("n1",)) == Sought(found.start_ms, None, ways, rest)
+    assert found.sought(("n1",)) == CallQuery(found.start_ms, None, ways, rest)
 
 
 def test_any_failure_is_each_of_them() -> None:
@@ -215,7 +217,7 @@ def test_any_failure_is_each_of_them() -> None:
 )
 def test_an_address_asks_for_the_same(given: dict[str, str]) -> None:
     found = of(**given)
-    assert asked(RequestFactory().get(f"/{found.query()}")) == found
+    assert read_filter(RequestFactory().get(f"/{found.query()}")) == found
 
 
 def test_a_change_of_an_address_leaves_places_out() -> None:

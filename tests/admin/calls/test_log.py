@@ -156,16 +156,19 @@ def test_from_to(admin_client: Client) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"outcome": "wrong"}, "“wrong” is no choice for “Outcome”: it was left out."),
-        ({"when": HOSTILE}, "is no choice for “When”: it was left out."),
-        ({"when": "between", "from": "soon"}, "“soon” is no time"),
-        ({"when": "between", "from": "0001-01-01T00:00"}, "is no time"),
-        ({"when": "between", "from": "9999-12-31T23:59"}, "is no time"),
-        ({"when": "between", "to": "0001-01-01T00:00"}, "is no time"),
-        ({"when": "between", "to": "2026-13-01T00:00"}, "is no time"),
+        (
+            {"outcome": "wrong"},
+            "“wrong” is not a choice for “Outcome”, and was ignored.",
+        ),
+        ({"when": HOSTILE}, "is not a choice for “When”, and was ignored."),
+        ({"when": "between", "from": "soon"}, "“soon” is not a time"),
+        ({"when": "between", "from": "0001-01-01T00:00"}, "is not a time"),
+        ({"when": "between", "from": "9999-12-31T23:59"}, "is not a time"),
+        ({"when": "between", "to": "0001-01-01T00:00"}, "is not a time"),
+        ({"when": "between", "to": "2026-13-01T00:00"}, "is not a time"),
         (
             {"when": "between", "from": "2026-02-02T00:00", "to": "2026-01-01T00:00"},
-            "The end is not after the beginning",
+            "The end was ignored",
         ),
         ({"older": "x"}, ""),
         ({"older": "9" * 18 + "." + "9" * 18}, ""),
@@ -220,12 +223,12 @@ def test_the_sentence_and_the_pace(admin_client: Client) -> None:
         {"ago_ms": 3 * DAY},
     )
     text = shown(admin_client)
-    assert "3 of 101 failed (3.0 %). Most: slow, Crashed (2)." in text
-    assert "Half took up to 1 ms, 95 of 100 up to 1 ms." in text
+    assert "3 of 101 failed (3.0 %), most often: slow, Crashed (2)." in text
+    assert "Half of them took at most 1 ms, and 95 of 100 at most 1 ms." in text
     assert "<caption>101 calls</caption>" in text
     failed = shown(admin_client, outcome="failed")
     assert "<caption>3 calls</caption>" in failed
-    assert "Half took up to 60.0 s" in failed
+    assert "Half of them took at most 60.0 s" in failed
     assert "2 of 2 failed" in shown(admin_client, name="slow")
     assert "<caption>2 calls</caption>" in shown(admin_client, slower="5000")
     assert "None of 2 failed." in shown(admin_client, name="quick")
@@ -250,7 +253,7 @@ def test_calls_without_a_row_are_counted(admin_client: Client) -> None:
     write({})
     CallStatistic.objects.update(calls=5, dropped=4, to_20=5)
     text = shown(admin_client)
-    assert "4 of them have no row" in text
+    assert "4 of them were only counted" in text
     assert "None of 5 failed." in text
 
 

@@ -53,7 +53,8 @@ def test_a_call_that_failed_in_full(admin_client: Client) -> None:
         "Give the error number to the developers",
         f'<a href="{page("tool", "stop", tool.pk)}">Stop it…</a>',
         "2 calls of it ended like this",
-        '<pre class="mcp-code">book_table failed; its log entry is 7f3a29cd.</pre>',
+        '<pre class="mcp-code">book_table failed. Its error number in the log is'
+        " 7f3a29cd.</pre>",
         "fingerprint <code>9c1e…ab77</code>",
         f'<a href="{page("tool", "change", tool.pk)}">Book a table</a>',
         f'<a href="{page("tool", "version", tool.pk, 1)}">1</a>',
@@ -109,7 +110,7 @@ def test_who_and_what_is_gone_keeps_its_name(admin_client: Client) -> None:
     text = shown(admin_client, call)
     assert "<strong>maria (deleted)</strong>" in text
     assert "<strong>book_table (deleted)</strong>" in text
-    assert "an access token that is not there any more" in text
+    assert "an access token that no longer exists" in text
     assert "/auth/user/999" not in text
 
 
@@ -141,7 +142,7 @@ def test_what_is_no_tool(admin_client: Client, kind: str, row: Any, said: str) -
 def test_what_nothing_is_called(admin_client: Client) -> None:
     (call,) = write({"name": "", "outcome": "unknown", "version": 0})
     text = shown(admin_client, call)
-    assert "called <strong>a name that nothing has</strong> through" in text
+    assert "called <strong>an unknown name</strong> through" in text
     assert "(deleted)" not in text
 
 

@@ -35,7 +35,7 @@ def hour_ms(ago: int = 0) -> int:
 
 
 def test_where_nothing_runs_nothing_is_known(admin_client: Client) -> None:
-    assert "No process runs now, so nothing is known." in shown(admin_client)
+    assert "No process is running, so there are no numbers." in shown(admin_client)
     worker()
     assert "Nothing was refused." in shown(admin_client)
 
@@ -65,7 +65,7 @@ def test_what_others_wrote_is_no_markup(admin_client: Client) -> None:
     assert HOSTILE[:-1] not in answer
     assert "\u202e" not in answer
     assert "⟦U+202E⟧" in answer
-    assert "Refused for a reason that has no name here." in answer
+    assert "Refused for a reason that this page does not know." in answer
 
 
 def test_clients_that_are_not_told_apart(admin_client: Client) -> None:

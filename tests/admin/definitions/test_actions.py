@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from mcp_app.models import DefinitionVersion, Tool
+from mcp_app.admin.page import stop_banner
+from mcp_app.models import DefinitionVersion, Stop, Tool
+from mcp_app.models.stops import By, is_stopped
 from tests.admin.pages import Fields, page
 from tests.admin.publishing.test_pages import tool
-from tests.published import published
+from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
 
@@ -58,39 +60,43 @@ def broken(**columns: Any) -> Tool:
     return row
 
 
-def enabled() -> list[str]:
-    return sorted(Tool.objects.filter(enabled=True).values_list("name", flat=True))
+def serving() -> list[str]:
+    rows = Tool.objects.filter(~is_stopped(Tool))
+    return sorted(rows.values_list("name", flat=True))
 
 
 def test_starting_says_first_what_stays_broken(admin_client: Client) -> None:
     rows = [published(tool(name="a", title="A")), broken(name="b", title="B")]
     admin_client.post(page("tool"), chosen("stop", *rows))
-    assert enabled() == []
+    assert serving() == []
     asked = admin_client.post(page("tool"), chosen("start", *rows)).content.decode()
     why = "shop.gone"
     assert "Clients see version 1 again." in asked
     assert "It stays broken, so clients do not see it: " in asked
     assert why in asked
-    assert enabled() == []
+    assert serving() == []
     done = admin_client.post(page("tool"), Ticks(asked).without(), follow=True)
     text = done.content.decode()
     assert "2 were started." in text
     assert "“B” stays broken: " in text
     assert why in text
     assert "“A”" not in text
-    assert enabled() == ["a", "b"]
+    assert serving() == ["a", "b"]
 
 
 def test_one_that_stays_broken_is_told_too(admin_client: Client) -> None:
-    row = broken(enabled=False)
-    url = page("tool", "start", row.pk)
+    row = stopped(broken())
+    [stop] = Stop.objects.of_rows([row])
+    url = stop_banner.start_url(stop_banner.target_of(row), back=stop_banner.ROW)
     assert "It stays broken" in admin_client.get(url).content.decode()
-    done = admin_client.post(url, follow=True).content.decode()
-    assert "Started. It stays broken, so clients do not see it: " in done
+    sent = {"stop": [stop.pk], "back": "row"}
+    done = admin_client.post(url, sent, follow=True)
+    assert done.redirect_chain == [(page("tool", "change", row.pk), 302)]
+    assert "It stays broken, so clients do not see it: " in done.content.decode()
 
 
 def test_very_many_that_stay_broken_are_counted(admin_client: Client) -> None:
-    rows = [tool(name=f"t{number}", enabled=False) for number in range(12)]
+    rows = [stopped(tool(name=f"t{number}")) for number in range(12)]
     Tool.objects.update(broken="It is gone.")
     asked = admin_client.post(page("tool"), chosen("start", *rows)).content.decode()
     done = admin_client.post(page("tool"), Ticks(asked).without(), follow=True)
@@ -102,10 +108,12 @@ def test_very_many_that_stay_broken_are_counted(admin_client: Client) -> None:
 @pytest.fixture
 def many() -> list[Tool]:
     """Stopped rows, one more than a page names, and the last one is broken."""
-    rows = [Tool(name=f"t{number:03}", enabled=False) for number in range(101)]
+    rows = [Tool(name=f"t{number:03}") for number in range(101)]
     rows[-1].broken = "It is gone."
     Tool.objects.bulk_create(rows)
-    return list(Tool.objects.order_by("name"))
+    made = list(Tool.objects.order_by("name"))
+    Stop.objects.make_many(made, by=By("lee"))
+    return made
 
 
 @pytest.mark.parametrize("across", ["0", "1"])
@@ -117,11 +125,11 @@ def test_a_page_names_a_hundred(
     sent = chosen("start", *ticked, select_across=across)
     asked = admin_client.post(url, sent).content.decode()
     assert asked.count('name="shown"') == 100
-    assert "And 1 more, which starts with them." in asked
+    assert "And 1 more, which starts together with them." in asked
     assert asked.index("It stays broken") < asked.index("It is not published")
     admin_client.post(url, Ticks(asked).without(many[0], many[-1]))
     # The one that had no place is started, too.
-    assert enabled() == [f"t{number:03}" for number in range(1, 100)]
+    assert serving() == [f"t{number:03}" for number in range(1, 100)]
 
 
 def test_what_nobody_looked_at_is_not_started(
@@ -129,13 +137,13 @@ def test_what_nobody_looked_at_is_not_started(
 ) -> None:
     sent = chosen("start", many[0], select_across="1")
     asked = admin_client.post(page("tool"), sent).content.decode()
-    Tool.objects.create(name="later", enabled=False)
+    stopped(Tool(name="later"))
     again = admin_client.post(page("tool"), Ticks(asked).without()).content.decode()
-    assert "Others are stopped now than when you looked." in again
-    assert enabled() == []
+    assert "The list of stopped definitions has changed" in again
+    assert serving() == []
     admin_client.post(page("tool"), Ticks(again).without(*many))
     # Nothing of what was named is ticked, and two had no place.
-    assert len(enabled()) == 2
+    assert len(serving()) == 2
     sent = {**Ticks(again).without(), "shown": ["x", "1" * 30], "count": ["100"]}
     admin_client.post(page("tool"), sent)
-    assert len(enabled()) == 102
+    assert len(serving()) == 102

@@ -10,10 +10,19 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from mcp_app.models import Change, Prompt, Resource, ResourceTemplate, Server, Tool
+from mcp_app.models import (
+    Change,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Server,
+    Stop,
+    Tool,
+)
+from mcp_app.models.stops import By, is_stopped
 from tests.admin.pages import fill_in, form_page, page, saved
 from tests.models.recording import as_committed
-from tests.published import published
+from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
 
@@ -105,7 +114,7 @@ def test_the_list_shows_name_kind_state_and_problems(admin_client: Client) -> No
 def test_filters(admin_client: Client, query: str, names: set[str]) -> None:
     Tool.objects.create(name="new", tags="saleswoman a")
     published(Tool(name="live", read_only=True, tags="a,sale"))
-    off = published(Tool(name="off", enabled=False, destructive=True))
+    off = stopped(published(Tool(name="off", destructive=True)))
     edited = published(Tool(name="edited"))
     edited.title = "Edited"
     edited.save()
@@ -128,20 +137,21 @@ def test_filters(admin_client: Client, query: str, names: set[str]) -> None:
 def test_many_are_stopped_and_started_at_once(
     admin_client: Client, admin_user: User, action: str, on: bool, said: str
 ) -> None:
-    Tool.objects.update(enabled=not on)
+    if on:
+        Stop.objects.make_many(Tool.objects.all(), by=By("lee"))
     chosen = list(Tool.objects.values_list("pk", flat=True)[:3])
     as_committed()
     sent = {"action": action, "_selected_action": chosen}
     if on:
         asked = admin_client.post(page("tool"), sent)
         assert all(f'value="{key}" checked' in asked.content.decode() for key in chosen)
-        assert not Tool.objects.filter(enabled=True).exists()
+        assert not Tool.objects.filter(~is_stopped(Tool)).exists()
         sent["confirmed"] = "yes"
     response = admin_client.post(page("tool"), sent, follow=True)
     assert said in response.content.decode()
-    assert set(Tool.objects.filter(enabled=on).values_list("pk", flat=True)) == set(
-        chosen
-    )
+    held = is_stopped(Tool)
+    rows = Tool.objects.filter(~held if on else held)
+    assert set(rows.values_list("pk", flat=True)) == set(chosen)
     assert Change.objects.count() == 1
     assert LogEntry.objects.filter(user=admin_user).count() == 3
 

@@ -17,7 +17,7 @@ MODELS = ["tool", "resource", "resourcetemplate", "prompt"]
 @pytest.mark.usefixtures("functions")
 def test_what_stands_behind_it_is_asked_first(admin_client: Client, model: str) -> None:
     text = admin_client.get(page(model, "add")).content.decode()
-    assert "What stands behind it?" in text
+    assert "What should it do?" in text
     for kind in ("text", "function"):
         assert f'href="?kind={kind}"' in text
         form = admin_client.get(form_page(model, kind))

@@ -13,7 +13,7 @@ from mcp_app.admin.definitions.lists import (
     ChangesFilter,
     ServerFilter,
     StateFilter,
-    named,
+    name_column,
     problems,
     state,
     tokens,
@@ -21,7 +21,7 @@ from mcp_app.admin.definitions.lists import (
 from mcp_app.admin.page.header import LOOKS, MEANS
 from mcp_app.models import DefinitionVersion, Prompt, Server, State, Tool
 from mcp_app.models.definitions import Source
-from tests.published import published
+from tests.published import published, stopped
 
 
 def chosen(kind: Any, value: str) -> set[str]:
@@ -41,8 +41,7 @@ def test_every_state_finds_its_rows_and_each_row_has_one() -> None:
     changed = published(Tool(name="changed"))
     changed.title = "New"
     changed.save()
-    published(Tool(name="off"))
-    Tool.objects.filter(name="off").update(enabled=False)
+    stopped(published(Tool(name="off")))
     published(Tool(name="broken"))
     Tool.objects.filter(name="broken").update(broken="Gone.")
     Tool.objects.create(name="code", source=Source.CODE, kind="function")
@@ -135,10 +134,10 @@ def test_tokens() -> None:
 
 
 def test_what_stands_behind_a_name() -> None:
-    assert "<b>" not in named(Tool(name="a", title="<b>"))
-    assert "<code>a</code> · Answer with a text" in named(Tool(name="a"))
+    assert "<b>" not in name_column(Tool(name="a", title="<b>"))
+    assert "<code>a</code> · Answer with a text" in name_column(Tool(name="a"))
     code = Prompt(name="a", source=Source.CODE, kind="function")
-    assert "<code>a</code> · from code" in named(code)
+    assert "<code>a</code> · from code" in name_column(code)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +147,6 @@ def test_what_stands_behind_a_name() -> None:
         ({"broken": "G<b>one."}, False, State.BROKEN, "G&lt;b&gt;one."),
         # A stop is on: what is broken is of no account.
         ({"broken": "Gone."}, True, State.STOPPED, ""),
-        ({"enabled": False}, False, State.STOPPED, ""),
     ],
 )
 def test_a_state_is_a_mark_with_its_word(

@@ -9,14 +9,14 @@ from mcp_app.admin.editors.annotation_choices import (
     IMPORTANCES,
     audience_of,
     importance_of,
-    merged,
+    merge,
 )
 
 
 @pytest.mark.parametrize("audience", AUDIENCES)
 @pytest.mark.parametrize("importance", IMPORTANCES)
 def test_choices_come_back(audience: str, importance: str) -> None:
-    annotations = merged({"lastModified": "x"}, audience, importance)
+    annotations = merge({"lastModified": "x"}, audience, importance)
     assert annotations["lastModified"] == "x"
     assert audience_of(annotations) == audience
     assert importance_of(annotations) == importance
@@ -35,16 +35,16 @@ def test_choices_come_back(audience: str, importance: str) -> None:
 )
 def test_what_nobody_chose_anew_stays(annotations: dict[str, Any]) -> None:
     shown = audience_of(annotations), importance_of(annotations)
-    assert merged(annotations, *shown) == annotations
+    assert merge(annotations, *shown) == annotations
 
 
 def test_what_is_chosen_is_written() -> None:
-    assert merged({}, "user assistant", "1") == {
+    assert merge({}, "user assistant", "1") == {
         "audience": ["user", "assistant"],
         "priority": 1,
     }
-    assert merged({"audience": ["user"], "priority": 0.8}, "", "0.25") == {
+    assert merge({"audience": ["user"], "priority": 0.8}, "", "0.25") == {
         "priority": 0.25
     }
-    assert merged({"priority": 0.8}, "", "") == {}
+    assert merge({"priority": 0.8}, "", "") == {}
     assert importance_of({"priority": 0.8}) == "0.8"

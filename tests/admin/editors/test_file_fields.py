@@ -8,7 +8,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import QueryDict
 from django.utils.datastructures import MultiValueDict
 
-from mcp_app.admin.editors.file_fields import FilePartField, Given, Sent, made_up_uri
+from mcp_app.admin.editors.file_fields import (
+    FilePartField,
+    FileValue,
+    SentFile,
+    made_up_uri,
+)
 from mcp_app.admin.editors.prompts.messages import Message
 from mcp_app.models import Blob
 from mcp_app.models.fields import digest
@@ -23,7 +28,7 @@ def given(
     stored: Message | None = None,
     file: tuple[str, bytes, str] | None = None,
     **typed: str,
-) -> Given:
+) -> FileValue:
     """Type into the fields of a file and send them; the others stay as they were."""
     field = FilePartField()
     # Whoever has something with this file may use it.
@@ -36,7 +41,9 @@ def given(
     files: MultiValueDict[str, Any] = MultiValueDict()
     if file is not None:
         files["file"] = SimpleUploadedFile(*file)
-    found: Given = field.clean(field.widget.value_from_datadict(data, files, "file"))
+    found: FileValue = field.clean(
+        field.widget.value_from_datadict(data, files, "file")
+    )
     return found
 
 
@@ -86,7 +93,7 @@ def test_another_file_has_an_address_made_from_its_name() -> None:
 
 
 def test_what_a_browser_says_is_only_believed_where_it_is_a_type() -> None:
-    with pytest.raises(ValidationError, match="“<b>” is no media type"):
+    with pytest.raises(ValidationError, match="“<b>” is not a media type"):
         part(file=("a", PDF, "<b>"))
     upload = given(file=("a", PDF, "<b>"), type="a/b").upload
     assert upload is not None
@@ -95,7 +102,7 @@ def test_what_a_browser_says_is_only_believed_where_it_is_a_type() -> None:
 
 
 def test_a_file_stays_and_what_is_said_of_it_changes(pdf: Message) -> None:
-    assert given(pdf) == Given(pdf)
+    assert given(pdf) == FileValue(pdf)
     assert part(stored=pdf, type="text/plain").mime_type == "text/plain"
     assert part(stored=pdf, uri="x:other").uri == "x:other"
     # Empty: what the file is.
@@ -105,8 +112,8 @@ def test_a_file_stays_and_what_is_said_of_it_changes(pdf: Message) -> None:
 
 
 def test_a_file_goes(pdf: Message) -> None:
-    assert given(pdf, remove="on") == Given()
-    assert given() == Given()
+    assert given(pdf, remove="on") == FileValue()
+    assert given() == FileValue()
 
 
 def test_a_file_takes_the_place_of_another(pdf: Message, png: Message) -> None:
@@ -134,15 +141,15 @@ def test_the_bytes_come_along() -> None:
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ({"file": LOGO, "type": "png"}, "“png” is no media type"),
-        ({"file": LOGO, "uri": "logo"}, "“logo” is no absolute URI"),
+        ({"file": LOGO, "type": "png"}, "“png” is not a media type"),
+        ({"file": LOGO, "uri": "logo"}, "“logo” is not an absolute URI"),
         ({"type": "image/png"}, "Choose a file."),
         ({"uri": "x:logo"}, "Choose a file."),
-        ({"kept": "../etc/passwd"}, "This names no file."),
-        ({"kept": "0" * 64}, "The file is not there any more. Choose it again."),
+        ({"kept": "../etc/passwd"}, "This is not the name of a file."),
+        ({"kept": "0" * 64}, "The file is no longer stored. Choose it again."),
         ({"file": TERMS, "type": "image/png"}, "The file is application/pdf, so it"),
-        ({"file": ("a", PDF, "a/b\0")}, "“a/b⟦U+0000⟧” is no media type"),
-        ({"file": ("a", PDF, "a/\u200bb")}, "“a/⟦U+200B⟧b” is no media type"),
+        ({"file": ("a", PDF, "a/b\0")}, "“a/b⟦U+0000⟧” is not a media type"),
+        ({"file": ("a", PDF, "a/\u200bb")}, "“a/⟦U+200B⟧b” is not a media type"),
         ({"file": ("a", PDF, "a/b" + "; c=d" * 90)}, "a media type has at most 255"),
         ({"file": TERMS, "uri": "x:" + "y" * 4_095}, "a URI has at most 4096"),
     ],
@@ -154,18 +161,20 @@ def test_what_is_no_file(typed: dict[str, Any], said: str) -> None:
 
 
 def test_a_file_that_is_there_keeps_an_address(pdf: Message) -> None:
-    with pytest.raises(ValidationError, match="no image and no audio needs an address"):
+    with pytest.raises(
+        ValidationError, match="neither an image nor audio needs an address"
+    ):
         given(pdf, uri="")
 
 
 def test_a_file_that_the_person_may_not_see_is_as_good_as_gone(pdf: Message) -> None:
     field = FilePartField()
     field.shows(None, lambda name: False)
-    sent = Sent(kept=pdf.upload, media_type="application/pdf", uri="x:a")
-    with pytest.raises(ValidationError, match="The file is not there any more"):
+    sent = SentFile(kept=pdf.upload, media_type="application/pdf", uri="x:a")
+    with pytest.raises(ValidationError, match="The file is no longer stored"):
         field.clean(sent)
     text = field.widget.render("file", sent, {"id": "id_file"})
-    assert "The file is not there any more." in text
+    assert "The file is no longer stored." in text
     assert "application/pdf, 4" not in text
 
 
@@ -180,9 +189,9 @@ def test_a_type_that_is_stored_stays_whatever_the_file_was() -> None:
 def test_what_was_changed(pdf: Message) -> None:
     field = FilePartField()
     field.shows(pdf)
-    same = Sent(kept=pdf.upload, media_type="application/pdf", uri="x:terms")
+    same = SentFile(kept=pdf.upload, media_type="application/pdf", uri="x:terms")
     assert not field.has_changed(None, same)
-    assert field.has_changed(None, Sent())
+    assert field.has_changed(None, SentFile())
 
 
 def test_the_page_shows_what_is_there(pdf: Message, png: Message) -> None:
@@ -192,11 +201,11 @@ def test_the_page_shows_what_is_there(pdf: Message, png: Message) -> None:
         (None, 'name="file-kept" value=""'),
         (png, 'src="data:image/png;base64,iVBORw0KGgo="'),
         (pdf, "application/pdf, 4"),
-        (Message(upload="0" * 64), "The file is not there any more."),
+        (Message(upload="0" * 64), "The file is no longer stored."),
     ):
         field.shows(stored)
         assert text in widget.render("file", None, {"id": "id_file"})
-    sent = Sent(SimpleUploadedFile(*LOGO), pdf.upload, "a/b", "x:<b>", remove=True)
+    sent = SentFile(SimpleUploadedFile(*LOGO), pdf.upload, "a/b", "x:<b>", remove=True)
     text = widget.render("file", sent, {"id": "id_file"})
     assert "Choose the file again." in text
     assert 'value="x:&lt;b&gt;"' in text

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.json_editor import Sheet
+from mcp_app.admin.editors.json_editor import JsonEditor
 from mcp_app.admin.editors.json_editor_fields import SheetField
-from mcp_app.admin.editors.json_texts import shown
+from mcp_app.admin.editors.json_texts import shown_text
 from mcp_app.admin.editors.parameters.parameter_forms import ParameterSheet
 from mcp_app.admin.editors.prompts.arguments import ArgumentSheet
 from mcp_app.admin.editors.prompts.message_forms import MessageSheet
@@ -80,7 +80,10 @@ BOTH = {
 
 def test_whoever_changes_both_ways_is_asked() -> None:
     sent = given(SHEET, STORED, **BOTH)
-    assert sent.result.problem == "You changed the table and the JSON."
+    assert (
+        sent.result.problem
+        == "You changed both the table and the JSON. Choose which to keep."
+    )
     assert sent.result.both
     page = rendered(sent)
     # Nothing is lost.
@@ -131,7 +134,7 @@ def test_an_error_in_the_json_keeps_the_json_as_it_was_typed() -> None:
 
 def test_a_schema_beyond_the_table_is_edited_as_json() -> None:
     page = html_of(SHEET, BEYOND)
-    assert "This schema says more than the table can show (oneOf in p)." in page
+    assert "The table cannot show all of this schema (oneOf in p)." in page
     assert 'value="table" disabled' in page
     assert "sheet-TOTAL_FORMS" not in page
     typed = '{"type": "object", "properties": {"p": {"type": "string"}}}'
@@ -177,7 +180,7 @@ def test_a_schema_beyond_the_table_is_refused_like_any_other() -> None:
     sent = given(SHEET, BEYOND, **{"sheet-json": "{"})
     assert "This is not JSON" in sent.result.problem
     assert list(SheetField(SHEET).sheet_widget.places(sent)) == []
-    assert "This schema says more" in rendered(sent)
+    assert "The table cannot show all" in rendered(sent)
     none = given(SHEET, BEYOND, **{"sheet-json": "{", "sheet-keep": "table"})
     assert none.result.problem == "There are no rows."
 
@@ -204,7 +207,7 @@ def test_the_json_may_be_cleared() -> None:
 
 
 def test_the_same_json_with_other_blanks_changes_nothing() -> None:
-    sent = given(SHEET, STORED, **{"sheet-json": shown(STORED) + "  "})
+    sent = given(SHEET, STORED, **{"sheet-json": shown_text(STORED) + "  "})
     assert sent.result.text == STORED
     typed = STORED.replace(", ", ",\n")
     assert given(SHEET, STORED, **{"sheet-json": typed}).result.text == STORED
@@ -218,7 +221,9 @@ def test_too_many_rows_are_told() -> None:
 
 @pytest.mark.parametrize("sheet", [SHEET, MessageSheet(), ArgumentSheet()])
 @pytest.mark.parametrize("shown", ["7", "true", '"a"', "[7]", "[[]]"])
-def test_a_page_that_was_tampered_with_has_no_rows(sheet: Sheet, shown: str) -> None:
+def test_a_page_that_was_tampered_with_has_no_rows(
+    sheet: JsonEditor, shown: str
+) -> None:
     name = name_of(sheet)
     sent = given(sheet, "", **{f"{name}-shown": shown, f"{name}-0-name": "a"})
     assert sent.formset is None
@@ -228,7 +233,7 @@ def test_a_page_that_was_tampered_with_has_no_rows(sheet: Sheet, shown: str) -> 
 
 def test_what_is_stored_and_no_json_is_shown_as_it_is() -> None:
     page = html_of(SHEET, "{oops")
-    assert "it is no JSON" in page
+    assert "it is not JSON" in page
     assert "{oops" in page
     assert given(SHEET, "{oops").result.text == "{oops"
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from mcp_app.admin.editors.json_texts import check_schema_text, read, same, shown
+from mcp_app.admin.editors.json_texts import check_schema_text, read, same, shown_text
 
 
 @pytest.mark.parametrize(
@@ -16,12 +16,12 @@ from mcp_app.admin.editors.json_texts import check_schema_text, read, same, show
         ('{"a": 1\n"b": 2}', "Line 2: This is not JSON. A comma or a closing bracket"),
         ("{\n\n a: 1}", "Line 3: This is not JSON. A name in double quotes is"),
         ('{"a":\n}', "This is not JSON. A value is missing."),
-        ("{}\n{}", "Line 2: This is not JSON. Something stands after the end."),
+        ("{}\n{}", "Line 2: This is not JSON. There is text after the end."),
         ('{"a": "x}', "Line 1: This is not JSON. A text has no closing quote."),
         ('{"a": "x\ty"}', "Line 1: This is not JSON. A text has a line break or a"),
         ('{"a": "\\x"}', "Line 1: This is not JSON. A backslash is followed"),
-        ('{"a": 1, "a": 2}', "The key 'a' stands twice"),
-        ("[" * 100_000, "The text nests more than 64"),
+        ('{"a": 1, "a": 2}', "An object has the key 'a' twice"),
+        ("[" * 100_000, "The text nests arrays"),
     ],
 )
 def test_the_line_of_what_is_no_json(text: str, said: str) -> None:
@@ -66,7 +66,7 @@ def deep(levels: int) -> str:
             '{"type": "object", "properties": {\n"a": {},\n"b": {"minimum": "1"}}}',
             "Line 3: The schema is wrong at $.properties.b.minimum:",
         ),
-        ('{"$ref": "#/nothing"}', "names no schema here"),
+        ('{"$ref": "#/nothing"}', "leads to no schema in this document"),
         ("[]", "This must be a JSON object."),
         ("{", "This is not JSON"),
     ],
@@ -91,11 +91,11 @@ def test_names_that_only_look_like_keywords(text: str) -> None:
 
 
 def test_json_of_one_line_is_shown_in_many() -> None:
-    assert shown('{"b":1,"a":[]}') == '{\n  "b": 1,\n  "a": []\n}'
+    assert shown_text('{"b":1,"a":[]}') == '{\n  "b": 1,\n  "a": []\n}'
     own = '{"a":\r\n 1}'
-    assert shown(own) == '{"a":\n 1}'
-    assert shown("{") == "{"
-    assert shown("") == ""
+    assert shown_text(own) == '{"a":\n 1}'
+    assert shown_text("{") == "{"
+    assert shown_text("") == ""
 
 
 def test_the_same_json_has_the_same_order() -> None:

@@ -30,9 +30,9 @@ def test_a_file_in_pieces(kim: User, monkeypatch: pytest.MonkeyPatch) -> None:
     content = noise(5_500)
     name = stored_files.keep(kim, content)
     assert Blob.objects.count() == len(name.split()) == 6
-    assert stored_files.kept(kim, name, MOST) == content
+    assert stored_files.kept_content(kim, name, MOST) == content
     stored_files.forget(kim)
-    assert stored_files.kept(kim, name, MOST) is None
+    assert stored_files.kept_content(kim, name, MOST) is None
 
 
 def test_pieces_that_are_alike(kim: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +40,7 @@ def test_pieces_that_are_alike(kim: User, monkeypatch: pytest.MonkeyPatch) -> No
     content = b"abc" * 3_000
     name = stored_files.keep(kim, content)
     assert len(set(name.split())) < len(name.split())
-    assert stored_files.kept(kim, name, MOST) == content
+    assert stored_files.kept_content(kim, name, MOST) == content
 
 
 def test_one_file_for_each_person(kim: User) -> None:
@@ -48,10 +48,10 @@ def test_one_file_for_each_person(kim: User) -> None:
     theirs = stored_files.keep(other, b"a")
     first = stored_files.keep(kim, b"a")
     second = stored_files.keep(kim, b"b")
-    assert stored_files.kept(kim, first, MOST) is None
-    assert stored_files.kept(kim, theirs, MOST) is None
-    assert stored_files.kept(kim, second, MOST) == b"b"
-    assert stored_files.kept(other, theirs, MOST) == b"a"
+    assert stored_files.kept_content(kim, first, MOST) is None
+    assert stored_files.kept_content(kim, theirs, MOST) is None
+    assert stored_files.kept_content(kim, second, MOST) == b"b"
+    assert stored_files.kept_content(other, theirs, MOST) == b"a"
 
 
 def test_a_file_is_never_the_upload_that_somebody_serves(kim: User) -> None:
@@ -69,15 +69,15 @@ def test_names_that_were_tampered_with(
     shuffled = " ".join(reversed(name.split()))
     upload = Blob.objects.keep(b"x").digest
     for tampered in ("", "x", upload, f"{name} {upload}", shuffled):
-        assert stored_files.kept(kim, tampered, MOST) is None
+        assert stored_files.kept_content(kim, tampered, MOST) is None
 
 
 @pytest.mark.parametrize("name", ["\0", "a\0b", " "])
 def test_names_that_no_database_takes(kim: User, name: str) -> None:
     stored_files.keep(kim, b"file")
-    assert stored_files.kept(kim, name, MOST) is None
+    assert stored_files.kept_content(kim, name, MOST) is None
 
 
 def test_more_than_a_file_may_have_is_not_unpacked(kim: User) -> None:
     name = stored_files.keep(kim, bytes(100_000))
-    assert stored_files.kept(kim, name, 10) == bytes(11)
+    assert stored_files.kept_content(kim, name, 10) == bytes(11)

@@ -121,7 +121,7 @@ def test_nobody_reads_a_file_by_its_digest(
     typed = {name: value.replace("SECRET", secret) for name, value in typed.items()}
     response = fill_in(stranger, form_page(model), name="a", **typed)
     said = " ".join(errors(response).values())
-    assert "The file is not there any more." in said or "No uploaded file" in said
+    assert "The file is no longer stored." in said or "No uploaded file" in said
     text = response.content.decode()
     assert PDF.decode() not in text
     assert "application/pdf, " not in text
@@ -142,7 +142,7 @@ def test_a_copy_has_the_file(admin_client: Client) -> None:
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ({"config-0-mime_type": "png"}, "“png” is no media type"),
+        ({"config-0-mime_type": "png"}, "“png” is not a media type"),
         ({"config-0-mime_type": "a/b" + "; c=d" * 90}, "at most 255"),
         ({"config-0-mime_type": "image/png"}, "so it cannot be sent as image/png"),
     ],
@@ -158,7 +158,7 @@ def test_a_message_says_what_its_file_is(
     sent = SimpleUploadedFile("a", b"1", "a/b\0")
     new = {"config-0-kind": "file", "config-0-file": sent}
     found = errors(fill_in(admin_client, form_page("prompt"), name="a", **new))
-    assert "is no media type" in found["config"]
+    assert "is not a media type" in found["config"]
 
 
 def test_the_type_of_contents_may_be_filled_in(admin_client: Client) -> None:
@@ -180,7 +180,7 @@ def test_a_resource_takes_a_typed_type_in_place_of_a_strange_one(
         return {"name": "a", "uri": "x:a", "text": "", "upload": file}
 
     found = errors(fill_in(admin_client, form_page("resource"), **sent()))
-    assert "“strange” is no media type" in found["upload"]
+    assert "“strange” is not a media type" in found["upload"]
     typed = {**sent(), "mime_type": "text/csv"}
     assert saved(fill_in(admin_client, form_page("resource"), **typed))
     assert Blob.objects.get().media_type == "text/csv"

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from mcp_app.admin.editors.variables import (
-    Sent,
+    SentVariables,
     VariablesField,
     problem_of,
     variables_of,
@@ -23,13 +23,13 @@ def field(stored: str = STORED, pattern: str = PATTERN) -> VariablesField:
     return made
 
 
-def sent(**texts: str) -> Sent:
+def sent(**texts: str) -> SentVariables:
     """Return what the page sends that shows STORED, with something typed."""
     data = QueryDict(mutable=True)
     data.update({"suggestions": "1", "suggestions-kind": ""})
     data.update({"suggestions-number": "1042\r\n 7"})
     data.update({f"suggestions-{name}": text for name, text in texts.items()})
-    found: Sent = field().widget.value_from_datadict(data, None, "suggestions")
+    found: SentVariables = field().widget.value_from_datadict(data, None, "suggestions")
     return found
 
 
@@ -39,9 +39,9 @@ def html_of(made: VariablesField, value: object = None) -> str:
 
 def test_what_nobody_touched_keeps_its_bytes() -> None:
     assert field().clean(sent()) == STORED
-    assert field().clean(Sent()) == STORED
+    assert field().clean(SentVariables()) == STORED
     assert not field().has_changed(None, sent())
-    assert field("").clean(Sent()) == ""
+    assert field("").clean(SentVariables()) == ""
 
 
 def test_each_variable_has_suggestions() -> None:
@@ -93,7 +93,7 @@ def test_a_pattern_that_is_half_typed_says_nothing_about_names() -> None:
 def test_what_no_form_has_written_is_replaced_and_breaks_no_page() -> None:
     made = field('{"number": 7}')
     assert "<legend>number" in html_of(made)
-    assert made.clean(Sent({"number": ""}, is_there=True)) == '{"number": 7}'
+    assert made.clean(SentVariables({"number": ""}, is_there=True)) == '{"number": 7}'
     assert made.clean(sent()) == '{"number":["1042","7"]}'
 
 
@@ -105,7 +105,7 @@ def test_without_a_pattern_there_is_nothing_to_fill_in() -> None:
 
 
 def test_names_are_no_markup() -> None:
-    text = html_of(field(), Sent({"<b>": "<i>"}, is_there=True))
+    text = html_of(field(), SentVariables({"<b>": "<i>"}, is_there=True))
     for tag in "bi":
         assert f"&lt;{tag}&gt;" in text
         assert f"<{tag}>" not in text

@@ -10,7 +10,7 @@ from django.test import Client
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Tool
-from mcp_app.publishing import publication
+from mcp_app.publishing import findings
 from tests.admin.pages import errors, fill_in, form_of, form_page, page, saved
 
 
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
             "tool",
             {"name": "a", "kind": "function", "function": "shop.fnd"},
             "function",
-            "No function is registered as “shop.fnd”. There is: shop.find",
+            "No function is registered as “shop.fnd”. Similar names: shop.find",
         ),
         (
             "tool",
@@ -113,7 +113,12 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
             "arguments",
             "x",
         ),
-        ("resource", {"name": "a", "text": "a", "uri": "a"}, "uri", "no absolute URI"),
+        (
+            "resource",
+            {"name": "a", "text": "a", "uri": "a"},
+            "uri",
+            "not an absolute URI",
+        ),
         (
             "resourcetemplate",
             {"name": "a", "uri_template": "x:{a}", "text": "{{b}}"},
@@ -168,7 +173,7 @@ def test_half_done_work_is_kept_and_cannot_be_published(
     assert row.json("config") == {}
     # It opens again, and says what is missing before anybody can publish.
     assert admin_client.get(page(model, "change", row.pk)).status_code == 200
-    found = publication.judge(row, row.working_content(), mcp).to_fix
+    found = findings.judge(row, row.working_content(), mcp).to_fix
     assert missing in [each.message for each in found]
     text = admin_client.get(page(model, "publish", row.pk)).content.decode()
     assert missing in unescape(text)
@@ -240,7 +245,7 @@ def test_a_function_whose_result_has_no_json_form_is_told(
         found = errors(fill_in(admin_client, form_page("tool", "function"), **typed))
     finally:
         del mcp.functions["shop.own"]
-    assert "has no JSON form" in found["function"]
+    assert "cannot be written as JSON" in found["function"]
 
 
 def test_the_kind_of_a_row_never_changes(admin_client: Client) -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 )
 def test_a_group_whose_name_would_be_another(name: str) -> None:
     Group.objects.create(name=name)
-    with pytest.raises(ValidationError, match="cannot be chosen: its name"):
+    with pytest.raises(ValidationError, match="cannot be chosen, because its name"):
         GroupsField().clean([name])
 
 

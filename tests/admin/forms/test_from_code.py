@@ -7,7 +7,7 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from mcp_app.admin.forms.from_code import described, own_arguments, own_schema
+from mcp_app.admin.forms.from_code import declared_values, own_arguments, own_schema
 from mcp_app.catalog.registry import Registry
 
 
@@ -41,7 +41,7 @@ registry.function("shop.partial")(partial(find, limit=3))
 
 
 def test_what_code_says_of_a_function() -> None:
-    said = described("shop.find", registry)
+    said = declared_values("shop.find", registry)
     assert said["description"] == "Orders of a customer."
     assert [(each.name, each.required, kind) for each, kind in said["parameters"]] == [
         ("customer", True, "Text"),
@@ -58,11 +58,11 @@ def test_what_code_says_of_a_function() -> None:
     ("key", "result"), [("shop.nothing", "None"), ("shop.silent", "")]
 )
 def test_what_a_function_gives(key: str, result: str) -> None:
-    assert described(key, registry)["result"] == result
+    assert declared_values(key, registry)["result"] == result
 
 
 def test_what_has_no_place_says_none() -> None:
-    assert described("shop.partial", registry)["place"] == ""
+    assert declared_values("shop.partial", registry)["place"] == ""
 
 
 def test_nothing_is_hidden_in_what_code_says() -> None:
@@ -73,14 +73,17 @@ def test_nothing_is_hidden_in_what_code_says() -> None:
         """a\u200bb"""
         return customer
 
-    said = described("shop.find", hidden)
+    said = declared_values("shop.find", hidden)
     assert said["description"] == "a⟦U+200B⟧b"
     assert said["parameters"][0][0].description == "c⟦U+E0041⟧"
-    assert described("a\u200b", registry)["key"] == "a⟦U+200B⟧"
+    assert declared_values("a\u200b", registry)["key"] == "a⟦U+200B⟧"
 
 
 def test_a_function_that_is_gone() -> None:
-    assert described("shop.gone", registry) == {"key": "shop.gone", "is_there": False}
+    assert declared_values("shop.gone", registry) == {
+        "key": "shop.gone",
+        "is_there": False,
+    }
     assert own_schema("shop.gone", registry) == ""
     assert own_arguments("", registry) == ""
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.forms.overlay import from_code, put_back
+from mcp_app.admin.forms.overlay import from_code
+from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.requirements import Demands
 from mcp_app.models import Prompt, Tool
 from mcp_app.models.definitions import Source
 
@@ -43,7 +43,9 @@ def test_of_what_says_nothing_there_is_nothing_to_show() -> None:
         (PromptDefinition(name="p", position=-3), "position", "-3"),
         (PromptDefinition(name="p", tags=frozenset({"b", "a"})), "tags", "a b"),
         (
-            PromptDefinition(name="p", demands=Demands(permissions=("a.b", "a.c"))),
+            PromptDefinition(
+                name="p", demands=AccessRequirements(permissions=("a.b", "a.c"))
+            ),
             "permission",
             "a.b, a.c",
         ),
@@ -51,7 +53,9 @@ def test_of_what_says_nothing_there_is_nothing_to_show() -> None:
             # One of the first, and one of the second.
             PromptDefinition(
                 name="p",
-                demands=Demands(groups=(frozenset({"B", "A"}), frozenset({"C"}))),
+                demands=AccessRequirements(
+                    groups=(frozenset({"B", "A"}), frozenset({"C"}))
+                ),
             ),
             "groups",
             "A or B; C",
@@ -69,17 +73,3 @@ def test_each_column_of_an_overlay_can_be_said(model: Any) -> None:
     definition = {Tool: ToolDefinition, Prompt: PromptDefinition}[model](name="x")
     row = model(name="x", source=Source.CODE, kind="function")
     assert from_code(definition).keys() == {*row.content_columns()}
-
-
-def test_only_named_columns_are_put_back() -> None:
-    row = Tool(
-        name="x", title="New", timeout=3.0, position=7, tags="a", destructive=False
-    )
-    put_back(row, ["title", "timeout", "position", "destructive"])
-    assert (row.title, row.timeout, row.position, row.destructive) == (
-        "",
-        None,
-        0,
-        None,
-    )
-    assert (row.tags, row.name) == ("a", "x")

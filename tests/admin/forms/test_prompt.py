@@ -129,16 +129,16 @@ def test_a_name_that_is_taken_is_told_once(admin_client: Client) -> None:
         ({"config-0-role": "assistant"}, "Write the text of the message."),
         ({"config-0-text": "\u202e"}, "U+202E"),
         ({"config-0-kind": "file"}, "Choose a file."),
-        ({"config-0-kind": "link"}, "Say the address of the resource."),
-        ({"config-0-kind": "link"}, "Say what the link is called."),
-        ({"config-0-kind": "contents"}, "Say the address of the resource."),
+        ({"config-0-kind": "link"}, "Fill in the address of the resource."),
+        ({"config-0-kind": "link"}, "Fill in the name of the link."),
+        ({"config-0-kind": "contents"}, "Fill in the address of the resource."),
         (
             {"config-0-kind": "contents", "config-0-uri": "a", "config-0-text": "b"},
-            "no absolute URI",
+            "not an absolute URI",
         ),
         (
             {"config-0-kind": "file", "config-0-upload": "../etc/passwd"},
-            "This names no file.",
+            "This is not the name of a file.",
         ),
         (
             {

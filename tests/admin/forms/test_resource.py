@@ -141,7 +141,7 @@ def test_a_file_that_is_gone_is_told(admin_client: Client) -> None:
 
 def test_a_new_resource_reads_nothing_yet(admin_client: Client) -> None:
     text = admin_client.get(form_page("resource")).content.decode()
-    assert "Nothing yet: it is not saved." in text
+    assert "Nothing yet, because it is not saved." in text
 
 
 def test_for_whom_and_how_important_need_no_json(admin_client: Client) -> None:
@@ -173,7 +173,8 @@ def test_the_choice_and_the_json_are_not_changed_at_once(admin_client: Client) -
     typed = {"audience": "user", "annotations": '{"priority": 1}'}
     found = errors(fill_in(admin_client, url, **typed))
     assert found == {
-        "annotations": "You changed this and a choice above; change only one of them."
+        "annotations": "You changed both this and a choice above. Change only one"
+        " of them."
     }
 
 
@@ -189,7 +190,7 @@ def test_contents_in_base64_are_edited_as_json(admin_client: Client) -> None:
     row = resource(config='{ "base64": "YQ==" }', mime_type="text/plain")
     url = page("resource", "change", row.pk)
     text = admin_client.get(url).content.decode()
-    assert "The content says more than one text." in text
+    assert "The content is more than one text." in text
     assert ">a</pre>" in text
     assert saved(fill_in(admin_client, url, title="A"))
     row.refresh_from_db()

@@ -80,7 +80,6 @@ def test_what_is_not_asked_is_not_changed(
     sent = {
         "title": "A",
         "name": "a",
-        "enabled": "on",
         "position": "0",
         "ttl_ms": "0",
         "opened_version": "0",

@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client, override_settings
 
 from mcp_app.catalog.registry import mcp
-from mcp_app.catalog.stored import stored_definition
+from mcp_app.catalog.row_loader import stored_definition
 from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.kinds import kinds_of
 from mcp_app.models import Blob, Tool
@@ -102,8 +102,8 @@ def test_a_schema_beyond_the_table_is_summed_up(admin_client: Client) -> None:
     tool = Tool.objects.create(name="a", config=CONFIG, input_schema=BEYOND)
     text = admin_client.get(page("tool", "change", tool.pk)).content.decode()
     assert (
-        "This schema says more than the table can show (oneOf in payment). It is kept "
-        "exactly as it is; edit it as JSON."
+        "The table cannot show all of this schema (oneOf in payment). The schema is"
+        " kept exactly as it is; edit it as JSON."
     ) in text
     assert '<th scope="row">payment</th>' in text
 
@@ -160,7 +160,9 @@ def test_both_changed_is_asked_and_answered(admin_client: Client) -> None:
         "input_schema-json": '{"type": "object", "properties": {"x": {}}}',
     }
     response = fill_in(admin_client, url, **typed)
-    assert errors(response) == {"input_schema": "You changed the table and the JSON."}
+    assert errors(response) == {
+        "input_schema": "You changed both the table and the JSON. Choose which to keep."
+    }
     keep = {"input_schema-keep": "table"}
     assert saved(fill_in_again(admin_client, url, response, **keep))
     tool.refresh_from_db()
@@ -288,7 +290,7 @@ def test_a_content_of_many_blocks_is_edited_as_json(admin_client: Client) -> Non
     tool = Tool.objects.create(name="a", config=config)
     url = page("tool", "change", tool.pk)
     response = admin_client.get(url)
-    said = "The answer says more than a text and a file."
+    said = "The answer is more than a text and a file."
     assert said in response.content.decode()
     shown = shown_values(response)
     assert "text" not in shown
@@ -391,7 +393,7 @@ def test_what_is_wrong_with_a_file_is_told_at_it(admin_client: Client) -> None:
     response = fill_in(admin_client, form_page("tool"), **typed)
     found = errors(response)
     assert set(found) == {"file"}
-    assert "“png” is no media type" in found["file"]
+    assert "“png” is not a media type" in found["file"]
     # Nothing is lost but what browsers do not send twice.
     assert "Choose the file again." in response.content.decode()
     shown = shown_values(response)
@@ -409,8 +411,8 @@ def test_a_file_that_is_gone_is_told_at_it(admin_client: Client) -> None:
     opened = admin_client.get(url)
     Blob.objects.all().delete()
     found = errors(fill_in_again(admin_client, url, opened, text=""))
-    assert found == {"file": "The file is not there any more. Choose it again."}
-    assert "The file is not there any more." in admin_client.get(url).content.decode()
+    assert found == {"file": "The file is no longer stored. Choose it again."}
+    assert "The file is no longer stored." in admin_client.get(url).content.decode()
 
 
 @override_settings(MCP={"LIMITS": {"body": 7}})

@@ -95,9 +95,9 @@ def pressed(client: Client, what: str, key: int) -> str:
 def test_where_nothing_is_the_page_says_so(admin_client: Client) -> None:
     text = shown(admin_client)
     for said in (
-        "No process has served anything yet.",
+        "No process has served a request yet.",
         "Nobody is connected.",
-        "No call with a row runs now.",
+        "No listed call is running.",
     ):
         assert said in text
 
@@ -199,7 +199,7 @@ def test_calls(admin_client: Client) -> None:
         "maria",
         "1 min ago",
         'data-label="Messages">4<',
-        "a request that is no call of a tool",
+        "a request that does not call a tool",
         "a batch of 3",
         "host-w, process 7",
         "host-dead, process 7",
@@ -207,7 +207,7 @@ def test_calls(admin_client: Client) -> None:
     ):
         assert said in text
     assert "over<" not in text
-    assert text.count("Nobody runs it any more.") == 2
+    assert text.count("Its process is gone.") == 2
     assert text.count(">Cancel<") == 2
 
 

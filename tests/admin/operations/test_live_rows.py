@@ -41,8 +41,8 @@ def test_how_long_ago(age_ms: int, ago: str) -> None:
         ("a\u202eb", 1, "a⟦U+202E⟧b"),
         ("", [1], "a batch of 1"),
         ("", [1, "2"], "a batch of 2"),
-        ("", 1, "a request that is no call of a tool"),
-        ("", "seven", "a request that is no call of a tool"),
+        ("", 1, "a request that does not call a tool"),
+        ("", "seven", "a request that does not call a tool"),
     ],
 )
 def test_what_a_call_is_called(tool: str, requests: object, name: str) -> None:

@@ -32,7 +32,7 @@ def test_a_row_that_is_not_there_is_told(admin_client: Client) -> None:
     looked = admin_client.get(url, follow=True)
     assert "Perhaps it was deleted?" in looked.content.decode()
     sent = admin_client.post(url, {}, follow=True)
-    assert "This tool has been deleted meanwhile." in sent.content.decode()
+    assert "This tool was deleted in the meantime." in sent.content.decode()
 
 
 @pytest.mark.parametrize("charset", ["unicode_escape", "utf-7", "utf-16", "latin-1"])

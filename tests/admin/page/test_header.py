@@ -54,7 +54,6 @@ def made(*, served: bool = True, **columns: Any) -> Tool:
         ({"served": False}, State.UNPUBLISHED, "Clients do not see it."),
         ({}, State.PUBLISHED, "Clients see version 1: a command published it on "),
         ({"title": "New"}, State.CHANGED, "Clients see version 1: a command "),
-        ({"enabled": False}, State.STOPPED, STOPPED),
         ({"broken": "G\u202eone."}, State.BROKEN, "G⟦U+202E⟧one."),
     ],
 )
@@ -68,7 +67,7 @@ def test_the_state_and_what_clients_see(
     found = strip(request(), row)
     assert (found.state, found.look) == (state, LOOKS[state])
     assert found.sentence.startswith(sentence)
-    assert found.stopped is (state is State.STOPPED)
+    assert not found.stopped
 
 
 def test_a_stop_is_said_whatever_else_is_wrong() -> None:
@@ -79,11 +78,8 @@ def test_a_stop_is_said_whatever_else_is_wrong() -> None:
     found = strip(request(), row)
     assert found.state is State.STOPPED
     assert found.sentence.startswith("find is stopped since ")
-    # It is started where stops are; a switch that is off by itself on its own page.
-    assert f"what=tool:{row.pk}" in found.start_url
-    Tool.objects.filter(pk=row.pk).update(enabled=False)
-    row.refresh_from_db()
-    assert "what=" not in strip(request(), row).start_url
+    assert found.stopped
+    assert found.start_url.endswith(f"?what=tool:{row.pk}&back=row")
 
 
 def test_a_stop_of_another_row_is_not_its_own() -> None:

@@ -87,7 +87,7 @@ def test_of_today_the_time_alone() -> None:
 )
 def test_what_became_of_it(running: str, cancelled: int, calls: str) -> None:
     made = stop(running=running, cancelled=cancelled)
-    assert result(made) == f"No worker serves it any more.{calls}"
+    assert result(made) == f"Clients do not see it any more.{calls}"
 
 
 def test_which_stops_hold_a_row() -> None:

@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.test import RequestFactory
 
 from mcp_app.admin.page import wording
-from mcp_app.kinds.registered import OURS
+from mcp_app.kinds.registry import OURS
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Tool
 
 MODELS: dict[type[Any], wording.Words] = {

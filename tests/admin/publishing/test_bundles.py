@@ -76,13 +76,14 @@ def test_staging_to_production(admin_client: Client, admin_user: User) -> None:
     file = bundle.export(bundle.everything())
     clear()
     mine = tool("mine")
-    assert "Check the file" in text_of(admin_client.get(URL))
     response = look(admin_client, file)
     text = text_of(response)
     assert "8 new · 0 changed · 0 the same · 1 only here (left alone)" in text
-    assert "Import all 8" in text
     assert "Broken here: the code does not declare it." in text
-    assert "7 versions are published." in text
+    assert (
+        "It is not published here, and stays unpublished until you publish it" in text
+    )
+    assert "5 versions are published." in text
     assert list(Tool.objects.all()) == [mine]
     own = response.content.decode().partition('id="content-main"')[2]
     assert not re.search(r"<script| style=| on[a-z]+=", own.partition("<footer")[0])
@@ -91,8 +92,8 @@ def test_staging_to_production(admin_client: Client, admin_user: User) -> None:
     row = Tool.objects.get(name="hours")
     assert row.published is not None
     assert row.published.author == admin_user
-    entries = LogEntry.objects.filter(object_id=str(row.pk), user=admin_user)
-    logged = entries.get(content_type__model="tool")
+    logged = LogEntry.objects.get(object_id=str(row.pk), content_type__model="tool")
+    assert logged.user == admin_user
     assert logged.action_flag == ADDITION
     assert "Imported from staging.json. Published version 1, imported from" in (
         logged.change_message
@@ -100,6 +101,8 @@ def test_staging_to_production(admin_client: Client, admin_user: User) -> None:
     assert LogEntry.objects.count() == 8
     # What was kept between the two pages is gone.
     assert Blob.objects.count() == 1
+    # A server is published by hand: before, nobody could come in.
+    Server.objects.publish(Server.objects.filter(slug="shop", published=None))
     again = look(admin_client, file)
     assert "All of it is here already." in text_of(again)
     assert "Import all" not in text_of(again)
@@ -182,7 +185,7 @@ def test_what_changed_meanwhile_is_shown_again(admin_client: Client) -> None:
     late = admin_client.post(URL, sent(response))
     text = text_of(late)
     assert "Nothing was imported." in text
-    assert "Something changed here since you looked. Look again." in text
+    assert "Something changed here since you opened this page. Check it again." in text
     assert "Newer" in text
     assert Tool.objects.get().title == "Newer"
     assert admin_client.post(URL, sent(late)).status_code == 302
@@ -197,7 +200,7 @@ def test_what_stands_in_the_way_holds_all_of_it_up(admin_client: Client) -> None
     response = look(admin_client, as_bytes(file))
     text = text_of(response)
     assert "“no spaces” cannot be a name" in text
-    assert "Some of it cannot be imported, so nothing is" in text
+    assert "Nothing can be imported, because some entries" in text
     assert "Import all" not in text
     refused = admin_client.post(URL, sent(response))
     assert "Nothing was imported." in text_of(refused)
@@ -218,7 +221,7 @@ def test_what_cannot_be_published_can_be_imported(admin_client: Client) -> None:
     assert admin_client.post(URL, sent(response)).status_code == 302
     assert Tool.objects.get().state == "unpublished"
     text = text_of(look(admin_client, as_bytes(file)))
-    assert "The working copies are the same, and it cannot be published:" in text
+    assert "The working copies are the same, but they cannot be published:" in text
 
 
 def test_markup_in_a_file_stays_text(admin_client: Client) -> None:
@@ -237,8 +240,8 @@ def test_markup_in_a_file_stays_text(admin_client: Client) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"", "The file ends in the middle (line 1)."),
-        (b"{}", "This is no bundle"),
+        (b"", "The file is not complete: it ends in line 1."),
+        (b"{}", "This is not a bundle"),
         (b"{\n,}", "Line 2: this is not JSON."),
     ],
 )
@@ -265,7 +268,7 @@ def test_a_file_that_is_not_kept_any_more(admin_client: Client) -> None:
     stored_files.forget(User.objects.get())
     for name in (response.context["file"], "", "x"):
         refused = admin_client.post(URL, {**sent(response), "file": name})
-        assert "The file is not kept any more." in text_of(refused)
+        assert "The file is no longer stored." in text_of(refused)
 
 
 def test_many_entries_are_named(
@@ -416,5 +419,5 @@ def test_the_file_of_another_person_is_not_imported(
     theirs = stored_files.keep(admin_user, file)
     response = look(client, file)
     refused = client.post(URL, {**sent(response), "file": theirs})
-    assert "The file is not kept any more." in text_of(refused)
+    assert "The file is no longer stored." in text_of(refused)
     assert not Tool.objects.exists()

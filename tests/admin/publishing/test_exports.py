@@ -44,7 +44,7 @@ def test_what_cannot_be_exported_is_told(admin_client: Client) -> None:
     row = tool(config='{"content": [{"type": "image", "upload": "gone"}]}')
     action = {"action": "export_chosen", "_selected_action": [row.pk]}
     response = admin_client.post(page("tool"), action, follow=True)
-    assert "“hours” names the upload gone…, which is gone." in unescape(
+    assert "“hours” uses the upload gone…, which no longer exists." in unescape(
         response.content.decode()
     )
 

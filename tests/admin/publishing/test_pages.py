@@ -13,7 +13,8 @@ from django.contrib.auth.models import Permission, User
 from django.db.models import QuerySet
 from django.test import Client
 
-from mcp_app.catalog.registered import RegisteredFunction
+from mcp_app.admin.page import stop_banner
+from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import (
     Change,
@@ -22,11 +23,13 @@ from mcp_app.models import (
     Server,
     Session,
     State,
+    Stop,
     Tool,
 )
+from mcp_app.models.stops import is_stopped
 from tests.admin.pages import page
 from tests.models.recording import as_committed
-from tests.published import published
+from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
 
@@ -74,7 +77,7 @@ def test_nothing_is_served_until_it_is_published(
     assert "Publish version 1" in text
     as_committed()
     done = admin_client.post(url, sent(row, note="First."), follow=True)
-    assert "Version 1 is published: every worker serves it." in done.content.decode()
+    assert "Version 1 is published. Clients see it now." in done.content.decode()
     row.refresh_from_db()
     assert row.state == State.PUBLISHED
     version = row.published
@@ -98,6 +101,16 @@ def test_the_page_says_what_differs_and_what_happens(admin_client: Client) -> No
     assert "1 session is open" in text
     assert "Changed" in text
     assert "Publish version 2" in text
+
+
+def test_only_tools_take_a_part_of_every_request(admin_client: Client) -> None:
+    prompt = Prompt.objects.create(
+        name="kind", description="Answers kindly.", config='{"messages": []}'
+    )
+    for row, expected in ((tool(), True), (prompt, False)):
+        url = page(row.kind_of_row, "publish", row.pk)
+        text = admin_client.get(url).content.decode()
+        assert ("memory on every request" in text) is expected
 
 
 def test_no_difference_has_nothing_to_press(admin_client: Client) -> None:
@@ -134,7 +147,7 @@ def test_who_was_quicker_is_told(admin_client: Client) -> None:
     edited(row, title="Theirs")
     url = page("tool", "publish", row.pk)
     late = admin_client.post(url, before, follow=True)
-    assert "The working copy changed while you looked" in late.content.decode()
+    assert "The working copy changed while this page was open" in late.content.decode()
     assert row.published is not None
     now = sent(row)
     published(row)
@@ -142,7 +155,7 @@ def test_who_was_quicker_is_told(admin_client: Client) -> None:
     assert "Version 2 was published by a command" in late.content.decode()
     Tool.objects.unpublish([row])
     late = admin_client.post(url, now, follow=True)
-    assert "was taken off the lists while you looked" in late.content.decode()
+    assert "was taken off the lists while this page was open" in late.content.decode()
     assert DefinitionVersion.objects.of(row).count() == 2
 
 
@@ -283,15 +296,19 @@ def test_stopping_needs_no_question_and_starting_one(admin_client: Client) -> No
     row = published(tool())
 
     def state() -> State:
-        return Tool.objects.get(pk=row.pk).state
+        rows = Tool.rows().with_states(is_stopped(Tool))
+        return State(rows.get(pk=row.pk).reckoned_state)  # type: ignore[attr-defined]
 
     stopped = admin_client.post(page("tool", "stop", row.pk), follow=True)
-    assert "no worker serves it any more" in stopped.content.decode()
+    assert "clients do not see it any more" in stopped.content.decode()
     assert state() == State.STOPPED
-    url = page("tool", "start", row.pk)
+    # Who stops it a second time makes no second stop.
+    admin_client.post(page("tool", "stop", row.pk))
+    [stop] = Stop.objects.of_rows([row])
+    url = stop_banner.start_url(stop_banner.target_of(row), back=stop_banner.ROW)
     assert "Clients see version 1 again." in admin_client.get(url).content.decode()
     assert state() == State.STOPPED
-    admin_client.post(url)
+    admin_client.post(url, {"stop": [stop.pk]})
     assert state() == State.PUBLISHED
 
 
@@ -300,7 +317,8 @@ def test_the_form_stops_without_saving(admin_client: Client) -> None:
     row = published(tool())
     admin_client.post(page("tool", "stop", row.pk), {"title": "Not saved"})
     row.refresh_from_db()
-    assert (row.enabled, row.title, row.lock_version) == (False, "Opening hours", 0)
+    assert (row.title, row.lock_version) == ("Opening hours", 0)
+    assert Stop.objects.of_rows([row])
 
 
 # -- many at once -------------------------------------------------------------------
@@ -358,7 +376,7 @@ def test_more_than_a_page_can_compare(admin_client: Client) -> None:
 
 # -- rights -------------------------------------------------------------------------
 
-PAGES = ("publish", "unpublish", "stop", "start")
+PAGES = ("publish", "unpublish", "stop")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -371,7 +389,8 @@ def test_without_the_right_nothing_happens(
     number = {"number": 1, "looked_at": row.content_hash}
     assert client.post(page("tool", name, row.pk), number).status_code == 403
     row.refresh_from_db()
-    assert (row.state, row.enabled) == (State.CHANGED, True)
+    assert row.state == State.CHANGED
+    assert not Stop.objects.exists()
     assert client.post(page("tool", "rollback", row.pk, 1), number).status_code == 403
 
 
@@ -403,7 +422,8 @@ def test_the_product_rights_are_enough(staff: Callable[..., Client]) -> None:
     client.post(page("tool", "publish", row.pk), sent(row))
     client.post(page("tool", "stop", row.pk))
     row.refresh_from_db()
-    assert (row.published is not None, row.enabled) == (True, False)
+    assert row.published is not None
+    assert Stop.objects.of_rows([row])
 
 
 @pytest.mark.parametrize(
@@ -448,10 +468,10 @@ def test_what_code_declares_is_not_unpublished(admin_client: Client) -> None:
     assert "Unpublish" not in text
     url = page("tool", "unpublish", row.pk)
     done = admin_client.post(url, {"number": 1}, follow=True)
-    assert "The code declares it." in done.content.decode()
+    assert "The code declares it, so" in done.content.decode()
     sent = {**chosen(row), "action": "unpublish_chosen"}
     done = admin_client.post(page("tool"), sent, follow=True)
-    assert "The code declares it." in done.content.decode()
+    assert "The code declares it, so" in done.content.decode()
     assert "0 were taken off." in done.content.decode()
     row.refresh_from_db()
     assert row.published is not None
@@ -562,16 +582,17 @@ def test_odd_numbers_of_versions(admin_client: Client, number: str) -> None:
 
 
 def test_what_is_stopped_is_published_and_not_served(admin_client: Client) -> None:
-    row = tool(enabled=False)
+    row = stopped(tool())
     url = page("tool", "publish", row.pk)
     done = admin_client.post(url, sent(row), follow=True)
     assert "It is stopped, so clients do not see it" in done.content.decode()
 
 
 def test_what_is_not_published_is_started_and_not_served(admin_client: Client) -> None:
-    row = tool(enabled=False)
-    done = admin_client.post(page("tool", "start", row.pk), follow=True)
-    assert "It is not published, so clients do not see it" in done.content.decode()
+    row = stopped(tool())
+    url = stop_banner.start_url(stop_banner.target_of(row), back=stop_banner.ROW)
+    text = admin_client.get(url).content.decode()
+    assert "It is not published. Clients see it only after you publish it." in text
 
 
 def test_a_stale_hash_does_not_hold_up_publishing(admin_client: Client) -> None:

@@ -14,7 +14,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
 from mcp_app.catalog.registry import mcp
-from mcp_app.interface.rights import Asked, Rule
+from mcp_app.interface.rights import AccessRequest, Rule
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Stop, Tool
 from mcp_app.models.stops import By, Scope
 from tests.admin.pages import page
@@ -65,7 +65,7 @@ def support() -> Group:
 @pytest.fixture
 def rule() -> Iterator[str]:
     @mcp.rule("shop.can_refund")
-    def can_refund(asked: Asked) -> bool:
+    def can_refund(asked: AccessRequest) -> bool:
         return asked.user is not None and asked.user.username == "ana"
 
     yield "shop.can_refund"
@@ -104,14 +104,14 @@ def test_how_many_and_why(admin_client: Client, support: Group) -> None:
     assert (
         "3 people can list and call this tool: everyone in Support with"
         " mcp_app.view_session, and 1 superuser. Anonymous callers cannot: the server"
-        " asks for a token." in text_of(seen)
+        " requires a token." in text_of(seen)
     )
     assert counts(seen) == ["4", "4", "4", "4", "3", "3"]
     assert [step.label for step in seen.context["steps"]] == [
         "People who may log in",
         "Published",
         "Offered by the server “Shop”",
-        "The server lets in who shows who they are (token)",
+        "The server requires authentication (token)",
         "Permission mcp_app.view_session",
         "Group Support",
     ]
@@ -160,7 +160,7 @@ def test_a_server_has_the_page(
     assert counts(seen) == ["4", "4", "4", "3"]
     row = tool()
     labels = [step.label for step in look(admin_client, row).context["steps"]]
-    assert labels[-1] == "Asked for by the server: group Support"
+    assert labels[-1] == "Required by the server: group Support"
 
 
 def test_each_of_several_servers_has_its_numbers(
@@ -190,12 +190,6 @@ def test_each_of_several_servers_has_its_numbers(
     [
         ({"access": ""}, "The server lets nobody in.", "Fill in “Who may come in”"),
         ({"access": "gone"}, "has no authentication method “gone”", ""),
-        ({"enabled": False}, "The server is stopped.", "Start the server again."),
-        (
-            {"enabled": False, "access": "public"},
-            "The server is stopped.",
-            "Start the server again.",
-        ),
     ],
 )
 def test_a_server_that_lets_nobody_in(
@@ -220,9 +214,6 @@ def test_what_clients_do_not_see_nobody_sees(admin_client: Client) -> None:
     seen = look(admin_client, row)
     assert "Nobody can list and call this tool. It is not published." in text_of(seen)
     assert counts(seen) == ["1", "0", "0", "0", "0"]
-    stopped = tool()
-    Tool.objects.filter(pk=stopped.pk).update(enabled=False)
-    assert "It is stopped. Start it again." in text_of(look(admin_client, stopped))
     Server.objects.all().delete()
     seen = look(admin_client, tool_named("other"))
     assert "There is no published server." in text_of(seen)
@@ -251,7 +242,7 @@ def test_a_working_copy_that_asks_for_something_else(
     admin_client: Client, support: Group
 ) -> None:
     row = tool(groups="Support")
-    differs = "The working copy asks for something else"
+    differs = "The working copy requires something else"
     assert differs not in text_of(look(admin_client, row))
     row.title = "Another"
     row.save()
@@ -295,14 +286,14 @@ def test_a_rule_in_code_is_asked_person_by_person(
         " It can only be checked person by person." in text
     )
     assert counts(seen)[-1] == "at most 3"
-    assert why(seen)["ana"] == "in Support; the rest is to be checked"
+    assert why(seen)["ana"] == "in Support; the rest must be checked"
     ana = look(admin_client, row, person="ana")
     assert ana.context["verdict"] == "ana can list and call this tool."
     admin = look(admin_client, row, person="admin")
     assert admin.context["verdict"] == "admin cannot list and call this tool."
     (failed,) = [step for step in admin.context["checks"] if step.look == "no"]
     assert failed.change.startswith(
-        "Only the code of tests.admin.publishing.test_who_can_see.rule"
+        "To change this, change the code of tests.admin.publishing.test_who_can_see"
     )
 
 
@@ -310,7 +301,7 @@ def test_a_rule_that_code_lacks_lets_nobody_in(admin_client: Client) -> None:
     seen = look(admin_client, tool(rule="shop.unheard_of"))
     text = text_of(seen)
     assert "Nobody can list and call this tool." in text
-    assert "Code has no rule “shop.unheard_of”, so nobody is let in." in text
+    assert "The code has no rule “shop.unheard_of”, so nobody is let in." in text
     assert why(look(admin_client, tool_named("b", rule="x"), show="cannot")) == {
         "admin": "cannot: the rule x says no"
     }
@@ -407,7 +398,7 @@ def test_permissions_for_single_objects_are_said_as_such(
         del mcp.rules["shop.view_order of order"]
     text = text_of(seen)
     assert "1 person can list and read what this template shows" in text
-    assert "Each one is judged by itself" in text
+    assert "is checked for each resource" in text
 
 
 # -- public servers -----------------------------------------------------------------
@@ -419,7 +410,7 @@ def test_a_public_server_asks_nobody(admin_client: Client, server: Server) -> No
     seen = look(admin_client, tool())
     assert (
         "Anyone on the internet can list and call this tool. The server is public: it"
-        " asks nobody who they are." in text_of(seen)
+        " lets in anyone without signing in." in text_of(seen)
     )
     assert "people" not in seen.context
     closed = look(admin_client, tool_named("b", permission=PERMISSION))
@@ -438,7 +429,7 @@ def test_what_would_change_it(admin_client: Client, support: Group) -> None:
     assert [(step.label, step.look) for step in seen.context["checks"]] == [
         ("Published", "yes"),
         ("Offered by the server “Shop”", "yes"),
-        ("The server lets in who shows who they are (token)", "yes"),
+        ("The server requires authentication (token)", "yes"),
         ("May log in", "yes"),
         ("Permission mcp_app.view_session", "no"),
         ("Group Support", "no"),
@@ -482,7 +473,7 @@ def test_names_need_the_right_to_view_users(
         assert "Support" in text
         assert " ana" not in text
         assert "Check one person" not in text
-        assert "You see numbers and groups." in text
+        assert "You see numbers and groups only." in text
     User.objects.get(username="kim").user_permissions.add(
         Permission.objects.get(codename="view_user")
     )
@@ -522,15 +513,18 @@ def test_publishing_says_how_many_that_is(
 ) -> None:
     row = Tool.objects.create(name="refund", title="Refund")
     url = page("tool", "publish", row.pk)
-    assert "It asks for no right: whoever a server lets in may use it." in text_of(
-        admin_client.get(url)
+    assert (
+        "No permission is required: everyone whom a server lets in can use it."
+        in text_of(admin_client.get(url))
     )
     row.groups = "Support"
     row.save()
-    said = "People who have the rights that it asks for:"
+    said = "People who have the rights that it requires:"
     assert f"{said} 3." in text_of(admin_client.get(url))
     published(row)
-    assert f"{said} 3. That does not change." in text_of(admin_client.get(url))
+    assert f"{said} 3. Publishing does not change that." in text_of(
+        admin_client.get(url)
+    )
     row.groups = ""
     row.save()
     with django_assert_max_num_queries(15):

@@ -19,6 +19,7 @@ from tests.admin.pages import (
     saved,
     shown_values,
 )
+from tests.published import stopped
 
 pytestmark = pytest.mark.django_db
 
@@ -98,7 +99,7 @@ def test_public_stands_alone(admin_client: Client) -> None:
     server = Server.objects.get()
     sent = {"access-public": "on", "access-confirm": "public"}
     found = errors(fill_in(admin_client, page("server", "change", server.pk), **sent))
-    assert "stands alone" in found["access"]
+    assert "must be the only entry" in found["access"]
 
 
 @pytest.mark.parametrize("slug", ["default", "new"])
@@ -114,9 +115,11 @@ def test_a_name_that_the_settings_lack_is_seen_and_said(admin_client: Client) ->
     server = Server.objects.create(slug="shop", access="partners token")
     url = page("server", "change", server.pk)
     shown = admin_client.get(url)
-    assert boxes(shown)["way-partners"].startswith("partners The settings have no such")
+    assert boxes(shown)["way-partners"].startswith(
+        "partners The settings do not have this"
+    )
     found = errors(fill_in_again(admin_client, url, shown))
-    assert "no authentication method “partners”. There is: token." in found["access"]
+    assert "no authentication method “partners”. Available: token." in found["access"]
     unticked = {"access-way-partners": None}
     assert saved(fill_in_again(admin_client, url, shown, **unticked))
     server.refresh_from_db()
@@ -137,7 +140,7 @@ def test_a_new_server_where_the_settings_have_no_tokens(admin_client: Client) ->
 def test_a_way_that_nobody_offered(admin_client: Client) -> None:
     sent = {"slug": "shop", "access-way-tokens": "on", "access-way-a b": "on"}
     found = errors(fill_in(admin_client, page("server", "add"), **sent))
-    assert "no authentication method “tokens”. There is: token." in found["access"]
+    assert "no authentication method “tokens”. Available: token." in found["access"]
 
 
 def test_without_the_right_it_is_text(client: Client) -> None:
@@ -220,7 +223,7 @@ def test_the_list_says_who_comes_in_and_what_is_there(admin_client: Client) -> N
 
 
 def test_the_list_is_filtered_by_state(admin_client: Client) -> None:
-    Server.objects.create(slug="shop", enabled=False)
+    stopped(Server(slug="shop"))
     response = admin_client.get(f"{page('server')}?state=stopped")
     assert [row.slug for row in response.context["cl"].result_list] == ["shop"]
 
@@ -237,7 +240,7 @@ def test_a_server_is_copied(admin_client: Client) -> None:
         copy = Server.objects.get(slug=slug)
         assert response["Location"] == page("server", "change", copy.pk)
         assert (copy.title, copy.access, copy.page_size) == ("Shop", "public", 7)
-        assert (copy.state, copy.published) == ("stopped", None)
+        assert (copy.state, copy.published) == ("unpublished", None)
         assert list(copy.tools.all()) == [tool]
 
 

@@ -167,7 +167,7 @@ def test_a_token_whose_servers_are_gone_says_so(
 
 def test_an_empty_list_says_what_a_token_is(kim: Client) -> None:
     text = text_of(kim.get(LIST))
-    assert "No tokens. A token lets one program in as you. Make one" in text
+    assert "No tokens. A token lets one program connect as you. Make one" in text
     assert "Colleagues make their own tokens at http://testserver/account" in text
 
 
@@ -268,7 +268,7 @@ def test_a_token_is_shown_once(kim: Client) -> None:
 
 def test_what_is_wrong_is_told_at_its_field(kim: Client) -> None:
     response = kim.post(ADD, filled(kim, ADD, networks="home", name=""))
-    assert "“home” is no network" in text_of(response)
+    assert "“home” is not a network" in text_of(response)
     assert "Please correct the errors below." in text_of(response)
     assert not AccessToken.objects.exists()
 
@@ -321,7 +321,7 @@ def test_it_is_deleted_now_and_taken_off_later(kim: Client, token: Make) -> None
     assert kim.get(page("accesstoken", "revoke", row.pk)).status_code == 405
     forget = page("accesstoken", "forget", row.pk)
     assert kim.get(forget).status_code == 405
-    assert "delete it first" in text_of(kim.post(forget, follow=True))
+    assert "Delete it first" in text_of(kim.post(forget, follow=True))
     response = kim.post(page("accesstoken", "revoke", row.pk), follow=True)
     assert "lets nobody in any more." in text_of(response)
     assert "Revoked: " in text_of(response)

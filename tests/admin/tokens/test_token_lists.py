@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import RequestFactory
 from django.utils import timezone
 
-from mcp_app.account.shown import state_of
+from mcp_app.account.presentation import state_of
 from mcp_app.admin.tokens import token_lists
 from mcp_app.admin.tokens.token_lists import LONG, SOON, STATES, TokenStateFilter
 from mcp_app.models import AccessToken

@@ -15,8 +15,8 @@ from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from mcp_app.account.client_configs import CLIENTS
 from mcp_app.models import Server
-from mcp_app.server.clients import CLIENTS
 
 pytestmark = pytest.mark.django_db
 
@@ -138,7 +138,7 @@ def test_a_project_that_is_the_home_folder(
 def test_a_link_out_of_the_project(project: Path, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (project / ".cursor").symlink_to(tmp_path / "home")
-    with pytest.raises(CommandError, match="out of the project"):
+    with pytest.raises(CommandError, match="is outside the project"):
         call_command("mcp_config", "cursor", "--write")
     assert list((tmp_path / "home").iterdir()) == []
 
@@ -146,7 +146,7 @@ def test_a_link_out_of_the_project(project: Path, tmp_path: Path) -> None:
 def test_a_file_with_comments_stays_as_it_is(project: Path) -> None:
     path = project / ".mcp.json"
     path.write_text("// mine\n{}")
-    with pytest.raises(CommandError, match="stays as it was"):
+    with pytest.raises(CommandError, match="was not changed"):
         call_command("mcp_config", "claude-code", "--write")
     assert path.read_text() == "// mine\n{}"
 
@@ -159,7 +159,7 @@ def test_a_file_that_cannot_be_merged_stays_alone(
 ) -> None:
     path = project / ".mcp.json"
     path.write_bytes(content)
-    with pytest.raises(CommandError, match="stays as it was"):
+    with pytest.raises(CommandError, match="was not changed"):
         call_command("mcp_config", "claude-code", "--write")
     assert path.read_bytes() == content
     assert list(project.iterdir()) == [path]
@@ -167,7 +167,7 @@ def test_a_file_that_cannot_be_merged_stays_alone(
 
 def test_a_name_that_cannot_be_written(project: Path) -> None:
     """As of arguments that are no UTF-8."""
-    with pytest.raises(CommandError, match="stays as it was"):
+    with pytest.raises(CommandError, match="was not changed"):
         call_command("mcp_config", "claude-code", "--write", name="\udcff")
     assert list(project.iterdir()) == []
 
@@ -175,7 +175,7 @@ def test_a_name_that_cannot_be_written(project: Path) -> None:
 def test_a_link_to_itself(project: Path) -> None:
     path = project / ".mcp.json"
     path.symlink_to(path)
-    with pytest.raises(CommandError, match="stays as it was"):
+    with pytest.raises(CommandError, match="was not changed"):
         call_command("mcp_config", "claude-code", "--write")
     assert list(project.iterdir()) == [path]
 
@@ -183,7 +183,7 @@ def test_a_link_to_itself(project: Path) -> None:
 def test_a_file_that_cannot_be_replaced_leaves_nothing_beside(project: Path) -> None:
     path = project / ".mcp.json" / "in the way"
     path.mkdir(parents=True)
-    with pytest.raises(CommandError, match="stays as it was"):
+    with pytest.raises(CommandError, match="was not changed"):
         call_command("mcp_config", "claude-code", "--write")
     assert list(project.iterdir()) == [path.parent]
 

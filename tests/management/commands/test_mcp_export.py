@@ -38,7 +38,7 @@ def test_what_cannot_be_exported_writes_nothing(tmp_path: Path) -> None:
     fill()
     Blob.objects.all().delete()
     output = tmp_path / "bundle.json"
-    with pytest.raises(CommandError, match="which is gone"):
+    with pytest.raises(CommandError, match="which no longer exists"):
         export("--output", str(output))
     assert not output.exists()
     with pytest.raises(CommandError, match="There is no server “x”"):

@@ -14,10 +14,10 @@ from django.contrib.admin.models import ADDITION, LogEntry
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
+from mcp_app.invalidation.workers import here
 from mcp_app.management.commands import mcp_import
 from mcp_app.models import Tool
 from mcp_app.publishing import bundle
-from mcp_app.wakeup.workers import here
 from tests.published import published
 from tests.publishing.bundle.content import as_bytes, clear, exported, fill, tool
 
@@ -54,6 +54,7 @@ def test_nothing_is_written_unless_it_is_asked_for(saved: Save) -> None:
         assert "New: tool “hours”" in said
         assert "  title: (not there) -> “Öffnungszeiten”" in said
         assert "Broken here: the code does not declare it." in said
+        assert "It is not published here, and stays unpublished until you" in said
         assert not Tool.objects.exists()
 
 
@@ -68,7 +69,7 @@ def test_it_is_shown_and_applied(saved: Save) -> None:
     assert "tool" not in said
     said = run(path, "--apply", "--publish")
     assert "Changed: tool “hours”" in said
-    assert "7 imported." in said
+    assert "5 imported." in said
     version = Tool.objects.get(name="hours").published
     assert version is not None
     assert "Imported from staging.json" in version.note
@@ -139,7 +140,7 @@ def test_what_was_looked_at_can_be_named(saved: Save) -> None:
     Tool.objects.update(title="Old")
     looked_at = run(path).rpartition("Looked at: ")[2].strip()
     Tool.objects.update(title="Newer")
-    with pytest.raises(CommandError, match="Something changed here since you looked"):
+    with pytest.raises(CommandError, match="Something changed here since you opened"):
         run(path, "--apply", "--looked-at", looked_at)
     assert Tool.objects.get().title == "Newer"
     Tool.objects.update(title="Old")

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError, models
 
 from mcp_app import models as tables
-from mcp_app.models import expired
+from mcp_app.models import expiry
 from mcp_app.models.clock import NowMilliseconds
 from tests.audit.rows import call, counter
 from tests.streams.logging_rows import opened
@@ -94,7 +94,7 @@ def test_nothing_is_old() -> None:
 def test_what_is_old_goes_and_the_rest_stays(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expired, "PORTION", 2)
+    monkeypatch.setattr(expiry, "PORTION", 2)
     write(0)
     before = rows()
     for number in range(count):
@@ -144,6 +144,6 @@ def test_an_outage_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> Callable[[], int]:
         raise OperationalError("it is away")
 
-    monkeypatch.setattr(expired, "own_transaction", refuse)
+    monkeypatch.setattr(expiry, "own_transaction", refuse)
     with pytest.raises(CommandError, match="The database refused: it is away"):
         call_command("mcp_prune", stdout=StringIO())

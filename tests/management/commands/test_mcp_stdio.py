@@ -107,7 +107,7 @@ def test_a_user_who_is_not_active_any_more(private: Path, tmp_path: Path) -> Non
             check=True,
         )
         server.send(called("drill_whoami", 2))
-        assert "not active" in server.answer(2)["error"]["message"]
+        assert "no longer active" in server.answer(2)["error"]["message"]
         # Nor is an answer taken from whom a request would not be.
         server.send({"jsonrpc": "2.0", "id": asked["id"], "result": ACCEPTED})
         server.close_input()

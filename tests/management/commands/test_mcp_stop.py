@@ -148,8 +148,8 @@ def test_a_reason_that_cannot_be_kept_as_it_is(reason: str) -> None:
     told = run("stop", "everything", "--reason", reason, "--by", "\udcff\0")
     row = Stop.objects.on().get()
     assert told == (
-        "Stopped: Everything. No process serves it any more. The reason was changed,"
-        f" and is kept as “{row.reason}”."
+        "Stopped: Everything. No process serves it any more. The reason was stored"
+        f" in a changed form: “{row.reason}”."
     )
     assert row.by_name.endswith(" (mcp_stop)")
 
@@ -189,20 +189,20 @@ def test_the_name_that_clients_see_counts() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["stop", "tool", "add_ordr"], "no tool “add_ordr”. There is: add_order."),
-        (["stop", "tool", "order"], "There is: add_order."),
-        (["stop", "server", "shp"], "no server “shp”. There is: shop."),
+        (["stop", "tool", "add_ordr"], "no tool “add_ordr”. Similar names: add_order."),
+        (["stop", "tool", "order"], "Similar names: add_order."),
+        (["stop", "server", "shp"], "no server “shp”. Similar names: shop."),
         (["stop", "everthing"], "Did you mean “everything”?"),
-        (["stop", "tool"], "Say which tool"),
-        (["stop", "everything", "shop"], "takes no name, and “shop” was given"),
+        (["stop", "tool"], "Name the tool"),
+        (["stop", "everything", "shop"], "takes no name, but you gave “shop”"),
         (["stop", "tool", "\udcff"], "no tool “⟦U+DCFF⟧”"),
         (["stop", "tool", "a\0b"], "no tool “a⟦U+0000⟧b”"),
         (["stop", "server", "\udcff\0"], "no server “⟦U+DCFF⟧⟦U+0000⟧”"),
-        (["stop", "everything", "\udcff"], "“⟦U+DCFF⟧” was given"),
+        (["stop", "everything", "\udcff"], "you gave “⟦U+DCFF⟧”"),
         (["start", "resource", "\udcff\0"], "no resource “⟦U+DCFF⟧⟦U+0000⟧”"),
         (["start", "everything"], "It is not stopped."),
         (["start", "tool", "add_order"], "It is not stopped."),
-        (["start", "4711"], "There is no stop 4711 that is on."),
+        (["start", "4711"], "There is no active stop 4711."),
         (["start", "all"], "It is not stopped."),
         (["start", "al"], "is not what can be stopped"),
     ],
@@ -216,7 +216,7 @@ def test_a_database_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: object, **__: object) -> None:
         raise OperationalError("The server is gone.")
 
-    monkeypatch.setattr("mcp_app.wakeup.stops.stop", away)
+    monkeypatch.setattr("mcp_app.invalidation.stops.stop", away)
     said = refusal("stop", "everything")
     assert "The server is gone." in said
-    assert "Nothing is claimed" in said
+    assert "It is not certain" in said

@@ -40,13 +40,35 @@ def test_the_token_alone_is_printed(user: Any) -> None:
     token = said.getvalue().strip()
     row = AccessToken.objects.of(token).get()
     assert said.getvalue() == f"{token}\n"
-    assert told.getvalue() == "The token of ana for a laptop, shown only now:\n"
+    assert told.getvalue().splitlines() == [
+        "The token of ana for a laptop, shown only now:",
+        "Connect Claude Code with it:",
+        "  claude mcp add --transport http mcp-project http://127.0.0.1:8000/mcp"
+        ' --header "Authorization: Bearer YOUR-TOKEN"',
+    ]
     assert (row.user, row.name, row.may, row.expires) == (
         user,
         "a laptop",
         "read",
         None,
     )
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.usefixtures("user")
+def test_on_a_terminal_the_line_can_be_pasted() -> None:
+    """Piped into a file, the token is not to appear on the screen."""
+    Server.objects.create(slug="shop")
+    said, told = Terminal(), StringIO()
+    arguments = ("new", "ana", "a laptop", "--server", "shop")
+    call_command("mcp_token", *arguments, stdout=said, stderr=told)
+    line = told.getvalue().splitlines()[-1]
+    assert f'Bearer {said.getvalue().strip()}"' in line
+    assert " mcp-project-shop http://127.0.0.1:8000/mcp/shop " in line
 
 
 def test_all_that_a_token_may_be_limited_to(user: Any) -> None:
@@ -78,13 +100,13 @@ def test_the_longest_time_is_taken(user: Any, longest: str) -> None:
         (("new", "bert", "x"), "There is no active user 'bert' here."),
         (("new", "ana", ""), "This field cannot be blank."),
         (("new", "ana", "x", "--server", "no"), "There is no MCP server 'no' here."),
-        (("new", "ana", "x", "--network", "home"), "“home” is no network"),
+        (("new", "ana", "x", "--network", "home"), "“home” is not a network"),
         (("new", "ana", "x", "--tag", "a/b"), "“a/b” cannot be a tag"),
-        (("new", "ana", "x", "--network", ""), "--network '' names none"),
-        (("new", "ana", "x", "--tag", ","), "--tag ',' names none"),
-        (("new", "ana", "x", "--server", "\udcff"), "is no text"),
-        (("revoke", "mcp_\udcff12345"), "is no text"),
-        (("new", "ana", "x", "--expires-in", "soon"), "'soon' is no time"),
+        (("new", "ana", "x", "--network", ""), "--network '' has no entry"),
+        (("new", "ana", "x", "--tag", ","), "--tag ',' has no entry"),
+        (("new", "ana", "x", "--server", "\udcff"), "is not a text"),
+        (("revoke", "mcp_\udcff12345"), "is not a text"),
+        (("new", "ana", "x", "--expires-in", "soon"), "'soon' is not a time"),
         (("new", "ana", "x", "--expires-in", "9" * 30 + "d"), "is too long"),
         (("new", "ana", "x", "--expires-in", "36501d"), "is too long: at most 36500d"),
         (("list", "--user", "bert"), "There is no active user 'bert' here."),
@@ -111,7 +133,7 @@ def test_a_database_that_is_away(user: Any, monkeypatch: pytest.MonkeyPatch) -> 
         raise OperationalError("away")
 
     monkeypatch.setattr(AccessToken, "revoke", fails)
-    assert "The database did not do it: away" in refusal("revoke", row.prefix)
+    assert "The database reported an error: away" in refusal("revoke", row.prefix)
 
 
 def test_the_user_must_be_active(user: Any) -> None:

@@ -122,7 +122,7 @@ def as_bytes(file: object) -> bytes:
 
 def imported(
     body: bytes, *, publish: bool = False, registry: Registry = REGISTRY
-) -> list[bundle.Imported]:
+) -> list[bundle.ImportedRow]:
     """Look at a file and import it."""
     read = bundle.read(body)
     looked_at = bundle.compare(read, registry).looked_at

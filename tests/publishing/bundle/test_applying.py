@@ -20,6 +20,7 @@ from mcp_app.models import (
     Resource,
     Server,
     State,
+    Stop,
     Tool,
 )
 from mcp_app.publishing import bundle
@@ -28,7 +29,7 @@ from mcp_app.publishing.bundle.format import key_of
 from mcp_app.publishing.bundle.selecting import says_nothing
 from mcp_app.publishing.publication import OutOfDate
 from tests.models.recording import as_committed
-from tests.published import published
+from tests.published import published, stopped
 from tests.publishing.bundle.content import (
     MODELS,
     PICTURE,
@@ -74,12 +75,12 @@ def test_what_was_exported_is_at_another_site_with_the_same_hashes() -> None:
     file = bundle.export(bundle.everything())
     clear()
     done = imported(file, publish=True)
+    publish_servers()
     assert definitions() == before
     assert len(done) == 8
     assert all(row.row.content_hash for row in done)
     server = Server.objects.get(slug="shop")
     assert (server.access, server.page_size) == ("public", 7)
-    assert not server.enabled
     assert sorted(server.tools.values_list("name", flat=True)) == ["Hours", "hours"]
     assert [row.uri for row in server.resources.all()] == ["shop://logo"]
     assert server.published is not None
@@ -98,6 +99,7 @@ def test_what_is_exported_again_is_the_same_but_for_who_published_it() -> None:
     first = exported()
     clear()
     imported(as_bytes(first), publish=True)
+    publish_servers()
     second = exported()
     for file in (first, second):
         for kind in file.values():
@@ -105,6 +107,32 @@ def test_what_is_exported_again_is_the_same_but_for_who_published_it() -> None:
                 for name in ("number", "note", "created", "author"):
                     each.get("published", {}).pop(name, None)
     assert first == second
+
+
+def publish_servers() -> None:
+    """Do what staff do for servers that are new here."""
+    assert not Server.objects.exclude(published=None).exists()
+    Server.objects.publish(Server.objects.all())
+
+
+def test_a_file_opens_no_server_and_changes_one_that_is_open() -> None:
+    fill()
+    file = bundle.export(bundle.everything())
+    clear()
+    Server.objects.create(slug="shop")
+    for _ in range(2):
+        imported(file, publish=True)
+        assert Server.objects.get(slug="shop").published is None
+    publish_servers()
+    server = Server.objects.get(slug="shop")
+    server.title = "Changed here"
+    server.save()
+    Server.objects.publish([server])
+    imported(file, publish=True)
+    server.refresh_from_db()
+    assert server.published is not None
+    assert server.published.read()["title"] == "Shop"
+    assert server.published.note.endswith("by a command. Opened.")
 
 
 def test_importing_twice_changes_nothing() -> None:
@@ -158,9 +186,6 @@ def test_what_is_published_is_the_version_and_not_the_working_copy() -> None:
     assert row.state == State.CHANGED
     assert (version.author, version.number) == (author, 1)
     assert version.note == "Imported from staging.json: version 1 by a command."
-    server = Server.objects.get(slug="shop")
-    assert server.published is not None
-    assert server.published.note.endswith("by a command. Opened.")
     sentences = {each.row: each.sentence for each in done}
     assert sentences[row] == (
         "Imported from staging.json. Published version 1, imported from staging.json."
@@ -177,14 +202,13 @@ def test_nothing_is_removed_switched_or_unpublished() -> None:
         "title": "Hours",
     }
     del entry(file, "tools", "hours")["published"]
-    Tool.objects.update(enabled=False)
-    Server.objects.update(enabled=True)
+    stopped(theirs)
     imported(as_bytes(file), publish=True)
     for row in (mine, theirs):
         row.refresh_from_db()
-        assert (row.enabled, row.published is None) == (False, False)
+        assert row.published is not None
     assert theirs.title == "Hours"
-    assert Server.objects.get().enabled
+    assert len(Stop.objects.on()) == len(Stop.objects.of_rows([theirs])) == 1
 
 
 def test_a_bad_entry_in_the_middle_leaves_no_trace() -> None:
@@ -199,7 +223,7 @@ def test_a_bad_entry_in_the_middle_leaves_no_trace() -> None:
     file["blobs"] = []
     clear()
     before = Change.objects.count()
-    with pytest.raises(BundleRefused, match="“no type” is no media type") as refused:
+    with pytest.raises(BundleRefused, match="“no type” is not a media type") as refused:
         imported(as_bytes(file))
     assert refused.value.problems[0].startswith("resource “shop://logo”: mime_type: ")
     assert everything() == []
@@ -251,7 +275,7 @@ def test_what_changed_since_it_was_shown_holds_it_up(happen: Any) -> None:
     looked_at = bundle.compare(read, REGISTRY).looked_at
     happen()
     before = everything()
-    with pytest.raises(OutOfDate, match="Something changed here since you looked"):
+    with pytest.raises(OutOfDate, match="Something changed here since you opened"):
         bundle.apply(read, REGISTRY, author=None, looked_at=looked_at)
     assert everything() == before
 
@@ -416,7 +440,9 @@ def test_what_the_database_refuses_is_told_and_nothing_is_imported() -> None:
     limit = sqlite3.SQLITE_LIMIT_LENGTH
     before = connection.connection.setlimit(limit, 20_000)
     try:
-        with pytest.raises(BundleRefused, match="database refuses it, and nothing"):
+        with pytest.raises(
+            BundleRefused, match=r"database refused the import\. Nothing"
+        ):
             imported(file)
     finally:
         connection.connection.setlimit(limit, before)

@@ -8,11 +8,11 @@ import pytest
 
 from mcp_app.models import Prompt, Resource, Server, Tool
 from mcp_app.publishing.bundle.candidates import (
-    as_published,
     demands,
     in_columns,
     limits,
     new_row,
+    published_row,
     put,
     row_problems,
 )
@@ -28,9 +28,9 @@ def server(**more: Any) -> Entry:
     return entry(Server, "shop", **more)
 
 
-def test_a_new_server_is_stopped() -> None:
+def test_a_new_server_is_not_published() -> None:
     row: Any = new_row(server(access=("token",)))
-    assert (row.slug, row.enabled, row.pk) == ("shop", False, None)
+    assert (row.slug, row.published, row.pk) == ("shop", None, None)
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,12 @@ def test_what_is_shown_as_a_limit_is_no_content() -> None:
 def test_why_a_tool_cannot_be_saved(
     content: dict[str, Any], columns: list[str]
 ) -> None:
-    row = as_published(entry(), content)
+    row = published_row(entry(), content)
     assert [each.partition(": ")[0] for each in row_problems(row)] == columns
 
 
 def test_a_prompt_has_problems_of_its_own() -> None:
-    row = as_published(entry(Prompt), {"name": "a", "arguments": [{"name": "1"}]})
+    row = published_row(entry(Prompt), {"name": "a", "arguments": [{"name": "1"}]})
     assert [each.partition(": ")[0] for each in row_problems(row)] == ["arguments"]
 
 

@@ -94,12 +94,12 @@ def test_a_choice(chosen: Any) -> None:
         ({"shoes": []}, [".shoes: There is no such member."]),
         ({"tools": "a"}, [".tools: This must be a list of texts."]),
         ({"tools": ["a", 1]}, [".tools: This must be a list of texts."]),
-        ({"tools": ["a", "a"]}, [".tools: Something stands twice in this list."]),
+        ({"tools": ["a", "a"]}, [".tools: This list has an entry twice."]),
         (
             {"prompts": 7, "tools": ["b", "b"]},
             [
                 ".prompts: This must be a list of texts.",
-                ".tools: Something stands twice in this list.",
+                ".tools: This list has an entry twice.",
             ],
         ),
     ],

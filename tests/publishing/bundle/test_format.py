@@ -13,7 +13,7 @@ from mcp_app.publishing.bundle.format import (
     Bundle,
     BundleRefused,
     Entry,
-    Published,
+    PublishedContent,
     Upload,
     hash_of,
     key_column,
@@ -68,7 +68,7 @@ def test_where_an_entry_comes_from(
 
 
 def test_the_contents_of_an_entry() -> None:
-    published = Published(number=1, hash="", content={"name": "b"})
+    published = PublishedContent(number=1, hash="", content={"name": "b"})
     assert entry().contents() == [{"name": "a"}]
     assert entry(published=published).contents() == [{"name": "a"}, {"name": "b"}]
 

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from mcp_app.models import Prompt, Resource, Server, Tool
 from mcp_app.models.definitions import Source
 from mcp_app.publishing.bundle import here
-from mcp_app.publishing.bundle.format import Bundle, Entry, Published
+from mcp_app.publishing.bundle.format import Bundle, Entry, PublishedContent
 from mcp_app.publishing.bundle.here import Here
 from tests.published import published
 from tests.publishing.bundle.content import overlay, tool
@@ -24,7 +24,7 @@ def entry(key: str, model: Any = Tool, **more: Any) -> Entry:
 
 
 def served_as(key: str, identity: str) -> Entry:
-    version = Published(number=1, hash="", content={"name": identity})
+    version = PublishedContent(number=1, hash="", content={"name": identity})
     return entry(key, published=version)
 
 

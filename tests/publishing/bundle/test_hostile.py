@@ -143,7 +143,7 @@ def test_whatever_was_changed_it_is_imported_or_refused(
             read = bundle.read(as_bytes(changed))
             compared = bundle.compare(read, REGISTRY)
             assert list(lines(compared, publish=publish))
-            assert bundle.needed(compared, publish=publish) is not None
+            assert bundle.needed_rights(compared, publish=publish) is not None
             bundle.apply(
                 read,
                 REGISTRY,

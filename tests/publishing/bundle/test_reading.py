@@ -101,22 +101,22 @@ def test_what_is_read() -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"", "The file ends in the middle (line 1)."),
-        (b'{\n"format": "x', "The file ends in the middle (line 2)."),
-        (b'{"format": [\n1,\n', "The file ends in the middle (line 3)."),
+        (b"", "The file is not complete: it ends in line 1."),
+        (b'{\n"format": "x', "The file is not complete: it ends in line 2."),
+        (b'{"format": [\n1,\n', "The file is not complete: it ends in line 3."),
         (b"\n\nno", "Line 3: this is not JSON."),
         (b"\xff\xfe", "The file is not UTF-8 at byte 0."),
-        (b'{"a": 1, "a": 2}', "The key 'a' stands twice in one object."),
-        (b'{"a": "\\ud800"}', "A string holds half of a surrogate pair."),
+        (b'{"a": 1, "a": 2}', "An object has the key 'a' twice."),
+        (b'{"a": "\\ud800"}', "A string has half of a surrogate pair."),
         (b'{"a": NaN}', "NaN is not a JSON number."),
-        (b"[" * 100_000, "The file nests more than 72 arrays and objects"),
-        (b"[]", "This is no bundle: “format” must be “django-mcp-app bundle”."),
-        (as_bytes({**HEAD, "format": "x"}), "This is no bundle"),
+        (b"[" * 100_000, "The file nests arrays and objects more than 72"),
+        (b"[]", "This is not a bundle: “format” must be “django-mcp-app bundle”."),
+        (as_bytes({**HEAD, "format": "x"}), "This is not a bundle"),
         (as_bytes({**HEAD, "version": 0}), "version: This must be a whole number"),
         (as_bytes({**HEAD, "version": True}), "version: This must be a whole number"),
         (
             as_bytes({**HEAD, "version": 3}),
-            "Made by a newer version (3; this site reads up to 1). Update this site",
+            "The file was made by a newer version (3; this site reads up to 1).",
         ),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "LIMITS", limits)
     many = [as_bytes(file(tools=[0] * 100)), as_bytes(["a"] * 150), b'"' * 300]
     for body in many:
-        assert problems(body) == ["The file holds more than 50 values."]
+        assert problems(body) == ["The file has more than 50 values."]
 
 
 @pytest.mark.parametrize(
@@ -154,11 +154,11 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         (file(tools=[a_tool(working=1)]), ["tools[0].working: This must be an object"]),
         (
             file(tools=[a_tool(), a_tool()]),
-            ["tools[1]: “a” stands at tools[0] already."],
+            ["tools[1]: “a” is already at tools[0]."],
         ),
         (
             file(tools=[{"name": "b", "working": {"name": "a"}}]),
-            ["tools[0]: “b” and what the working copy is called are not the same."],
+            ["tools[0]: “b” is not the name of the working copy."],
         ),
         (file(tools=[{"name": "a"}]), ["tools[0].working: “name” is missing."]),
         (
@@ -209,7 +209,7 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         (published(email="x"), ["tools[0].published.email: There is no such member."]),
         (
             published(hash="0" * 64),
-            ["tools[0].published: The hash is not that of the content"],
+            ["tools[0].published: The hash does not match the content"],
         ),
         (
             published(content={"title": "A"}),
@@ -223,39 +223,39 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
                 ]
             ),
             [
-                "tools[1]: “b” and what the working copy is called are not the same.",
-                "tools[1]: “a” stands at tools[0] already.",
+                "tools[1]: “b” is not the name of the working copy.",
+                "tools[1]: “a” is already at tools[0].",
             ],
         ),
-        (with_upload(), ["resources[0]: It names the upload"]),
+        (with_upload(), ["resources[0]: It uses the upload"]),
         (
             with_upload(blob(), name="nothing"),
             [
-                "resources[0]: It names the upload “nothing”, which is missing.",
-                "Nothing names the upload",
+                "resources[0]: It uses the upload “nothing”, which is missing.",
+                "Nothing uses the upload",
             ],
         ),
-        (file(blobs=[blob()]), ["Nothing names the upload “0f4636c7"]),
+        (file(blobs=[blob()]), ["Nothing uses the upload “0f4636c7"]),
         (
             with_upload(blob(), blob()),
-            ["blobs[1]: This digest stands there already."],
+            ["blobs[1]: This digest is there twice."],
         ),
         (
             with_upload(blob(content="AAAA")),
-            ["blobs[0]: The digest is not that of the content."],
+            ["blobs[0]: The digest does not match the content."],
         ),
         (
             with_upload(blob(content="é")),
-            ["blobs[0]: The content is not base64.", "resources[0]: It names"],
+            ["blobs[0]: The content is not base64.", "resources[0]: It uses"],
         ),
-        (with_upload(blob(media_type="x")), ["blobs[0]: “x” is no media type"]),
+        (with_upload(blob(media_type="x")), ["blobs[0]: “x” is not a media type"]),
         (
             with_upload(blob(media_type=f'a/b;c="{"d" * 300}"')),
             ['blobs[0]: “a/b;c="' + "d" * 33 + "…” has 308 characters; a media type"],
         ),
         (
             with_upload(blob(digest="x")),
-            ["blobs[0].digest: This must be a SHA-256", "resources[0]: It names"],
+            ["blobs[0].digest: This must be a SHA-256", "resources[0]: It uses"],
         ),
         (
             file(servers=[{"slug": "a", "access": ["a b", "c,d"], "page_size": 1}]),
@@ -289,7 +289,7 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             server(selection="chosen", chosen={"tools": ["a", "a"]}),
-            ["servers[0].working.chosen.tools: Something stands twice in this list."],
+            ["servers[0].working.chosen.tools: This list has an entry twice."],
         ),
     ],
 )
@@ -311,9 +311,11 @@ def test_a_content_as_deep_as_a_row_may_have_it_and_deeper() -> None:
 
     assert bundle.read(as_bytes(nested(60))).entries
     [problem] = problems(nested(64))
-    assert problem.startswith("tools[0].working: The text nests more than 64 arrays")
+    assert problem.startswith(
+        "tools[0].working: The text nests arrays and objects more"
+    )
     [problem] = problems(nested(200))
-    assert problem.startswith("The file nests more than 72 arrays")
+    assert problem.startswith("The file nests arrays and objects more")
 
 
 @override_settings(MCP={"LIMITS": {"body": 3}})

@@ -38,7 +38,7 @@ def test_what_a_server_chooses_goes_along_even_if_it_says_nothing() -> None:
     assert "silent" not in named(bundle.everything())
     server.tools.set(Tool.objects.all())
     assert named(bundle.everything()) == ["default", "shop", "silent"]
-    assert named(bundle.servers_named(["shop"])) == ["shop", "silent"]
+    assert named(bundle.servers_by_name(["shop"])) == ["shop", "silent"]
 
 
 def test_a_server_takes_along_what_it_offers() -> None:
@@ -49,8 +49,8 @@ def test_a_server_takes_along_what_it_offers() -> None:
     tool("other", tags="stock")
     overlay("silent")
     Server.objects.create(slug="shop", selection="tags", tags="sale")
-    assert named(bundle.servers_named(["shop"])) == ["before", "sale", "shop"]
-    assert named(bundle.servers_named(["default", "shop", "shop"])) == [
+    assert named(bundle.servers_by_name(["shop"])) == ["before", "sale", "shop"]
+    assert named(bundle.servers_by_name(["default", "shop", "shop"])) == [
         "before",
         "default",
         "other",
@@ -65,12 +65,12 @@ def test_a_server_takes_along_what_its_version_offers() -> None:
     server = published(Server(slug="shop", selection="tags", tags="sale"))
     server.tags = "stock"
     server.save()
-    assert named(bundle.servers_named(["shop"])) == ["sale", "shop", "stock"]
+    assert named(bundle.servers_by_name(["shop"])) == ["sale", "shop", "stock"]
 
 
 def test_servers_that_are_not_there() -> None:
     with pytest.raises(BundleRefused) as refused:
-        bundle.servers_named(["shop", "default", "Default"])
+        bundle.servers_by_name(["shop", "default", "Default"])
     assert refused.value.problems == (
         "There is no server “shop”.",
         "There is no server “Default”.",

@@ -84,7 +84,7 @@ def test_a_site_without_time_zones() -> None:
 def test_an_upload_that_is_gone() -> None:
     fill()
     Blob.objects.all().delete()
-    with pytest.raises(BundleRefused, match="“shop://logo” names the upload ffdb519b"):
+    with pytest.raises(BundleRefused, match="“shop://logo” uses the upload ffdb519b"):
         bundle.export(bundle.everything())
 
 

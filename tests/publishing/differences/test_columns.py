@@ -176,8 +176,8 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
             {"arguments": [{"name": "a"}]},
             (
                 "arguments",
-                jsonrpc.indented([{"name": "a"}, {"name": "a"}]),
-                jsonrpc.indented([{"name": "a"}]),
+                jsonrpc.pretty([{"name": "a"}, {"name": "a"}]),
+                jsonrpc.pretty([{"name": "a"}]),
             ),
         ),
         (
@@ -191,8 +191,8 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
             {"suggestions": {"b": ["y"], "a": ["x"]}},
             (
                 "suggestions",
-                jsonrpc.indented({"a": ["x"], "b": ["y"]}),
-                jsonrpc.indented({"b": ["y"], "a": ["x"]}),
+                jsonrpc.pretty({"a": ["x"], "b": ["y"]}),
+                jsonrpc.pretty({"b": ["y"], "a": ["x"]}),
             ),
         ),
         (parts("7"), parts(7), ("part 2 of the answer", '"7"', "7")),
@@ -206,8 +206,8 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
             message(role="system"),
             (
                 "message 2",
-                jsonrpc.indented({**says("b"), "role": "user"}),
-                jsonrpc.indented({**says("b"), "role": "system"}),
+                jsonrpc.pretty({**says("b"), "role": "user"}),
+                jsonrpc.pretty({**says("b"), "role": "system"}),
             ),
         ),
         (
@@ -215,8 +215,8 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
             message(_meta={"a": 1}),
             (
                 "message 2",
-                jsonrpc.indented(says("b")),
-                jsonrpc.indented({**says("b"), "_meta": {"a": 1}}),
+                jsonrpc.pretty(says("b")),
+                jsonrpc.pretty({**says("b"), "_meta": {"a": 1}}),
             ),
         ),
         (
@@ -230,7 +230,7 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
             (
                 "text",
                 '{\n  "text": "x"\n}',
-                jsonrpc.indented({"content": [{"type": "text", "text": "x"}]}),
+                jsonrpc.pretty({"content": [{"type": "text", "text": "x"}]}),
             ),
         ),
         (
@@ -238,8 +238,8 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
             parts({**IMAGE, "type": "audio"}),
             (
                 "part 2 of the answer",
-                jsonrpc.indented({**IMAGE, "type": "image"}),
-                jsonrpc.indented({**IMAGE, "type": "audio"}),
+                jsonrpc.pretty({**IMAGE, "type": "image"}),
+                jsonrpc.pretty({**IMAGE, "type": "audio"}),
             ),
         ),
     ],

@@ -128,8 +128,8 @@ def test_what_breaks_nothing(before: Any, after: Any) -> None:
             schema(a={"enum": [1, {"x": [1.0]}]}),
             (
                 "parameter a, choices",
-                jsonrpc.indented([1, {"x": [1]}]),
-                jsonrpc.indented([1, {"x": [1.0]}]),
+                jsonrpc.pretty([1, {"x": [1]}]),
+                jsonrpc.pretty([1, {"x": [1.0]}]),
             ),
         ),
         (

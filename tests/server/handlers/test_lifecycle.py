@@ -49,7 +49,7 @@ async def test_a_nul_in_what_a_client_says_of_itself(
     request["params"][member] = value
     found = await client.sent(request)
     assert found.error["code"] == -32602
-    assert f"params.{member} holds a NUL" in found.error["message"]
+    assert f"params.{member} has a NUL" in found.error["message"]
     assert (await counted())["Session"] == 0
 
 

@@ -29,7 +29,7 @@ LISTS: Final = {
     "resources/templates/list": "resourceTemplates",
     "prompts/list": "prompts",
 }
-FOREIGN: Final = "The cursor is not one that this list has given."
+FOREIGN: Final = "The cursor does not come from this list. List again without a cursor."
 
 
 async def pages(client: Client, method: str) -> list[list[JsonObject]]:
@@ -151,7 +151,7 @@ async def test_cursors_that_nobody_gave(connect: Connect, version: str) -> None:
     client = await connect(version, path="/mcp/pages")
     cursor = await first_cursor(client)
     padded = cursor + "=" * (-len(cursor) % 4)
-    elsewhere = await connect(version)
+    elsewhere = await connect(version, path="/mcp/private", headers={"x-user": "ada"})
     other_list = await first_cursor(client, "prompts/list")
     other_server = await first_cursor(elsewhere)
     wrong = [

@@ -13,7 +13,6 @@ from django.core.signals import got_request_exception
 
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.server.handlers.tools import read_strings
 from tests.asgi_client import PREFIX, Client, JsonObject, Outcome
 from tests.behaviours import BLOCKS, BYTES, SECRET, VALUES, Stage
 from tests.serving import Connect, counted
@@ -243,49 +242,19 @@ async def test_strings_are_read_once(connect: Connect, version: str) -> None:
         assert violations(await client.call("typed", **arguments))
 
 
+async def test_models_are_read_from_strings(connect: Connect) -> None:
+    """Pydantic puts a model behind `$ref`."""
+    client = await connect(NEWEST)
+    lines = [{"sku": "7", "count": "2"}]
+    for order in ({"lines": lines}, json.dumps({"lines": json.dumps(lines)})):
+        found = await client.call("ordered", order=order)
+        assert found.result["structuredContent"] == {"skus": ["7"], "count": 2}
+
+
 @pytest.mark.parametrize("mcp", [{"COERCE": False}])
 async def test_reading_can_be_switched_off(connect: Connect) -> None:
     client = await connect(NEWEST)
     assert violations(await client.call("typed", count="7")) == {("$.count", "type")}
-
-
-def test_what_is_read() -> None:
-    schema = {
-        "properties": {
-            "any": True,
-            "none": False,
-            "bare": {},
-            "union": {"anyOf": [{"type": "integer"}]},
-            "many": {"type": ["integer", "string"]},
-            "number": {"type": ["integer", "null"]},
-        }
-    }
-    given = dict.fromkeys([*schema["properties"], "unknown"], "7")
-    read = read_strings(schema, given)
-    assert {name for name, value in read.items() if value == 7} == {
-        "any",
-        "none",
-        "union",
-        "number",
-        "unknown",
-    }
-    odd_schemas: list[object] = [True, {}, {"properties": []}]
-    for odd in odd_schemas:
-        assert read_strings(odd, given) == given
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("18446744073709551617", 18446744073709551617),
-        ('{"a": 1, "a": 2}', '{"a": 1, "a": 2}'),
-        ("NaN", "NaN"),
-        ("[1", "[1"),
-    ],
-)
-def test_what_is_read_is_read_exactly(text: str, value: object) -> None:
-    schema = {"properties": {"x": {"type": ["integer", "object"]}}}
-    assert read_strings(schema, {"x": text}) == {"x": value}
 
 
 async def test_a_sum_that_has_too_many_digits(connect: Connect) -> None:
@@ -540,7 +509,7 @@ async def test_a_tool_leaves_nothing_behind(
     tools = ("fails", "returns", "hangs", "typed", "nothing")
     for tool in tools:
         await client.call(tool, kind="exception", which="nan")
-    there = process.catalog("default").tools
+    there = process.catalogs.serving("default").tools
     known = [there[tool] for tool in tools if tool in there]
     once = sum(not each.definition.hints.repeatable for each in known)
     assert await counted() == {**before, "Stream": once, "Event": once}

@@ -11,16 +11,16 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
+from mcp_app.invalidation import stops
 from mcp_app.models import Event, Session, Stop, Stream
 from mcp_app.models.stops import By, Scope
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.runtime import Process
 from mcp_app.server.dispatch import STOPPED
 from mcp_app.server.exchange import Exchange
-from mcp_app.streams import following
+from mcp_app.streams import replay
 from mcp_app.transports.http import at_most_once
 from mcp_app.transports.http.handler import EndpointHandler
-from mcp_app.wakeup import stops
 from tests.asgi_client import Client, HeaderChanges, Visit
 from tests.behaviours import Stage
 from tests.serving import Connect, all_logged, counted
@@ -140,7 +140,7 @@ async def test_another_request_with_the_same_id(
     error = (await refused.json())["error"]
     assert (refused.status, error["code"]) == (400, -32600)
     assert error["message"] == (
-        "The id 'seven' was used before in this session, for a call of talks: give"
+        "The id 'seven' was used before in this session, for a call of talks. Give"
         " each request an id of its own."
     )
     stage.released.set()
@@ -276,13 +276,13 @@ async def test_a_row_that_another_process_took_back(
     client = await connect(NEWEST)
     stage.released.set()
     await talking(client).messages()
-    found = following._row
+    found = replay._row
 
     def taken_back(session_id: int, **named: str) -> Stream | None:
         Stream.objects.filter(session_id=session_id).delete()
         return found(session_id, **named)
 
-    monkeypatch.setattr(following, "_row", taken_back)
+    monkeypatch.setattr(replay, "_row", taken_back)
     again = await talking(client).begun()
     assert (again.status, "retry-after" in again.headers) == (503, True)
     monkeypatch.undo()

@@ -14,7 +14,7 @@ from django.http import StreamingHttpResponse, UnreadablePostError
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.errors import RequestRefused
 from mcp_app.transports.http.bridge import Call, body_of, scope_of
 
 START = {"type": "http.response.start", "status": 200, "headers": []}
@@ -145,7 +145,7 @@ def test_a_body_without_an_end_is_not_read_for_ever(limit: int) -> None:
 
 
 def test_a_body_without_a_length_is_refused_where_no_end_is_in_sight() -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         body_of(came(b"{}", **CHUNKED))
     assert refused.value.http_status == 411
 
@@ -162,13 +162,13 @@ def test_a_body_that_cannot_be_read(error: Exception, said: dict[str, Any]) -> N
         def read(self, size: int | None = -1) -> bytes:
             raise error
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         body_of(came(b"", **{**said, "wsgi.input": Broken()}))
     assert refused.value.http_status == 400
 
 
 def test_half_a_body_is_not_taken_for_a_whole_one() -> None:
-    with pytest.raises(Refused, match="shorter") as refused:
+    with pytest.raises(RequestRefused, match="shorter") as refused:
         body_of(came(b"{}", CONTENT_LENGTH="3"))
     assert refused.value.http_status == 400
 

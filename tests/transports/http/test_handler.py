@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.catalog.stops import SERVER_OFF
+from mcp_app.process.loading import Catalogs
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL, SUPPORTED_VERSIONS
 from tests.asgi_client import CLIENT, PREFIX, Client, JsonObject, Outcome, outcome
@@ -434,7 +435,7 @@ async def test_no_such_server(application: WireCheck) -> None:
     assert "missing" in refused(await client.request("tools/list"), 404)
 
 
-async def test_a_server_whose_switch_is_off(application: WireCheck) -> None:
+async def test_a_server_that_is_stopped(application: WireCheck) -> None:
     """It is there, and comes back: clients throw their tokens away on 404."""
     found = await Client(application, path="/mcp/off").request("tools/list")
     assert refused(found, 503, -32603) == SERVER_OFF
@@ -587,7 +588,7 @@ async def test_a_second_initialize(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize(
     ("named", "status", "said"),
-    [("", 400, "not one that"), ("x y", 400, "not one that"), ("gone", 404, "new one")],
+    [("", 400, "not an id of"), ("x y", 400, "not an id of"), ("gone", 404, "new one")],
 )
 async def test_initialize_in_a_session_that_is_none(
     application: WireCheck, named: str, status: int, said: str
@@ -1103,7 +1104,7 @@ async def test_a_bad_request_of_a_batch_is_answered_by_itself(
 async def test_a_batch_has_a_limit(connect: Connect) -> None:
     client = await connect(BATCHED)
     batch = [{**PING, "id": number} for number in range(1, 5)]
-    assert "4 messages; 3 are allowed" in refused(await client.sent(batch), 400)
+    assert "4 messages; at most 3 are allowed" in refused(await client.sent(batch), 400)
     assert len((await client.sent(batch[:3])).messages) == 3
 
 
@@ -1117,7 +1118,7 @@ async def test_the_answers_of_a_batch_have_a_limit(connect: Connect) -> None:
     lost = [each for each in found.messages if "error" in each]
     assert len(kept) + len(lost) == 5
     assert kept
-    assert "send this request by itself" in lost[0]["error"]["message"]
+    assert "Send this request by itself" in lost[0]["error"]["message"]
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"depth": 8}}])
@@ -1449,10 +1450,10 @@ async def test_a_failure_of_ours(
 ) -> None:
     """What nobody expects is told as such, without a word about the inside."""
 
-    def broken(slug: str) -> None:
+    def broken(catalogs: Catalogs, slug: str) -> None:
         raise RuntimeError("the secret of the inside")
 
-    monkeypatch.setattr(process, "catalog", broken)
+    monkeypatch.setattr(Catalogs, "serving", broken)
     found = await Client(application).request("tools/list")
     assert found.error["code"] == -32603
     assert b"secret" not in found.raw

@@ -92,7 +92,7 @@ async def test_settings_that_cannot_be_read(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(current, "_current", None)
-    settings.MCP = {"AROUND": ["nowhere.at_all"]}
+    settings.MCP = {"CALL_CONTEXT_MANAGERS": ["nowhere.at_all"]}
     await refused(application, "settings")
     assert "No module named 'nowhere'" in caplog.text
 

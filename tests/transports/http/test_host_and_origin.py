@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from pytest_django import Settings
 
-from mcp_app.protocol.errors import Refused
+from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.headers import Headers
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.transports.http.host_and_origin import KEPT, HostAndOriginPolicy
@@ -208,7 +208,7 @@ def test_open_hosts_are_told_once(
     settings.ALLOWED_HOSTS = ["*"]
     policy = HostAndOriginPolicy()
     for host in ("a.example", "b.example"):
-        with pytest.raises(Refused):
+        with pytest.raises(RequestRefused):
             policy.check(headers(host))
     (record,) = caplog.records
     assert 'MCP["HOSTS"]' in record.getMessage()
@@ -220,7 +220,7 @@ def decision(
     """Return the CORS headers, or the status of the refusal."""
     try:
         return policy.check(headers(host, origin))
-    except Refused as refused:
+    except RequestRefused as refused:
         return refused.http_status
 
 
@@ -250,5 +250,5 @@ def test_decisions_are_kept(settings: Settings) -> None:
     settings.ALLOWED_HOSTS = []
     assert policy.check(headers(f"{KEPT}.example.org")) == []
     policy.forget()
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         policy.check(headers(f"{KEPT}.example.org"))

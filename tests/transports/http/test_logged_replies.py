@@ -14,7 +14,7 @@ from mcp_app.models import Event, Session, Stream
 from mcp_app.pools.database import log_writer, reader, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.streams import following, request_log
+from mcp_app.streams import replay, request_log
 from mcp_app.transports.http import replies
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage
@@ -454,7 +454,7 @@ async def test_what_cannot_be_logged_ends(
     await log_writer.run(rows._raw_delete, rows.db)
     visit = sent_away(client, "peeks_and_sends_away", first="")
     (answer,) = await visit.messages()
-    assert "ended elsewhere" in answer["error"]["message"]
+    assert "ended from outside" in answer["error"]["message"]
     assert b"retry:" not in visit.raw
     stage.released.set()
     await ended(process)
@@ -567,7 +567,7 @@ async def test_a_call_that_says_too_much_is_ended(
     stage.released.set()
     (answer,) = await visit.messages()
     assert answer["error"]["code"] == -32603
-    assert "This call said more than 1 messages" in answer["error"]["message"]
+    assert "This call sent more than 1 messages" in answer["error"]["message"]
     await all_logged(process.log)
     assert (await stream()).state == "aborted"
     assert not process.running
@@ -603,7 +603,7 @@ async def test_who_lost_its_stream_is_answered(
     stage.released.set()
     (answer,) = await visit.messages()
     assert (answer["id"], answer["error"]["code"]) == ("seven", -32603)
-    assert "ended elsewhere" in answer["error"]["message"]
+    assert "ended from outside" in answer["error"]["message"]
 
 
 @pytest.mark.parametrize("faults", [1, 2])
@@ -709,13 +709,13 @@ async def test_what_is_deleted_while_it_is_read_raises_no_alarm(
 ) -> None:
     client = await connect(NEWEST)
     visit = await answered(client, stage)
-    read = following._events
+    read = replay._events
 
     def late(place: Any) -> Any:
         Stream.objects.all().delete()
         return read(place)
 
-    monkeypatch.setattr(following, "_events", late)
+    monkeypatch.setattr(replay, "_events", late)
     assert await resumed(client, visit.ids[0]).messages() == []
     assert "lacks message" not in caplog.text
 
@@ -737,18 +737,18 @@ async def test_no_fault_while_reading_ends_a_stream(
 ) -> None:
     client = await connect(NEWEST)
     visit = await answered(client, stage)
-    read, faults = following._heads, [fault] * 2
+    read, faults = replay._heads, [fault] * 2
 
     def failing(keys: Any) -> Any:
         if faults:
             raise faults.pop()
         return read(keys)
 
-    monkeypatch.setattr(following, "_heads", failing)
-    monkeypatch.setattr(following, "LOOK_S", 0.01)
+    monkeypatch.setattr(replay, "_heads", failing)
+    monkeypatch.setattr(replay, "LOOK_S", 0.01)
     again = resumed(client, visit.ids[0])
     assert said(await again.messages()) == ["first", "second", TEXT]
     assert told in caplog.text
     began, over = [each for each in caplog.records if each.name == "mcp_app.streams"]
     assert "could not be read" in began.getMessage()
-    assert over.getMessage().endswith("it is over.")
+    assert over.getMessage().endswith("It works again.")

@@ -20,7 +20,7 @@ from mcp_app.protocol.errors import (
     MethodNotFound,
     ParseError,
     ProtocolError,
-    Refused,
+    RequestRefused,
     Unavailable,
     UnsupportedProtocolVersion,
 )
@@ -37,19 +37,19 @@ FAILURE.http_status = 500
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (Refused(421, ""), Reason.HOST),
-        (Refused(403, ""), Reason.ORIGIN),
-        (Refused(401, "", {"WWW-Authenticate": "Bearer"}), Reason.NOBODY),
-        (Refused(401, "", WRONG), Reason.CREDENTIALS),
-        (Refused(404, ""), Reason.SESSION),
-        (Refused(405, ""), Reason.METHOD),
-        (Refused(406, ""), Reason.ACCEPT),
-        (Refused(415, ""), Reason.CONTENT_TYPE),
-        (Refused(408, ""), Reason.SLOW),
-        (Refused(413, ""), Reason.BODY),
-        (Refused(431, ""), Reason.HEADERS_SIZE),
-        (Refused(400, ""), Reason.HEADERS),
-        (Refused(501, ""), Reason.OTHER),
+        (RequestRefused(421, ""), Reason.HOST),
+        (RequestRefused(403, ""), Reason.ORIGIN),
+        (RequestRefused(401, "", {"WWW-Authenticate": "Bearer"}), Reason.NOBODY),
+        (RequestRefused(401, "", WRONG), Reason.CREDENTIALS),
+        (RequestRefused(404, ""), Reason.SESSION),
+        (RequestRefused(405, ""), Reason.METHOD),
+        (RequestRefused(406, ""), Reason.ACCEPT),
+        (RequestRefused(415, ""), Reason.CONTENT_TYPE),
+        (RequestRefused(408, ""), Reason.SLOW),
+        (RequestRefused(413, ""), Reason.BODY),
+        (RequestRefused(431, ""), Reason.HEADERS_SIZE),
+        (RequestRefused(400, ""), Reason.HEADERS),
+        (RequestRefused(501, ""), Reason.OTHER),
         (HeaderMismatch(""), Reason.HEADERS),
         (UnsupportedProtocolVersion("1", ()), Reason.VERSION),
         (ParseError(""), Reason.JSON),
@@ -66,7 +66,7 @@ def test_reasons(error: ProtocolError, reason: Reason) -> None:
 
 
 def test_a_server_that_is_not_there() -> None:
-    assert reason_of(Refused(404, ""), at_server=False) == Reason.SERVER
+    assert reason_of(RequestRefused(404, ""), at_server=False) == Reason.SERVER
 
 
 def test_the_client_is_what_it_calls_itself() -> None:

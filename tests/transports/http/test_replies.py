@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pytest
 
+from mcp_app.invalidation.workers import FRESHNESS
 from mcp_app.process.current import process
 from mcp_app.process.runtime import Process
 from mcp_app.transports.http import replies
-from mcp_app.wakeup.workers import FRESHNESS
 from tests.asgi_client import Client, JsonObject, Visit, outcome
 from tests.behaviours import Stage
 from tests.serving import Connect

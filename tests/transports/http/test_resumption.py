@@ -16,7 +16,7 @@ from mcp_app.models import Event, Session, Stream, Worker
 from mcp_app.pools.database import log_writer, reader
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL
-from mcp_app.streams import claims, following
+from mcp_app.streams import claims, replay
 from mcp_app.transports.http import resumption
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage
@@ -158,15 +158,15 @@ async def test_an_outage_in_that_moment_is_waited_for(
     client = await connect("2025-06-18")
     visit = await begun(client)
     await taken(process)
-    read, faults = following._heads, [OperationalError("away")] * 3
+    read, faults = replay._heads, [OperationalError("away")] * 3
 
     def failing(*named: Any) -> Any:
         if faults:
             raise faults.pop()
         return read(*named)
 
-    monkeypatch.setattr(following, "_heads", failing)
-    monkeypatch.setattr(following, "LOOK_S", 0.01)
+    monkeypatch.setattr(replay, "_heads", failing)
+    monkeypatch.setattr(replay, "LOOK_S", 0.01)
     stage.released.set()
     (answer,) = await visit.messages()
     assert told(answer) == {"retryable": False}
@@ -181,8 +181,8 @@ async def away(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
         loop.call_soon_threadsafe(tried.set)
         raise OperationalError("away")
 
-    monkeypatch.setattr(following, "_heads", failing)
-    monkeypatch.setattr(following, "LOOK_S", 0.01)
+    monkeypatch.setattr(replay, "_heads", failing)
+    monkeypatch.setattr(replay, "LOOK_S", 0.01)
     return tried
 
 

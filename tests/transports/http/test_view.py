@@ -18,6 +18,7 @@ from pytest_django import Settings
 
 from mcp_app.process.background import background
 from mcp_app.process.runtime import Process
+from mcp_app.transports.http_sse.sse_handler import MessagesHandler
 from tests.old_client import OldClient
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
@@ -218,6 +219,8 @@ async def test_what_django_logs_has_no_id_of_a_session(
     client = await OldClient(WireCheck(cast("Application", ASGIHandler()))).open()
     with monkeypatch.context() as patched:
         patched.setattr(process, "stopping", True)
+        # Otherwise the error would come on the stream.
+        patched.setattr(MessagesHandler, "_logged", False)
         assert (await client.sent(client.message("ping"))).status == 503
     session_id = client.messages.partition("=")[2]
     await client.leave()

@@ -18,13 +18,16 @@ from mcp_app.models import Session, Stream
 from mcp_app.pools.database import log_writer, reader, writer
 from mcp_app.process import drain
 from mcp_app.process.runtime import Process
+from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.server.exchange import Exchange
-from mcp_app.streams import gathering, request_log
-from mcp_app.streams.appending import Batch, write
+from mcp_app.streams import request_log, sse_reader
+from mcp_app.streams.log_writer import Batch, write
 from mcp_app.streams.open_session import OpenSession, not_found
 from mcp_app.streams.request_log import OwnedStream, RequestLog
 from mcp_app.transports.http import at_most_once
+from mcp_app.transports.http.request_handler import MAY_NOT
+from mcp_app.transports.http_sse.sse_handler import MessagesHandler
 from tests.asgi_client import Client, JsonObject, Outcome, Visit, outcome
 from tests.behaviours import Stage
 from tests.old_client import OldClient
@@ -214,13 +217,11 @@ async def refused(client: OldClient, message: object, **headers: str) -> Outcome
 async def test_the_order_of_a_session(application: WireCheck) -> None:
     client = await OldClient(application, NEWEST).connect()
     assert (await client.request("ping")).result == {}
-    found = await refused(client, client.message("tools/list"))
-    assert (found.status, found.error["code"]) == (400, -32600)
+    assert (await client.request("tools/list")).error["code"] == -32600
     wrong = await client.request("initialize", {"protocolVersion": NEWEST})
     assert wrong.error["code"] == -32602
     assert (await client.initialize())["protocolVersion"] == NEWEST
-    found = await refused(client, client.message("initialize", {}))
-    assert (found.status, found.error["code"]) == (400, -32600)
+    assert (await client.request("initialize", {})).error["code"] == -32600
     assert (await client.request("tools/list")).result["tools"]
     await client.leave()
 
@@ -234,13 +235,8 @@ async def test_only_one_initialize_counts(application: WireCheck) -> None:
     }
     messages = [client.message("initialize", asked) for _ in range(2)]
     visits = [client.post(each) for each in messages]
-    refused = [(await outcome(each)).status == 400 for each in visits]
-    # Who comes a moment later is refused at once, and else on the stream.
-    found = [
-        (await client.answered(each["id"])).answer
-        for each, late in zip(messages, refused, strict=True)
-        if not late
-    ]
+    assert [(await outcome(each)).status for each in visits] == [202, 202]
+    found = [(await client.answered(each["id"])).answer for each in messages]
     assert sum("result" in each for each in found) == 1
     await client.leave()
 
@@ -270,19 +266,27 @@ async def test_what_is_no_message(
     await client.leave()
 
 
-@pytest.mark.parametrize("member", ["request", "notification"])
-async def test_the_stateless_era_is_refused(opened: Opened, member: str) -> None:
+SUPPORTED: Final = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
+
+
+async def test_the_stateless_era_is_refused(opened: Opened) -> None:
+    """SDKs of the stateless era begin with it, and take a 4xx for the end."""
     client = await opened()
-    message = client.message("tools/list", {"_meta": STATELESS})
-    if member == "notification":
-        message = {**message, "method": "notifications/x"}
-        del message["id"]
-    found = await refused(client, message)
+    found = await client.request("tools/list", {"_meta": STATELESS})
+    assert found.error["code"] == -32022
+    assert found.error["data"] == {"requested": "2026-07-28", "supported": SUPPORTED}
+    notified = {"jsonrpc": "2.0", "method": "notifications/x"}
+    found = await refused(client, {**notified, "params": {"_meta": STATELESS}})
     assert (found.status, found.error["code"]) == (400, -32022)
-    assert found.error["data"] == {
-        "requested": "2026-07-28",
-        "supported": ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"],
-    }
+    await client.leave()
+
+
+async def test_an_sdk_probes_before_it_initializes(application: WireCheck) -> None:
+    client = await OldClient(application).connect()
+    found = await client.request("server/discover", {"_meta": STATELESS})
+    assert found.error["code"] == -32022
+    assert found.error["data"]["supported"] == SUPPORTED
+    assert (await client.initialize())["protocolVersion"] == "2024-11-05"
     await client.leave()
 
 
@@ -294,11 +298,37 @@ async def test_a_version_header(opened: Opened, version: str, code: int) -> None
     client = await opened()
     message = client.message("ping")
     found = await client.sent(message, **{"mcp-protocol-version": version})
-    if code:
-        assert (found.status, found.error["code"]) == (400, code)
-    else:
-        assert (found.status, found.raw) == (202, b"")
-        assert (await client.answered(message["id"])).result == {}
+    assert (found.status, found.raw) == (202, b"")
+    answered = await client.answered(message["id"])
+    assert answered.error["code"] == code if code else answered.result == {}
+    await client.leave()
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"running_calls": 1}}])
+async def test_too_many_running_calls(opened: Opened, stage: Stage) -> None:
+    client = await opened(path="/mcp/private/sse", headers={"x-user": "ada"})
+    running = await client.begin_call("waits_in_private")
+    await stage.begun()
+    found = await client.call("open_to_all")
+    assert found.error["code"] == -32603
+    assert "1" in found.error["message"]
+    stage.released.set()
+    assert (await client.answered(running)).text == "waited"
+    await client.leave()
+
+
+async def test_a_right_that_was_taken(
+    opened: Opened, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused before its body is read, and its session is known all the same."""
+    client = await opened(path="/mcp/private/sse", headers={"x-user": "ada"})
+
+    async def refuse(_: object) -> None:
+        raise RequestRefused(403, MAY_NOT)
+
+    monkeypatch.setattr(MessagesHandler, "post", refuse)
+    found = await client.request("ping")
+    assert found.error == {"code": -32600, "message": MAY_NOT}
     await client.leave()
 
 
@@ -625,7 +655,7 @@ async def test_a_session_that_ends_before_it_listens(
         gone.set()
         raise not_found()
 
-    monkeypatch.setattr(process.openings, "standing", standing)
+    monkeypatch.setattr(process.stream_opener, "standing", standing)
     client = await OldClient(application).connect()
     await client.initialize()
     async with asyncio.timeout(60):
@@ -639,7 +669,7 @@ async def test_many_answers_begin_one_stream(
     application: WireCheck, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each answer tries to open it, until it is open."""
-    standing = process.openings.standing
+    standing = process.stream_opener.standing
     streams: list[object] = []
     released = asyncio.Event()
 
@@ -648,7 +678,7 @@ async def test_many_answers_begin_one_stream(
         await released.wait()
         await standing(stream, *arguments)
 
-    monkeypatch.setattr(process.openings, "standing", held)
+    monkeypatch.setattr(process.stream_opener, "standing", held)
     client = await OldClient(application, NEWEST).connect()
     await client.initialize()
     for _ in range(3):
@@ -686,7 +716,7 @@ async def test_nothing_begins_when_the_stream_has_ended(
 ) -> None:
     """Nobody would cancel it."""
     client = await opened("2025-03-26")
-    find = process.held.find
+    find = process.sse_sessions.find
 
     async def ending(*arguments: Any) -> OpenSession:
         session = await find(*arguments)
@@ -696,7 +726,7 @@ async def test_nothing_begins_when_the_stream_has_ended(
     message = client.message("tools/call", call(tool))
     for body in (message, [message]):
         with monkeypatch.context() as patched:
-            patched.setattr(process.held, "find", ending)
+            patched.setattr(process.sse_sessions, "find", ending)
             # That of a batch has no id, for which this revision has no error.
             client.application = outside
             assert (await client.sent(body)).status == 404
@@ -708,7 +738,7 @@ async def test_nothing_begins_when_the_stream_has_ended(
 async def test_no_call_runs_whose_stream_ended_while_its_row_was_written(
     opened: Opened, stage: Stage, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun = at_most_once.begun
+    begun = at_most_once.begin
 
     async def ending(
         log: RequestLog, exchange: Exchange, session: OpenSession
@@ -717,7 +747,7 @@ async def test_no_call_runs_whose_stream_ended_while_its_row_was_written(
         process.sessions.drop(session)
         return stream
 
-    monkeypatch.setattr(at_most_once, "begun", ending)
+    monkeypatch.setattr(at_most_once, "begin", ending)
     client = await opened()
     message = client.message("tools/call", call("waits"))
     assert (await client.sent(message)).status == 404
@@ -736,7 +766,7 @@ async def test_a_process_that_stops_answers_first(
     stopping = asyncio.create_task(process.drain())
     await idle.ended()
     assert b"retry: " in idle.stream.raw
-    assert (await client.sent(client.message("ping"))).status == 503
+    assert (await client.request("ping")).error["code"] == -32603
     stage.released.set()
     assert (await client.answered(request_id)).text == "waited"
     await client.ended()
@@ -755,9 +785,9 @@ async def test_a_process_that_stops_waits_for_what_began_elsewhere(
     begun = Batch([opening(row)], process._row.id)
     (key,) = await log_writer.run(write, begun)
     assert isinstance(key, int)
-    looks, stopping = process.gathering.looks, asyncio.create_task(process.drain())
+    looks, stopping = process.sse_reader.looks, asyncio.create_task(process.drain())
     async with asyncio.timeout(60):
-        while process.gathering.looks < looks + 4:
+        while process.sse_reader.looks < looks + 4:
             await asyncio.sleep(0.001)
     assert not stopping.done()
     closed = await reader.run(partial(further, key, state="closed"))
@@ -773,7 +803,7 @@ async def test_what_was_read_is_thrown_away(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for the rows of calls that must not run twice, which have no messages."""
-    monkeypatch.setattr(gathering, "THROW_S", 0.0)
+    monkeypatch.setattr(sse_reader, "THROW_S", 0.0)
     client = await opened()
     for _ in range(3):
         assert (await client.request("ping")).result == {}
@@ -798,8 +828,10 @@ async def test_a_call_that_comes_again_runs_once(opened: Opened) -> None:
     assert (await client.call("drill_ledger", key="a", seconds=0)).text == "2"
     await client.stream.quiet()
     changed = {**message, "params": call("drill_ledger", key="b", seconds=0)}
-    found = await refused(client, changed)
-    assert (found.status, found.error["code"]) == (400, -32600)
+    client._answers.clear()
+    assert (await client.sent(changed)).status == 202
+    found = await client.answered(message["id"])
+    assert found.error["code"] == -32600
     assert "drill_ledger" in found.error["message"]
     await client.leave()
 
@@ -846,7 +878,7 @@ async def test_a_call_that_says_too_much_is_ended(
     params = {**call("reports", steps=[1, 2, 3]), "_meta": {"progressToken": "p"}}
     found = await client.request("tools/call", params)
     assert found.error["code"] == -32603
-    assert "This call said more than 2 messages" in found.error["message"]
+    assert "This call sent more than 2 messages" in found.error["message"]
     assert len(client.said) == 2
     assert not process.running
     await client.leave()
@@ -857,19 +889,19 @@ async def test_a_slow_reader_is_waited_for(
 ) -> None:
     """What a client does not take stays in the database, and is not kept in memory."""
     monkeypatch.setattr("mcp_app.transports.http_sse.stream.MOST_WAITING", 10_000)
-    monkeypatch.setattr("mcp_app.streams.gathering.MOST_BYTES", 10_000)
+    monkeypatch.setattr("mcp_app.streams.sse_reader.MOST_BYTES", 10_000)
     client = await opened()
     client.stream.stalled.clear()
     large = [await client.begin_call("large", size=9_000) for _ in range(8)]
     async with asyncio.timeout(60):
         while process.running or process.log.busy:
             await asyncio.sleep(0.001)
-    looks = process.gathering.looks
+    looks = process.sse_reader.looks
     async with asyncio.timeout(60):
-        while process.gathering.looks < looks + 2:
-            process.gathering.hurry()
+        while process.sse_reader.looks < looks + 2:
+            process.sse_reader.hurry()
             await asyncio.sleep(0.001)
-    assert process.gathering.at_work(looks + 2)
+    assert process.sse_reader.at_work(looks + 2)
     client.stream.stalled.set()
     for each in large:
         assert (await client.answered(each)).text == "x" * 9_000

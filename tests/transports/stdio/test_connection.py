@@ -665,7 +665,7 @@ async def test_a_user_who_is_gone(channel_of: Open) -> None:
     channel = channel_of("default", gone)
     await channel.send(request("ping"))
     refused = await channel.next()
-    assert "'eve' is not active" in refused["error"]["message"]
+    assert "'eve' is no longer active" in refused["error"]["message"]
 
 
 async def test_a_process_that_stops(channel: Channel, process: Process) -> None:

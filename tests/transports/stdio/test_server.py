@@ -114,12 +114,17 @@ def test_messages_of_both_eras_are_what_the_schemas_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.covers("L-STDIO-013", "S-STDIO-011")
-def test_the_end_of_the_input_cancels_what_runs_on(tmp_path: Path) -> None:
+def test_nothing_is_said_of_what_runs_on_after_the_input(tmp_path: Path) -> None:
+    """The client has left; readers of SDKs fail at a message then."""
+    listen = {"notifications": {"toolsListChanged": True}}
     with piped(tmp_path) as server:
         server.send(HELLO, READY, called("drill_sleep", 1, seconds=600))
-        server.answer("hello")
+        server.send(called("drill_sleep", 2, seconds=0.1))
+        server.send(stateless("subscriptions/listen", 3, **listen))
+        while server.next().get("method") != "notifications/subscriptions/acknowledged":
+            continue
         server.close_input()
-        assert code(server.answer(1)) == -32603
+        assert [each["id"] for each in server.rest()] == [2]
         assert server.wait() == 0
 
 

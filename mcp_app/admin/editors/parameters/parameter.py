@@ -12,7 +12,7 @@ Number: TypeAlias = "int | float"
 
 
 class Missing:
-    """Stands where a parameter has no default, or no example; null is a value."""
+    """Says that there is no default or example; null would be a value."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -23,7 +23,7 @@ MISSING: Final = Missing()
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One entry of a list: what is sent, and what people read, or ""."""
+    """One choice: the value to send, and the text that people read, or ""."""
 
     value: str
     shown: str = ""
@@ -33,9 +33,9 @@ class Choice:
 class Parameter:
     """One row of the table.
 
-    `least` and `most` are a value, a number of characters or of entries, whatever the
-    type has.  `rest` are members that the table keeps and does not show.  `was` is
-    the name under which the schema has it.
+    `least` and `most` limit the value, the number of characters or of entries,
+    depending on the type. `rest` are members that the table keeps but does not show.
+    `was` is the name of the parameter in the schema.
     """
 
     name: str
@@ -59,7 +59,7 @@ LISTS: Final = ("choices", "texts", "integers", "numbers")
 CHOOSING: Final = ("choice", "choices")
 PATTERNED: Final = ("text", "long")
 
-# What tells the types apart; limits and descriptions come on top of it.
+# What distinguishes the types, without limits and descriptions.
 SHAPES: Final[Mapping[str, JsonObject]] = {
     "text": {"type": "string"},
     "long": {"type": "string", "contentMediaType": "text/plain"},
@@ -79,7 +79,7 @@ SHAPES: Final[Mapping[str, JsonObject]] = {
 }
 TYPES: Final = tuple(SHAPES)
 NAMED_OPTIONS: Final = {"choice": "oneOf", "choices": "anyOf"}
-"""Where titled choices stand (elicitation, "Titled Multi-Select Enum")."""
+"""The keywords of titled choices (elicitation, "Titled Multi-Select Enum")."""
 STRING: Final = (str,)
 INTEGER: Final = (int,)
 NUMBER: Final = (int, float)
@@ -97,7 +97,7 @@ _ENTRIES: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def bounds(kind: str) -> tuple[str, str] | None:
-    """Return the keywords of the limits of a type; None where it has none."""
+    """Return the keywords of a type's limits; None if it has none."""
     if kind in TEXTS:
         return "minLength", "maxLength"
     if kind in NUMBERS:
@@ -106,7 +106,7 @@ def bounds(kind: str) -> tuple[str, str] | None:
 
 
 def is_choice(choice: Choice) -> bool:
-    """Whether a choice can be written as a line of its own, `value = shown`."""
+    """Return whether a choice can be written on one line, as `value = shown`."""
     written = (choice.value, choice.shown)
     return all(map(is_line, written)) and (
         choice.value != "" and " = " not in choice.value
@@ -114,7 +114,7 @@ def is_choice(choice: Choice) -> bool:
 
 
 def is_text(text: str) -> bool:
-    """Whether a text area of a browser gives a text back as it is."""
+    """Return whether a browser's text area sends a text back unchanged."""
     return text == text.strip() and "\r" not in text
 
 
@@ -123,7 +123,7 @@ def is_line(text: str) -> bool:
 
 
 def fits_type(kind: str, value: object) -> bool:
-    """Whether a value is of a type of the table, whatever its limits."""
+    """Return whether a value is of a type of the table, ignoring its limits."""
     if kind in _PLAIN:
         return is_of(value, _PLAIN[kind])
     if kind in _ENTRIES:

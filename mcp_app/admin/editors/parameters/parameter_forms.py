@@ -12,8 +12,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors import json_texts
-from mcp_app.admin.editors.json_editor import Initial, Sheet
-from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.json_editor import Initial, JsonEditor
+from mcp_app.admin.editors.not_representable import NotRepresentable
 from mcp_app.admin.editors.parameters import parameter_values
 from mcp_app.admin.editors.parameters.parameter import (
     CHOOSING,
@@ -28,7 +28,7 @@ from mcp_app.admin.editors.parameters.parameter_tables import (
     parameters_of,
     schema_of,
     summaries,
-    with_what_is_kept,
+    with_kept_members,
 )
 from mcp_app.admin.editors.parameters.parameter_values import LABELS, choices_of_text
 from mcp_app.admin.editors.rows import LinesField, RowForm, rows_of
@@ -38,7 +38,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class ParameterForm(RowForm):
-    """One parameter; what a type does not have is not read."""
+    """One parameter; fields that its type does not have are ignored."""
 
     name = forms.CharField(label=_("Name"), required=False)
     type = forms.ChoiceField(
@@ -71,7 +71,7 @@ class ParameterForm(RowForm):
     example = forms.CharField(
         label=_("Example"),
         required=False,
-        help_text=_("Clients are shown it in the schema."),
+        help_text=_("Clients see it in the schema."),
     )
 
     parameter: Parameter
@@ -80,7 +80,7 @@ class ParameterForm(RowForm):
         return str(self["name"].value() or "")
 
     def limits(self) -> str:
-        """Say in words what limits the parameter, as it was shown."""
+        """Return the limits of the parameter in words, as the page showed them."""
         row = self.initial.get("row")
         return parameter_values.limits_in_words(row) if row else ""
 
@@ -158,8 +158,8 @@ class ParameterForm(RowForm):
         return number if isinstance(number, int | float) else None
 
 
-class ParameterSheet(Sheet):
-    """An input schema; `own` is that of the function behind the tool."""
+class ParameterSheet(JsonEditor):
+    """An input schema; `own` is that of the tool's function."""
 
     formset = rows_of(ParameterForm, MOST_PARAMETERS)
     row_template = "mcp_app/widgets/parameter.html"
@@ -175,10 +175,10 @@ class ParameterSheet(Sheet):
         "new": _("New parameter"),
         "remove": _("Remove"),
         "beyond": _(
-            "This schema says more than the table can show (%(reason)s). It is kept "
-            "exactly as it is; edit it as JSON."
+            "The table cannot show all of this schema (%(reason)s). The schema is"
+            " kept exactly as it is; edit it as JSON."
         ),
-        "both": _("You changed the table and the JSON."),
+        "both": _("You changed both the table and the JSON. Choose which to keep."),
         "keep_table": _("Keep the table"),
         "keep_json": _("Keep the JSON"),
         "empty": _("No parameters: the tool is called without any."),
@@ -187,12 +187,12 @@ class ParameterSheet(Sheet):
 
     def initial(self, value: Any) -> Initial:
         if not isinstance(value or {}, dict):
-            raise Beyond(gettext("it is no JSON object"))
+            raise NotRepresentable(gettext("it is not a JSON object"))
         return [_initial(row) for row in parameters_of(value or {})]
 
     def value(self, rows: Iterable[RowForm], base: Any) -> Any:
         base = base or {}
-        parameters = with_what_is_kept(_parameters(rows), base)
+        parameters = with_kept_members(_parameters(rows), base)
         return schema_of(parameters, base)
 
     def checked(self, text: str) -> Any:

@@ -1,7 +1,7 @@
-"""A tool's input schema as a table of parameters, and back; nothing gets lost.
+"""A tool's input schema as a table of parameters, and back, without loss.
 
-A table shows schemas whose properties are flat.  What it cannot show raises `Beyond`,
-and the schema is left to be edited as JSON.
+A table shows schemas whose properties are flat. Any other schema raises
+`NotRepresentable`, and staff edit it as JSON.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.not_representable import NotRepresentable
 from mcp_app.admin.editors.parameters.parameter import (
     CHOOSING,
     LISTS,
@@ -44,21 +44,21 @@ _REST_OF_ALL: Final = ("$schema", "title", "description", "$comment")
 
 
 def parameters_of(schema: Mapping[str, Any]) -> list[Parameter]:
-    """Return the rows that show a schema; raises `Beyond`."""
+    """Return the rows that show a schema; raise `NotRepresentable`."""
     for member in schema:
         if member not in ("type", "properties", "required", "additionalProperties"):
             _check_rest(member in _REST_OF_ALL, member)
     if schema.get("type", "object") != "object":
-        raise Beyond("type")
+        raise NotRepresentable("type")
     if not isinstance(schema.get("additionalProperties", True), bool):
-        raise Beyond("additionalProperties")
+        raise NotRepresentable("additionalProperties")
     properties, required = schema.get("properties", {}), schema.get("required", [])
     if not isinstance(properties, dict):
-        raise Beyond("properties")
+        raise NotRepresentable("properties")
     if not are(required, STRING) or set(required) - properties.keys():
-        raise Beyond("required")
+        raise NotRepresentable("required")
     if len(properties) > MOST_PARAMETERS:
-        raise Beyond(f"{len(properties)} properties")
+        raise NotRepresentable(f"{len(properties)} properties")
     return [
         parameter_of(name, about, required=name in required)
         for name, about in properties.items()
@@ -66,10 +66,10 @@ def parameters_of(schema: Mapping[str, Any]) -> list[Parameter]:
 
 
 def parameter_of(name: str, schema: object, *, required: bool = False) -> Parameter:
-    """Return the row that shows one property; raises `Beyond`."""
+    """Return the row that shows one property; raise `NotRepresentable`."""
     if not isinstance(schema, dict):
-        raise Beyond(name)
-    _check_rest(is_line(name), "a name that is no line of text")
+        raise NotRepresentable(name)
+    _check_rest(is_line(name), "a name that is not a line of text")
     kind, choices = _type_of(name, schema)
     for member in schema:
         known = member in _members_of(kind, choices) or member in _REST
@@ -94,7 +94,7 @@ def parameter_of(name: str, schema: object, *, required: bool = False) -> Parame
 
 def _check_rest(known: bool, what: str) -> None:
     if not known:
-        raise Beyond(what)
+        raise NotRepresentable(what)
 
 
 def _type_of(name: str, schema: JsonObject) -> tuple[str, tuple[Choice, ...]]:
@@ -106,11 +106,11 @@ def _type_of(name: str, schema: JsonObject) -> tuple[str, tuple[Choice, ...]]:
     for kind, wanted in SHAPES.items():
         if shape == wanted and kind not in CHOOSING:
             return kind, ()
-    raise Beyond(_strange(name, schema))
+    raise NotRepresentable(_strange(name, schema))
 
 
 def _options_of(kind: str, schema: JsonObject) -> object:
-    """Return what a property chooses from, where it is of this type."""
+    """Return the options of a property if it is of this type, else None."""
     within = schema if kind == "choice" else schema.get("items")
     outer = {each: schema[each] for each in _SHAPE_MEMBERS if each in schema}
     if not isinstance(within, dict) or within.get("type") != "string":
@@ -125,11 +125,11 @@ def _options_of(kind: str, schema: JsonObject) -> object:
 
 def _choices_of(name: str, options: object) -> Iterator[Choice]:
     if not isinstance(options, list) or not options:
-        raise Beyond(f"the choices of {name}")
+        raise NotRepresentable(f"the choices of {name}")
     for option in options:
         choice = _choice_of(option)
         if choice is None or not is_choice(choice):
-            raise Beyond(f"the choices of {name}")
+            raise NotRepresentable(f"the choices of {name}")
         yield choice
 
 
@@ -145,7 +145,7 @@ def _choice_of(option: object) -> Choice | None:
 
 
 def _strange(name: str, schema: JsonObject) -> str:
-    """Name what makes a property no row."""
+    """Name the part of a property that a row cannot show."""
     telling = ("$ref", "oneOf", "anyOf", "allOf", "not", "if", "properties", "const")
     for member in telling:
         if member in schema:
@@ -170,7 +170,7 @@ def _text_of(name: str, schema: JsonObject, member: str) -> str:
     text = schema.get(member, "")
     fits = is_line if member == "pattern" else is_text
     if not isinstance(text, str) or not fits(text):
-        raise Beyond(f"{member} in {name}")
+        raise NotRepresentable(f"{member} in {name}")
     return text
 
 
@@ -181,7 +181,7 @@ def _bounds_of(
     for member in bounds(kind) or ():
         value = schema.get(member)
         if member in schema and not is_of(value, NUMBER):
-            raise Beyond(f"{member} in {name}")
+            raise NotRepresentable(f"{member} in {name}")
         found.append(value)
     return (found[0], found[1]) if found else (None, None)
 
@@ -189,7 +189,7 @@ def _bounds_of(
 def _unique_of(name: str, schema: JsonObject) -> bool:
     unique = schema.get("uniqueItems", False)
     if not isinstance(unique, bool):
-        raise Beyond(f"uniqueItems in {name}")
+        raise NotRepresentable(f"uniqueItems in {name}")
     return unique
 
 
@@ -197,26 +197,26 @@ def _default_of(name: str, kind: str, schema: JsonObject) -> object:
     if "default" not in schema:
         return MISSING
     if not fits_type(kind, schema["default"]):
-        raise Beyond(f"default in {name}")
+        raise NotRepresentable(f"default in {name}")
     return schema["default"]
 
 
 def _example_of(name: str, kind: str, schema: JsonObject) -> object:
     examples = schema.get("examples", [])
     if not isinstance(examples, list) or len(examples) > 1:
-        raise Beyond(f"examples in {name}")
+        raise NotRepresentable(f"examples in {name}")
     if examples and not fits_type(kind, examples[0]):
-        raise Beyond(f"examples in {name}")
+        raise NotRepresentable(f"examples in {name}")
     return examples[0] if examples else MISSING
 
 
 def schema_of(
     parameters: Iterable[Parameter], base: Mapping[str, Any] | None = None
 ) -> JsonObject:
-    """Return the schema of a table, by changing only what differs from `base`.
+    """Return the schema of a table; change only what differs from `base`.
 
-    `base` is a schema that `parameters_of` takes.  A parameter that is in there as it
-    is keeps the very JSON that it has there.
+    `base` is a schema that `parameters_of` accepts. An unchanged parameter keeps its
+    exact JSON.
     """
     rows = list(parameters)
     base = base or {}
@@ -239,24 +239,24 @@ def _property(row: Parameter, before: Mapping[str, Any]) -> object:
 
 
 def _required(rows: list[Parameter], before: list[str]) -> list[str]:
-    """Return the names that are required, in the order in which they were."""
+    """Return the names of required rows, known ones in their earlier order."""
     places = {name: place for place, name in enumerate(before)}
     required = [row for row in rows if row.required]
     required.sort(key=lambda row: places.get(row.was, len(before)))
     return [row.name for row in required]
 
 
-def with_what_is_kept(
+def with_kept_members(
     parameters: Iterable[Parameter], base: Mapping[str, Any]
 ) -> list[Parameter]:
-    """Return rows of a form with the members that no form shows."""
+    """Return the rows with the members of `base` that the form does not show."""
     known = {each.name: each.rest for each in parameters_of(base)}
     return [replace(each, rest=known.get(each.was, {})) for each in parameters]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What can be said in a line about a property that no row can show."""
+    """A one-line summary of a property that rows cannot show."""
 
     name: str
     type: str
@@ -267,8 +267,8 @@ class Summary:
 def summaries(schema: Mapping[str, Any]) -> list[Summary]:
     """Return a line for each property of any schema; `type` is one of TYPES or JSON's.
 
-    Hidden characters are made visible: it is to be read, and nothing is made of it.
-    A property that says none has the type "json".
+    For display only: hidden characters are made visible. A property without a type has
+    the type "json".
     """
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict):
@@ -288,7 +288,7 @@ def summaries(schema: Mapping[str, Any]) -> list[Summary]:
 def _said_type(about: object) -> str:
     try:
         return parameter_of("", about).type
-    except Beyond:
+    except NotRepresentable:
         return _said(about, "type") or "json"
 
 

@@ -1,4 +1,4 @@
-"""Values of a parameter as people write them into one line, and what is wrong there."""
+"""Values of a parameter as staff type them into one line, and their validation."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from mcp_app.admin.editors.parameters.parameter import (
     fits_type,
     property_of,
 )
-from mcp_app.models.fields import parsed
+from mcp_app.interface.labels import Label
+from mcp_app.models.fields import parse
 from mcp_app.protocol import schemas
 
 if TYPE_CHECKING:
-    from django.utils.functional import _StrPromise
+    pass
 
-LABELS: Final[dict[str, str | _StrPromise]] = {
+LABELS: Final[dict[str, Label]] = {
     "text": gettext_lazy("Text"),
     "long": gettext_lazy("Long text"),
     "integer": gettext_lazy("Whole number"),
@@ -46,22 +47,22 @@ LABELS: Final[dict[str, str | _StrPromise]] = {
     "numbers": gettext_lazy("List of numbers"),
     "json": gettext_lazy("JSON (anything)"),
 }
-OTHER_LABELS: Final[dict[str, str | _StrPromise]] = {
+OTHER_LABELS: Final[dict[str, Label]] = {
     "string": LABELS["text"],
     "object": gettext_lazy("Several fields"),
     "array": gettext_lazy("List"),
     "null": gettext_lazy("Nothing"),
 }
-"""JSON's own types, for what the table cannot show."""
+"""JSON's own types, for properties that the table cannot show."""
 
 _YES: Final = ("yes", "true")
 _NO: Final = ("no", "false")
 
 
 def value_of_text(kind: str, text: str) -> object:
-    """Read what was typed; "" is no value.  ValueError is a sentence.
+    """Parse a typed value; "" is no value. The ValueError is a sentence.
 
-    Texts in double quotes are read as JSON, so that "" stands for the empty text.
+    Text in double quotes is parsed as JSON, so that `""` means the empty string.
     """
     if not text:
         return MISSING
@@ -79,7 +80,7 @@ def value_of_text(kind: str, text: str) -> object:
 
 
 def text_of_value(kind: str, value: object) -> str:
-    """Return what stands in the line for a value."""
+    """Return the text to type for a value."""
     if value is MISSING:
         return ""
     if isinstance(value, bool) and kind == "boolean":
@@ -115,7 +116,7 @@ def _yes_or_no(text: str) -> bool:
 
 def _json_value(kind: str, text: str) -> object:
     try:
-        return parsed(text)
+        return parse(text)
     except ValueError:
         raise ValueError(_not_a(kind, text)) from None
 
@@ -141,18 +142,18 @@ def _not_a(kind: str, text: str) -> str:
     sentences = {
         "integer": _("“%(text)s” is not a whole number."),
         "number": _("“%(text)s” is not a number."),
-        "json": _("“%(text)s” is not JSON; a text stands in double quotes."),
+        "json": _("“%(text)s” is not JSON. Put a text in double quotes."),
         "texts": _("“%(text)s” is not a list of texts, such as: red, blue."),
         "choices": _("“%(text)s” is not a list of choices, such as: red, blue."),
         "integers": _("“%(text)s” is not a list of whole numbers, such as: 1, 2."),
         "numbers": _("“%(text)s” is not a list of numbers, such as: 1, 2.5."),
     }
-    quoted = _("“%(text)s” is not a text; what stands in double quotes is JSON.")
+    quoted = _("“%(text)s” is not a text: double quotes are for JSON.")
     return sentences.get(kind, quoted) % {"text": text}
 
 
 def choices_of_text(text: str) -> tuple[Choice, ...]:
-    """Read choices, one in each line, each perhaps `value = shown text`."""
+    """Parse choices, one per line, each optionally as `value = shown text`."""
     lines = [line.strip() for line in text.splitlines()]
     return tuple(_choice(line) for line in lines if line)
 
@@ -163,7 +164,7 @@ def _choice(line: str) -> Choice:
 
 
 def text_of_choices(choices: tuple[Choice, ...]) -> str:
-    """Return the lines that stand for choices."""
+    """Return the lines to type for choices."""
     return "\n".join(
         f"{choice.value} = {choice.shown}" if choice.shown else choice.value
         for choice in choices
@@ -171,7 +172,7 @@ def text_of_choices(choices: tuple[Choice, ...]) -> str:
 
 
 def limits_in_words(row: Parameter) -> str:
-    """Say in a few words what limits a parameter; "" where nothing does."""
+    """Describe the limits of a parameter briefly; "" if it has none."""
     said = [*_bounds_in_words(row)]
     if row.type in CHOOSING and row.choices:
         values = ", ".join(choice.shown or choice.value for choice in row.choices[:5])
@@ -206,7 +207,7 @@ def _unit(kind: str) -> str:
 
 
 def problems(row: Parameter) -> Iterator[tuple[str, str]]:
-    """Yield the field of a row and a sentence for each rule that it breaks."""
+    """Yield the field and a message for each rule that a row breaks."""
     if row.type in CHOOSING and not row.choices:
         yield "choices", _("Write the choices, one in each line.")
         return
@@ -235,7 +236,7 @@ def _wrong_limits(row: Parameter) -> tuple[str, str] | None:
     if row.type not in NUMBERS:
         for name, limit in (("least", row.least), ("most", row.most)):
             if limit is not None and (limit < 0 or limit != int(limit)):
-                return name, _("A number of characters or entries is 0 or more.")
+                return name, _("A number of characters or entries must be 0 or more.")
     if row.least is not None and row.most is not None and row.least > row.most:
         return "most", _("The largest, %(most)s, is below the smallest, %(least)s.") % {
             "most": row.most,
@@ -256,7 +257,7 @@ def _wrong_pattern(pattern: str) -> tuple[str, str] | None:
 
 
 def value_problem(row: Parameter, value: object) -> str | None:
-    """Say which limit of a parameter a value breaks."""
+    """Say which limit of a parameter a value breaks; None if it breaks none."""
     return _outside(row, value) or _against_schema(row, value)
 
 
@@ -272,7 +273,7 @@ def _outside(row: Parameter, value: object) -> str | None:
 
 
 def _size(kind: str, value: object) -> Number | None:
-    """Return what the limits of a type are about."""
+    """Return the number that the limits of a type apply to; None if there is none."""
     if kind in NUMBERS and isinstance(value, int | float):
         return value
     if bounds(kind) is not None and isinstance(value, str | list):
@@ -301,12 +302,12 @@ def _below(row: Parameter, value: object, least: Number) -> str:
 
 
 def _against_schema(row: Parameter, value: object) -> str | None:
-    """The same validator as for calls says whether a value fits."""
+    """Validate a value with the validator of calls; return a message or None."""
     if schemas.compile(property_of(row)).is_valid(value):
         return None
     sentences = {
         "choice": _("“%(value)s” is none of the choices."),
-        "choices": _("“%(value)s” is not made of the choices, each once."),
+        "choices": _("“%(value)s” must be a list of the choices, each at most once."),
         "date": _("“%(value)s” is not a date, such as 2026-01-31."),
         "datetime": _(
             "“%(value)s” is not a date and time, such as 2026-01-31T12:00:00Z."
@@ -321,5 +322,5 @@ def _against_schema(row: Parameter, value: object) -> str | None:
 
 
 def type_label(kind: str) -> str:
-    """Return what a type is called, one of the table or of JSON."""
+    """Return the label of a type, either one of the table or one of JSON."""
     return str(LABELS.get(kind) or OTHER_LABELS.get(kind) or kind)

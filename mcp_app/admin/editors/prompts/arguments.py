@@ -10,8 +10,8 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors import json_texts
-from mcp_app.admin.editors.json_editor import Initial, Sheet
-from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.json_editor import Initial, JsonEditor
+from mcp_app.admin.editors.not_representable import NotRepresentable
 from mcp_app.admin.editors.rows import MOST_ROWS, LinesField, RowForm, rows_of
 from mcp_app.admin.editors.suggestions import (
     SuggestionsField,
@@ -27,7 +27,7 @@ _TEXTS = ("name", "title", "description")
 
 
 class ArgumentForm(RowForm):
-    """What a person fills in before the prompt is used."""
+    """An argument, which a person fills in before using the prompt."""
 
     name = forms.CharField(label=_("Name"), required=False)
     title = forms.CharField(label=_("Title"), required=False)
@@ -73,8 +73,8 @@ def _visible(text: str, *, lines: bool) -> str:
     return text
 
 
-class ArgumentSheet(Sheet):
-    """A list of arguments; `own` are those of the function behind the prompt."""
+class ArgumentSheet(JsonEditor):
+    """A list of arguments; `own` are those of the prompt's function."""
 
     formset = rows_of(ArgumentForm)
     row_template = "mcp_app/widgets/argument.html"
@@ -89,13 +89,13 @@ class ArgumentSheet(Sheet):
         "new": _("New argument"),
         "remove": _("Remove"),
         "beyond": _(
-            "These arguments say more than can be shown here (%(reason)s). They are "
-            "kept exactly as they are; edit them as JSON."
+            "This page cannot show all of these arguments (%(reason)s). They are kept"
+            " exactly as they are; edit them as JSON."
         ),
-        "both": _("You changed the arguments and the JSON."),
+        "both": _("You changed both the arguments and the JSON. Choose which to keep."),
         "keep_table": _("Keep the arguments"),
         "keep_json": _("Keep the JSON"),
-        "empty": _("Nothing is filled in: the prompt is always the same."),
+        "empty": _("No arguments: the prompt is always the same."),
         "twice": _("The argument %(name)s is there more than once."),
     }
 
@@ -104,9 +104,9 @@ class ArgumentSheet(Sheet):
         try:
             arguments_from_json(given)
         except ValueError as error:
-            raise Beyond(str(error)) from None
+            raise NotRepresentable(str(error)) from None
         if len(given) > MOST_ROWS:
-            raise Beyond(f"{len(given)} arguments")
+            raise NotRepresentable(f"{len(given)} arguments")
         return [{**_initial(argument), "was": argument["name"]} for argument in given]
 
     def value(self, rows: Iterable[RowForm], base: Any) -> Any:
@@ -127,10 +127,10 @@ def _initial(argument: JsonObject) -> JsonObject:
             or "\r" in text
             or (name != "description" and "\n" in text)
         ):
-            raise Beyond(f"{name} of {argument['name']}")
+            raise NotRepresentable(f"{name} of {argument['name']}")
     suggestions = argument.get("suggestions", [])
     if not fit_lines(suggestions):
-        raise Beyond(f"suggestions of {argument['name']}")
+        raise NotRepresentable(f"suggestions of {argument['name']}")
     return {
         **texts,
         "required": argument.get("required", False),
@@ -139,7 +139,7 @@ def _initial(argument: JsonObject) -> JsonObject:
 
 
 def _kept(form: ArgumentForm, known: JsonObject) -> JsonObject:
-    """Return the JSON of a row, as it was where nothing of it was changed."""
+    """Return the JSON of a row, or the stored JSON if nothing has changed."""
     argument = form.argument()
     before = known.get(form.cleaned_data["was"])
     unchanged = before is not None and _initial(before) == _initial(argument)

@@ -1,4 +1,4 @@
-"""The messages of a prompt as rows of forms, files among them."""
+"""The messages of a prompt as rows of forms, including files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.json_editor import Initial, Sheet
-from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.json_editor import Initial, JsonEditor
+from mcp_app.admin.editors.not_representable import NotRepresentable
 from mcp_app.admin.editors.prompts.messages import (
     MOST_MESSAGES,
     Message,
@@ -31,7 +31,7 @@ from mcp_app.interface.rules import media_type_problem, text_problem
 
 
 class MessageForm(RowForm):
-    """One message; what its kind does not have is not read."""
+    """One message; fields that its kind does not have are ignored."""
 
     role = forms.ChoiceField(
         label=_("Says"),
@@ -64,7 +64,7 @@ class MessageForm(RowForm):
     mime_type = forms.CharField(
         label=_("Type of contents"),
         required=False,
-        help_text=_("A media type. Empty: what the file is."),
+        help_text=_("A media type. Empty: the type of the file."),
     )
 
     message: Message
@@ -72,7 +72,7 @@ class MessageForm(RowForm):
     _given: dict[str, Any]
 
     def has_file(self) -> bool:
-        """Whether there is a file already."""
+        """Return whether the message already has a file."""
         return bool(self["upload"].value())
 
     def clean_upload(self) -> str:
@@ -85,20 +85,20 @@ class MessageForm(RowForm):
 
     def clean_mime_type(self) -> str:
         media_type = str(self.cleaned_data["mime_type"])
-        # It may have names of arguments in it, and nobody knows what they become.
+        # It may contain placeholders, whose values are not known yet.
         if "{{" not in media_type and (problem := media_type_problem(media_type)):
             raise ValidationError(problem)
         return media_type
 
     def _typed_type(self) -> str:
-        """Return the type that a person has said anew."""
+        """Return the media type if the user has changed it, else ""."""
         typed = str(self["mime_type"].data or "")
         return typed if "mime_type" in self.changed_data else ""
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
         if not self.errors:
-            # Django takes a value away together with its error.
+            # `add_error` removes a value from `cleaned_data`.
             self._given = dict(self.cleaned_data)
             kind = self.cleaned_data["kind"] or "text"
             self.message = getattr(self, f"_{kind}")(self._role())
@@ -130,13 +130,13 @@ class MessageForm(RowForm):
         return Message(kind="file", upload=upload, mime_type=media_type, **common)
 
     def _contents(self, common: dict[str, str]) -> Message:
-        self._needs("uri", str(_("Say the address of the resource.")))
+        self._needs("uri", str(_("Fill in the address of the resource.")))
         text = self._visible_text()
         upload, media_type = self._uploaded()
         if text and self.new_file is not None:
             self.add_error("file", _("Give a text or a file, not both."))
         if text:
-            # A text takes the place of the file that was there.
+            # A text replaces the stored file.
             upload, media_type = "", self._given["mime_type"]
         return Message(
             kind="contents",
@@ -148,8 +148,8 @@ class MessageForm(RowForm):
         )
 
     def _link(self, common: dict[str, str]) -> Message:
-        self._needs("uri", str(_("Say the address of the resource.")))
-        self._needs("name", str(_("Say what the link is called.")))
+        self._needs("uri", str(_("Fill in the address of the resource.")))
+        self._needs("name", str(_("Fill in the name of the link.")))
         given = self._given
         names = ("uri", "name", "title", "description", "mime_type")
         return Message(kind="link", **{name: given[name] for name in names}, **common)
@@ -165,7 +165,7 @@ class MessageForm(RowForm):
         return text
 
     def _uploaded(self) -> tuple[str, str]:
-        """Return the digest and the type of the new file, else of the one there."""
+        """Return the digest and media type of the new file, or else the stored one."""
         given = self._given["mime_type"]
         if self.new_file is None:
             digest, found = self._given["upload"], ""
@@ -181,8 +181,8 @@ class MessageForm(RowForm):
         return digest, given
 
 
-class MessageSheet(Sheet):
-    """The config of a prompt of the kind text."""
+class MessageSheet(JsonEditor):
+    """The config of a prompt of the kind `text`."""
 
     formset = rows_of(MessageForm, MOST_MESSAGES)
     row_template = "mcp_app/widgets/message.html"
@@ -196,10 +196,10 @@ class MessageSheet(Sheet):
         "new": _("New message"),
         "remove": _("Remove"),
         "beyond": _(
-            "These messages say more than can be shown here (%(reason)s). They are "
-            "kept exactly as they are; edit them as JSON."
+            "This page cannot show all of these messages (%(reason)s). They are kept"
+            " exactly as they are; edit them as JSON."
         ),
-        "both": _("You changed the messages and the JSON."),
+        "both": _("You changed both the messages and the JSON. Choose which to keep."),
         "keep_table": _("Keep the messages"),
         "keep_json": _("Keep the JSON"),
         "empty": _("No messages yet."),
@@ -216,7 +216,7 @@ class MessageSheet(Sheet):
     def newer_files(self, rows: Rows, base: Any, saved: Any) -> Mapping[str, str]:
         try:
             newer = replaced_files(messages_of(base or {}), messages_of(saved or {}))
-        except Beyond:
+        except NotRepresentable:
             return {}
         fields = {}
         for form in rows.forms:
@@ -227,7 +227,7 @@ class MessageSheet(Sheet):
         return fields
 
     def check_rows(self, rows: Rows) -> None:
-        """Messages have no names that could be there twice."""
+        """Do nothing: messages have no names to compare."""
 
 
 def _messages(rows: Iterable[RowForm]) -> Iterator[Message]:

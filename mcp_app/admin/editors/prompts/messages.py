@@ -1,7 +1,7 @@
-"""The messages of a prompt as rows, and back; nothing gets lost.
+"""The messages of a prompt as rows, and back, without loss.
 
 A row is one message: a text, an image or audio file, the contents of a resource, or a
-link to one.  What says more raises `Beyond`, and is edited as JSON.
+link to one. Anything else raises `NotRepresentable`, and staff edit it as JSON.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.not_representable import NotRepresentable
 from mcp_app.protocol.json_types import JsonObject
 
 KINDS: Final = ("text", "file", "contents", "link")
 MEDIA: Final = ("image", "audio")
-"""What a file in a message may be, by the beginning of its media type."""
+"""Media types that a file in a message may have, without their subtypes."""
 MOST_MESSAGES: Final = 40
 
 _MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -33,7 +33,7 @@ _CONTENTS: Final = ("uri", "mimeType", "text", "upload")
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One row; `upload` is the digest of a file, `was` its place in what was shown."""
+    """One row; `upload` is the digest of a file, `was` the index that was shown."""
 
     role: str = "user"
     kind: str = "text"
@@ -48,22 +48,22 @@ class Message:
 
 
 def is_media(media_type: str) -> bool:
-    """Whether a file of this type is a block of its own, which needs no address."""
+    """Return whether such a file is a block of its own, which needs no URI."""
     return media_type.partition("/")[0] in MEDIA
 
 
 def messages_of(config: Mapping[str, Any]) -> list[Message]:
-    """Return the rows that show the config of a prompt; raises `Beyond`."""
+    """Return the rows that show the config of a prompt; raise `NotRepresentable`."""
     if not isinstance(config, dict):
-        raise Beyond(_("it is no JSON object"))
+        raise NotRepresentable(_("it is not a JSON object"))
     for member in config:
         if member != "messages":
-            raise Beyond(member)
+            raise NotRepresentable(member)
     messages = config.get("messages", [])
     if not isinstance(messages, list):
-        raise Beyond("messages")
+        raise NotRepresentable("messages")
     if len(messages) > MOST_MESSAGES:
-        raise Beyond(f"{len(messages)} messages")
+        raise NotRepresentable(f"{len(messages)} messages")
     return [
         _message(item, number, f"message {number + 1}")
         for number, item in enumerate(messages)
@@ -74,16 +74,16 @@ def _message(item: object, number: int, where: str) -> Message:
     message = _members(item, ("role", "content"), where)
     role = message.get("role", "user")
     if role not in ("user", "assistant"):
-        raise Beyond(f"role in {where}")
+        raise NotRepresentable(f"role in {where}")
     content = message.get("content")
     kind = str(content.get("type")) if isinstance(content, dict) else ""
     if kind not in _MEMBERS:
-        raise Beyond(f"type in {where}")
+        raise NotRepresentable(f"type in {where}")
     block = _members(content, ("type", *_MEMBERS[kind]), where)
     if kind == "resource":
         inner = _members(block.get("resource"), _CONTENTS, where)
         if "text" in inner and "upload" in inner:
-            raise Beyond(f"text and upload in {where}")
+            raise NotRepresentable(f"text and upload in {where}")
         return _row(inner, role, "contents", number, where)
     names = {"text": "text", "resource_link": "link"}
     return _row(block, role, names.get(kind, "file"), number, where)
@@ -91,10 +91,10 @@ def _message(item: object, number: int, where: str) -> Message:
 
 def _members(value: object, known: tuple[str, ...], where: str) -> JsonObject:
     if not isinstance(value, dict):
-        raise Beyond(where)
+        raise NotRepresentable(where)
     for member in value:
         if member not in known:
-            raise Beyond(f"{member} in {where}")
+            raise NotRepresentable(f"{member} in {where}")
     return value
 
 
@@ -102,9 +102,9 @@ def _row(block: JsonObject, role: str, kind: str, number: int, where: str) -> Me
     def text(member: str) -> str:
         value = block.get(member, "")
         if not isinstance(value, str) or "\r" in value:
-            raise Beyond(f"{member} in {where}")
+            raise NotRepresentable(f"{member} in {where}")
         if member != "text" and (value != value.strip() or "\n" in value):
-            raise Beyond(f"{member} in {where}")
+            raise NotRepresentable(f"{member} in {where}")
         return value
 
     return Message(
@@ -124,7 +124,7 @@ def _row(block: JsonObject, role: str, kind: str, number: int, where: str) -> Me
 def config_of(
     rows: Iterable[Message], base: Mapping[str, Any] | None = None
 ) -> JsonObject:
-    """Return the config of rows; what is as it was in `base` keeps its JSON."""
+    """Return the config of rows; a row that equals its one in `base` keeps its JSON."""
     before = base.get("messages", []) if base else []
     shown = messages_of(base) if base else []
     known = {row.was: (row, before[int(row.was)]) for row in shown}
@@ -139,9 +139,9 @@ def _kept(row: Message, known: Mapping[str, tuple[Message, JsonObject]]) -> Json
 def replaced_files(
     before: Sequence[Message], after: Sequence[Message]
 ) -> Mapping[str, tuple[Message, Message]]:
-    """Return by `was` the rows whose file is another one now, as they were and are.
+    """Return the old and new rows whose file was replaced, by the old `was`.
 
-    Rows came and went in between: those are the same that say the same otherwise.
+    Rows may have been added or removed meanwhile; a diff that ignores files pairs them.
     """
     found = {}
     for old, new in _same_rows(before, after):

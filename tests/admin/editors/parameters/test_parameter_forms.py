@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.not_representable import NotRepresentable
 from mcp_app.admin.editors.parameters.parameter import TYPES
 from mcp_app.admin.editors.parameters.parameter_forms import (
     ParameterForm,
@@ -101,7 +101,7 @@ def test_each_type_can_be_chosen(kind: str) -> None:
 @pytest.mark.parametrize("value", [[], "a", 7, [{"type": "object"}]])
 def test_what_is_no_object_has_no_table(value: Any) -> None:
     if value:
-        with pytest.raises(Beyond):
+        with pytest.raises(NotRepresentable):
             ParameterSheet().initial(value)
     else:
         assert ParameterSheet().initial(value) == []

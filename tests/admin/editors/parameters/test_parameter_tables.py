@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.not_representable import NotRepresentable
 from mcp_app.admin.editors.parameters.parameter import TYPES, Choice, Parameter
 from mcp_app.admin.editors.parameters.parameter_tables import (
     MOST_PARAMETERS,
@@ -14,7 +14,7 @@ from mcp_app.admin.editors.parameters.parameter_tables import (
     parameters_of,
     schema_of,
     summaries,
-    with_what_is_kept,
+    with_kept_members,
 )
 from mcp_app.protocol import schemas
 
@@ -147,9 +147,9 @@ def test_what_no_form_shows_is_kept() -> None:
     schema = {"properties": {"a": {"title": "T", "type": "string"}}}
     [row] = parameters_of(schema)
     typed = replace(row, rest={}, name="b")
-    assert with_what_is_kept([typed], schema) == [replace(row, name="b")]
+    assert with_kept_members([typed], schema) == [replace(row, name="b")]
     new = Parameter(name="c")
-    assert with_what_is_kept([new], schema) == [new]
+    assert with_kept_members([new], schema) == [new]
 
 
 BEYOND: list[tuple[dict[str, Any], str]] = [
@@ -231,21 +231,21 @@ BEYOND_IN_A: list[tuple[object, str]] = [
 
 @pytest.mark.parametrize(("schema", "reason"), BEYOND)
 def test_what_a_table_cannot_show(schema: dict[str, Any], reason: str) -> None:
-    with pytest.raises(Beyond) as caught:
+    with pytest.raises(NotRepresentable) as caught:
         parameters_of(schema)
     assert str(caught.value) == reason
 
 
 @pytest.mark.parametrize(("about", "reason"), BEYOND_IN_A)
 def test_what_a_row_cannot_show(about: object, reason: str) -> None:
-    with pytest.raises(Beyond) as caught:
+    with pytest.raises(NotRepresentable) as caught:
         parameters_of({"properties": {"a": about}})
     assert str(caught.value) == reason
 
 
 @pytest.mark.parametrize("name", [" a", "a\nb", "a\r"])
 def test_a_name_that_is_no_line(name: str) -> None:
-    with pytest.raises(Beyond):
+    with pytest.raises(NotRepresentable):
         parameters_of({"properties": {name: {}}})
 
 

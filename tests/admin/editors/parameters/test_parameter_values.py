@@ -66,8 +66,8 @@ def test_a_value_comes_back_from_its_line(kind: str, value: object, text: str) -
         ("numbers", "[", "“[” is not a list of numbers, such as: 1, 2.5."),
         ("texts", "[1]", "“[1]” is not a list of texts, such as: red, blue."),
         ("choices", "[1]", "“[1]” is not a list of choices, such as: red, blue."),
-        ("json", "x", "“x” is not JSON; a text stands in double quotes."),
-        ("text", '"\\x"', "is not a text; what stands in double quotes is JSON."),
+        ("json", "x", "“x” is not JSON. Put a text in double quotes."),
+        ("text", '"\\x"', "is not a text: double quotes are for JSON."),
     ],
 )
 def test_lines_that_are_no_value(kind: str, text: str, said: str) -> None:
@@ -171,7 +171,7 @@ WRONG: list[tuple[Parameter, str, str]] = [
     (
         Parameter("a", "choices", choices=CHOICE, default=["x"]),
         "default",
-        "“x” is not made of the choices, each once.",
+        "“x” must be a list of the choices, each at most once.",
     ),
     (
         Parameter("a", "texts", unique=True, default=["x", "x"]),
@@ -183,8 +183,8 @@ WRONG: list[tuple[Parameter, str, str]] = [
         "most",
         "The largest, 3, is below the smallest, 9.",
     ),
-    (Parameter("a", least=-1), "least", "is 0 or more"),
-    (Parameter("a", "texts", most=1.5), "most", "is 0 or more"),
+    (Parameter("a", least=-1), "least", "must be 0 or more"),
+    (Parameter("a", "texts", most=1.5), "most", "must be 0 or more"),
 ]
 
 

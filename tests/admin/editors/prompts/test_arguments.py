@@ -7,7 +7,7 @@ import pytest
 from django.http import QueryDict
 
 from mcp_app.admin.editors.json_editor_fields import SheetField
-from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.not_representable import NotRepresentable
 from mcp_app.admin.editors.prompts.arguments import ArgumentSheet
 from tests.admin.sheet_pages import given, html_of
 
@@ -139,7 +139,7 @@ def test_a_row_that_goes_need_not_be_right() -> None:
     ],
 )
 def test_what_rows_cannot_show(value: Any) -> None:
-    with pytest.raises(Beyond):
+    with pytest.raises(NotRepresentable):
         ArgumentSheet().initial(value)
 
 

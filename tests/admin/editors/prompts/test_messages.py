@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.not_representable import Beyond
+from mcp_app.admin.editors.not_representable import NotRepresentable
 from mcp_app.admin.editors.prompts.messages import (
     MOST_MESSAGES,
     Message,
@@ -113,6 +113,6 @@ def resource(**members: object) -> dict[str, Any]:
     ],
 )
 def test_what_rows_cannot_show(config: dict[str, Any], reason: str) -> None:
-    with pytest.raises(Beyond) as caught:
+    with pytest.raises(NotRepresentable) as caught:
         messages_of(config)
     assert str(caught.value) == reason

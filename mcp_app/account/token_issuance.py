@@ -1,0 +1,164 @@
+"""Make, replace, end, rename and forget tokens; the admin's log names who did it.
+
+`by` is the person who does it; None stands for the command line, which the log of the
+admin, a log of users, cannot name.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from django.apps import apps
+from django.contrib.auth.models import AbstractBaseUser
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, router
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.models import AccessToken
+from mcp_app.models.tokens import Secret
+from mcp_app.models.transactions import own_transaction
+
+if TYPE_CHECKING:
+    from mcp_app.interface.labels import Label
+
+ADDITION, CHANGE, DELETION = 1, 2, 3
+"""Flags of the admin's log, whose constants need its app."""
+ALREADY: Final[Label] = gettext_lazy(
+    "This token was already shown. If it is lost, make another and delete this one."
+)
+
+
+class AlreadyShown(Exception):
+    """A page that made a token was sent again; `row` is the row of that token."""
+
+    def __init__(self, row: AccessToken) -> None:
+        super().__init__(str(ALREADY))
+        self.row = row
+
+
+class HasEnded(Exception):
+    """The token that is to be replaced has expired, or was revoked."""
+
+
+def make(
+    by: AbstractBaseUser | None, *, made_with: UUID | None = None, **columns: Any
+) -> tuple[AccessToken, Secret]:
+    """Make a token from what `AccessToken.objects.make` takes.
+
+    `made_with` names the page that asked: sent twice, it makes one token.
+    Raises `AlreadyShown` and `ValidationError`.
+    """
+    _check_new(made_with)
+    try:
+        with own_transaction(router.db_for_write(AccessToken)):
+            row, token = AccessToken.objects.make(**columns, made_with=made_with)
+            _log(by, row, ADDITION, _made(row))
+    except (IntegrityError, ValidationError):
+        # Two requests of one page ran at once, and the other one was faster.
+        _check_new(made_with)
+        raise
+    return row, token
+
+
+def replace(
+    by: AbstractBaseUser | None,
+    row: AccessToken,
+    overlap: timedelta,
+    *,
+    made_with: UUID | None = None,
+) -> tuple[AccessToken, Secret]:
+    """Make the next token of a family; the old one expires after `overlap`.
+
+    Without an overlap the old one is revoked, and what it has open ends.
+    Raises `AlreadyShown` and `HasEnded`.
+    """
+    _check_new(made_with)
+    try:
+        with own_transaction(router.db_for_write(AccessToken)):
+            new, token = row.replace(overlap, made_with=made_with)
+            if not overlap:
+                row.revoke()
+            _log(by, row, CHANGE, _replaced(row, new, overlap))
+            _log(by, new, ADDITION, _made(new))
+    except (IntegrityError, ValidationError, ValueError) as error:
+        _check_new(made_with)
+        if isinstance(error, ValueError):
+            raise HasEnded(_("This token has ended. Make a new one.")) from None
+        raise
+    return new, token
+
+
+def end(by: AbstractBaseUser | None, row: AccessToken) -> None:
+    """Revoke a token; every process refuses it once this returns."""
+    if row.revoked is not None:
+        return
+    with own_transaction(router.db_for_write(AccessToken)):
+        row.revoke()
+        said = _("Deleted the token “%(token)s”. It lets nobody in any more.")
+        _log(by, row, CHANGE, said % {"token": row})
+
+
+def forget(by: AbstractBaseUser, row: AccessToken) -> None:
+    """Delete the row of a token that has ended."""
+    with own_transaction(router.db_for_write(AccessToken)):
+        said = _("Took the token “%(token)s”, which had ended, from the list.")
+        _log(by, row, DELETION, said % {"token": row})
+        row.delete()
+
+
+def rename(by: AbstractBaseUser, row: AccessToken) -> None:
+    """Store the new name of a token."""
+    with own_transaction(router.db_for_write(AccessToken)):
+        row.save(update_fields=["name"])
+        _log(by, row, CHANGE, _("Named it “%(token)s”.") % {"token": row})
+
+
+def _check_new(made_with: UUID | None) -> None:
+    """Raise `AlreadyShown` if a page has made its token."""
+    if made_with is None:
+        return
+    row = AccessToken.objects.filter(made_with=made_with).first()
+    if row is not None:
+        raise AlreadyShown(row)
+
+
+def _made(row: AccessToken) -> str:
+    if row.expires is None:
+        said = _("Made the token “%(token)s” for %(user)s (%(may)s). It never ends.")
+    else:
+        said = _(
+            "Made the token “%(token)s” for %(user)s (%(may)s). It ends on %(end)s."
+        )
+    return said % {
+        "token": row,
+        "user": row.user.get_username(),
+        "may": row.get_may_display(),
+        "end": _date(row),
+    }
+
+
+def _replaced(row: AccessToken, new: AccessToken, overlap: timedelta) -> str:
+    said = _("Replaced it by the token “%(token)s”. This one ends on %(end)s.")
+    if not overlap:
+        said = _("Replaced it by the token “%(token)s”. This one has ended.")
+    return said % {"token": new, "end": _date(row)}
+
+
+def _date(row: AccessToken) -> str:
+    if row.expires is None:
+        return ""
+    return date_format(localtime(row.expires), "DATETIME_FORMAT")
+
+
+def _log(by: AbstractBaseUser | None, row: AccessToken, action: int, said: str) -> None:
+    """Write a message to the admin's log, if the site has one and the user is known."""
+    if by is None or not apps.is_installed("django.contrib.admin"):
+        return
+    from django.contrib.admin.models import LogEntry  # noqa: PLC0415 - needs the admin
+
+    LogEntry.objects.log_actions(str(by.pk), [row], action, said, single_object=True)

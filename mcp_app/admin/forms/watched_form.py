@@ -1,0 +1,258 @@
+"""A form that detects concurrent edits and keeps what was typed when shown again.
+
+The page carries the row's version number and digests of what it showed. The second user
+to save gets an error, and sees which fields differ and both values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
+
+from django import forms
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.forms.utils import ErrorDict
+from django.forms.widgets import Script
+from django.utils import formats, timezone
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.editors.json_editor_fields import SheetWidget
+from mcp_app.admin.editors.json_texts import shown_text
+from mcp_app.admin.forms import opened_values
+from mcp_app.admin.forms.demands import GroupsField, RuleField
+from mcp_app.admin.forms.fields import JsonField
+from mcp_app.admin.page.wording import EVERY, Words
+from mcp_app.interface.rules import visible
+from mcp_app.models.changes import WatchedRow
+from mcp_app.models.fields import JSONTextField
+
+if TYPE_CHECKING:
+    from django.db.models import Field
+
+Row = TypeVar("Row", bound=WatchedRow)
+
+if TYPE_CHECKING:
+
+    class TypedForm(forms.ModelForm[Row]): ...
+
+else:
+    # Django's class takes no type arguments at run time.
+    class TypedForm(forms.ModelForm, Generic[Row]): ...
+
+
+MINE: Final = "_mine"
+"""The button that puts my changes on top of what somebody else saved."""
+_OF_THE_PAGE: Final = {"kind", "opened_fields", "opened_version"}
+"""Hidden fields that no user fills in."""
+_NEVER_COMPARED: Final = {"id", "lock_version", "created", "updated", "updated_by"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an error is: the HTML id and label of its field, and the message."""
+
+    id: str
+    label: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A column in which two users' values differ, as a page shows it."""
+
+    label: str
+    theirs: str
+    mine: str
+
+
+class WatchedForm(TypedForm[Row]):
+    """Refuses to overwrite what somebody else saved after the form was opened."""
+
+    WORDS: ClassVar[Words] = {}
+
+    opened_version = forms.IntegerField(required=False, widget=forms.HiddenInput)
+    opened_fields = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    differences: tuple[Difference, ...] = ()
+    """What differs from what somebody else saved meanwhile."""
+    is_conflict = False
+    """Whether somebody else saved the row, so this form did not."""
+    note: str = ""
+    """A message above a form that is shown again, unsaved and without errors."""
+
+    class Media:
+        css = {"all": ["mcp_app/admin.css"]}
+        js = [Script("mcp_app/admin.js", defer=True)]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        words = {**EVERY, **self.WORDS}
+        for name in self.fields.keys() & words.keys():
+            self.fields[name].label, self.fields[name].help_text = words[name]
+        for name, field in self.fields.items():
+            if isinstance(field, GroupsField | RuleField):
+                field.offer(str(getattr(self.instance, name)))
+        self._saved = _columns(self.instance)
+        self.initial["opened_version"] = self.instance.lock_version
+
+    def get_initial_for_field(self, field: forms.Field, field_name: str) -> Any:
+        if field_name == "opened_fields" and field_name not in self.initial:
+            # Subclasses have set the initial values of their fields only by now.
+            return self._digests_now()
+        return super().get_initial_for_field(field, field_name)
+
+    @property
+    def is_changed_by_another(self) -> bool:
+        """Return whether the row was saved after this form was opened."""
+        opened_values = self.cleaned_data.get("opened_version")
+        return bool(self.instance.pk) and opened_values != self.instance.lock_version
+
+    def is_valid(self) -> bool:
+        # Cleaning may have made the form unbound, to show it again.
+        return super().is_valid() and self.is_bound
+
+    def _clean_fields(self) -> None:
+        for name, field in self.fields.items():
+            if isinstance(field, JsonField):
+                field.stored = str(self.get_initial_for_field(field, name) or "")
+        super()._clean_fields()  # type: ignore[misc]
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        if self.is_bound and self.is_conflict and MINE in self.data:
+            self._put_mine_on_top()
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        if self.is_changed_by_another:
+            self.add_error(None, ValidationError(self._conflict(), code="conflict"))
+        return cleaned
+
+    def _post_clean(self) -> None:
+        self.is_conflict = self.has_error(NON_FIELD_ERRORS, "conflict")
+        super()._post_clean()  # type: ignore[misc]
+        if self.is_conflict:
+            self.differences = tuple(self._differences())
+
+    def _conflict(self) -> str:
+        by = getattr(self.instance, "updated_by", None) or _("Someone")
+        at = getattr(self.instance, "updated", None) or timezone.now()
+        return _(
+            "%(by)s saved this %(what)s at %(at)s, after you opened it. Nothing was "
+            "overwritten; your text is still in the form below."
+        ) % {
+            "by": by,
+            "what": self.instance._meta.verbose_name,
+            "at": formats.time_format(timezone.localtime(at)),
+        }
+
+    def _differences(self) -> Iterator[Difference]:
+        mine = _columns(self.instance)
+        for name, theirs in self._saved.items():
+            if mine[name] != theirs and self.shown_by(name) in self.fields:
+                field = self.instance._meta.get_field(name)
+                yield Difference(
+                    label=self._label_of(name),
+                    theirs=_said(cast("Field[Any, Any]", field), theirs),
+                    mine=_said(cast("Field[Any, Any]", field), mine[name]),
+                )
+
+    def _label_of(self, column: str) -> str:
+        # A column without a field cannot be changed here.
+        return str(self.fields[self.shown_by(column)].label)
+
+    def shown_by(self, column: str) -> str:
+        """Return the name of the form field that edits a column."""
+        return column
+
+    def _digests_now(self) -> str:
+        """Return the digests of what the fields show of the row as saved now."""
+        return opened_values.write(
+            {
+                f"{name}{part}": said
+                for name, field in self._asking()
+                for part, said in opened_values.digests(
+                    field,
+                    field.prepare_value(self.get_initial_for_field(field, name)),
+                ).items()
+            }
+        )
+
+    def _asking(self) -> Iterator[tuple[str, forms.Field]]:
+        """Yield the fields that users fill in."""
+        for name, field in self.fields.items():
+            if name not in _OF_THE_PAGE:
+                yield name, field
+
+    def _touched(self) -> Iterator[tuple[str, Any]]:
+        """Yield the fields that differ from what the page showed, with their values.
+
+        Parts of a field that were not touched get what is saved now.
+        """
+        before = opened_values.read(str(self.cleaned_data.get("opened_fields") or ""))
+        for name, field in self._asking():
+            data = self[name].data
+            touched = {
+                part
+                for part, said in opened_values.digests(field, data).items()
+                if before.get(f"{name}{part}") != said
+            }
+            if touched:
+                yield name, opened_values.on_top(field, data, touched)
+
+    def _put_mine_on_top(self) -> None:
+        """Show what I touched as I left it, and the rest as it is saved now."""
+        mine, shown = dict(self._touched()), self._digests_now()
+        self.show_again(mine)
+        self.is_conflict = False
+        self.initial["opened_version"] = self.instance.lock_version
+        self.initial["opened_fields"] = shown
+        self.note = _(
+            "The form shows your changes on top of the saved version. Nothing is"
+            " saved yet: check it, then press Save."
+        )
+        self.note = self._with_files(self.note)
+
+    def _with_files(self, note: str) -> str:
+        """Add that the file must be chosen again: browsers do not send it twice."""
+        if not self.files:
+            return note
+        return " ".join(filter(None, (note, _("Choose the file again."))))
+
+    def show_again(self, typed: Mapping[str, Any]) -> None:
+        """Show the form again without errors, with these values in its fields."""
+        self.initial.update(typed)
+        self.is_bound = False
+        self._errors = ErrorDict()
+        self._bound_fields_cache: dict[str, forms.BoundField] = {}
+
+    def places(self) -> list[Place]:
+        """Return the place of each error, for the summary at the top."""
+        names = [name for name in self.errors if name != NON_FIELD_ERRORS]
+        return [place for name in names for place in self._places_of(name)]
+
+    def _places_of(self, name: str) -> list[Place]:
+        bound = self[name]
+        widget = bound.field.widget
+        if isinstance(widget, SheetWidget):
+            inner = [Place(*place) for place in widget.places(bound.data)]
+            if inner:
+                return inner
+        place = bound.id_for_label or bound.auto_id
+        return [Place(place, str(bound.label), " ".join(map(str, bound.errors)))]
+
+
+def _columns(row: WatchedRow) -> dict[str, Any]:
+    return {
+        field.name: getattr(row, field.attname)
+        for field in row._meta.concrete_fields
+        if field.name not in _NEVER_COMPARED and field.editable
+    }
+
+
+def _said(field: Field[Any, Any], value: Any) -> str:
+    if value in (None, ""):
+        return _("(empty)")
+    said = shown_text(value) if isinstance(field, JSONTextField) else str(value)
+    return visible(said, None)

@@ -1,0 +1,144 @@
+"""The ways in: entries of `MCP["AUTHENTICATION"]` and what verifies behind them."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+from django.utils.module_loading import import_string
+
+from mcp_app.auth.drf import Bridge
+from mcp_app.auth.sessions import django_session
+from mcp_app.auth.token_cache import access_token
+from mcp_app.conf import BY_HEADER, Entry, entry_problems, mcp_settings
+from mcp_app.interface.extras import with_remedy
+from mcp_app.interface.principal import (
+    ACCESS_TOKEN,
+    DRF,
+    SESSION,
+    AuthenticationRequest,
+    Principal,
+)
+
+Authenticate: TypeAlias = Callable[
+    [AuthenticationRequest], Principal | Awaitable[Principal | None] | None
+]
+
+SESSION_INSTEAD = "mcp_app.authentication.django_session"
+
+
+class Unusable(ImproperlyConfigured):
+    """An entry that cannot verify anybody; the sentence follows its name."""
+
+
+class BringsCsrf(Unusable):
+    """A session is no way in through Django REST framework."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authenticator:
+    """What verifies, by its name in the settings.
+
+    `kind` is the one of our kinds that it may say, "" for what a site made.
+    """
+
+    name: str
+    authenticate: Authenticate
+    kind: str
+    is_async: bool
+    keeps: bool
+    """Whether its answers to the same Authorization header are kept."""
+
+
+@cache
+def authenticator(name: str) -> Authenticator:
+    """Return the way in that the settings have by this name; raises Unusable."""
+    given = mcp_settings.authentication[name]
+    for problem in entry_problems(given):
+        raise Unusable(f'MCP["AUTHENTICATION"][{name!r}] {problem}')
+    entry = Entry.of(given)
+    try:
+        authenticate, kind = verifier(entry.path)
+    except Unusable as error:
+        raise type(error)(f'MCP["AUTHENTICATION"][{name!r}]: {error}') from None
+    keeps = entry.cache == BY_HEADER
+    if keeps and kind in _LOOK_FURTHER:
+        raise Unusable(
+            f'MCP["AUTHENTICATION"][{name!r}] has a "cache", but {entry.path!r} looks'
+            ' at more than the Authorization header. Remove "cache".'
+        )
+    return Authenticator(
+        name=name,
+        authenticate=authenticate,
+        kind=kind,
+        is_async=inspect.iscoroutinefunction(authenticate),
+        keeps=keeps,
+    )
+
+
+@cache
+def authenticators_of(names: tuple[str, ...]) -> tuple[Authenticator, ...] | None:
+    """Return the ways in of these names, None where the settings lack one.
+
+    Raises Unusable.
+    """
+    there = mcp_settings.authentication
+    return (
+        tuple(map(authenticator, names))
+        if all(each in there for each in names)
+        else None
+    )
+
+
+@receiver(setting_changed)
+def _forget(*, setting: str, **_: object) -> None:
+    if setting == "MCP":
+        authenticator.cache_clear()
+        authenticators_of.cache_clear()
+
+
+def verifier(path: str) -> tuple[Authenticate, str]:
+    """Return what has this path, and its kind where it is ours; raises Unusable."""
+    try:
+        found = import_string(path)
+    except (ImportError, TypeError, ValueError) as error:
+        sentence = f"{path!r} cannot be imported: {error}"
+        raise Unusable(with_remedy(sentence, error)) from error
+    if isinstance(found, type):
+        return _bridge(path, found), DRF
+    if not callable(found):
+        raise Unusable(f"{path!r} is not callable.")
+    return found, _OURS.get(found, "") if _is_hashable(found) else ""
+
+
+_OURS: dict[Any, str] = {access_token: ACCESS_TOKEN, django_session: SESSION}
+_LOOK_FURTHER = frozenset(_OURS.values())
+"""Cookies and addresses are not in the header by which answers are kept."""
+
+
+def _is_hashable(found: object) -> bool:
+    return type(found).__hash__ is not None
+
+
+def _bridge(path: str, found: type) -> Bridge:
+    # Whoever inherits from it has imported it: a site without it need not.
+    drf = sys.modules.get("rest_framework.authentication")
+    if drf is None or not issubclass(found, drf.BaseAuthentication):
+        raise Unusable(
+            f"{path!r} is a class, but not an authentication class of Django REST"
+            " framework. Use such a class, a function, or another callable object."
+        )
+    if issubclass(found, drf.SessionAuthentication):
+        raise BringsCsrf(
+            f"{path!r} accepts session cookies, which a browser also sends for pages"
+            f" of other sites. Use {SESSION_INSTEAD!r}, which requires the CSRF token"
+            " and an Origin."
+        )
+    return Bridge(found)

@@ -1,0 +1,278 @@
+"""Access tokens: `Authorization: Bearer mcp_…` (RFC 6750), looked up by their digest.
+
+A token is cached until a permission or a token changes, for half a minute at most.
+A token that does not exist is looked up each time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_variables
+
+from mcp_app.auth.addresses import client_address, within
+from mcp_app.auth.aged_cache import MAX_AGE_S, MAX_ENTRIES, AgedCache
+from mcp_app.auth.permissions import active_users
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.principal import (
+    ACCESS_TOKEN,
+    DRF,
+    SESSION,
+    AuthenticationFailed,
+    AuthenticationRequest,
+    Principal,
+    Scope,
+    parts_of_key,
+)
+from mcp_app.models import AccessToken
+from mcp_app.models.fields import digest
+from mcp_app.models.tokens import BEGINNING, Network
+from mcp_app.pools.database import authenticators, reader, writer
+from mcp_app.protocol.headers import Headers
+
+SCHEME = "bearer"
+KIND = ACCESS_TOKEN
+"""The kind of principals whose `client` is the family of a token."""
+_USERS = frozenset({DRF, SESSION})
+"""The kinds of principals who are users of the site, by what else lets them in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenEntry:
+    """The row of a token, and the principal that it authenticates."""
+
+    pk: int
+    principal: Principal
+    servers: frozenset[str] | None
+    """The slugs of the servers that accept it; None stands for all."""
+    networks: tuple[Network, ...]
+    ends: datetime | None
+    revoked: bool
+    active: bool
+    """Whether its user may log in."""
+
+    def refusal(self, request: AuthenticationRequest) -> str | None:
+        """Return why a request is refused, None if the token is accepted."""
+        refusal = self.refusal_at(request.server)
+        if refusal is None and self.networks and not self._is_near(request):
+            return "This access token is not valid from your network address."
+        return refusal
+
+    def refusal_at(self, server: str) -> str | None:
+        """Return why a server refuses the token now, from any address."""
+        if self.revoked:
+            return "This access token was revoked."
+        if self.ends is not None and self.ends <= timezone.now():
+            return "This access token has expired."
+        if not self.active:
+            return "The user of this access token may not log in."
+        if self.servers is not None and server not in self.servers:
+            return "This access token is not valid for this server."
+        return None
+
+    def _is_near(self, request: AuthenticationRequest) -> bool:
+        forwarded = request.headers.get(b"x-forwarded-for")
+        trusted = mcp_settings.trusted_proxies
+        address = client_address(request.peer, forwarded, trusted)
+        return address is not None and within(address, self.networks)
+
+
+class TokenCache:
+    """Tokens that clients sent to this process; used on the loop only."""
+
+    def __init__(self) -> None:
+        self._entries: AgedCache[str, TokenEntry | None] = AgedCache()
+        self._used: set[int] = set()
+        self._next_end: datetime | None = None
+        self._unsure = False
+        self._asked = time.monotonic()
+        self._let_in: dict[str, set[int]] = {}
+        """Tokens that authenticated a request here, by family.  A revoked token is
+        removed when everything that it had open has ended."""
+
+    def cached(self, name: str) -> TokenEntry | None:
+        """Return the cached token of a digest, None if it must be read."""
+        return self._entries.cached(name)
+
+    async def find(self, name: str) -> TokenEntry | None:
+        """Return the token of a digest, None if there is none."""
+        # Not the reader: it must stay free for checks, whatever strangers send.
+        return await self._entries.find(name, partial(authenticators.run, _read, name))
+
+    def used(self, found: TokenEntry) -> None:
+        """Note that a token authenticated a request."""
+        self._used.add(found.pk)
+        self._let_in.setdefault(found.principal.client, set()).add(found.pk)
+
+    def forget(self) -> None:
+        """Read all tokens again at their next use."""
+        self._entries.forget()
+        self.doubt()
+
+    def doubt(self) -> None:
+        """Something was opened: its token may have ended since it was read."""
+        self._unsure = True
+
+    @property
+    def ending(self) -> bool:
+        """Whether a token that authenticated a request may have ended.
+
+        Also true every 30 seconds, to catch changes made outside Django.
+        """
+        if self._unsure or time.monotonic() - self._asked > MAX_AGE_S:
+            return True
+        return self._next_end is not None and self._next_end <= timezone.now()
+
+    async def gone(self, keys: Iterable[str]) -> set[str]:
+        """Return the keys of those principals that are not authenticated any more.
+
+        A family is valid as long as one of its tokens is.  If a token is revoked that
+        authenticated a request here, everything that the family has open ends once:
+        nobody knows which of it came with this token, and the other clients reconnect.
+        A principal without a token, a user of the site, is returned if that user may
+        not log in any more.
+        """
+        families: dict[str, str] = {}
+        people: dict[str, set[str]] = {}
+        for key in keys:
+            kind, user, client = parts_of_key(key)
+            if kind == KIND:
+                families[client] = key
+            elif kind in _USERS:
+                people.setdefault(user, set()).add(key)
+        # A token that is used from now on may be newer than the rows.
+        let_in = {name: frozenset(self._let_in.get(name, ())) for name in families}
+        self._unsure = False
+        self._asked = time.monotonic()
+        try:
+            found = await reader.run(_families, list(families)) if families else {}
+            lost = await reader.run(_lost, frozenset(people)) if people else set()
+        except BaseException:
+            # The next caller has to ask again.
+            self._unsure = True
+            raise
+        ends = (family.ends for family in found.values())
+        self._next_end = min(filter(None, ends), default=None)
+        gone = {key for name, key in families.items() if not found[name].live}
+        gone = gone.union(*(people[user] for user in lost))
+        for name, family in found.items():
+            if ended := let_in[name] - family.standing:
+                gone.add(families[name])
+                self._let_in.get(name, set()).difference_update(ended)
+        if len(self._let_in) > MAX_ENTRIES:
+            self._let_in = {name: self._let_in.get(name, set()) for name in families}
+        return gone
+
+    async def write_uses(self) -> None:
+        """Store which tokens were used since the last time."""
+        used = frozenset(self._used)
+        if used:
+            await writer.run(AccessToken.objects.note_uses, used, timezone.now())
+            self._used -= used
+
+
+token_cache = TokenCache()
+"""The cache of this process."""
+
+
+@sensitive_variables("token")
+def _digest_of(headers: Headers) -> str | None:
+    """Return the digest of the access token in the headers, None without one."""
+    scheme, _, token = (headers.get(b"authorization") or "").partition(" ")
+    token = token.strip()
+    if scheme.lower() != SCHEME or not token.startswith(BEGINNING):
+        return None
+    return digest(token)
+
+
+def cached_principal(server: str, headers: Headers) -> Principal | None:
+    """Return the principal of a cached token; None if `access_token` must be called.
+
+    A token that is bound to networks is never answered from here.
+    """
+    name = _digest_of(headers)
+    found = None if name is None else token_cache.cached(name)
+    if found is None or found.networks or found.refusal_at(server):
+        return None
+    token_cache.used(found)
+    return found.principal
+
+
+async def access_token(request: AuthenticationRequest) -> Principal | None:
+    """Authenticate a request by an access token of this site, None without one."""
+    name = _digest_of(request.headers)
+    if name is None:
+        return None
+    found = await token_cache.find(name)
+    if found is None:
+        raise AuthenticationFailed("There is no such access token.")
+    if refusal := found.refusal(request):
+        raise AuthenticationFailed(refusal)
+    token_cache.used(found)
+    return found.principal
+
+
+@dataclass(slots=True)
+class Family:
+    """What the tokens of a family allow together."""
+
+    live: bool = False
+    """Whether one of them is valid."""
+    ends: datetime | None = None
+    """When the last of them expires; None for never."""
+    standing: set[int] = field(default_factory=set)
+    """Those that were not revoked; they may have expired."""
+
+    def add(self, row: AccessToken) -> None:
+        """Add a valid token."""
+        endless = row.expires is None or (self.live and self.ends is None)
+        self.ends = None if endless else max(filter(None, (self.ends, row.expires)))
+        self.live = True
+
+
+def _families(names: list[str]) -> dict[str, Family]:
+    """Return the state of each of these families now; blocks."""
+    now = timezone.now()
+    found = {name: Family() for name in names}
+    rows = list(AccessToken.objects.of_families(names))
+    users = active_users({row.user_id for row in rows})
+    for row in rows:
+        if row.revoked is None:
+            found[row.family].standing.add(row.pk)
+        if not row.has_ended(now) and row.user_id in users:
+            found[row.family].add(row)
+    return found
+
+
+def _lost(users: frozenset[str]) -> set[str]:
+    """Return those of these users who may not log in any more; blocks."""
+    return set(users) - {str(each) for each in active_users(users)}
+
+
+def _read(name: str) -> TokenEntry | None:
+    row = AccessToken.objects.filter(digest=name).first()
+    if row is None:
+        return None
+    user = active_users({row.user_id}).get(row.user_id)
+    scope = Scope(read_only=row.may != AccessToken.May.CHANGE, tags=row.tag_names)
+    slugs = frozenset(row.servers.values_list("slug", flat=True))
+    return TokenEntry(
+        pk=row.pk,
+        principal=Principal(
+            kind=KIND,
+            user_id=str(row.user_id),
+            user_name="" if user is None else user.get_username(),
+            client=row.family,
+            scope=scope if scope != Scope() else None,
+        ),
+        servers=None if row.everywhere else slugs,
+        networks=row.network_list(),
+        ends=row.expires,
+        revoked=row.revoked is not None,
+        active=user is not None,
+    )

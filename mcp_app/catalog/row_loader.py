@@ -1,0 +1,465 @@
+"""Rows as definitions: what staff published, ready for a snapshot.
+
+No other module of the catalog touches rows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar, cast
+
+from django.db import models
+
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.stops import Halt, Stops
+from mcp_app.interface.access_requirements import AccessRequirements, read_requirements
+from mcp_app.interface.decorations import (
+    annotations_from_json,
+    arguments_from_json,
+    icons_from_json,
+    suggestions_from_json,
+)
+from mcp_app.interface.definitions import (
+    EMPTY_SCHEMA,
+    Definition,
+    PromptArgument,
+    PromptDefinition,
+    ResourceDefinition,
+    ResourceTemplateDefinition,
+    ToolDefinition,
+    ToolHints,
+)
+from mcp_app.interface.server import Key, Selection, ServerDefinition
+from mcp_app.models import (
+    Blob,
+    DefinitionRow,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Server,
+    Stop,
+    Tool,
+)
+from mcp_app.models.changes import ANY
+from mcp_app.models.definitions import Source
+from mcp_app.models.demands import DEMANDS
+from mcp_app.models.listings import lines, words
+from mcp_app.models.stops import Running, Scope, is_stopped
+from mcp_app.protocol.content import Annotations, Icon
+from mcp_app.protocol.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from mcp_app.catalog.registry import RegisteredFunction, Registry
+
+logger = logging.getLogger("mcp_app")
+
+Defined_co = TypeVar("Defined_co", bound=Definition, covariant=True)
+
+DEFINITION_ROWS: tuple[type[DefinitionRow], ...] = (
+    Tool,
+    Resource,
+    ResourceTemplate,
+    Prompt,
+)
+MODELS: Mapping[str, type[DefinitionRow]] = {
+    str(model._meta.model_name): model for model in DEFINITION_ROWS
+}
+"""The models of definitions by the kind that changes and versions name."""
+NO_GROUP = ""
+"""The name that no group has."""
+AT_ONCE = 500
+"""Rows that one statement names by their keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDefinition(Generic[Defined_co]):
+    """A definition with what its kind needs; `key` names the row.
+
+    `uploads` holds the uploaded content that the config names, by digest.
+    """
+
+    definition: Defined_co
+    kind: str
+    config: JsonObject
+    key: Key
+    uploads: Mapping[str, bytes] = field(default_factory=dict)
+    version: int = 0
+    """The number of the published version; 0 for a working copy."""
+
+    @property
+    def row(self) -> str:
+        """The row as log messages name it."""
+        return " ".join(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOverlay:
+    """What staff published about a definition that code declares.
+
+    `identity` is its name or URI in code.
+    """
+
+    key: Key
+    identity: str
+    content: JsonObject
+    version: int = 0
+
+
+StoredRow: TypeAlias = StoredDefinition[Definition] | StoredOverlay
+ServedVersion: TypeAlias = int
+"""The primary key of a version; 0 for an overlay without one."""
+
+
+def load_servers(*, stopped: bool = True) -> dict[str, ServerDefinition]:
+    """Return the published servers by slug; without those that a stop holds itself.
+
+    With `stopped`, which is how a process loads them, those, too.
+    """
+    rows = Server.objects.filter(published__isnull=False).select_related("published")
+    if not stopped:
+        rows = rows.filter(~is_stopped(Server))
+    return {row.slug: _served(row) for row in rows}
+
+
+def load_stops() -> Stops:
+    """Return what is stopped now; one statement."""
+    scopes: dict[str, list[Halt]] = {}
+    rows: dict[Key, list[Halt]] = {}
+    names: dict[Key, list[Halt]] = {}
+    columns = ("scope", "kind", "ref", "served", "pk", "running")
+    for scope, kind, ref, served, pk, running in Stop.objects.on().values_list(
+        *columns
+    ):
+        halt = Halt(pk, running == Running.CANCEL)
+        if not kind:
+            scopes.setdefault(scope, []).append(halt)
+            continue
+        rows.setdefault((kind, ref), []).append(halt)
+        names.setdefault((kind, served), []).append(halt)
+    return Stops(
+        everything=tuple(scopes.get(Scope.EVERYTHING, ())),
+        changes=tuple(scopes.get(Scope.CHANGES, ())),
+        rows={key: tuple(each) for key, each in rows.items()},
+        names={name: tuple(each) for name, each in names.items()},
+    )
+
+
+def served_versions(
+    kind: str, refs: Iterable[str] = (ANY,)
+) -> dict[Key, ServedVersion]:
+    """Return which versions are served of a kind's rows, `*` standing for all.
+
+    What is stopped is among them.
+    """
+    # Overlays without a version matter, too: they may be stopped.
+    matter = models.Q(source=Source.CODE) | models.Q(published__isnull=False)
+    rows = MODELS[kind]._default_manager.order_by().filter(matter)
+    versions: list[tuple[int, int | None]] = []
+    for some in _batches(None if ANY in refs else refs):
+        named = rows if some is None else rows.filter(pk__in=some)
+        versions += named.values_list("pk", "published_id")
+    return {(kind, str(pk)): version or 0 for pk, version in versions}
+
+
+def load(registry: Registry, keys: Iterable[Key]) -> list[StoredRow]:
+    """Return these rows as they were published; two statements for each 500.
+
+    A row that cannot be read is left out and logged: it never takes others along.
+    """
+    by_kind: dict[str, list[str]] = {}
+    for kind, ref in keys:
+        by_kind.setdefault(kind, []).append(ref)
+    loaded: list[StoredRow] = []
+    for kind, refs in by_kind.items():
+        rows = MODELS[kind]._default_manager.select_related("published").order_by()
+        for some in _batches(refs):
+            loaded += _readable(rows.filter(pk__in=some), registry)
+    return loaded
+
+
+def _batches(refs: Iterable[str] | None) -> Iterator[list[int] | None]:
+    """Yield the primary keys in refs, some at a time; None stands for all."""
+    if refs is None:
+        yield None
+        return
+    keys = [int(ref) for ref in refs if ref.isascii() and ref.isdigit()]
+    for start in range(0, len(keys), AT_ONCE):
+        yield keys[start : start + AT_ONCE]
+
+
+def stored_definition(
+    row: DefinitionRow, registry: Registry
+) -> StoredDefinition[Definition]:
+    """Return a working copy as a definition; ValueError where its columns do not fit.
+
+    Raises `RegistrationError` where its function cannot be described.
+    """
+    content = row.working_content()
+    return definition_of(_key(row), content, registry, _uploads([content]))
+
+
+def definition_of(
+    key: Key, content: JsonObject, registry: Registry, uploads: Mapping[str, bytes]
+) -> StoredDefinition[Definition]:
+    """Return what a row's content says; ValueError where it does not fit."""
+    config = content.get("config") or {}
+    kind = str(content.get("kind", "text"))
+    function = None
+    if kind == "function":
+        function = registry.functions.get(str(config.get("function")))
+    return StoredDefinition(
+        definition=_READERS[key[0]](content, function),
+        kind=kind,
+        config=config,
+        key=key,
+        uploads={name: uploads[name] for name in _digests(config) if name in uploads},
+    )
+
+
+def uploads_of(content: JsonObject) -> Mapping[str, bytes]:
+    """Return the uploaded content that a row's content names."""
+    return _uploads([content])
+
+
+def _readable(rows: Iterable[DefinitionRow], registry: Registry) -> Iterator[StoredRow]:
+    contents = {row: _content(row) for row in rows}
+    uploads = _uploads(contents.values())
+    for row, content in contents.items():
+        if row.from_code:
+            yield StoredOverlay(_key(row), row.identity, content, _version(row))
+            continue
+        try:
+            stored = definition_of(_key(row), content, registry, uploads)
+            yield replace(stored, version=_version(row))
+        except (ValueError, RegistrationError) as error:
+            logger.warning(
+                "The %s %r is not served: %s", row.kind_of_row, row.name, error
+            )
+
+
+def _content(row: DefinitionRow) -> JsonObject:
+    return {} if row.published is None else row.published.read()
+
+
+def _version(row: DefinitionRow) -> int:
+    return 0 if row.published is None else row.published.number
+
+
+def _key(row: DefinitionRow) -> Key:
+    return row.kind_of_row, str(row.pk)
+
+
+def _uploads(contents: Iterable[JsonObject]) -> Mapping[str, bytes]:
+    digests = {name for each in contents for name in digests_of(each)}
+    if not digests:
+        return {}
+    blobs = Blob.objects.in_bulk(list(digests))
+    return {name: bytes(blob.content) for name, blob in blobs.items()}
+
+
+def digests_of(content: JsonObject) -> Iterator[str]:
+    """Yield the digests of the uploads that a row's content names."""
+    yield from _digests(content.get("config"))
+
+
+def _digests(config: object) -> Iterator[str]:
+    """Yield what `"upload"` members name, at any depth."""
+    if isinstance(config, dict):
+        upload = config.get("upload")
+        if isinstance(upload, str):
+            yield upload
+        config = list(config.values())
+    if isinstance(config, list):
+        for inner in config:
+            yield from _digests(inner)
+
+
+class _DescriptionColumns(TypedDict):
+    name: str
+    title: str
+    description: str
+    icons: tuple[Icon, ...]
+    demands: AccessRequirements
+    timeout: float | None
+    tags: frozenset[str]
+    position: int
+
+
+class _Readable(_DescriptionColumns):
+    mime_type: str
+    annotations: Annotations | None
+    ttl_ms: int
+    public: bool
+
+
+def tags_of(content: JsonObject) -> frozenset[str]:
+    """Return the tags of a definition's content."""
+    return frozenset(words(content.get("tags", "")))
+
+
+def demands_of(content: Mapping[str, Any]) -> AccessRequirements:
+    """Return what the content of a row demands: its columns by their names."""
+    told = {name: content.get(name) or "" for name in DEMANDS}
+    groups = lines(told["groups"])
+    if told["groups"] and not groups:
+        # A demand that nobody can read is one that nobody meets.
+        groups = (NO_GROUP,)
+    return read_requirements({**told, "groups": groups})
+
+
+def _described(content: JsonObject) -> _DescriptionColumns:
+    return {
+        "name": content.get("name", ""),
+        "title": content.get("title", ""),
+        "description": content.get("description", ""),
+        "icons": icons_from_json(content.get("icons") or []),
+        "demands": demands_of(content),
+        "timeout": content.get("timeout"),
+        "tags": tags_of(content),
+        "position": content.get("position", 0),
+    }
+
+
+def _readable_columns(content: JsonObject) -> _Readable:
+    annotations = content.get("annotations")
+    return {
+        **_described(content),
+        "mime_type": content.get("mime_type", ""),
+        "annotations": annotations_from_json(annotations) if annotations else None,
+        "ttl_ms": content.get("ttl_ms", 0),
+        "public": content.get("public", False),
+    }
+
+
+def _tool(content: JsonObject, function: RegisteredFunction | None) -> ToolDefinition:
+    input_schema = content.get("input_schema")
+    output_schema = content.get("output_schema")
+    if function is not None:
+        input_schema = input_schema or function.signature.input_schema
+        output_schema = output_schema or function.signature.output_schema
+    return ToolDefinition(
+        **_described(content),
+        input_schema=input_schema or EMPTY_SCHEMA,
+        output_schema=output_schema,
+        hints=hints_of(content),
+    )
+
+
+def hints_of(content: JsonObject, inherited: ToolHints | None = None) -> ToolHints:
+    """Return the hints of a tool's content; what is not said there is inherited."""
+    from_code = inherited or ToolHints()
+    return ToolHints(
+        read_only=content.get("read_only", from_code.read_only),
+        destructive=content.get("destructive", from_code.destructive),
+        idempotent=content.get("idempotent", from_code.idempotent),
+        open_world=content.get("open_world", from_code.open_world),
+    )
+
+
+def _resource(
+    content: JsonObject, function: RegisteredFunction | None
+) -> ResourceDefinition:
+    return ResourceDefinition(
+        **_readable_columns(content),
+        uri=content.get("uri", ""),
+        size=content.get("size"),
+    )
+
+
+def _template(
+    content: JsonObject, function: RegisteredFunction | None
+) -> ResourceTemplateDefinition:
+    return ResourceTemplateDefinition(
+        **_readable_columns(content),
+        uri_template=content.get("uri_template", ""),
+        suggestions=suggestions_from_json(content.get("suggestions") or {}),
+    )
+
+
+def _prompt(
+    content: JsonObject, function: RegisteredFunction | None
+) -> PromptDefinition:
+    given = content.get("arguments")
+    if given is None and function is not None:
+        arguments = _signature_arguments(function.signature.input_schema)
+    else:
+        arguments = arguments_from_json(given or [])
+    return PromptDefinition(**_described(content), arguments=arguments)
+
+
+def _signature_arguments(schema: Mapping[str, Any]) -> tuple[PromptArgument, ...]:
+    required = schema.get("required", ())
+    return tuple(
+        PromptArgument(
+            name=name,
+            title=str(about.get("title", "")),
+            description=str(about.get("description", "")),
+            required=name in required,
+        )
+        for name, about in schema.get("properties", {}).items()
+    )
+
+
+_READERS: Mapping[str, Callable[..., Definition]] = {
+    "tool": _tool,
+    "resource": _resource,
+    "resourcetemplate": _template,
+    "prompt": _prompt,
+}
+
+
+def _served(row: Server) -> ServerDefinition:
+    content = {} if row.published is None else row.published.read()
+    return server_definition(row, content)
+
+
+def server_definition(
+    row: Server, content: JsonObject | None = None
+) -> ServerDefinition:
+    """Return a server with what was published of it; without it, the working copy."""
+    if content is None:
+        content = row.working_content()
+    return ServerDefinition(
+        slug=row.slug,
+        title=content.get("title", ""),
+        description=content.get("description", ""),
+        instructions=content.get("instructions", ""),
+        version=content.get("version", ""),
+        website_url=content.get("website_url", ""),
+        icons=_server_icons(row.slug, content),
+        access=row.access_names,
+        demands=demands_of({name: getattr(row, name) for name in DEMANDS}),
+        page_size=row.page_size,
+        selection=cast("Selection", content.get("selection", "all")),
+        tags=frozenset(words(content.get("tags", ""))),
+        chosen=_chosen(content.get("chosen", {})),
+        key=(row.kind_of_row, str(row.pk)),
+    )
+
+
+LISTS: Mapping[str, str] = {
+    "tools": "tool",
+    "resources": "resource",
+    "templates": "resourcetemplate",
+    "prompts": "prompt",
+}
+"""The lists of a server, and the kind of the rows in each."""
+
+
+def _chosen(chosen: Mapping[str, Iterable[int]]) -> frozenset[Key]:
+    return frozenset(
+        (LISTS[name], str(pk))
+        for name, keys in chosen.items()
+        if name in LISTS
+        for pk in keys
+    )
+
+
+def _server_icons(slug: str, content: JsonObject) -> tuple[Icon, ...]:
+    try:
+        return icons_from_json(content.get("icons") or [])
+    except ValueError as error:
+        logger.warning("The server %r is served without icons: %s", slug, error)
+        return ()

@@ -1,0 +1,254 @@
+"""The check: one statement that reads what is new since the previous check.
+
+New are the topics with a greater number than the last one seen, and the change rows
+that are not compacted yet.  Those rows count at once, so nothing waits for compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from django.db import connections, router
+
+from mcp_app.invalidation import changes
+from mcp_app.models import Change, Counter, Topic
+from mcp_app.models.topics import COUNTER, ids_from_text
+
+MOST_ROWS = 5_000
+"""With more new rows than this, everything counts as changed."""
+
+LISTS_OF_ROWS = {
+    "tool": ("tools",),
+    "resource": ("resources",),
+    "resourcetemplate": ("resources",),
+    "prompt": ("prompts",),
+    "server": changes.LISTS,
+    # Scopes of a stop that are not rows.
+    "changes": ("tools",),
+    "everything": changes.LISTS,
+    "*": changes.LISTS,
+}
+_TOLD = frozenset({changes.RESOURCE, changes.LIST, changes.MODEL, changes.RIGHTS})
+_ENDS = {changes.CANCELLED, changes.STOPPED}
+_OF_CALLS = _ENDS | {changes.QUESTION}
+_UNTOLD = _OF_CALLS | {changes.SESSION, changes.LOGGED}
+NO_DEFINITION = _TOLD | _UNTOLD
+"""Changes that name neither a definition nor a server."""
+
+# One statement sees one state of the database: a compaction is either in it or not.
+_COUNTER, _CHANGE, _TOPIC = range(3)
+_CHECK = """
+SELECT 0 AS source, value AS number, floor AS previous,
+    '' AS kind, '' AS ref, '' AS folded
+FROM {counter} WHERE name = %s
+UNION ALL SELECT * FROM (
+    SELECT 1, id, 0, kind, ref, '' FROM {change}
+    WHERE {asked} ORDER BY id LIMIT {limit}
+) AS unfolded
+UNION ALL SELECT * FROM (
+    SELECT 2, version, previous, kind, ref, folded FROM {topic}
+    WHERE version > %s AND {asked} ORDER BY version LIMIT {limit}
+) AS folded
+"""
+
+_Row: TypeAlias = tuple[int, int, int, str, str, str]
+Name: TypeAlias = tuple[str, str]
+"""What changed: its kind and its ref."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """What changed, as (kind, ref); `everything` if that is not known in detail.
+
+    With `everything`, `rows` holds only the changes that end calls: nothing else says
+    so.  `first` marks the changes that a process starts with.  All changes up to
+    `number` are included.  `unfolded` are the ids of change rows, old ones included.
+    `numbers` has the topics raised since the last check without a later change row;
+    such a topic need not be among the changes.
+    """
+
+    rows: tuple[Name, ...] = ()
+    everything: bool = False
+    first: bool = False
+    number: int = 0
+    unfolded: frozenset[int] = field(default=frozenset(), repr=False)
+    numbers: Mapping[Name, int] = field(default_factory=dict, repr=False)
+
+    @property
+    def definitions_changed(self) -> bool:
+        """Whether a definition or a server may have changed."""
+        return self.everything or any(
+            kind not in NO_DEFINITION for kind, _ in self.rows
+        )
+
+    @property
+    def rights_changed(self) -> bool:
+        """Whether somebody's permissions may have changed."""
+        return self.everything or bool(self.refs(changes.RIGHTS))
+
+    def refs(self, kind: str) -> frozenset[str]:
+        """Return the refs of the changed rows of a kind; `*` stands for all."""
+        return frozenset(ref for each, ref in self.rows if each == kind)
+
+    def topics(self) -> list[tuple[str, str | None]]:
+        """Return the changed topics: a list or a URI's digest, and the server.
+
+        None stands for all servers.  The result is empty if everything changed.
+        """
+        if self.everything:
+            return []
+        named = (each for row in self.rows for each in topics_of(*row))
+        return list(dict.fromkeys(named))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTopics:
+    """A change after a number: a topic, or a change row, which has no number.
+
+    `ids` has the rows that raised the topic last; it is empty if there were many.
+    """
+
+    name: Name
+    number: int | None
+    ids: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class MissedTopics:
+    """What changed after a number; `everything` if that is not known in detail.
+
+    `number` is the one that was drawn last.
+    """
+
+    number: int
+    everything: bool = False
+    changes: tuple[ChangedTopics, ...] = ()
+
+
+def missed_since(number: int) -> MissedTopics:
+    """Return what changed after a number; blocks, one statement.
+
+    Kinds that are not announced are left out.  Each GET stream that opens records a
+    change of its session: of many clients that reconnect at once, each would read those
+    of all.
+    """
+    found = _CheckResult(number, without=_UNTOLD)
+    if number < found.floor or number > found.number or found.too_many:
+        return MissedTopics(found.number, everything=True)
+    topics = [
+        ChangedTopics((kind, ref), version, ids_from_text(folded))
+        for _, version, _, kind, ref, folded in found.topics
+    ]
+    rows = [
+        ChangedTopics(name, None, frozenset({pk})) for pk, name in found.rows.items()
+    ]
+    return MissedTopics(found.number, changes=(*topics, *rows))
+
+
+class ChangeReader:
+    """Remembers up to which number it has seen, and which uncompacted rows."""
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+        self._known: frozenset[int] = frozenset()
+
+    @property
+    def number(self) -> int:
+        """The number up to which everything was seen."""
+        return self._number or 0
+
+    @property
+    def known(self) -> frozenset[int]:
+        """The change rows that were seen before they were compacted."""
+        return self._known
+
+    def read(self) -> ChangeSet:
+        """Return the changes since the last ones seen; the first time, everything."""
+        before = self._number
+        found = _CheckResult(before or 0)
+        number, unfolded = found.number, frozenset(found.rows)
+        # A smaller number than the last one seen comes from another database.
+        if before is None or before > number:
+            return ChangeSet((), True, before is None, number, unfolded)
+        if before < found.floor or found.too_many:
+            ends = _CheckResult(before, only=_ENDS)
+            known = unfolded.union(ends.rows)
+            return ChangeSet(self._new(ends, before), True, False, number, known)
+        new = self._new(found, before)
+        return ChangeSet(new, False, False, number, unfolded, found.numbers())
+
+    def seen(self, news: ChangeSet) -> None:
+        """Start after these changes next time: they have been loaded."""
+        self._number = news.number
+        self._known = news.unfolded
+
+    def _new(self, found: _CheckResult, before: int) -> tuple[Name, ...]:
+        """Return what was found and not seen before, each once."""
+        rows = [row for key, row in found.rows.items() if key not in self._known]
+        return tuple(dict.fromkeys([*self._raised(found.topics, before), *rows]))
+
+    def _raised(self, topics: Iterable[_Row], before: int) -> Iterator[Name]:
+        """Yield the topics with changes beyond the change rows that were seen."""
+        for _, _, previous, kind, ref, folded in topics:
+            ids = ids_from_text(folded)
+            if previous > before or not ids or not ids <= self._known:
+                yield kind, ref
+
+
+class _CheckResult:
+    """The result of one check: the counter, change rows, and topics above a number."""
+
+    def __init__(
+        self,
+        number: int,
+        without: Collection[str] = (),
+        only: Collection[str] = (),
+    ) -> None:
+        found = _checked(number, without or only, "IN" if only else "NOT IN")
+        counter = [row[1:3] for row in found if row[0] == _COUNTER]
+        self.number, self.floor = counter[0] if counter else (0, 0)
+        self.rows = {row[1]: row[3:5] for row in found if row[0] == _CHANGE}
+        self.topics = [row for row in found if row[0] == _TOPIC]
+
+    @property
+    def too_many(self) -> bool:
+        return max(len(self.rows), len(self.topics)) > MOST_ROWS
+
+    def numbers(self) -> dict[Name, int]:
+        """Return the numbers of topics that no waiting change row will raise again."""
+        waiting = set(self.rows.values())
+        named = {row[3:5]: row[1] for row in self.topics}
+        return {name: number for name, number in named.items() if name not in waiting}
+
+
+def _checked(number: int, kinds: Collection[str], among: str) -> list[_Row]:
+    connection = connections[router.db_for_write(Change)]
+    quote = connection.ops.quote_name
+    marks = ", ".join(["%s"] * len(kinds))
+    statement = _CHECK.format(
+        counter=quote(Counter._meta.db_table),
+        change=quote(Change._meta.db_table),
+        topic=quote(Topic._meta.db_table),
+        asked=f"kind {among} ({marks})" if kinds else "1 = 1",
+        limit=MOST_ROWS + 1,
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [COUNTER, *kinds, number, *kinds])
+        return list(cursor.fetchall())
+
+
+def topics_of(kind: str, ref: str) -> list[tuple[str, str | None]]:
+    """Return the topics of a change: a list or the digest of a URI, and the server.
+
+    None stands for all servers.
+    """
+    if kind == changes.RESOURCE:
+        return [(ref, None)]
+    if kind == changes.STOP:
+        kind = ref.partition(":")[0]
+    if kind == changes.LIST:
+        what, _, server = ref.partition(":")
+        return [(what, None if server == changes.EVERYWHERE else server)]
+    return [(what, None) for what in LISTS_OF_ROWS.get(kind, ())]

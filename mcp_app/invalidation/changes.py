@@ -1,0 +1,117 @@
+"""Records changes, from a view, a command, Celery or the shell.
+
+A change is a row in the caller's transaction, and is announced after its commit.  If a
+site commits by hand, it is announced at once.
+"""
+
+from __future__ import annotations
+
+from asgiref.sync import sync_to_async
+from django.db import router, transaction
+
+from mcp_app.models import Change, log_messages, questions, stops, tokens
+from mcp_app.models import sessions as session_rows
+from mcp_app.models.fields import digest
+from mcp_app.models.transactions import in_atomic
+
+RESOURCE = "uri"
+LIST = "list"
+SESSION = session_rows.SESSION
+QUESTION = questions.QUESTION
+LOGGED = log_messages.LOGGED
+CANCELLED = "cancelled"
+"""A cancelled request of a session; the ref has the session's key and the digest of the
+request's id."""
+STOPPED = "stopped"
+"""The same, stopped by staff: the client gets an error."""
+MODEL = "model"
+"""Any instance of a model of the site; the ref is the model's label."""
+STOP = stops.STOP
+"""A stop; the ref begins with the kind of what is stopped."""
+RIGHTS = tokens.RIGHTS
+"""The permissions or the tokens of a user; the ref is the user's primary key."""
+LISTS = ("tools", "prompts", "resources")
+EVERYWHERE = "*"
+
+
+def changed(uri: str) -> None:
+    """Record that the resource with this URI has other contents now."""
+    Change.objects.record(RESOURCE, digest(uri))
+
+
+def notify(what: str, server: str | None = None) -> None:
+    """Record that a list has changed: "tools", "prompts" or "resources".
+
+    `server` is a slug; None stands for all servers.
+    """
+    if what not in LISTS:
+        raise ValueError(
+            f"{what!r} is not the name of a list. Use one of {', '.join(LISTS)}."
+        )
+    Change.objects.record(LIST, f"{what}:{server or EVERYWHERE}")
+
+
+def record_cancel(session: int, request_key: str) -> None:
+    """Record that a client cancelled a session's request, by the digest of its id."""
+    Change.objects.record(CANCELLED, f"{session}:{request_key}")
+
+
+def record_stop(session: int, request_key: str) -> None:
+    """Record that staff stopped a session's request, by the digest of its id."""
+    Change.objects.record(STOPPED, f"{session}:{request_key}")
+
+
+def record_resource(using: str, uri: str) -> None:
+    """Record that a transaction on this database changes what a resource shows."""
+    record(using, RESOURCE, digest(uri))
+
+
+def record(using: str, kind: str, ref: str) -> None:
+    """Record a change that a transaction on this database makes.
+
+    If our tables are in another database, the row is written after the commit; if the
+    site commits by hand, at once.
+    """
+    ours = router.db_for_write(Change)
+    if using == ours or not in_atomic(using):
+        Change.objects.using(ours).record(kind, ref)
+        return
+    for entry in transaction.get_connection(using).run_on_commit:
+        if isinstance(entry[1], _Elsewhere):
+            entry[1].said[kind, ref] = None
+            return
+    written = _Elsewhere(ours)
+    written.said[kind, ref] = None
+    transaction.on_commit(written, using=using, robust=True)
+
+
+class _Elsewhere:
+    """The changes of a transaction on another database, each once."""
+
+    def __init__(self, using: str) -> None:
+        self._using = using
+        self.said: dict[tuple[str, str], None] = {}
+
+    def __call__(self) -> None:
+        """Write the changes; called after the commit."""
+        with transaction.atomic(using=self._using):
+            for kind, ref in self.said:
+                Change.objects.using(self._using).record(kind, ref)
+
+
+async def achanged(uri: str) -> None:
+    """`changed` for async code."""
+    await sync_to_async(changed)(uri)
+
+
+async def anotify(what: str, server: str | None = None) -> None:
+    """`notify` for async code."""
+    await sync_to_async(notify)(what, server)
+
+
+def record_notification(what: str, server: str) -> None:
+    """Record what `ctx.changed` names: a list of that server, or a URI."""
+    if what in LISTS:
+        notify(what, server)
+    else:
+        changed(what)

@@ -1,0 +1,170 @@
+"""Compaction: turns change rows into the numbers of their topics, in any process.
+
+Nothing waits for it, because a change row counts as a change as long as it exists.  A
+resource that nobody watches gets no number.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from django.db import connections, models, router, transaction
+
+from mcp_app.invalidation import changes
+from mcp_app.invalidation.change_reader import NO_DEFINITION
+from mcp_app.models import Change, Counter, Subscription, Topic
+from mcp_app.models.changes import ANY, many_written
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.expiry import ExpiredRows, delete_rows
+from mcp_app.models.topics import COUNTER, ids_to_text
+from mcp_app.models.transactions import own_transaction, tells_of_commits
+
+BATCH = 5_000
+"""Rows that one transaction compacts."""
+MOST_IDS = 100
+"""With more rows than this, a topic does not list those that raised it."""
+FORGOTTEN = 1_000
+"""Topics that one transaction deletes while it holds the counter's lock."""
+KEPT_MS = 600_000
+"""How long a topic is kept that names neither a definition nor a server."""
+
+_REFS_AT_ONCE = 500
+
+_Name: TypeAlias = tuple[str, str]
+
+
+def compact() -> None:
+    """Compact all change rows, unless another process is doing so; blocks."""
+    while _compact_some() >= BATCH:
+        continue
+
+
+def connect() -> None:
+    """Compact after every thousandth change row: perhaps no process runs that would."""
+    many_written.connect(_many_written)
+
+
+def _many_written(using: str, **_: object) -> None:
+    # If a site commits by hand, Django calls no `on_commit` function afterwards.
+    if tells_of_commits(using):
+        transaction.on_commit(compact, using=using, robust=True)
+
+
+def expired_changes() -> list[ExpiredRows]:
+    """Return change rows, which become numbers, and topics with old numbers."""
+    return [
+        ExpiredRows("changes", Change.objects.count, lambda: _compact_some() or None),
+        ExpiredRows(
+            "topics",
+            lambda: _old(Topic.objects.all()).count(),
+            lambda: prune() or None,
+        ),
+    ]
+
+
+def prune() -> int:
+    """Delete some topics that every serving process has seen long ago; blocks.
+
+    Returns how many were deleted, 0 when nothing is left.
+    """
+    using = router.db_for_write(Topic)
+    with own_transaction(using):
+        old = _old(Topic.objects.using(using))
+        if not old.exists():
+            return 0
+        counters = Counter.objects.using(using)
+        # This locks the counter, so that no topic gets another number meanwhile.
+        counters.draw()
+        some = list(old.order_by("version").values_list("pk", "version")[:FORGOTTEN])
+        delete_rows(using, Topic, [key for key, _version in some])
+        floor = max((version for _key, version in some), default=0)
+        counters.filter(name=COUNTER, floor__lt=floor).update(floor=floor)
+    return len(some)
+
+
+def _old(topics: models.QuerySet[Topic]) -> models.QuerySet[Topic]:
+    long_ago = NowMilliseconds() - KEPT_MS
+    return topics.filter(kind__in=NO_DEFINITION, changed_ms__lt=long_ago)
+
+
+def _compact_some() -> int:
+    """Compact at most `BATCH` rows in a transaction; return how many."""
+    using = router.db_for_write(Change)
+    with own_transaction(using):
+        if not _alone(using):
+            return 0
+        rows = list(Change.objects.using(using).order_by("id")[:BATCH])
+        if rows:
+            number = Counter.objects.using(using).draw()
+            ids: dict[_Name, list[int]] = defaultdict(list)
+            for row in rows:
+                ids[row.kind, row.ref].append(row.pk)
+            for name in _unwatched(using, ids):
+                del ids[name]
+            _raise(using, number, ids)
+            delete_rows(using, Change, [row.pk for row in rows])
+        return len(rows)
+
+
+def _unwatched(using: str, names: Iterable[_Name]) -> list[_Name]:
+    """Return the resources that nobody watches; call it after the rows were read.
+
+    A client that subscribes later reads a resource with these changes.
+    """
+    refs = [ref for kind, ref in names if kind == changes.RESOURCE and ref != ANY]
+    subscriptions = Subscription.objects.using(using)
+    watched: set[str] = set()
+    for chosen in _some(sorted(refs)):
+        watched |= subscriptions.watched(chosen)
+    return [(changes.RESOURCE, ref) for ref in refs if ref not in watched]
+
+
+def _alone(using: str) -> bool:
+    """Lock the counter; return False if another process is compacting now.
+
+    The lock comes before the read: two that delete rows would wait for each other.
+    """
+    features, counters = connections[using].features, Counter.objects.using(using)
+    if not features.has_select_for_update:
+        return True
+    counters.get_or_create(name=COUNTER)
+    skip = features.has_select_for_update_skip_locked
+    locked = counters.select_for_update(skip_locked=skip).filter(name=COUNTER)
+    return locked.first() is not None
+
+
+def _raise(using: str, number: int, ids: Mapping[_Name, list[int]]) -> None:
+    """Write the number into the topics; the lock of the counter excludes others."""
+    topics = Topic.objects.using(using)
+    known = {(each.kind, each.ref): each for each in _known(using, ids)}
+    now = NowMilliseconds()
+    made: list[Topic] = []
+    for name, own in ids.items():
+        folded = ids_to_text(own) if len(own) <= MOST_IDS else ""
+        topic = known.get(name)
+        if topic is None:
+            kind, ref = name
+            made.append(
+                Topic(kind=kind, ref=ref, version=number, folded=folded, changed_ms=now)
+            )
+        else:
+            topics.filter(pk=topic.pk).update(
+                version=number,
+                previous=topic.version,
+                folded=folded,
+                changed_ms=now,
+            )
+    for each in made:
+        each.save(using=using, force_insert=True)
+
+
+def _known(using: str, names: Iterable[_Name]) -> Iterator[Topic]:
+    for chosen in _some(sorted({ref for _, ref in names})):
+        yield from Topic.objects.using(using).filter(ref__in=chosen)
+
+
+def _some(refs: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(refs), _REFS_AT_ONCE):
+        yield refs[start : start + _REFS_AT_ONCE]

@@ -1,0 +1,120 @@
+"""The doorbell: a channel layer that wakes other processes after a commit.
+
+It carries no content and may lose messages: the check finds every change a moment
+later.  A layer inside the process reaches no other one, and is not used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from channels.exceptions import InvalidChannelLayerError
+from channels.layers import InMemoryChannelLayer, get_channel_layer
+from django.core.exceptions import ImproperlyConfigured
+
+from mcp_app.interface.extras import with_remedy
+
+logger = logging.getLogger("mcp_app.invalidation")
+
+GROUP = "mcp_app.changes"
+RING = {"type": "mcp_app.ring", "version": 1}
+RENEW = 60.0
+"""Seconds after which a process joins the group again: `channels_redis.core` keeps the
+members in Redis, which may lose them."""
+RETRY = 5.0
+PATIENCE = 2.0
+"""Time limit of sending, in seconds."""
+
+
+class Doorbell:
+    """Wakes the other processes, and hears them; used on the loop only."""
+
+    def __init__(self, alias: str, heard: Callable[[], None]) -> None:
+        self._layer = shared_layer(alias)
+        self._heard = heard
+        self._hearing: asyncio.Task[None] | None = None
+        self._ringing: asyncio.Task[None] | None = None
+        self._broken = False
+
+    def listen(self) -> None:
+        """Start to hear the others."""
+        if self._layer is not None and self._hearing is None:
+            self._hearing = asyncio.create_task(self._hear_always())
+
+    def ring(self) -> None:
+        """Wake the others, unless a message to them is already on its way."""
+        if self._layer is not None and self._ringing is None:
+            self._ringing = asyncio.create_task(self._ring())
+
+    def close(self) -> None:
+        """Stop sending and listening."""
+        for task in (self._hearing, self._ringing):
+            if task is not None:
+                task.cancel()
+        self._layer = None
+
+    async def _ring(self) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._layer.group_send(GROUP, RING)
+        except Exception as error:
+            # Layers raise the exceptions of their servers' clients.
+            self._told(error)
+        else:
+            self._broken = False
+        finally:
+            self._ringing = None
+
+    async def _hear_always(self) -> None:
+        # A client may swallow a cancellation while its server is unavailable.
+        while self._layer is not None:
+            try:
+                await self._hear(self._layer)
+            except Exception as error:
+                self._told(error)
+                await asyncio.sleep(RETRY * random.uniform(0.5, 1.5))  # noqa: S311
+
+    async def _hear(self, layer: Any) -> None:
+        """Join the group for a while, with a channel of its own."""
+        channel = await layer.new_channel("mcp_app")
+        try:
+            await layer.group_add(GROUP, channel)
+            # Commits before it joined sent it no message.
+            self._heard()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RENEW):
+                    while self._layer is not None:
+                        await layer.receive(channel)
+                        self._heard()
+        finally:
+            # An unavailable server must not block this.
+            with suppress(Exception):
+                async with asyncio.timeout(PATIENCE):
+                    await layer.group_discard(GROUP, channel)
+
+    def _told(self, error: Exception) -> None:
+        """Log the first of several failures."""
+        if not self._broken:
+            self._broken = True
+            logger.warning(
+                "The doorbell cannot be reached, so changes arrive a moment later: %r",
+                error,
+            )
+
+
+def shared_layer(alias: str) -> Any:
+    """Return the channel layer that reaches other processes, None if there is none.
+
+    Raises `ImproperlyConfigured` if it cannot be created.
+    """
+    try:
+        layer = get_channel_layer(alias)
+    except InvalidChannelLayerError as error:
+        sentence = with_remedy(f'MCP["DOORBELL"]: {error}', error.__context__)
+        raise ImproperlyConfigured(sentence) from error
+    return None if isinstance(layer, InMemoryChannelLayer) else layer

@@ -1,0 +1,191 @@
+"""The row of each worker, and how long a command waits for the other workers.
+
+A commit has taken effect everywhere once every live worker has checked, which is
+`FRESHNESS` later.  Without other live workers it takes effect at once.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from uuid import uuid4
+
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+
+from mcp_app.invalidation.peers import PeerStates
+from mcp_app.invalidation.subscriptions import ResourceSubscriptions
+from mcp_app.models import Subscription, Worker
+from mcp_app.models.changes import committed
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.expiry import PORTION, ExpiredRows
+from mcp_app.models.transactions import tells_of_commits
+from mcp_app.models.workers import MOST_SESSIONS, Report
+from mcp_app.pools.database import log_writer, reader, writer
+
+__all__ = [
+    "FRESHNESS",
+    "HEARTBEAT",
+    "MOST_SESSIONS",
+    "TRUSTED",
+    "Report",
+    "WorkerRow",
+    "connect",
+    "here",
+    "hold_after_commit",
+    "prune",
+]
+
+FRESHNESS = 0.25
+"""Seconds: a request is answered from the caches only if a check of the database
+started less than this before it arrived."""
+HEARTBEAT = 5.0
+TRUSTED = 10.0
+"""After this many seconds without renewing its row, a process checks on every request:
+soon the others will take it for dead, and no longer wait for it."""
+KEPT_MS = 2 * 3_600_000
+"""Rows of dead processes are kept for longer than the database's clock may jump, or a
+live one would have no row until its next heartbeat."""
+
+
+class WorkerRow:
+    """The row of this process; its methods block."""
+
+    def __init__(self) -> None:
+        self.id = uuid4().hex
+        self.report = Report()
+        """What the next heartbeat stores; replaced as a whole."""
+        self.judged = PeerStates()
+        """What is known of the other processes; replaced as a whole."""
+        self.resources = ResourceSubscriptions(self.id)
+
+    def renew(self) -> None:
+        """Update the heartbeat, or insert the row."""
+        report = self.report.as_text()
+        if not Worker.objects.beat(self.id, report):
+            Worker.objects.create(
+                id=self.id,
+                host=socket.gethostname()[:255],
+                pid=os.getpid(),
+                started_ms=NowMilliseconds(),
+                seen_ms=NowMilliseconds(),
+                report=report,
+            )
+            # If others took this process for dead, they deleted these with its row.
+            self.resources.write()
+
+    def watch(self, uris: Iterable[str]) -> None:
+        """Store which resources the streams of this process watch."""
+        try:
+            self.resources.write(uris)
+        except IntegrityError:
+            # Others took this process for dead and deleted its row.
+            self.renew()
+            self.resources.write(uris)
+
+    def remove(self) -> None:
+        """Delete the row, so that nobody waits for this process any more."""
+        _forget(Worker.objects.filter(pk=self.id))
+
+    def others_live(self) -> bool:
+        """Return whether another process may use its caches; read it after a commit."""
+        others = Worker.objects.exclude(pk=self.id).aged()
+        return any(self.judged.lives(key, seen, old=old) for key, seen, old in others)
+
+
+class Here:
+    """The process that serves requests in this OS process, if there is one."""
+
+    def __init__(self) -> None:
+        self._row: WorkerRow | None = None
+        self._stale: Callable[[], None] | None = None
+        self._changed: Callable[[], None] | None = None
+
+    def serves(
+        self, row: WorkerRow, stale: Callable[[], None], changed: Callable[[], None]
+    ) -> None:
+        """Register the serving process.
+
+        Both functions are called from any thread: `stale` makes its caches stale, and
+        `changed` says that something was committed.
+        """
+        self._row, self._stale, self._changed = row, stale, changed
+
+    def forget(self, row: WorkerRow | None = None) -> None:
+        """Forget the serving process, or only the one with this row."""
+        if row is None or row is self._row:
+            self._row = self._stale = self._changed = None
+
+    def changed(self, **_: object) -> None:
+        """Notify the process that changes were committed in this OS process."""
+        if self._changed is not None:
+            self._changed()
+
+    def committed(self) -> None:
+        """Wait until the last commit has taken effect in every process; blocks.
+
+        A command or a task watches no other process, so it uses the database's clock.
+        """
+        if self._stale is not None:
+            self._stale()
+        row = self._row
+        live = Worker.objects.live().exists() if row is None else row.others_live()
+        if live:
+            time.sleep(FRESHNESS)
+
+
+here = Here()
+os.register_at_fork(after_in_child=here.forget)
+
+
+def connect() -> None:
+    """Notify the process that serves here of commits in this OS process."""
+    committed.connect(here.changed)
+
+
+def hold_after_commit(using: str) -> None:
+    """Delay the caller after its commit until every process has seen the change.
+
+    For commands in synchronous code: there is one wait per commit, however often this
+    is called.  Nobody waits if a site commits by hand.
+    """
+    if not tells_of_commits(using):
+        return
+    connection = transaction.get_connection(using)
+    if not any(entry[1] is _hold for entry in connection.run_on_commit):
+        transaction.on_commit(_hold, using=using, robust=True)
+
+
+def _hold() -> None:
+    if threading.current_thread().name not in _OWN_THREADS:
+        here.committed()
+
+
+_OWN_THREADS = frozenset(each.name for each in (reader, writer, log_writer))
+
+
+def expired_workers() -> list[ExpiredRows]:
+    """Return the rows of processes that died long ago."""
+    return [
+        ExpiredRows("dead processes", lambda: _dead().count(), lambda: prune() or None)
+    ]
+
+
+def prune() -> int:
+    """Delete the rows of processes that died long ago; return how many; blocks."""
+    return _forget(_dead()[:PORTION])
+
+
+def _dead() -> QuerySet[Worker]:
+    return Worker.objects.filter(seen_ms__lt=NowMilliseconds() - KEPT_MS)
+
+
+def _forget(workers: QuerySet[Worker]) -> int:
+    """Delete rows of processes, and what their streams watched."""
+    gone = list(workers.values_list("pk", flat=True))
+    Subscription.objects.filter(worker_id__in=gone).unwatch()
+    Worker.objects.filter(pk__in=gone).delete()
+    return len(gone)

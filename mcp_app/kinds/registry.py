@@ -1,0 +1,178 @@
+"""The kinds that there are: ours, and those of `MCP["KINDS"]`, by their keys.
+
+A kind that cannot be used is left out, and so are its rows; the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.util import find_spec
+from typing import Final
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+from django.utils.functional import Promise
+from django.utils.module_loading import import_string
+
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.definitions import (
+    PromptDefinition,
+    ResourceDefinition,
+    ResourceTemplateDefinition,
+    ToolDefinition,
+)
+from mcp_app.interface.extras import with_remedy
+from mcp_app.interface.labels import Label
+from mcp_app.interface.rules import visible
+from mcp_app.kinds.kind import Kind
+from mcp_app.protocol import schemas
+
+OURS: Final = {
+    "text": "mcp_app.kinds.text.TextKind",
+    "function": "mcp_app.kinds.function.FunctionKind",
+}
+DEFINITIONS: Final = frozenset(
+    {ToolDefinition, ResourceDefinition, ResourceTemplateDefinition, PromptDefinition}
+)
+KEY: Final = re.compile(r"[a-z][a-z0-9_]{0,15}")
+"""Rows have the key in a column of sixteen characters."""
+
+
+logger = logging.getLogger("mcp_app.kinds")
+
+
+class UnusableKind(ImproperlyConfigured):
+    """A kind of the settings that cannot be used; the sentence names it."""
+
+
+@cache
+def kind_classes() -> Mapping[str, type[Kind]]:
+    """Return the kinds that can be used, by their keys; ours are the first."""
+    classes: dict[str, type[Kind]] = {}
+    for key, path in _registered():
+        try:
+            classes[key] = _usable(key, path, classes)
+        except UnusableKind as error:
+            logger.error("%s", error)
+    return classes
+
+
+def name_of_kind(key: str) -> Label:
+    """Return what people call a kind; its key if it is not there any more."""
+    kind = kind_classes().get(key)
+    return visible(key) if kind is None else kind.name
+
+
+def no_such_kind(key: str) -> str:
+    """Return the sentence about a kind that is not there."""
+    return f"There is no kind “{visible(key)}”."
+
+
+def is_guarded(key: str) -> bool:
+    """Whether a right guards the configs of a kind; of one that is gone, too."""
+    kind = kind_classes().get(key)
+    return kind is None or kind.guarded
+
+
+def unusable_kinds() -> Iterator[str]:
+    """Yield a sentence for each entry of `MCP["KINDS"]` that cannot be used."""
+    classes: dict[str, type[Kind]] = {}
+    for key, path in _registered():
+        try:
+            classes[key] = _usable(key, path, classes)
+        except UnusableKind as error:
+            yield str(error)
+
+
+def _registered() -> Iterator[tuple[str, str]]:
+    yield from OURS.items()
+    given = mcp_settings.kinds
+    # Of anything else the check says what it must be.
+    if isinstance(given, Mapping):
+        yield from ((str(key), path) for key, path in given.items())
+
+
+def _usable(key: str, path: str, others: Mapping[str, type[Kind]]) -> type[Kind]:
+    place = f'MCP["KINDS"][{key!r}]'
+    if key in others:
+        raise UnusableKind(
+            f"{place} registers {path!r} under the key “{key}”, but"
+            f" {_path(others[key])} already uses this key. Choose another key."
+        )
+    if not KEY.fullmatch(key):
+        raise UnusableKind(
+            f"{place} has the key {key!r}. A key must begin with a letter and have at"
+            " most 16 characters of a-z, 0-9 and _."
+        )
+    kind = _imported(place, path)
+    for other, taken in others.items():
+        if kind is taken:
+            raise UnusableKind(
+                f"{place} is {path!r}, which is registered as “{other}” already."
+            )
+    for problem in _members(kind):
+        raise UnusableKind(f"{place} is {path!r}, {problem}")
+    for form in kind.forms.values() if key not in OURS else ():
+        if not _has_module(form):
+            raise UnusableKind(
+                f"{place}: {path!r} names the form {form!r}, which cannot be imported."
+            )
+    return kind
+
+
+def _imported(place: str, path: str) -> type[Kind]:
+    try:
+        kind = import_string(path)
+    except Exception as error:
+        # A module may raise whatever it likes.
+        sentence = f"{place} is {path!r}, which cannot be imported: {error}"
+        raise UnusableKind(with_remedy(sentence, error)) from error
+    if not isinstance(kind, type) or not issubclass(kind, Kind):
+        raise UnusableKind(f"{place} is {path!r}: it must be a subclass of Kind.")
+    return kind
+
+
+def _members(kind: type[Kind]) -> Iterator[str]:
+    """Yield what of a kind is not as it must be."""
+    examples = getattr(kind, "examples", None)
+    if not isinstance(getattr(kind, "name", None), str | Promise) or not kind.name:
+        yield "which has no `name`."
+    if not examples or not _by_definition(examples):
+        yield "whose `examples` must be a dict of texts by definition."
+    if not _by_definition(kind.forms) or not all(
+        isinstance(each, str) for each in kind.forms.values()
+    ):
+        yield "whose `forms` must be a dict of dotted paths by definition."
+    try:
+        schemas.compile(kind.schema)
+    except Exception as error:
+        yield f"whose `schema` is not a JSON Schema: {error}"
+
+
+def _by_definition(value: object) -> bool:
+    return isinstance(value, Mapping) and value.keys() <= DEFINITIONS
+
+
+def _has_module(path: str) -> bool:
+    """Whether a module may be there; a form itself is imported by the admin alone."""
+    try:
+        return find_spec(path.rpartition(".")[0]) is not None
+    except ModuleNotFoundError:
+        return False
+    except Exception:
+        # The packages around it are imported, and may need the admin.
+        return True
+
+
+def _path(kind: type[Kind]) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+@receiver(setting_changed)
+def _forget(*, setting: str, **_: object) -> None:
+    if setting == "MCP":
+        kind_classes.cache_clear()

@@ -1,0 +1,92 @@
+"""Rows that have outlived their use: counted, and removed a portion at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from django.db import connections, models, router
+
+from mcp_app.models.transactions import own_transaction, persistently
+
+PORTION = 500
+"""Rows that one transaction removes: nobody waits long for it."""
+
+Row = TypeVar("Row", bound=models.Model)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredRows:
+    """Rows of one kind, named for people: "sessions".
+
+    `count` tells how many there are; `take` deletes a portion and tells how many of
+    them went, None when nothing is left.  Where others went first that are theirs,
+    such as messages, that may be 0.  Both block.
+    """
+
+    what: str
+    count: Callable[[], int]
+    take: Callable[[], int | None]
+
+    def remove(self) -> int | None:
+        """Delete a portion as `take` does; again where that gave way to a writer."""
+        return persistently(self.take)
+
+
+def expired_rows(what: str, rows: models.QuerySet[Any], most: int = 0) -> ExpiredRows:
+    """Return rows that nothing else belongs to, the first of their order before.
+
+    `most` of them go at once; 0 stands for a portion.
+    """
+    return ExpiredRows(what, rows.count, partial(_remove, rows, most))
+
+
+def _remove(rows: models.QuerySet[Any], most: int) -> int | None:
+    most = most or PORTION
+    using = router.db_for_write(rows.model)
+    with own_transaction(using):
+        keys = list(claim(rows.using(using)).values_list("pk", flat=True)[:most])
+        delete_rows(using, rows.model, keys)
+    return len(keys) or None
+
+
+def claim(rows: models.QuerySet[Row]) -> models.QuerySet[Row]:
+    """Return rows locked; those that somebody else has locked are theirs."""
+    skip = connections[rows.db].features.has_select_for_update_skip_locked
+    return rows.select_for_update(skip_locked=skip)
+
+
+def delete_rows(
+    using: str, model: type[models.Model], keys: Sequence[Any], column: str = "pk"
+) -> None:
+    """Delete rows by their primary keys, or by another column; nothing is loaded.
+
+    Nothing else may belong to them.
+    """
+    single = column != "pk" or len(model._meta.pk_fields) == 1
+    if single and connections[using].vendor != "mysql":
+        rows = model._base_manager.using(using).filter(**{f"{column}__in": keys})
+        rows._raw_delete(using)
+    elif keys:
+        _delete_one_by_one(using, model, keys, column)
+
+
+def _delete_one_by_one(
+    using: str, model: type[models.Model], keys: Sequence[Any], column: str
+) -> None:
+    """Delete rows with a statement for each key, all of them sent together.
+
+    MariaDB and MySQL may read a whole table for a list of keys, and would wait for
+    every transaction of the site that has written to it.
+    """
+    connection = connections[using]
+    quoted = connection.ops.quote_name
+    names = [str(each.column) for each in model._meta.pk_fields]
+    where = [f"{quoted(each)} = %s" for each in (names if column == "pk" else [column])]
+    table = quoted(model._meta.db_table)
+    statement = f"DELETE FROM {table} WHERE {' AND '.join(where)}"  # noqa: S608 - our own names
+    values = [each if isinstance(each, tuple) else (each,) for each in keys]
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, values)

@@ -1,0 +1,169 @@
+"""Arguments that a model sent as strings: read as JSON if no string is allowed there.
+
+Models sometimes send a number, a boolean, a list or an object as text.  The reader
+walks through the arguments beside the schema, and reads text only if every string would
+be wrong at its place.  Whether the result fits is for the validator to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
+from urllib.parse import unquote
+
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import ParseError
+from mcp_app.protocol.json_types import JsonObject
+
+Schema: TypeAlias = Mapping[str, object]
+
+_ALTERNATIVES: Final = ("anyOf", "oneOf")
+_SAME_PLACE: Final = (*_ALTERNATIVES, "allOf")
+
+
+def read_strings(schema: object, arguments: JsonObject) -> JsonObject:
+    """Return the arguments with strings read as JSON if no string is allowed there.
+
+    Members of objects and entries of lists are read, too.  References within the
+    schema are followed if they are JSON pointers (RFC 6901); what has another one is
+    left alone.
+    """
+    if not isinstance(schema, dict):
+        return arguments
+    reader = _Reader(schema)
+    return {
+        name: reader.read(value, reader.of_member([schema], name))
+        for name, value in arguments.items()
+    }
+
+
+class _Reader:
+    """Reads values beside the schemas that apply to them."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._strings: dict[int, bool] = {}
+        """By the id of a schema, whether it allows strings."""
+
+    def read(self, value: object, schemas: list[object]) -> object:
+        """Return a value with its strings read; `schemas` may apply to it."""
+        if isinstance(value, str):
+            if not schemas or any(map(self._allows_string, schemas)):
+                return value
+            try:
+                value = jsonrpc.read(value.encode())
+            except ParseError:
+                return value
+        if isinstance(value, dict):
+            return {
+                name: self.read(member, self.of_member(schemas, name))
+                for name, member in value.items()
+            }
+        if isinstance(value, list):
+            return self._read_list(value, schemas)
+        return value
+
+    def _read_list(self, values: list[object], schemas: list[object]) -> list[object]:
+        here = [*self._at_the_place(schemas)]
+        first = max((len(_list(each.get("prefixItems"))) for each in here), default=0)
+        # After those that have schemas of their own, all have the same.
+        by_index = [_item_schemas(here, index) for index in range(first + 1)]
+        return [
+            self.read(value, by_index[min(index, first)])
+            for index, value in enumerate(values)
+        ]
+
+    def of_member(self, schemas: list[object], name: str) -> list[object]:
+        """Return the schemas that may apply to a member of an object."""
+        return [
+            inner
+            for schema in self._at_the_place(schemas)
+            for inner in _member_schemas(schema, name)
+        ]
+
+    def _at_the_place(self, schemas: list[object]) -> Iterator[Schema]:
+        """Yield the schemas and all that these apply to the same value, each once."""
+        rest, seen = [*schemas], set[int]()
+        while rest:
+            schema = rest.pop()
+            if not isinstance(schema, dict) or id(schema) in seen:
+                continue
+            seen.add(id(schema))
+            yield schema
+            if "$ref" in schema:
+                rest.append(self._target(schema["$ref"]))
+            for keyword in _SAME_PLACE:
+                rest.extend(_list(schema.get(keyword)))
+
+    def _allows_string(self, schema: object) -> bool:
+        key = id(schema)
+        if key not in self._strings:
+            self._strings[key] = self._may_be_string(schema)
+        return self._strings[key]
+
+    def _may_be_string(self, schema: object, above: tuple[int, ...] = ()) -> bool:
+        """Whether a schema allows some string; True if that is not known."""
+        if not isinstance(schema, dict) or id(schema) in above:
+            return schema is not False
+        above = (*above, id(schema))
+        if not _own_keywords_allow_string(schema):
+            return False
+        required = _list(schema.get("allOf"))
+        if "$ref" in schema:
+            required.append(self._target(schema["$ref"]))
+        return all(self._may_be_string(each, above) for each in required) and all(
+            any(self._may_be_string(each, above) for each in _list(schema[keyword]))
+            for keyword in _ALTERNATIVES
+            if keyword in schema
+        )
+
+    def _target(self, reference: object) -> object:
+        """Return the schema that a reference names; True, which allows all, if none."""
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return True
+        place: object = self._root
+        for part in unquote(reference[1:]).split("/")[1:]:
+            key = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(place, list) and key.isdecimal() and int(key) < len(place):
+                place = place[int(key)]
+            elif isinstance(place, dict) and key in place:
+                place = place[key]
+            else:
+                return True
+        return place if reference in ("#", "") or "/" in reference else True
+
+
+def _own_keywords_allow_string(schema: Schema) -> bool:
+    """Whether `type`, `enum` and `const` allow a string."""
+    if "type" in schema and "string" not in (_list(schema["type"]) or [schema["type"]]):
+        return False
+    values = _list(schema.get("enum"))
+    if "const" in schema:
+        values.append(schema["const"])
+    return not values or any(isinstance(each, str) for each in values)
+
+
+def _member_schemas(schema: Schema, name: str) -> Iterator[object]:
+    properties = schema.get("properties")
+    if isinstance(properties, dict) and name in properties:
+        yield properties[name]
+    elif "patternProperties" in schema:
+        # Not worth matching: nobody's generator writes them.
+        yield True
+    elif "additionalProperties" in schema:
+        yield schema["additionalProperties"]
+
+
+def _item_schemas(schemas: list[Schema], index: int) -> list[object]:
+    found = []
+    for schema in schemas:
+        first = _list(schema.get("prefixItems"))
+        if index < len(first):
+            found.append(first[index])
+        elif "items" in schema:
+            found.append(schema["items"])
+    return found
+
+
+def _list(value: object) -> list[object]:
+    return [*value] if isinstance(value, list) else []

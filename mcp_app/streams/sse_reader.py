@@ -1,0 +1,361 @@
+"""Reads the messages of HTTP+SSE sessions, whichever process writes them.
+
+One statement polls all sessions whose stream is open here; another one reads the new
+messages.  Messages that were read are deleted, because nobody can ask for them again.
+
+The position in each stream is in memory only, and only this module writes to the
+client, so nothing is sent twice.  Streams of this process are read in the same way.  If
+a client has too much queued, nothing is read for it.  After a poll that took long there
+is a pause of the same length, up to `MOST_REST_S`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol
+
+from django.db.models import OuterRef, Q, Subquery
+
+from mcp_app.invalidation.peers import PeerMonitor
+from mcp_app.models import Event, Stream, Worker
+from mcp_app.models.appends import OPEN
+from mcp_app.models.streams import EventQuerySet
+from mcp_app.pools.database import reader, writer
+from mcp_app.streams.troubles import Trouble
+
+logger = logging.getLogger("mcp_app.streams")
+
+LOOK_S: Final = 0.125
+"""Seconds between two polls, unless this process has logged a message."""
+MOST_REST_S: Final = 2.0
+"""Longest pause after a poll that took long."""
+AT_ONCE: Final = 500
+MOST_BYTES: Final = 1024 * 1024
+MOST_STREAMS: Final = 100
+"""Limits of one statement: messages, bytes, streams.  One message may be larger."""
+THROW_S: Final = 1.0
+"""Seconds between two deletions of what was read."""
+
+
+class Sink(Protocol):
+    """Where the messages of a session go; used on the loop only."""
+
+    @property
+    def full(self) -> bool:
+        """Whether it takes no more for now."""
+
+    def deliver(self, payload: bytes, *, last: bool) -> None:
+        """Take a message; `last` means that it ends its request."""
+
+
+class Head(NamedTuple):
+    """A stream: last message, size of all, and `seen_ms` of the owner's row or None."""
+
+    pk: int
+    session: int
+    seq: int
+    size: int
+    state: str
+    owner: str
+    seen_ms: int | None
+
+
+class Read(NamedTuple):
+    """The position in a stream: the number of a message, and the bytes so far."""
+
+    seq: int = 0
+    size: int = 0
+
+
+class Place(NamedTuple):
+    """The part of a stream that is to be read, after one message up to another.
+
+    `ended` says that nothing more follows, `much` that one statement is not enough.
+    """
+
+    stream: int
+    after: int
+    upto: int
+    ended: bool
+    much: bool
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is everything that the stream will ever have."""
+        return self.ended and not self.after and not self.much
+
+
+@dataclass(slots=True)
+class _SessionMessages:
+    """A session: the positions in its streams, and which are finished or deleted."""
+
+    sink: Sink
+    read: dict[int, Read] = field(default_factory=lambda: defaultdict(Read))
+    over: set[int] = field(default_factory=set)
+    thrown: set[int] = field(default_factory=set)
+    """Kept until a poll no longer finds them: it may have begun before the deletion."""
+    busy: bool = False
+
+    def is_over(self, stream: int) -> bool:
+        return stream in self.over or stream in self.thrown
+
+
+class _WantedMessages(NamedTuple):
+    """A place in a stream of a session."""
+
+    gathered: _SessionMessages
+    head: Head
+    place: Place
+
+
+class SseReader:
+    """Reads for the sessions of this process; used on the loop only."""
+
+    def __init__(self, peers: PeerMonitor, orphaned: Callable[[], Awaitable[object]]):
+        """`orphaned` is called if the owner of a stream seems to be dead."""
+        self._peers = peers
+        self._orphaned = orphaned
+        self._sessions: dict[int, _SessionMessages] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._throwing: asyncio.Task[None] | None = None
+        self._hurried, self._idle = asyncio.Event(), asyncio.Event()
+        self._thrown = 0.0
+        self._unread = Trouble(logger, "Streams could not be read")
+        self._kept = Trouble(logger, "Messages that were read could not be deleted")
+        self.looks = 0
+        """How many polls have succeeded."""
+
+    @contextmanager
+    def of(self, session: int, sink: Sink) -> Iterator[None]:
+        """Deliver the messages of a session to the sink, until the block ends."""
+        self._sessions[session] = _SessionMessages(sink)
+        self._idle.clear()
+        if self._task is None:
+            self._task = asyncio.create_task(self._gather())
+        try:
+            yield
+        finally:
+            del self._sessions[session]
+            # Without sessions there is nothing to poll.
+            if not self._sessions:
+                self._idle.set()
+            self.hurry()
+
+    def __contains__(self, session: int) -> bool:
+        return session in self._sessions
+
+    def hurry(self) -> None:
+        """Poll at once: a message was logged."""
+        self._hurried.set()
+
+    def busy(self, session: int) -> bool:
+        """Return whether anything ran or was unread at the last poll."""
+        gathered = self._sessions.get(session)
+        return gathered is not None and gathered.busy
+
+    @property
+    def next_whole(self) -> int:
+        """The value of `looks` after a poll that starts from now on.
+
+        The current one may have missed the latest messages.
+        """
+        return self.looks + 2
+
+    def at_work(self, known: int) -> bool:
+        """Return whether any session is busy, or `looks` has not reached `known`."""
+        if not self._sessions:
+            return False
+        return self.looks < known or any(each.busy for each in self._sessions.values())
+
+    async def _gather(self) -> None:
+        try:
+            while self._sessions:
+                self._hurried.clear()
+                began = time.monotonic()
+                good = await self._look()
+                await self._rest(time.monotonic() - began, hurries=good)
+        finally:
+            self._task = None
+
+    async def _rest(self, took: float, *, hurries: bool) -> None:
+        """Pause after a poll for as long as it took, even if messages are logged.
+
+        So polling takes at most half of the time, and others may use the database.
+        """
+        rest = min(took, MOST_REST_S)
+        await _heard(self._idle, rest if hurries else max(rest, LOOK_S))
+        if hurries and rest < LOOK_S:
+            await _heard(self._hurried, LOOK_S - rest)
+
+    async def _look(self) -> bool:
+        """Poll once; return whether it succeeded."""
+        began = time.monotonic()
+        try:
+            heads = await reader.run(_heads, list(self._sessions))
+            # Deliver first: what follows may fail, or wait for others.
+            await self._read_all(heads)
+            self.looks += 1
+            self._begin_to_throw()
+            if self._any_orphaned(heads, began):
+                await self._orphaned()
+        except Exception as error:
+            # The clients stay connected: the next poll may succeed.
+            self._unread.failed(error)
+            return False
+        self._unread.passed()
+        return True
+
+    def _any_orphaned(self, heads: Sequence[Head], now: float) -> bool:
+        """Note the owners of all open streams; return whether any of them is dead."""
+        owners = {each.owner: each.seen_ms for each in heads if each.state == OPEN}
+        dead = [self._peers.note(key, seen, now) for key, seen in owners.items()]
+        return any(dead)
+
+    async def _read_all(self, heads: Sequence[Head]) -> None:
+        """Deliver the new messages of each stream, in portions if there are many."""
+        there = {head.pk for head in heads}
+        for gathered in self._sessions.values():
+            gathered.thrown &= there
+        waiting = deque(head for head in heads if self._follows(head))
+        while waiting:
+            if portion := self._portion(waiting):
+                events = await reader.run(_events, [each.place for each in portion])
+                for each in portion:
+                    self._pass_on(each, events.get(each.head.pk, ()))
+        busy = {head.session for head in heads if not self._is_read(head)}
+        for session, gathered in self._sessions.items():
+            gathered.busy = session in busy
+
+    def _follows(self, head: Head) -> bool:
+        """Return whether a stream has unread messages."""
+        gathered = self._sessions.get(head.session)
+        if gathered is None or gathered.is_over(head.pk):
+            return False
+        return gathered.read[head.pk].seq < head.seq
+
+    def _portion(self, waiting: deque[Head]) -> list[_WantedMessages]:
+        """Take what one statement reads, for clients that can take more now.
+
+        If one stream exceeds the limits, it is a portion of its own, and only its first
+        messages are read.
+        """
+        portion: list[_WantedMessages] = []
+        messages, size = AT_ONCE, MOST_BYTES
+        while waiting and len(portion) < MOST_STREAMS:
+            head = waiting[0]
+            gathered = self._sessions.get(head.session)
+            if gathered is not None and not gathered.sink.full:
+                read = gathered.read[head.pk]
+                messages -= head.seq - read.seq
+                size -= head.size - read.size
+                much = messages < 0 or size < 0
+                if much and portion:
+                    break
+                ended = head.state != OPEN
+                place = Place(head.pk, read.seq, head.seq, ended, much)
+                portion.append(_WantedMessages(gathered, head, place))
+            waiting.popleft()
+        return portion
+
+    def _pass_on(
+        self, wanted: _WantedMessages, events: Sequence[tuple[int, str]]
+    ) -> None:
+        gathered, head, _ = wanted
+        if self._sessions.get(head.session) is not gathered:
+            # The session has ended meanwhile.
+            return
+        read = gathered.read[head.pk]
+        for seq, text in events:
+            payload = text.encode()
+            read = Read(seq, read.size + len(payload))
+            gathered.read[head.pk] = read
+            last = head.state != OPEN and seq == head.seq
+            gathered.sink.deliver(payload, last=last)
+        if events and read.seq < head.seq:
+            # The other streams have their turn first.
+            self.hurry()
+
+    def _is_read(self, head: Head) -> bool:
+        """Return whether a stream is finished and read, and note it."""
+        gathered = self._sessions.get(head.session)
+        if gathered is None or gathered.is_over(head.pk):
+            return True
+        if gathered.read[head.pk].seq < head.seq or head.state == OPEN:
+            return False
+        del gathered.read[head.pk]
+        gathered.over.add(head.pk)
+        return True
+
+    def _begin_to_throw(self) -> None:
+        """Start to delete what was read, without waiting: the writer may be busy."""
+        due = time.monotonic() - self._thrown >= THROW_S
+        if due and self._throwing is None:
+            self._throwing = asyncio.create_task(self._throw_away())
+
+    async def _throw_away(self) -> None:
+        """Delete what was read; calls that must not run twice keep their rows.
+
+        If that is a lot, only a portion is deleted, and the rest after the next poll.
+        """
+        self._thrown = time.monotonic()
+        keys = {pk for each in self._sessions.values() for pk in each.over}
+        try:
+            if keys:
+                done = await writer.run(Stream.objects.throw_read, sorted(keys))
+                for gathered in self._sessions.values():
+                    gathered.thrown |= gathered.over & done
+                    gathered.over -= done
+                if keys - done:
+                    self._thrown = float("-inf")
+                self._kept.passed()
+        except Exception as error:
+            self._kept.failed(error)
+        finally:
+            self._throwing = None
+
+
+async def _heard(event: asyncio.Event, within: float) -> None:
+    """Return when an event is set, or when this many seconds have passed."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within):
+            await event.wait()
+
+
+def _heads(sessions: Sequence[int]) -> Sequence[Head]:
+    seen = Worker.objects.filter(pk=OuterRef("owner")).values("seen_ms")
+    rows = Stream.objects.current().unread().filter(session_id__in=sessions)
+    rows = rows.order_by("pk")
+    columns = "pk", "session_id", "head_seq", "size", "state", "owner", Subquery(seen)
+    return [Head(*row) for row in rows.values_list(*columns)]
+
+
+def _events(places: Sequence[Place]) -> Mapping[int, Sequence[tuple[int, str]]]:
+    """Return the numbers and payloads to deliver, by stream."""
+    rows = Event.objects.current()
+    some = [_first_ones(rows, each) if each.much else each for each in places]
+    # Most streams have a single message, which ends them.
+    wanted = Q(stream_id__in=[each.stream for each in some if each.whole])
+    for stream, after, upto, *_ in (each for each in some if not each.whole):
+        wanted |= Q(stream_id=stream, seq__gt=after, seq__lte=upto)
+    found: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    events = rows.filter(wanted).order_by("stream_id", "seq")
+    for key, seq, payload in events.values_list("stream_id", "seq", "payload"):
+        found[key].append((seq, payload))
+    return found
+
+
+def _first_ones(rows: EventQuerySet, place: Place) -> Place:
+    """Return the place up to the end of its first portion."""
+    own = rows.filter(stream_id=place.stream, seq__gt=place.after, seq__lte=place.upto)
+    upto, size = place.after, 0
+    for seq, more in own.order_by("seq").values_list("seq", "size")[:AT_ONCE]:
+        if size and size + more > MOST_BYTES:
+            break
+        upto, size = seq, size + more
+    return place._replace(upto=upto)

@@ -1,1 +1,0 @@
-"""How changes are told: rows, and the check that finds them."""

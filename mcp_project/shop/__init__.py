@@ -1,0 +1,1 @@
+"""A small shop, which `make run` serves as a demo."""

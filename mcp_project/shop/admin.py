@@ -1,0 +1,46 @@
+"""The shop's own pages in the admin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from django.contrib import admin
+
+from mcp_project.shop.models import Customer, Order, OrderLine, Product
+
+if TYPE_CHECKING:
+    ProductBase = admin.ModelAdmin[Product]
+    CustomerBase = admin.ModelAdmin[Customer]
+    OrderBase = admin.ModelAdmin[Order]
+    LineBase = admin.TabularInline[OrderLine, Order]
+else:
+    ProductBase = CustomerBase = OrderBase = admin.ModelAdmin
+    LineBase = admin.TabularInline
+
+
+@admin.register(Product)
+class ProductAdmin(ProductBase):
+    list_display = ("name", "sku", "price", "stock")
+    search_fields = ("name", "sku")
+
+
+@admin.register(Customer)
+class CustomerAdmin(CustomerBase):
+    list_display = ("name", "email")
+    search_fields = ("name", "email")
+
+
+class LineInline(LineBase):
+    model = OrderLine
+    extra = 0
+    autocomplete_fields = ("product",)
+
+
+@admin.register(Order)
+class OrderAdmin(OrderBase):
+    list_display = ("number", "customer", "placed", "status")
+    list_filter = ("status",)
+    list_select_related = ("customer",)
+    search_fields = ("number", "customer__name")
+    autocomplete_fields = ("customer",)
+    inlines: ClassVar = [LineInline]

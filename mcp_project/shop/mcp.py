@@ -1,0 +1,152 @@
+"""What the shop offers to MCP clients: tools, a function for staff, and a template."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mcp_app import Accepted, Context, ToolError, mcp
+from mcp_project.shop.models import Order, Product
+
+VIEW = "shop.view_order"
+CHANGE = "shop.change_order"
+
+Number = Annotated[int, Field(ge=1)]
+
+
+@dataclass(frozen=True)
+class FoundOrder:
+    number: int
+    customer: str
+    placed: date
+    status: str
+
+
+@mcp.tool(title="Find orders", read_only=True, permission=VIEW)
+def find_orders(
+    customer: str = "",
+    status: Literal["open", "paid", "sent", "returned"] | None = None,
+    since: date | None = None,
+    most: Annotated[int, Field(ge=1, le=50)] = 10,
+) -> list[FoundOrder]:
+    """Find orders by customer, status or date, the newest first.
+
+    Args:
+        customer: Part of the customer's name. Empty: all customers.
+        status: Only orders with this status.
+        since: Only orders that were placed on this day or later.
+        most: How many orders to return at most.
+    """
+    orders = Order.objects.select_related("customer")
+    if customer:
+        orders = orders.filter(customer__name__icontains=customer)
+    if status:
+        orders = orders.filter(status=status)
+    if since:
+        orders = orders.filter(placed__gte=since)
+    return [
+        FoundOrder(each.number, each.customer.name, each.placed, each.status)
+        for each in orders[:most]
+    ]
+
+
+@dataclass(frozen=True)
+class OrderStatus:
+    number: int
+    placed: date
+    status: str
+
+
+@mcp.tool(title="Order status", read_only=True)
+def order_status(number: Number) -> OrderStatus:
+    """Tell when an order was placed, and whether it was paid, sent or returned.
+
+    Args:
+        number: The number of the order, for example 1042.
+    """
+    found = _order(number)
+    return OrderStatus(found.number, found.placed, found.status)
+
+
+@mcp.tool(title="Add a note", read_only=False, destructive=False, permission=CHANGE)
+def add_note(
+    number: Number, text: Annotated[str, Field(min_length=1, max_length=500)]
+) -> str:
+    """Add a line to the note of an order. Staff see it in the admin.
+
+    Args:
+        number: The number of the order.
+        text: The line, for example what the customer asked for.
+    """
+    found = _order(number)
+    found.note = f"{found.note}\n{text}".strip()
+    found.save(update_fields=["note"])
+    return f"Order {number} has the note: {found.note}"
+
+
+def _order(number: int) -> Order:
+    found = Order.objects.filter(number=number).first()
+    if found is None:
+        raise ToolError(f"There is no order {number}.")
+    return found
+
+
+@dataclass(frozen=True)
+class Guest:
+    """The form that `book_table` asks the person to fill in."""
+
+    name: str
+    people: int = 2
+
+
+@mcp.tool(title="Book a table", read_only=False, destructive=False)
+async def book_table(ctx: Context, day: str) -> str:
+    """Book a table in the shop's café; asks who is coming. Nothing is stored.
+
+    Args:
+        day: The day of the visit, for example Friday or 24 December.
+    """
+    answer = await ctx.elicit(f"Who is coming on {day}?", Guest)
+    if not isinstance(answer, Accepted):
+        return "No table was booked."
+    guest = answer.data
+    return f"A table for {guest.people} is booked on {day} for {guest.name}."
+
+
+@mcp.function("shop.stock")
+def stock(product: str) -> str:
+    """Tell how many pieces of a product are in stock.
+
+    Args:
+        product: A part of the product's name.
+    """
+    found = Product.objects.filter(name__icontains=product)[:10]
+    if not found:
+        raise ToolError(f"There is no product like “{product}”.")
+    return "\n".join(f"{each.name}: {each.stock}" for each in found)
+
+
+@mcp.resource(
+    "shop://orders/{number}",
+    title="An order",
+    model=Order,
+    mime_type="application/json",
+    permission=VIEW,
+)
+def order(number: str) -> dict[str, object] | None:
+    """One order with its lines."""
+    found = Order.objects.filter(number=number).select_related("customer").first()
+    if found is None:
+        return None
+    lines = found.lines.select_related("product")
+    return {
+        "number": found.number,
+        "customer": found.customer.name,
+        "placed": found.placed.isoformat(),
+        "status": found.status,
+        "note": found.note,
+        "lines": [{"product": e.product.name, "quantity": e.quantity} for e in lines],
+    }

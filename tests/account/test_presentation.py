@@ -1,0 +1,184 @@
+"""How a token stands, where it is good, and what a person gives to a client."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import RequestFactory
+from django.utils import timezone
+from django.utils.timezone import localtime
+
+from mcp_app.account import presentation
+from mcp_app.account.client_configs import CLIENTS
+from mcp_app.account.presentation import (
+    MOST_ADDRESSES,
+    begins_of,
+    ends_of,
+    last_use_of,
+    open_servers,
+    reveal,
+    servers_of,
+    state_of,
+    when,
+)
+from mcp_app.models import AccessToken, Server
+from mcp_app.models.tokens import Secret
+from tests.published import published, stopped
+
+DAY = timedelta(days=1)
+TOKEN = Secret("mcp_secret")
+
+
+def row(*, active: bool = True, **columns: Any) -> AccessToken:
+    given = {"name": "laptop", "prefix": "mcp_abc", "everywhere": True, **columns}
+    return AccessToken(user=User(username="ana", is_active=active), **given)
+
+
+@pytest.mark.parametrize(
+    ("revoked", "expires", "active", "word"),
+    [
+        (None, None, True, "Good"),
+        (None, DAY, True, "Good"),
+        (None, -DAY, True, "Expired"),
+        (None, None, False, "Stopped"),
+        (None, DAY, False, "Stopped"),
+        # What cannot be undone is said first.
+        (None, -DAY, False, "Expired"),
+        (-DAY, None, True, "Revoked"),
+        (-DAY, -DAY, False, "Revoked"),
+        (-DAY, DAY, True, "Revoked"),
+    ],
+)
+def test_how_a_token_stands(
+    revoked: timedelta | None, expires: timedelta | None, active: bool, word: str
+) -> None:
+    now = timezone.now()
+    made = row(
+        active=active,
+        revoked=None if revoked is None else now + revoked,
+        expires=None if expires is None else now + expires,
+    )
+    state = state_of(made)
+    assert state.word == word
+    assert state.has_ended is (word in {"Revoked", "Expired"})
+    assert (state.look == "good") is (word == "Good")
+    if word != "Good":
+        assert ends_of(made) == state.sentence
+
+
+def test_it_ends_at_the_moment_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = timezone.now()
+    monkeypatch.setattr("django.utils.timezone.now", lambda: now)
+    assert state_of(row(expires=now)).word == "Expired"
+    assert state_of(row(expires=now + timedelta(microseconds=1))).word == "Good"
+
+
+def test_when_it_ends_and_was_used() -> None:
+    assert (ends_of(row()), last_use_of(row())) == ("never", "never")
+    soon = timezone.now() + DAY
+    assert ends_of(row(expires=soon)) == when(soon)
+    assert last_use_of(row(used=soon)) == when(soon)
+
+
+def test_of_today_the_time_alone() -> None:
+    at = localtime()
+    assert f">{at:%H:%M}</time>" in when(at)
+    assert f'title="{at:%Y-%m-%d %H:%M:%S}' in when(at)
+    assert f">{at:%H:%M}</time>" not in when(at - DAY)
+
+
+def test_the_beginning_is_no_markup() -> None:
+    assert begins_of(row(prefix="<b>")) == "<code>&lt;b&gt;…</code>"
+
+
+# -- servers -----------------------------------------------------------------------
+
+
+def server(slug: str, **columns: Any) -> Server:
+    return published(Server(slug=slug, **{"access": "token", **columns}))
+
+
+@pytest.fixture
+def default() -> Server:
+    row = Server.objects.get()
+    row.access = "token"
+    row.save()
+    return published(row)
+
+
+def good_at(*servers: Server) -> AccessToken:
+    made = row(everywhere=False, digest="d")
+    made.user.save()
+    made.user_id = made.user.pk
+    made.save()
+    made.servers.set(servers)
+    return made
+
+
+@pytest.mark.django_db
+def test_where_a_token_is_good() -> None:
+    assert servers_of(row()) == "all"
+    shop = server("shop", title="Shop")
+    made = good_at(shop)
+    assert servers_of(made) == "Shop"
+    shop.delete()
+    # It is not good everywhere all at once.
+    assert servers_of(made) == "none: they were deleted"
+
+
+@pytest.mark.django_db
+def test_users_hear_only_of_servers_that_let_somebody_in(default: Server) -> None:
+    server("shop")
+    stopped(server("stopped"))
+    server("closed", access="")
+    Server.objects.create(slug="draft", access="token")
+    assert {each.slug for each in open_servers()} == {"default", "shop"}
+
+
+def told(made: AccessToken) -> presentation.RevealedToken:
+    request = RequestFactory().get("/", headers={"host": "testserver"})
+    return reveal(request, made, TOKEN)
+
+
+@pytest.mark.django_db
+def test_the_default_server_is_told_of_first(default: Server) -> None:
+    server("a")
+    page = told(row())
+    assert page.url == "http://testserver/mcp"
+    assert page.others == ["http://testserver/mcp/a"]
+    assert page.header == "Authorization: Bearer mcp_secret"
+    assert not page.is_public
+    assert [each.key for each in page.files] == [*CLIENTS]
+    assert all(TOKEN in each.text for each in page.files)
+
+
+@pytest.mark.django_db
+def test_only_servers_where_it_is_good(default: Server) -> None:
+    page = told(good_at(server("shop", access="public")))
+    assert (page.url, page.others) == ("http://testserver/mcp/shop", [])
+    assert page.is_public
+    assert "shop" in page.line
+
+
+@pytest.mark.django_db
+def test_a_server_that_also_asks_is_not_public(default: Server) -> None:
+    both = good_at(server("shop", access="token public"))
+    assert not told(both).is_public
+
+
+@pytest.mark.django_db
+def test_without_a_server_the_default_address_is_told() -> None:
+    Server.objects.all().delete()
+    page = told(row())
+    assert (page.url, page.others) == ("http://testserver/mcp", [])
+    assert not page.is_public
+
+
+@pytest.mark.django_db
+def test_only_so_many_addresses(default: Server) -> None:
+    for number in range(MOST_ADDRESSES + 1):
+        server(f"s{number}")
+    assert len(told(row()).others) == MOST_ADDRESSES

@@ -1,0 +1,235 @@
+"""Streams of calls, whose clients and processes break, and which go on elsewhere.
+
+A client that lost its connection comes back with the id of the last event that it has,
+at any process.  Each message must come once, in order and without a gap, up to one that
+answers the call: its result, or the error that its process is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import time
+from collections.abc import Generator
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from tests.process.streaming import JSON, Answer, Session
+from tests.reliability.flock import Flock, Killer, under_kill
+from tests.reliability.rounds import Round
+from tests.reliability.site import Site
+from tests.wire.events import EventReader
+
+TEST: Final = "resume under kill"
+CUT: Final = "cut at every byte"
+CLIENTS: Final = 50
+MESSAGES: Final = 40
+DELAY_MS: Final = 25
+KILLS: Final = 0.08
+"""Kills for each call, and so 200 for 2,500."""
+CUTS: Final = 0.3
+"""The part of the connections that the client itself cuts."""
+PATIENCE_S: Final = 120.0
+RETRY_S: Final = 0.1
+EVENTS: Final = 20
+UNAVAILABLE: Final = 503
+
+
+@dataclass(slots=True)
+class Told:
+    """What a client was told of one call, over all its connections."""
+
+    count: int
+    name: str = ""
+    last: int | None = None
+    """The number of the last event; None before the first."""
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    wrong: int = 0
+    resumes: int = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether the call was answered, or has gone wrong."""
+        return bool(self.wrong or (self.messages and "method" not in self.messages[-1]))
+
+    @property
+    def last_id(self) -> str:
+        return f"{self.name}.{self.last}"
+
+    def take(self, status: int, kind: str, body: bytes) -> None:
+        """Note what came on one connection, which may have been cut anywhere."""
+        if status in (0, UNAVAILABLE):
+            return
+        if status != 200:
+            self.wrong += 1
+        elif kind == "text/event-stream":
+            for event in EventReader().feed(body):
+                if event.id is not None:
+                    self._hear(event.id, event.data[0])
+        else:
+            # A repeated request is answered as a whole where nothing came before.
+            with suppress(json.JSONDecodeError):
+                self.messages.append(json.loads(body))
+
+    def _hear(self, event_id: str, data: str) -> None:
+        name, _, number = event_id.partition(".")
+        self.name = self.name or name
+        if not data:
+            self.last = int(number) if self.last is None else self.last
+        elif name == self.name and int(number) == (self.last or 0) + 1:
+            self.last = int(number)
+            self.messages.append(json.loads(data))
+        else:
+            self.wrong += 1
+
+    def judged(self, kills: int, *, may_fail: bool) -> Round:
+        """Return what became of the call."""
+        *before, last = self.messages or [{}]
+        counted = [each["params"]["progress"] for each in before if "params" in each]
+        wrong = self.wrong + (counted != list(range(1, len(before) + 1)))
+        if "result" in last:
+            wrong += len(before) != self.count
+        elif "error" in last:
+            wrong += not (may_fail and "is gone" in last["error"]["message"])
+        return Round(
+            test=TEST,
+            asked=len(self.messages),
+            wrong=wrong,
+            unanswered=not self.over,
+            kills=kills,
+            resumes=self.resumes,
+        )
+
+
+def request(count: int, delay_ms: int) -> bytes:
+    """Return a call that says so many things."""
+    params = {
+        "name": "drill_count",
+        "arguments": {"n": count, "delay_ms": delay_ms},
+        "_meta": {"progressToken": "p"},
+    }
+    message = {"jsonrpc": "2.0", "id": uuid4().hex, "method": "tools/call"}
+    return json.dumps({**message, "params": params}).encode()
+
+
+def again(session: Session, url: str, told: Told, body: bytes) -> Answer:
+    """Ask one process for what follows."""
+    if told.last is None:
+        return session.at(url).send(body)
+    told.resumes += 1
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": told.last_id}
+    return Answer(url, "GET", {**headers, **session.headers})
+
+
+def followed(flock: Flock, session: Session, seed: str) -> Told:
+    """Call once, and come back until the call is answered."""
+    chance = random.Random(seed)
+    told, body = Told(MESSAGES), request(MESSAGES, DELAY_MS)
+    end = time.monotonic() + PATIENCE_S
+    while not told.over and flock.has_time(end):
+        url = chance.choice(flock.urls)
+        with nullcontext() if told.last is not None else flock.busy(url):
+            answer = again(session, url, told, body)
+            if chance.random() < CUTS:
+                answer.wait(partial(_has, chance.randrange(1, MESSAGES)))
+                if not answer.ended:
+                    answer.leave()
+            else:
+                answer.wait()
+        before = len(told.messages)
+        kind = answer.headers.get("content-type", "")
+        told.take(answer.status, kind, answer.raw)
+        if len(told.messages) == before:
+            time.sleep(RETRY_S)
+    return told
+
+
+def _has(events: int, answer: Answer) -> bool:
+    return answer.raw.count(b"\n\n") > events
+
+
+def resumes(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
+    """Yield calls that were followed while processes were killed."""
+    clients = min(CLIENTS, rounds)
+    sessions = [Session(site.cluster.urls[0]) for _ in range(clients)]
+
+    def follow(number: int) -> Told:
+        return followed(flock, sessions[number % clients], f"{seed} {number}")
+
+    with (
+        Flock(site.cluster.environment) as flock,
+        Killer(flock, seed) as killer,
+    ):
+        for each in under_kill(
+            follow, flock, killer, clients=clients, rounds=rounds, kills=KILLS
+        ):
+            yield each.judged(killer.taken(), may_fail=True)
+
+
+# -- cut at every byte ---------------------------------------------------------------
+
+
+def cuts(site: Site, rounds: int) -> Generator[Round]:
+    """Yield calls whose answer was cut after each number of bytes, evenly spread."""
+    here, there, *_ = site.cluster.urls
+    session = Session(here)
+    whole = _read(here, session, request(EVENTS, 0), None)
+    for number in range(rounds):
+        after = 1 + number * len(whole) // rounds
+        told, body = Told(EVENTS), request(EVENTS, 0)
+        told.take(*_parsed(_read(here, session, body, after)))
+        end = time.monotonic() + PATIENCE_S
+        while not told.over and time.monotonic() < end:
+            answer = again(session, there, told, body)
+            answer.wait()
+            kind = answer.headers.get("content-type", "")
+            told.take(answer.status, kind, answer.raw)
+        yield told.judged(0, may_fail=False).named(CUT)
+
+
+def _read(url: str, session: Session, body: bytes, most: int | None) -> bytes:
+    """Send a request, and read so many bytes of its answer; all if None."""
+    where, found = urlsplit(url), b""
+    headers = {
+        **JSON,
+        **session.headers,
+        "Host": where.netloc,
+        "Connection": "close",
+        "Content-Length": str(len(body)),
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    address = (where.hostname or "", where.port or 80)
+    with socket.create_connection(address, timeout=PATIENCE_S) as connection:
+        connection.sendall(f"POST {where.path} HTTP/1.1\r\n{head}\r\n".encode() + body)
+        while most is None or len(found) < most:
+            left = 65_536 if most is None else most - len(found)
+            piece = connection.recv(left)
+            if not piece:
+                break
+            found += piece
+    return found
+
+
+def _parsed(found: bytes) -> tuple[int, str, bytes]:
+    """Return status, content type and body of as much of an answer as there is."""
+    head, complete, rest = found.partition(b"\r\n\r\n")
+    if not complete:
+        return 0, "", b""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {
+        name.lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in lines)
+    }
+    body = b""
+    while rest:
+        size, complete, rest = rest.partition(b"\r\n")
+        if not complete:
+            break
+        length = int(size, 16)
+        body, rest = body + rest[:length], rest[length + 2 :]
+    return int(first.split()[1]), headers.get("content-type", ""), body

@@ -1,0 +1,528 @@
+"""What is said in a session of HTTP+SSE is read once, in its order, by one process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from mcp_app.invalidation.peers import PeerMonitor
+from mcp_app.models import Session, Stream, streams
+from mcp_app.pools.database import log_writer, reader, writer
+from mcp_app.protocol.errors import Unavailable
+from mcp_app.streams import sse_reader
+from mcp_app.streams.log_writer import Batch, write
+from mcp_app.streams.sse_reader import SseReader
+from tests.statements import counted
+from tests.streams.logging_rows import (
+    OWNER,
+    events,
+    further,
+    opened,
+    opening,
+    own_session,
+)
+
+pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
+
+
+class Noting:
+    """A sink that notes what it is told; a last message has a full stop."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.full = False
+
+    def deliver(self, payload: bytes, *, last: bool) -> None:
+        self.heard.append(payload.decode() + "." * last)
+
+
+class Filling:
+    """A sink that takes a portion, and then no more until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.portions: list[list[str]] = [[]]
+
+    @property
+    def full(self) -> bool:
+        return bool(self.portions[-1])
+
+    def deliver(self, payload: bytes, *, last: bool) -> None:
+        self.portions[-1].append(payload.decode() + "." * last)
+
+
+class Orphans:
+    """Counts how often somebody seemed to be dead."""
+
+    count = 0
+
+    async def __call__(self) -> None:
+        self.count += 1
+
+
+@pytest.fixture
+def orphans() -> Orphans:
+    return Orphans()
+
+
+@pytest.fixture
+def gathered(orphans: Orphans) -> SseReader:
+    """Reads, and throws away at once what was read."""
+    return SseReader(PeerMonitor("worker-9"), orphans)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse_reader, "THROW_S", 0.0)
+    monkeypatch.setattr(sse_reader, "LOOK_S", 0.01)
+
+
+@pytest.fixture
+def other(row: Session) -> Session:
+    """Another session; `row` erases it."""
+    return own_session()
+
+
+async def run(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    return await writer.run(partial(function, *arguments, **named))
+
+
+async def ends(key: int, *payloads: bytes, state: str = "completed") -> None:
+    await run(lambda: write(Batch([further(key, *payloads, state=state)], OWNER)))
+
+
+async def looks(gathered: SseReader, count: int = 2) -> None:
+    """Wait until it has looked so often from now on."""
+    enough = gathered.looks + count
+    async with asyncio.timeout(60):
+        while gathered.looks < enough:
+            gathered.hurry()
+            await asyncio.sleep(0.001)
+
+
+async def test_each_message_comes_once_to_its_session(
+    gathered: SseReader, row: Session, other: Session
+) -> None:
+    mine, others = Noting(), Noting()
+    key = await run(opened, row, b"1", b"2")
+    await run(opened, other, b"a")
+    with gathered.of(row.pk, mine), gathered.of(other.pk, others):
+        await looks(gathered)
+        assert (mine.heard, others.heard) == (["1", "2"], ["a"])
+        assert gathered.busy(row.pk)
+        later = await run(opened, row, b"x")
+        await looks(gathered)
+        await ends(key, b"3", b"4")
+        await ends(later)
+        await looks(gathered)
+        assert sorted(mine.heard) == ["1", "2", "3", "4.", "x"]
+        assert not gathered.busy(row.pk)
+        assert gathered.busy(other.pk)
+        await looks(gathered)
+    assert sorted(mine.heard) == ["1", "2", "3", "4.", "x"]
+    assert others.heard == ["a"]
+    async with asyncio.timeout(60):
+        while gathered._task is not None:
+            await asyncio.sleep(0.001)
+
+
+async def test_the_look_that_reads_the_end_finds_nothing_busy(
+    gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for the end of a session need not wait for another look."""
+    monkeypatch.setattr(sse_reader, "LOOK_S", 3600.0)
+    key = await run(opened, row, b"1")
+    with gathered.of(row.pk, Noting()):
+        await _has_looked(gathered, 1)
+        assert gathered.busy(row.pk)
+        await ends(key)
+        gathered.hurry()
+        await _has_looked(gathered, 2)
+        assert not gathered.busy(row.pk)
+
+
+async def _has_looked(gathered: SseReader, times: int) -> None:
+    async with asyncio.timeout(60):
+        while gathered.looks < times:
+            await asyncio.sleep(0.001)
+    assert gathered.looks == times
+
+
+async def test_what_was_read_goes_in_portions(
+    gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what cannot go at once nothing is read again."""
+    monkeypatch.setattr(streams, "MESSAGES", 3)
+    sink = Noting()
+    plain = [await run(opened, row, *[b"1"] * 5) for _ in range(3)]
+    once = await run(opened, row, b"2", request_key="k")
+    for key in (*plain, once):
+        await ends(key)
+    with gathered.of(row.pk, sink):
+        async with asyncio.timeout(60):
+            while await reader.run(Stream.objects.exclude(pk=once).count):
+                await looks(gathered)
+        await looks(gathered, 4)
+    assert sink.heard == [*["1"] * 4, "1."] * 3 + ["2."]
+    (left,) = await run(list, Stream.objects.all())
+    assert (left.pk, left.state, left.floor_seq, left.size) == (once, "closed", 1, 0)
+    assert await run(events, once) == []
+
+
+async def test_a_sink_that_is_full_is_told_nothing(
+    gathered: SseReader, row: Session
+) -> None:
+    sink = Noting()
+    sink.full = True
+    await ends(await run(opened, row, b"1"))
+    with gathered.of(row.pk, sink):
+        await looks(gathered)
+        assert (sink.heard, gathered.at_work(0)) == ([], True)
+        sink.full = False
+        await looks(gathered)
+        assert (sink.heard, gathered.at_work(0)) == (["1."], False)
+
+
+async def test_what_began_a_moment_ago(gathered: SseReader, row: Session) -> None:
+    """Before the next whole look nobody knows that nothing runs."""
+    assert not gathered.at_work(gathered.next_whole)
+    with gathered.of(row.pk, Noting()):
+        await looks(gathered)
+        assert not gathered.at_work(gathered.looks)
+        key = await run(opened, row)
+        known = gathered.next_whole
+        assert gathered.at_work(known)
+        while gathered.looks < known:
+            await looks(gathered)
+        assert gathered.at_work(known)
+        await ends(key)
+        await looks(gathered, 2)
+        assert not gathered.at_work(known)
+
+
+async def test_more_than_one_portion(
+    gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse_reader, "AT_ONCE", 2)
+    sink = Noting()
+    await run(opened, row, *[b"1"] * 5)
+    with gathered.of(row.pk, sink):
+        async with asyncio.timeout(60):
+            while len(sink.heard) < 5:
+                await asyncio.sleep(0.001)
+    assert sink.heard == ["1"] * 5
+
+
+def reads(statements: list[str]) -> int:
+    """Count those that read payloads."""
+    return sum("payload" in each for each in statements)
+
+
+async def test_one_statement_reads_many_streams(
+    gathered: SseReader, row: Session, other: Session
+) -> None:
+    """Of those that run what was not read, of the others all."""
+    mine, others = Noting(), Noting()
+    running = [await run(opened, each, b"1") for each in (row, other)]
+    with gathered.of(row.pk, mine), gathered.of(other.pk, others):
+        await looks(gathered)
+        said = [opening(each, b"a", state="completed") for each in (row, other)]
+
+        def say() -> None:
+            more = [further(each, b"2", b"3") for each in running]
+            write(Batch([*said, *more], OWNER))
+
+        async with counted() as statements:
+            await run(say)
+            await looks(gathered)
+        assert reads(statements) == 1
+    assert sorted(mine.heard) == sorted(others.heard) == ["1", "2", "3", "a."]
+
+
+async def test_a_portion_has_few_streams(
+    gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse_reader, "MOST_STREAMS", 2)
+    sink = Noting()
+    said = [opening(row, b"%d" % number, state="completed") for number in range(5)]
+    await run(lambda: write(Batch(said, OWNER)))
+    async with counted() as statements:
+        with gathered.of(row.pk, sink):
+            await looks(gathered)
+    assert reads(statements) == 3
+    assert sorted(sink.heard) == [f"{number}." for number in range(5)]
+
+
+async def test_a_portion_is_small(
+    gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever takes no more is sent no more, and one message may be larger."""
+    monkeypatch.setattr(sse_reader, "MOST_BYTES", 10)
+    sink = Filling()
+    await ends(await run(opened, row, b"1", b"a" * 20, b"2", b"3" * 9))
+    for text in (b"4444", b"5555", b"6666"):
+        await ends(await run(opened, row, text))
+    with gathered.of(row.pk, sink):
+        await looks(gathered)
+        for _ in range(6):
+            sink.portions.append([])
+            await looks(gathered, 3)
+    assert sink.portions == [
+        ["1"],
+        ["a" * 20],
+        ["2", "333333333."],
+        ["4444.", "5555."],
+        ["6666."],
+        [],
+        [],
+    ]
+
+
+@pytest.mark.parametrize(("most", "rests"), [(3600.0, True), (0.0, False)])
+async def test_after_a_long_look_comes_a_rest(
+    gathered: SseReader,
+    row: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    most: float,
+    rests: bool,
+) -> None:
+    """However much is said: but no longer than a bound says."""
+    clock = SimpleNamespace(monotonic=count(0.0, 3600.0).__next__)
+    monkeypatch.setattr(sse_reader, "time", clock)
+    monkeypatch.setattr(sse_reader, "MOST_REST_S", most)
+    sink = Noting()
+    await run(opened, row, b"1")
+    with gathered.of(row.pk, sink):
+        await looks(gathered, 1)
+        task = gathered._task
+        assert task is not None
+        for _ in range(20):
+            gathered.hurry()
+            await reader.run(Stream.objects.count)
+        assert (gathered.looks == 1) is rests
+    # With the last session all of this ends.
+    async with asyncio.timeout(60):
+        await task
+
+
+async def test_a_short_look_is_followed_by_the_next(
+    gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As soon as anything is said."""
+    monkeypatch.setattr(sse_reader, "LOOK_S", 3600.0)
+    with gathered.of(row.pk, Noting()):
+        await looks(gathered, 3)
+
+
+class Narrow(Noting):
+    """A sink that is full once it was told anything."""
+
+    def deliver(self, payload: bytes, *, last: bool) -> None:
+        super().deliver(payload, last=last)
+        self.full = True
+
+
+async def test_a_portion_is_no_larger_than_what_may_wait(
+    gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what a slow client has yet to take little is in memory."""
+    monkeypatch.setattr(sse_reader, "MOST_BYTES", 4)
+    sink = Narrow()
+    await ends(await run(opened, row, b"1", b"22", b"333", b"7777777", b"5"))
+    told = []
+    with gathered.of(row.pk, sink):
+        while len(sink.heard) < 5:
+            await looks(gathered)
+            told.append(len(sink.heard))
+            sink.full = False
+    assert told == [2, 3, 4, 5]
+    assert sink.heard == ["1", "22", "333", "7777777", "5."]
+
+
+async def test_outages_and_faults(
+    gathered: SseReader,
+    row: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The client stays connected, and is told later; the log is told once of each."""
+    found: Any = sse_reader._heads
+    broken: list[Exception] = [*[Unavailable("away")] * 5, *[ValueError("fault")] * 5]
+
+    def heads(sessions: Any) -> Any:
+        if broken:
+            raise broken.pop(0)
+        return found(sessions)
+
+    monkeypatch.setattr(sse_reader, "_heads", heads)
+    caplog.set_level(logging.WARNING, "mcp_app.streams")
+    sink = Noting()
+    await run(opened, row, b"1")
+    with gathered.of(row.pk, sink):
+        await looks(gathered)
+    assert sink.heard == ["1"]
+    levels = [each.levelname for each in caplog.records]
+    assert levels == ["WARNING", "ERROR", "WARNING"]
+    assert caplog.records[-1].getMessage().endswith("It works again.")
+
+
+async def test_what_cannot_be_thrown_away(
+    gathered: SseReader,
+    row: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    throw: Any = Stream.objects.throw_read
+    broken = [Unavailable("away") for _ in range(5)]
+
+    def fails(keys: Any) -> Any:
+        if broken:
+            raise broken.pop()
+        return throw(keys)
+
+    monkeypatch.setattr(Stream.objects, "throw_read", fails)
+    caplog.set_level(logging.WARNING, "mcp_app.streams")
+    await ends(await run(opened, row, b"1"))
+    with gathered.of(row.pk, Noting()):
+        async with asyncio.timeout(60):
+            # The rows are gone a moment before that is told.
+            while len(caplog.records) < 2:
+                await looks(gathered)
+    assert not await reader.run(Stream.objects.count)
+    began, over = caplog.records
+    assert "could not be deleted: Unavailable" in began.getMessage()
+    assert over.getMessage().endswith("It works again.")
+
+
+async def test_owners_that_seem_to_be_dead(
+    gathered: SseReader, row: Session, orphans: Orphans
+) -> None:
+    """This one has no row: it has said that it ends."""
+    sink = Noting()
+    await run(opened, row)
+    with gathered.of(row.pk, sink):
+        await looks(gathered)
+    assert orphans.count >= 2
+
+
+async def test_what_fails_for_the_dead_keeps_nobody_waiting(row: Session) -> None:
+    async def fail() -> None:
+        raise Unavailable("Another transaction has locked them.")
+
+    gathered, sink = SseReader(PeerMonitor("worker-9"), fail), Noting()
+    await run(opened, row, b"1")
+    with gathered.of(row.pk, sink):
+        await looks(gathered)
+    assert sink.heard == ["1"]
+
+
+async def test_a_busy_writer_keeps_nobody_waiting(
+    gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what goes while somebody looks comes once."""
+    throw: Any = Stream.objects.throw_read
+    entered, released = threading.Event(), threading.Event()
+
+    def slowly(keys: Any) -> Any:
+        entered.set()
+        assert released.wait(60)
+        return throw(keys)
+
+    monkeypatch.setattr(Stream.objects, "throw_read", slowly)
+    sink = Noting()
+    first, second = await run(opened, row, b"1"), await run(opened, row)
+    await ends(first)
+    with gathered.of(row.pk, sink):
+        try:
+            assert await asyncio.to_thread(entered.wait, 60)
+            await log_writer.run(_ended, second)
+            await looks(gathered)
+            heard = list(sink.heard)
+        finally:
+            released.set()
+        assert heard == ["1.", "2."]
+        async with asyncio.timeout(60):
+            while await reader.run(Stream.objects.count):
+                await looks(gathered)
+    assert sink.heard == heard
+
+
+def _ended(key: int) -> None:
+    write(Batch([further(key, b"2", state="completed")], OWNER))
+
+
+async def test_more_than_goes_at_once_is_not_waited_for(
+    gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much is said, what was read goes as fast."""
+    monkeypatch.setattr(streams, "MESSAGES", 1)
+    monkeypatch.setattr(sse_reader, "THROW_S", 3600.0)
+    gathered._thrown = float("-inf")
+    for _ in range(4):
+        await ends(await run(opened, row, b"1"))
+    with gathered.of(row.pk, Noting()):
+        async with asyncio.timeout(60):
+            while await reader.run(Stream.objects.count):
+                await looks(gathered)
+
+
+async def test_what_is_closed_is_not_read(gathered: SseReader, row: Session) -> None:
+    sink = Noting()
+    key = await run(opened, row, b"1")
+    await run(Stream.objects.filter(pk=key).update, state="closed")
+    with gathered.of(row.pk, sink):
+        await looks(gathered)
+    assert sink.heard == []
+
+
+async def test_a_session_that_ends_while_it_is_read(
+    gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: Any = sse_reader._events
+    entered, released = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slowly(places: Any) -> Any:
+        loop.call_soon_threadsafe(entered.set)
+        asyncio.run_coroutine_threadsafe(released.wait(), loop).result(60)
+        return found(places)
+
+    monkeypatch.setattr(sse_reader, "_events", slowly)
+    sink = Noting()
+    await run(opened, row, b"1")
+    with gathered.of(row.pk, sink):
+        await entered.wait()
+    released.set()
+    async with asyncio.timeout(60):
+        while gathered._task is not None:
+            await asyncio.sleep(0.001)
+    assert sink.heard == []
+
+
+async def test_what_is_closed_costs_no_look(row: Session) -> None:
+    """Rows of calls that must not run twice are kept as long as their session.
+
+    Other databases decide by how many rows there are.
+    """
+    rows = Stream.objects.unread().filter(session_id__in=[row.pk, row.pk + 1])
+    # A new connection asks its database for more.
+    await reader.run(sse_reader._heads, [row.pk])
+    async with counted() as statements:
+        await reader.run(sse_reader._heads, [row.pk])
+    assert '"state" IN' in statements[0].replace("`", '"')
+    if connection.vendor == "sqlite":
+        assert "mcp_stream_state" in await reader.run(rows.explain)
+    names = await run(
+        lambda: connection.introspection.get_constraints(
+            connection.cursor(), Stream._meta.db_table
+        )
+    )
+    assert names["mcp_stream_state"]["columns"] == ["session_id", "state"]
