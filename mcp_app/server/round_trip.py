@@ -21,7 +21,7 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import notification_message, request_message
 from mcp_app.protocol.errors import InvalidParams, UrlElicitationRequired
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.server.exchange import Exchange
+from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.questions import PreparedQuestion, prepare
 from mcp_app.server.request_state import AnsweredQuestions, RequestState, binding
 
@@ -223,11 +223,15 @@ class RoundTrip:
             self._withdraw(waiting)
 
     def _withdraw(self, waiting: dict[str, asyncio.Future[JsonObject]]) -> None:
-        """Forget the questions; cancel those that are open (utilities/cancellation)."""
+        """Forget the questions; cancel those that are open (utilities/cancellation).
+
+        A client that has left is not told.
+        """
         exchange = self._exchange
+        left = exchange.end is End.CLIENT_GONE
         for identifier, answer in waiting.items():
             exchange.adapters.questions.forget(identifier)
-            if _is_open(answer):
+            if _is_open(answer) and not left:
                 params = {
                     "requestId": identifier,
                     "reason": "Nobody is waiting for the answer any more.",

@@ -40,9 +40,7 @@ NO_SECRET: Final = {
         "of requests of one session, whose client made both"
     ),
     "mcp_app/streams/announcing.py: kind == ACCESS_TOKEN": "a kind of principals",
-    "mcp_app/management/commands/mcp_demo.py: server.access != BY_TOKEN": (
-        "the name of a way in"
-    ),
+    "mcp_app/auth/principals.py: each.kind == ACCESS_TOKEN": "a kind of principals",
     "mcp_app/protocol/uri_templates.py: self.mark == '?'": "a character of a template",
 }
 BY_DIGEST: Final = {

@@ -140,7 +140,7 @@ def test_a_prompt_is_made_changed_and_stopped(
     assert modern.prompt("greet-someone", name="Ana") == "Good morning, Ana!"
 
     staff.get_by_role("button", name="Stop this prompt").click()
-    expect(staff.locator(".messagelist .success")).to_contain_text("no worker")
+    expect(staff.locator(".messagelist .success")).to_contain_text("Stopped:")
     assert "greet-someone" not in modern.prompts()
 
 
