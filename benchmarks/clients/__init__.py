@@ -1,0 +1,1 @@
+"""`make clients`: what real clients can do with this server, as a table."""

@@ -1,0 +1,64 @@
+"""The official Python SDK, from 1.0 to 1.x."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+from driving import headers, main
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.sse import sse_client
+from mcp.client.stdio import stdio_client
+from pydantic import AnyUrl
+
+
+class Connection:
+    def __init__(self, session):
+        self.session = session
+
+    async def tools(self):
+        found, cursor = [], None
+        while True:
+            # Old ones have no parameter for a cursor.
+            page = await self.session.list_tools(*([cursor] if cursor else []))
+            found += page.tools
+            cursor = getattr(page, "nextCursor", None)
+            if not cursor or not pages(self.session):
+                return found
+
+    async def call(self, name, arguments):
+        return await self.session.call_tool(name, arguments)
+
+    async def read(self, uri):
+        return await self.session.read_resource(AnyUrl(uri))
+
+    async def prompt(self, name, arguments):
+        return await self.session.get_prompt(name, arguments)
+
+
+def pages(session):
+    return "cursor" in session.list_tools.__func__.__code__.co_varnames
+
+
+def transport(job):
+    if job["transport"] == "stdio":
+        command, *arguments = job["command"]
+        return stdio_client(
+            StdioServerParameters(command=command, args=arguments, env=job["env"])
+        )
+    if job["transport"] == "sse":
+        return sse_client(job["url"], headers=headers(job))
+    from mcp.client.streamable_http import streamablehttp_client
+
+    return streamablehttp_client(job["url"], headers=headers(job))
+
+
+@asynccontextmanager
+async def connect(job):
+    async with transport(job) as (reading, writing, *_):
+        async with ClientSession(reading, writing) as session:
+            await session.initialize()
+            yield Connection(session)
+
+
+if __name__ == "__main__":
+    main(connect)

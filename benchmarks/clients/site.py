@@ -1,0 +1,88 @@
+"""The server that clients are driven against: the fixture set, with 247 tools.
+
+The default server is open to everyone, and has 100 tools on a page.  The server
+`guarded` asks for an access token, and has as many on a page as servers usually have.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from tests.clients.guarded import PREPARE, USER
+from tests.drill.piped import COMMAND, database, environment
+from tests.drill.running import ROOT, THERE, DrillServer, ServerFailed, started
+from tests.process.operating import Operator
+
+PLAIN_TOOLS: Final = 200
+TOOLS: Final = 247
+PAGE: Final = 100
+ROWS: Final = f"""
+{PREPARE}
+from tests.drill.preparing import prepare
+prepare({PLAIN_TOOLS})
+"""
+SERVER: Final = "uvicorn"
+
+
+class Site:
+    """A server that runs, and what its operator does meanwhile."""
+
+    wrong: Final = f"mcp_{'A' * 43}"
+    command: Final = COMMAND
+
+    def __init__(self, env: dict[str, str], operator: Operator) -> None:
+        self.environment = env
+        self.faults: list[str] = []
+        self._operator = operator
+        self._given = {"DATABASE_URL": env["DATABASE_URL"], **THERE}
+        self._server = started(SERVER, self._given)
+
+    def address(self, slug: str, transport: str) -> str:
+        """Return the URL of one of the two servers."""
+        parts = [self._server.url, slug, "sse" if transport == "sse" else ""]
+        return "/".join(filter(None, parts))
+
+    def token(self) -> str:
+        """Return a new access token."""
+        return self._operator.token(USER, uuid4().hex, "--change")
+
+    def revoke(self, token: str) -> None:
+        self._operator.revokes(token)
+
+    def restart(self) -> None:
+        """Stop the server by SIGTERM, and start it on the same port."""
+        port = self._server.port
+        self.stop()
+        self._server = started(SERVER, self._given, port=port)
+
+    def stop(self) -> None:
+        """Stop the server; what it found wrong in its own messages is a fault."""
+        with suppress(ServerFailed):
+            if not self._server.stop():
+                return
+        self.faults.append(_last(self._server))
+
+
+def _last(server: DrillServer) -> str:
+    return f"The server ended with {server.process.returncode}: {server.output[-1000:]}"
+
+
+@contextmanager
+def serving() -> Iterator[Site]:
+    """Run the server with a database of its own until the block ends."""
+    with tempfile.TemporaryDirectory() as directory:
+        env = environment(database(Path(directory)))
+        subprocess.run([sys.executable, "-c", ROWS], cwd=ROOT, env=env, check=True)
+        with closing(Operator({"DATABASE_URL": env["DATABASE_URL"], **THERE})) as typist:
+            site = Site(env, typist)
+            try:
+                yield site
+            finally:
+                site.stop()
