@@ -99,18 +99,22 @@ ALL: Final = (
         title="langchain-mcp-adapters 0.3.2",
         packages=("langchain-mcp-adapters==0.3.2",),
         driver="drive_langchain.py",
+        limits=REFUSALS | {"audio"},
     ),
     Client(
         name="llama-index",
         title="llama-index-tools-mcp 0.6.0",
         packages=("llama-index-tools-mcp==0.6.0",),
         driver="drive_llama_index.py",
+        limits=frozenset({"pages"}),
     ),
     Client(
         name="autogen",
         title="autogen-ext 0.7.5",
         packages=("autogen-ext[mcp]==0.7.5", "autogen-agentchat==0.7.5", "mcp==1.30.0"),
         driver="drive_autogen.py",
+        lacks=frozenset({"structured"}),
+        limits=REFUSALS | {"pages", "audio", "link"},
     ),
     Client(
         name="pydantic-ai",
@@ -118,21 +122,33 @@ ALL: Final = (
         packages=("pydantic-ai-slim[mcp]==2.68.0",),
         driver="drive_pydantic_ai.py",
     ),
-    _python_sdk("1.0.0", *OF_THAT_TIME, lacks=frozenset({"http", "structured"})),
-    _python_sdk("1.6.0", *OF_THAT_TIME, lacks=frozenset({"http", "structured"})),
-    _python_sdk("1.9.4", *OF_THAT_TIME, lacks=frozenset({"structured"})),
-    _python_sdk("1.13.1"),
+    *(
+        _python_sdk(
+            version,
+            *OF_THAT_TIME,
+            lacks=frozenset({"http", "structured"}),
+            limits=REFUSALS | {"pages"},
+        )
+        for version in ("1.0.0", "1.6.0")
+    ),
+    _python_sdk(
+        "1.9.4", *OF_THAT_TIME, lacks=frozenset({"structured"}), limits=REFUSALS
+    ),
+    _python_sdk("1.13.1", *OF_THAT_TIME, limits=REFUSALS),
     Client(
         name="mcp-use",
         title="mcp-use 1.7.1",
         packages=("mcp-use==1.7.1",),
         driver="drive_mcp_use.py",
+        limits=REFUSALS | {"pages"},
     ),
     Client(
         name="google-adk",
         title="google-adk 2.13.0",
         packages=("google-adk[mcp]==2.13.0",),
         driver="drive_google_adk.py",
+        lacks=frozenset({"prompts"}),
+        limits=frozenset({"pages"}),
     ),
     Client(
         name="typescript-client-2.4.0",
@@ -144,7 +160,10 @@ ALL: Final = (
     _typescript_sdk("1.32.2"),
     _typescript_sdk("1.10.2", lacks=frozenset({"structured"})),
     _typescript_sdk(
-        "1.0.4", "eventsource@2.0.2", lacks=frozenset({"http", "structured"})
+        "1.0.4",
+        "eventsource@2.0.2",
+        lacks=frozenset({"http", "structured"}),
+        limits=REFUSALS,
     ),
     Client(
         name="smolagents",
@@ -152,6 +171,7 @@ ALL: Final = (
         packages=("smolagents[mcp]==1.26.0", "mcpadapt==0.1.19", BEFORE_2),
         driver="drive_smolagents.py",
         lacks=frozenset(OFFERS),
+        limits=REFUSALS | {"pages", "audio", "embedded", "link"},
     ),
     Client(
         name="crewai",
@@ -159,6 +179,7 @@ ALL: Final = (
         packages=("crewai-tools[mcp]==1.15.30", BEFORE_2),
         driver="drive_crewai.py",
         lacks=frozenset({*OFFERS, "structured"}),
+        limits=REFUSALS | {"pages"},
     ),
     Client(
         name="mcp-remote",
@@ -168,6 +189,7 @@ ALL: Final = (
         kind=NODE,
         host="python-sdk-1.13.1",
         lacks=frozenset({"stdio"}),
+        limits=REFUSALS,
     ),
     Client(
         name="mcporter",
@@ -175,7 +197,8 @@ ALL: Final = (
         packages=("mcporter@0.12.3",),
         driver="drive_mcporter.py",
         kind=NODE,
-        lacks=frozenset({*SESSION, *OFFERS}),
+        lacks=SESSION | {"prompts"},
+        limits=REFUSALS,
     ),
     Client(
         name="inspector",
@@ -184,6 +207,7 @@ ALL: Final = (
         driver="drive_inspector.py",
         kind=NODE,
         lacks=SESSION,
+        limits=REFUSALS,
     ),
     Client(
         name="claude-code",
@@ -192,6 +216,7 @@ ALL: Final = (
         driver="drive_claude_code.py",
         kind=NODE,
         lacks=HEALTH_CHECK,
+        limits=frozenset({"missing"}),
     ),
     Client(
         name="gemini-cli",
@@ -200,6 +225,7 @@ ALL: Final = (
         driver="drive_gemini_cli.py",
         kind=NODE,
         lacks=HEALTH_CHECK,
+        limits=REFUSALS,
     ),
 )
 BY_NAME: Final = {client.name: client for client in ALL}

@@ -26,9 +26,12 @@ from benchmarks.clients.environments import (
 from benchmarks.clients.site import Site
 
 PATIENCE_S: Final = 60
-"""For each step within a driver."""
-LIMIT_S: Final = 240
+REFUSED_S: Final = 20
+"""For each step within a driver, and for one that is likely to wait in vain."""
+LIMIT_S: Final = 300
 """For a driver as a whole."""
+END_S: Final = 5
+"""For the end of a driver that has reported, after which it is killed."""
 TAIL: Final = 600
 """Characters of standard error that are kept of a driver that said nothing."""
 QUIET: Final = {
@@ -106,12 +109,14 @@ def run(client: Client, job: Job, site: Site) -> Report:
         )
         try:
             report = _followed(child, job.meanwhile)
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(END_S if report else 0)
         finally:
             _end(child)
         written = _tail(errors.fileno())
     if report is None:
         return {"error": f"the driver ended without a report: {written}"}
-    return {**report, "stderr": written}
+    return report
 
 
 def _program(client: Client) -> Sequence[str]:
@@ -141,7 +146,7 @@ def _told(client: Client, job: Job, site: Site, home: str) -> dict[str, Any]:
         "env": site.environment,
         "whole": job.whole,
         "pause": job.meanwhile is not None,
-        "patience_s": PATIENCE_S,
+        "patience_s": PATIENCE_S if job.whole else REFUSED_S,
         "home": home,
         "path": with_node(os.environ)["PATH"],
         "node": str(NODE_PROGRAM),

@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from tests.clients.guarded import PREPARE, USER
+from tests.clients.guarded import PREPARE, SAID, USER
 from tests.drill.piped import COMMAND, database, environment
 from tests.drill.running import ROOT, THERE, DrillServer, ServerFailed, started
 from tests.process.operating import Operator
 
+__all__ = ["SAID", "TOOLS", "Site", "serving"]
+
 PLAIN_TOOLS: Final = 200
 TOOLS: Final = 247
-PAGE: Final = 100
 ROWS: Final = f"""
 {PREPARE}
 from tests.drill.preparing import prepare

@@ -9,6 +9,9 @@ from driving import headers, main
 from programs import ran
 
 
+NEEDED = ("DATABASE_URL", "DJANGO_SETTINGS_MODULE")
+
+
 class Connection:
     def __init__(self, job):
         self.job = job
@@ -20,7 +23,6 @@ class Connection:
             "--cli",
             *_server(self.job),
             *("--format", "json", "--method", method, *options),
-            environment=self.job["env"] if self.job["transport"] == "stdio" else None,
         )
         try:
             return json.loads(written)["result"]
@@ -45,7 +47,9 @@ class Connection:
 
 def _server(job):
     if job["transport"] == "stdio":
-        return job["command"]
+        # It gives a server nothing else of the environment.
+        given = [f"-e{name}={job['env'][name]}" for name in NEEDED]
+        return [*job["command"], *given]
     options = [f"{name}: {value}" for name, value in headers(job).items()]
     shown = [part for each in options for part in ("--header", each)]
     transport = {"http": "http", "sse": "sse"}[job["transport"]]

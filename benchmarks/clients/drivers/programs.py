@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-async def ran(job, program, *arguments, environment=None):
+async def ran(job, program, *arguments):
     """Return what a program of node's folder writes, and beside it, at its end."""
     child = await asyncio.create_subprocess_exec(
         f"{job['modules']}/.bin/{program}",
         *arguments,
-        env={**os.environ, **(environment or {})},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

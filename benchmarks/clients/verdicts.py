@@ -1,0 +1,145 @@
+"""Reads what a driver reports: which facets are right, and what stands for the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from benchmarks.clients.catalog import CALLS, OFFERS, REFUSALS, Client
+
+Report: TypeAlias = Mapping[str, Any]
+Reports: TypeAlias = Mapping[str, Report]
+"""By the probe: a transport, what was shown of a token, or "restart"."""
+
+RIGHT: Final = "+"
+WRONG: Final = "-"
+UNTRIED: Final = "."
+SUM: Final = "42"
+LONGEST: Final = 90
+"""Characters of a client's own sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of a client.
+
+    `cells` has a text by facet: `+`, `-` for a fault of the server, `.` for what was
+    not tried, else what the client itself makes of it.  `faults` has a sentence for
+    each `-`.
+    """
+
+    client: Client
+    cells: Mapping[str, str] = field(default_factory=dict)
+    faults: Sequence[str] = ()
+    not_installed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What is right: how many tools there are, and why a token is refused."""
+
+    tools: int
+    said: Mapping[str, str]
+
+
+def verdict(client: Client, reports: Reports, expected: Expectation) -> Verdict:
+    """Judge what the drivers of a client have reported."""
+    found = {
+        **_connections(client, reports),
+        **_lists(reports, expected.tools),
+        **_calls(client, reports),
+        **_tokens(reports, expected),
+        **_restart(reports),
+    }
+    cells: dict[str, str] = {}
+    faults: list[str] = []
+    for facet, (is_right, seen) in found.items():
+        if facet in client.lacks:
+            continue
+        cells[facet] = _cell(client, facet, is_right=is_right, seen=seen)
+        if cells[facet] == WRONG:
+            faults.append(f"{client.title}, {facet}: {seen or 'nothing was seen'}")
+    return Verdict(client, {**cells, "revision": _revision(reports)}, faults)
+
+
+Finding: TypeAlias = tuple[bool, str]
+"""Whether it is right, and what was seen if not."""
+
+
+def _cell(client: Client, facet: str, *, is_right: bool, seen: str) -> str:
+    if is_right:
+        return RIGHT
+    if facet not in client.limits:
+        return WRONG
+    return sentence(seen) if facet in REFUSALS else "no"
+
+
+def _connections(client: Client, reports: Reports) -> dict[str, Finding]:
+    asked = {each: reports.get(each, {}) for each in client.transports}
+    return {each: _connection(client, report) for each, report in asked.items()}
+
+
+def _connection(client: Client, report: Report) -> Finding:
+    if not report or "error" in report:
+        return False, str(report.get("error", ""))
+    can_call = "tools" not in client.lacks
+    return not can_call or SUM in report.get("added", ""), report.get("added", "")
+
+
+def _revision(reports: Reports) -> str:
+    told = [report.get("revision", "") for report in reports.values()]
+    return max(told, default="") or UNTRIED
+
+
+def _lists(reports: Reports, tools: int) -> dict[str, Finding]:
+    """Judge the lists: one in one page, and those that have several."""
+    paged = [each["tools"] for each in reports.values() if "tools" in each]
+    whole = reports.get("right", {}).get("tools", max(paged, default=0))
+    return {
+        "tools": (whole == tools, f"{whole} tools"),
+        "pages": (bool(paged) and min(paged) == tools, f"{min(paged, default=0)}"),
+    }
+
+
+def _calls(client: Client, reports: Reports) -> dict[str, Finding]:
+    """Judge what calls returned; each must be right on each transport."""
+    seen = [reports.get(each, {}).get("seen", {}) for each in client.transports]
+    found: dict[str, Finding] = {}
+    for facet in (*CALLS, *OFFERS):
+        wrong = [each.get(facet) for each in seen if each.get(facet) is not True]
+        found[facet] = (not wrong, str(wrong[0]) if wrong else "")
+    return found
+
+
+def _tokens(reports: Reports, expected: Expectation) -> dict[str, Finding]:
+    found: dict[str, Finding] = {}
+    if "right" in reports:
+        report = reports["right"]
+        found["right"] = ("error" not in report, str(report.get("error", "")))
+    for shown in REFUSALS & reports.keys():
+        text = _told(reports[shown])
+        found[shown] = (expected.said[shown] in text, text)
+    return found
+
+
+def _restart(reports: Reports) -> dict[str, Finding]:
+    if "restart" not in reports:
+        return {}
+    text = _told(reports["restart"])
+    return {"restart": (SUM in reports["restart"].get("after", ""), text)}
+
+
+def _told(report: Report) -> str:
+    return str(report.get("after") or report.get("error") or "")
+
+
+def sentence(text: str) -> str:
+    """Return what a person reads, short enough for a cell."""
+    one_line = re.sub(r"<[^>]*>|[\[\]{}|`\"\\]", " ", text)
+    # Where the server was says nothing.
+    one_line = re.sub(r"'?https?://\S+", "…", one_line)
+    words = " ".join(one_line.split())
+    cut = words[:LONGEST].rpartition(" ")[0] if len(words) > LONGEST else words
+    return f"“{cut}{' …' if cut != words else ''}”"
