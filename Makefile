@@ -76,6 +76,10 @@ conformance-server: $(VENV_STAMP) ## Serve the fixture set at /mcp (PORT, SERVER
 bench: $(VENV_STAMP) ## Run the benchmarks; print ratios against the floors.
 	@python -m benchmarks
 
+.PHONY: clients
+clients: $(VENV_STAMP) $(NODE_STAMP) ## Drive the clients of docs/clients.md, each installed into .clients; print its tables (CLIENTS="langchain mcp-use").
+	@python -m benchmarks.clients $(CLIENTS)
+
 .PHONY: pictures
 pictures: $(VENV_STAMP) $(NODE_STAMP) ## Take the pictures of docs/admin.md anew.
 	@PICTURES=docs/images pytest -q tests/browser/test_publishing.py tests/browser/test_live.py tests/browser/test_tokens.py tests/browser/test_calls.py tests/browser/test_who.py tests/browser/test_stops.py
@@ -157,4 +161,4 @@ test-fast: $(VENV_STAMP) ## Try what a change may have broken, in some 90 s (SIN
 
 .PHONY: clean
 clean: ## Remove everything that was made here, but not the database.
-	rm -rf .venv .venv-docs .matrix node_modules results site staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .coverage.*
+	rm -rf .venv .venv-docs .matrix .clients node_modules results site staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .coverage.*

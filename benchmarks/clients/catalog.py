@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 PYTHON: Final = "python"
@@ -55,24 +55,26 @@ class Client:
         return tuple(each for each in TRANSPORTS if each not in self.lacks)
 
 
-def _python_sdk(version: str, *more: str, **facets: frozenset[str]) -> Client:
+def _less(client: Client, *lacks: str, limits: frozenset[str] = frozenset()) -> Client:
+    return replace(client, lacks=frozenset(lacks), limits=limits)
+
+
+def _python_sdk(version: str, *more: str) -> Client:
     return Client(
         name=f"python-sdk-{version}",
         title=f"Python SDK {version}",
         packages=(f"mcp=={version}", *more),
         driver="drive_python_sdk.py",
-        **facets,
     )
 
 
-def _typescript_sdk(version: str, *more: str, **facets: frozenset[str]) -> Client:
+def _typescript_sdk(version: str, *more: str) -> Client:
     return Client(
         name=f"typescript-sdk-{version}",
         title=f"TypeScript SDK {version}",
         packages=(f"@modelcontextprotocol/sdk@{version}", *more),
         driver="drive_typescript_sdk.mjs",
         kind=NODE,
-        **facets,
     )
 
 
@@ -123,18 +125,15 @@ ALL: Final = (
         driver="drive_pydantic_ai.py",
     ),
     *(
-        _python_sdk(
-            version,
-            *OF_THAT_TIME,
-            lacks=frozenset({"http", "structured"}),
+        _less(
+            _python_sdk(version, *OF_THAT_TIME),
+            *("http", "structured"),
             limits=REFUSALS | {"pages"},
         )
         for version in ("1.0.0", "1.6.0")
     ),
-    _python_sdk(
-        "1.9.4", *OF_THAT_TIME, lacks=frozenset({"structured"}), limits=REFUSALS
-    ),
-    _python_sdk("1.13.1", *OF_THAT_TIME, limits=REFUSALS),
+    _less(_python_sdk("1.9.4", *OF_THAT_TIME), "structured", limits=REFUSALS),
+    _less(_python_sdk("1.13.1", *OF_THAT_TIME), limits=REFUSALS),
     Client(
         name="mcp-use",
         title="mcp-use 1.7.1",
@@ -158,13 +157,9 @@ ALL: Final = (
         kind=NODE,
     ),
     _typescript_sdk("1.32.2"),
-    _typescript_sdk("1.10.2", lacks=frozenset({"structured"})),
-    _typescript_sdk(
-        "1.0.4",
-        "eventsource@2.0.2",
-        lacks=frozenset({"http", "structured"}),
-        limits=REFUSALS,
-    ),
+    _less(_typescript_sdk("1.10.2"), "structured"),
+    # On HTTP+SSE it cannot send a header.
+    _less(_typescript_sdk("1.0.4", "eventsource@2.0.2"), "http", "structured", *TOKENS),
     Client(
         name="smolagents",
         title="smolagents 1.26.0 (mcpadapt 0.1.19)",

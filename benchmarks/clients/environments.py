@@ -26,6 +26,8 @@ NPM: Final = Path(sys.executable).with_name("npm")
 INSTALL_S: Final = 1_200
 REASON: Final = 200
 """Characters of the reason why something was not installed."""
+NO_REASON: Final = ("npm error A complete log", "[notice]")
+"""How lines begin that pip and npm write behind the reason."""
 
 
 class InstallError(Exception):
@@ -98,7 +100,9 @@ def with_node(environment: Mapping[str, str]) -> dict[str, str]:
 def reason(output: str) -> str:
     """Return the last line that says something, without addresses."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    said = [line for line in lines if not line.startswith(("npm error A complete", "["))]
+    said = [
+        line for line in lines if not line.startswith(("npm error A complete", "["))
+    ]
     last = (said or lines or ["it said nothing"])[-1]
     return re.sub(r"\w+://\S+", "…", last)[:REASON]
 

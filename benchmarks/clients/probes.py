@@ -71,9 +71,10 @@ def jobs(client: Client, site: Site) -> dict[str, Job]:
         return found
     transport = on_network[0]
     guarded = site.address("guarded", transport)
-    shown = {"right": site.token(), "wrong": site.wrong, "missing": "", "revoked": ""}
-    for name in shown.keys() - client.lacks - {"revoked"}:
-        found[name] = Job(transport=transport, url=guarded, token=shown[name])
+    shown = {"right": site.token(), "wrong": site.wrong, "missing": ""}
+    for name, token in shown.items():
+        if name not in client.lacks:
+            found[name] = Job(transport=transport, url=guarded, token=token)
     if "revoked" not in client.lacks:
         token = site.token()
         found["revoked"] = Job(

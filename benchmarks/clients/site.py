@@ -81,7 +81,9 @@ def serving() -> Iterator[Site]:
     with tempfile.TemporaryDirectory() as directory:
         env = environment(database(Path(directory)))
         subprocess.run([sys.executable, "-c", ROWS], cwd=ROOT, env=env, check=True)
-        with closing(Operator({"DATABASE_URL": env["DATABASE_URL"], **THERE})) as typist:
+        with closing(
+            Operator({"DATABASE_URL": env["DATABASE_URL"], **THERE})
+        ) as typist:
             site = Site(env, typist)
             try:
                 yield site

@@ -81,4 +81,6 @@ def rows(verdicts: Iterable[Verdict], columns: Mapping[str, Column]) -> str:
     for verdict in verdicts:
         cells = [column(verdict.cells) for column in columns.values()]
         lines.append((verdict.client.title, *cells))
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace(" --- ", "---")
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace(
+        " --- ", "---"
+    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from benchmarks.clients.catalog import CALLS, OFFERS, REFUSALS, Client
+from benchmarks.clients.catalog import CALLS, OFFERS, REFUSALS, TRANSPORTS, Client
 
 Report: TypeAlias = Mapping[str, Any]
 Reports: TypeAlias = Mapping[str, Report]
@@ -95,7 +95,8 @@ def _revision(reports: Reports) -> str:
 
 def _lists(reports: Reports, tools: int) -> dict[str, Finding]:
     """Judge the lists: one in one page, and those that have several."""
-    paged = [each["tools"] for each in reports.values() if "tools" in each]
+    asked = [reports[each] for each in TRANSPORTS if each in reports]
+    paged = [each["tools"] for each in asked if "tools" in each]
     whole = reports.get("right", {}).get("tools", max(paged, default=0))
     return {
         "tools": (whole == tools, f"{whole} tools"),
@@ -137,9 +138,10 @@ def _told(report: Report) -> str:
 
 def sentence(text: str) -> str:
     """Return what a person reads, short enough for a cell."""
-    one_line = re.sub(r"<[^>]*>|[\[\]{}|`\"\\]", " ", text)
-    # Where the server was says nothing.
+    # Where the server was says nothing, nor where HTTP is explained.
+    one_line = text.partition("\nFor more information")[0]
     one_line = re.sub(r"'?https?://\S+", "…", one_line)
+    one_line = re.sub(r"<[^>]*>|[\[\]{}|`\"\\]", " ", one_line)
     words = " ".join(one_line.split())
     cut = words[:LONGEST].rpartition(" ")[0] if len(words) > LONGEST else words
     return f"“{cut}{' …' if cut != words else ''}”"

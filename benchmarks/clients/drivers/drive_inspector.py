@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from driving import headers, main
 from programs import ran
 
-
 NEEDED = ("DATABASE_URL", "DJANGO_SETTINGS_MODULE")
 
 

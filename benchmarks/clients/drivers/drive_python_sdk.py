@@ -10,6 +10,12 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from pydantic import AnyUrl
 
+try:
+    from mcp.client.streamable_http import streamablehttp_client
+except ImportError:
+    # Old ones know HTTP+SSE alone.
+    streamablehttp_client = None
+
 
 class Connection:
     def __init__(self, session):
@@ -47,17 +53,17 @@ def transport(job):
         )
     if job["transport"] == "sse":
         return sse_client(job["url"], headers=headers(job))
-    from mcp.client.streamable_http import streamablehttp_client
-
     return streamablehttp_client(job["url"], headers=headers(job))
 
 
 @asynccontextmanager
 async def connect(job):
-    async with transport(job) as (reading, writing, *_):
-        async with ClientSession(reading, writing) as session:
-            await session.initialize()
-            yield Connection(session)
+    async with (
+        transport(job) as (reading, writing, *_),
+        ClientSession(reading, writing) as session,
+    ):
+        await session.initialize()
+        yield Connection(session)
 
 
 if __name__ == "__main__":

@@ -39,32 +39,34 @@ REVISION = re.compile(r"20\d\d-\d\d-\d\d")
 DEEPEST = 12
 LONGEST = 2_000
 
-_output = None
-
 
 def main(connect):
     """Do the job that is the first argument, and end the process."""
-    global _output
     # What clients print would stand between the lines.
-    _output = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    asyncio.run(_drive(connect, json.loads(sys.argv[1])))
+
+    def say(word, report):
+        output.write(f"{word} {json.dumps(report)}\n")
+        output.flush()
+
+    asyncio.run(_drive(connect, json.loads(sys.argv[1]), say))
 
 
-async def _drive(connect, job):
+async def _drive(connect, job, say):
     report = {"seen": {}}
     try:
         async with connect(job) as connection:
-            await _look(connection, job, report)
+            await _look(connection, job, report, say)
             # How a client ends is not looked at: some wait for ever.
-            _say("REPORT", report)
+            say("REPORT", report)
     except BaseException as error:
-        _say("REPORT", {**report, "error": words(error)})
+        say("REPORT", {**report, "error": words(error)})
     # Threads and tasks of a client may still wait for something.
     os._exit(0)
 
 
-async def _look(connection, job, report):
+async def _look(connection, job, report, say):
     seen = report["seen"]
     within = job["patience_s"]
     if hasattr(connection, "tools"):
@@ -75,18 +77,24 @@ async def _look(connection, job, report):
     report["added"] = found
     seen["structured"] = bool(STRUCTURED.search(found))
     if job["pause"]:
-        _say("READY", report)
+        say("READY", report)
         await asyncio.to_thread(sys.stdin.readline)
         report["after"] = await _outcome(connection.call("drill_add", ADD), within)
         return
-    if not job["whole"]:
-        return
+    if job["whole"]:
+        await _look_at_all(connection, report, within)
+
+
+async def _look_at_all(connection, report, within):
+    seen = report["seen"]
     whoami = await _outcome(connection.call("drill_whoami", {}), within)
     report["revision"] = (REVISION.findall(whoami) or [""])[0]
     for kind, (tool, mark) in MARKS.items():
         found = await _outcome(connection.call(tool, {}), within)
         seen[kind] = mark in found or found
-    found = await _outcome(connection.call("drill_fail", {"kind": "tool_error"}), within)
+    found = await _outcome(
+        connection.call("drill_fail", {"kind": "tool_error"}), within
+    )
     seen["errors"] = ORDERED in found or found
     if hasattr(connection, "read"):
         found = await _outcome(connection.read(READ[0]), within)
@@ -100,7 +108,7 @@ async def _outcome(coroutine, within):
     """Return what came of it as text, which may be an error's."""
     try:
         found = await asyncio.wait_for(coroutine, within)
-    except asyncio.TimeoutError:
+    except TimeoutError:
         return f"no answer after {within} s"
     except Exception as error:
         return words(error)
@@ -109,23 +117,24 @@ async def _outcome(coroutine, within):
 
 def plain(found, depth=0):
     """Return any object as JSON, as deep as a result may be."""
-    if found is None or isinstance(found, (str, int, float, bool)):
+    if found is None or isinstance(found, str | int | float):
         return found
-    if isinstance(found, (bytes, bytearray)):
+    if isinstance(found, bytes | bytearray):
         return base64.b64encode(found).decode()
-    if depth > DEEPEST:
-        return repr(found)
-    if isinstance(found, dict):
-        return {str(key): plain(each, depth + 1) for key, each in found.items()}
-    if isinstance(found, (list, tuple, set)):
-        return [plain(each, depth + 1) for each in found]
     if isinstance(found, BaseException):
         return words(found)
+    return str(found) if depth > DEEPEST else _parts(found, depth + 1)
+
+
+def _parts(found, depth):
+    if isinstance(found, list | tuple | set):
+        return [plain(each, depth) for each in found]
     if hasattr(found, "model_dump"):
-        return plain(found.model_dump(), depth + 1)
-    if vars_of(found):
-        return plain(vars_of(found), depth + 1)
-    return repr(found) if str(found) == repr(found) else str(found)
+        found = found.model_dump()
+    named = found if isinstance(found, dict) else vars_of(found)
+    if not named:
+        return str(found)
+    return {str(name): plain(each, depth) for name, each in named.items()}
 
 
 def vars_of(found):
@@ -145,8 +154,3 @@ def words(error):
 
 def headers(job):
     return {"Authorization": f"Bearer {job['token']}"} if job["token"] else {}
-
-
-def _say(word, report):
-    _output.write(f"{word} {json.dumps(report)}\n")
-    _output.flush()
