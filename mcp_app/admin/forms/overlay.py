@@ -10,11 +10,10 @@ from typing import Any, Final
 
 from django.forms import Select
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.forms.definition import WIDGETS
 from mcp_app.admin.forms.watched_form import WatchedForm
-from mcp_app.admin.page.wording import Words
+from mcp_app.admin.page.wording import HINTS
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.interface.rules import visible
@@ -25,14 +24,6 @@ from mcp_app.publishing.overlays import declared_definition
 
 SHOWN: Final = 300
 """Characters of a text from code to show beside its field."""
-
-
-HINTS: Final[Words] = {
-    "read_only": (gettext_lazy("Only reads"), ""),
-    "destructive": (gettext_lazy("May delete or overwrite"), ""),
-    "idempotent": (gettext_lazy("Twice does the same as once"), ""),
-    "open_world": (gettext_lazy("Reaches outside this site"), ""),
-}
 
 
 def from_code(definition: Definition) -> Mapping[str, str]:

@@ -162,6 +162,14 @@ TOOL: Words = {
     ),
 }
 
+HINTS: Words = {
+    "read_only": (_("Only reads"), ""),
+    "destructive": (_("May delete or overwrite"), ""),
+    "idempotent": (_("Twice does the same as once"), ""),
+    "open_world": (_("Reaches outside this site"), ""),
+}
+"""The hints of a tool, one by one."""
+
 READABLE: Words = {
     "audience": (_("For"), _("The readers of the contents.")),
     "importance": (
