@@ -9,7 +9,7 @@ from django.template.context import Context
 from django.utils.translation import ngettext
 
 from mcp_app.admin.page import stop_banner
-from mcp_app.admin.page.header import may
+from mcp_app.admin.page.rights import may
 from mcp_app.admin.page.stop_banner import MOST_NAMED
 from mcp_app.models.stops import Scope
 

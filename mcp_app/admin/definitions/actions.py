@@ -19,7 +19,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.page import stop_banner
-from mcp_app.admin.page.header import may, why_broken
+from mcp_app.admin.page.header import why_broken
+from mcp_app.admin.page.rights import may
 from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.comparison import served_label
 from mcp_app.admin.publishing.difference_labels import (

@@ -151,7 +151,12 @@ def problems(row: DefinitionRow) -> str:
 @admin.display(description=gettext_lazy("tokens"), ordering="tokens")
 def tokens(row: DefinitionRow) -> str:
     """Show how many tokens it takes of a model's context."""
-    return f"≈ {row.tokens}" if row.tokens else NONE
+    if not row.tokens:
+        return NONE
+    # On a phone, the list has no headings.
+    return format_html(
+        '≈ {}<span class="mcp-narrow"> {}</span>', row.tokens, _("tokens")
+    )
 
 
 @admin.display(description=gettext_lazy("name"), ordering="title")
@@ -159,10 +164,11 @@ def name_column(row: DefinitionRow) -> SafeString:
     """Show the title, and below it the identity and the kind."""
     here = not row.from_code
     behind = name_of_kind(row.kind) if here else row.get_source_display()
+    title, identity = str(row), visible(row.identity, None)
+    named = format_html("<code>{}</code> · ", identity) if title != identity else ""
     return format_html(
-        '<span class="mcp-title">{}</span><br>'
-        '<span class="mcp-quiet"><code>{}</code> · {}</span>',
-        row,
-        visible(row.identity, None),
+        '<span class="mcp-title">{}</span><br><span class="mcp-quiet">{}{}</span>',
+        title,
+        named,
         behind,
     )

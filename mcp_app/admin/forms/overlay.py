@@ -82,18 +82,12 @@ class OverlayForm(WatchedForm[DefinitionRow]):
 
     def _help(self, name: str, text: str) -> str:
         shown = visible(text, SHOWN)
-        in_code = (
-            _("From code: “%(text)s”.") % {"text": shown}
-            if shown
-            else _("The code does not say.")
-        )
+        in_code = _("From code: “%(text)s”.") % {"text": shown} if shown else ""
         if name in DEMANDS:
-            return _("%(code)s Your entry here is required in addition.") % {
-                "code": in_code
-            }
-        if self.is_changed(name):
-            return _("Changed here. %(code)s") % {"code": in_code}
-        return _("%(code)s Empty: as in the code.") % {"code": in_code}
+            parts = in_code, _("Your entry here is required in addition.")
+            return " ".join(parts) if in_code else ""
+        changed = _("Changed here.") if self.is_changed(name) else ""
+        return f"{changed} {in_code}".strip()
 
     def is_changed(self, name: str) -> bool:
         """Return whether the working copy differs from the code in a column."""

@@ -86,7 +86,7 @@ EVERY: Words = {
     ),
     "ttl_ms": (
         _("May be kept for"),
-        _("How long clients may use what they read, in milliseconds."),
+        _("How long clients may use what they read, in seconds."),
     ),
     "public": (
         _("The same for everyone"),

@@ -14,7 +14,8 @@ from django.utils.translation import ngettext
 
 from mcp_app.admin.access.visibility import in_numbers, tags_and_requirements
 from mcp_app.admin.forms import editing_field
-from mcp_app.admin.page.header import lacking, may, page_url, why_broken
+from mcp_app.admin.page.header import page_url, why_broken
+from mcp_app.admin.page.rights import may, whom_to_ask
 from mcp_app.admin.publishing.difference_labels import shown_differences
 from mcp_app.catalog.findings import Finding
 from mcp_app.catalog.registry import Registry
@@ -161,7 +162,7 @@ def _proposed(
             *_costs(row, proposal),
         ],
         "may_publish": may(request, "publish"),
-        "reason": "" if may(request, "publish") else lacking("publish"),
+        "reason": whom_to_ask(request, "publish"),
         "note": request.POST.get("note", ""),
     }
 

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.access.ways_in import LABELS as METHODS
 from mcp_app.admin.editors.annotation_choices import AUDIENCES, IMPORTANCES
 from mcp_app.admin.forms import form_of
+from mcp_app.admin.forms.fields import seconds_of
 from mcp_app.admin.page.wording import EVERY, HINTS, READABLE, SERVER, Words
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.labels import Label
@@ -113,7 +114,7 @@ def _method(name: str) -> str:
 
 
 def _seconds(row: PublishedRow, value: str) -> str:
-    return f"{int(value) / 1_000:g}" if value.isdigit() else value
+    return seconds_of(int(value)) if value.isdigit() else value
 
 
 def _titles(name: str) -> Callable[[PublishedRow, str], str]:

@@ -19,7 +19,8 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.page import deleted_rows, stop_banner
 from mcp_app.admin.page.concurrency import LockingAdmin
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
-from mcp_app.admin.page.header import frame, lacking, may, page_url
+from mcp_app.admin.page.header import frame, page_url
+from mcp_app.admin.page.rights import lacking, may
 from mcp_app.admin.publishing import comparison, history
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import text_problem

@@ -29,7 +29,7 @@ from mcp_app.account.forms import AnyonesTokenForm, NewTokenForm, ReplaceForm
 from mcp_app.account.token_issuance import AlreadyShown, HasEnded
 from mcp_app.account.views import unseen
 from mcp_app.admin.page.concurrency import SettledAdmin
-from mcp_app.admin.page.header import may
+from mcp_app.admin.page.rights import may
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret
 

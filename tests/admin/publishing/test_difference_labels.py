@@ -141,7 +141,8 @@ def test_labels_and_words(
 
 def test_what_a_server_chose_has_its_title() -> None:
     hours = Tool.objects.create(name="hours", title="Opening hours")
-    before, after = {"tools": [hours.pk, 2**40]}, {"tools": []}
+    before = {"tools": [hours.pk, 2**40]}
+    after: dict[str, list[int]] = {"tools": []}
     assert said(Server(), {"chosen": before}, {"chosen": after}) == [
         ("Tools", "Opening hours\none that was deleted", "")
     ]
