@@ -132,7 +132,9 @@ def _documented(layers: list[object]) -> object:
 
 def _check_layers(name: str, layers: list[object]) -> None:
     if not callable(layers[0]) or inspect.isclass(layers[0]):
-        raise RegistrationError(f"{name} is not a function.")
+        raise RegistrationError(
+            f"{name} is not a function. Write the decorator above a def."
+        )
     if any(
         inspect.isgeneratorfunction(layer) or inspect.isasyncgenfunction(layer)
         for layer in layers
@@ -167,9 +169,12 @@ class _Hints:
         try:
             return get_type_hints(holder, self._names, include_extras=True)["it"]
         except Exception as error:
+            lacking = getattr(error, "name", None)
+            advice = f" Import {lacking}, and not under TYPE_CHECKING alone."
             raise RegistrationError(
                 f"{self._owner}: the annotation {annotation!r} of {where} must be "
                 f"readable when the function is registered: {error}."
+                f"{advice if lacking else ''}"
             ) from None
 
 
@@ -177,6 +182,7 @@ def _parameter(owner: str, parameter: inspect.Parameter, hints: _Hints) -> Param
     if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
         raise RegistrationError(
             f"{owner} takes {parameter}, but clients must know each parameter by name."
+            f" Write {parameter.name}: {_instead_of_many(parameter)}."
         )
     annotation = hints.resolved(f"parameter {parameter.name}", parameter.annotation)
     if parameter.name in {"self", "cls"} and annotation is MISSING:
@@ -192,6 +198,15 @@ def _parameter(owner: str, parameter: inspect.Parameter, hints: _Hints) -> Param
         default=parameter.default,
         positional_only=parameter.kind is parameter.POSITIONAL_ONLY,
     )
+
+
+def _instead_of_many(parameter: inspect.Parameter) -> str:
+    """Return the type of one parameter in place of *these or **those."""
+    hint = parameter.annotation
+    each = hint if isinstance(hint, str) else inspect.formatannotation(hint)
+    one = "str" if hint is MISSING else each
+    listed = parameter.kind is parameter.VAR_POSITIONAL
+    return f"list[{one}]" if listed else f"dict[str, {one}]"
 
 
 def _widens(annotation: Annotation) -> bool:
