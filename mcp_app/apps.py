@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 from typing import Final
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy as _
 
@@ -49,7 +49,7 @@ class McpConfig(AppConfig):
         except ImproperlyConfigured:
             # A check tells; wrong settings of ours close the endpoint, never the site.
             return
-        autodiscovery.import_modules(mcp, name)
+        autodiscovery.import_modules(mcp, apps.get_app_configs(), name)
         bindings.connect(mcp.bindings.values())
 
 

@@ -37,6 +37,7 @@ _CONTEXTS: Mapping[str, object] = {
     "mcp_app": SimpleNamespace(Context=Context, SyncContext=SyncContext),
 }
 _FACES = {"async": Context, "sync": SyncContext}
+_VALUES = (list, tuple, dict, set, int, float, bytes)
 _WIDE = (Any, None, type(None), object)
 
 
@@ -163,6 +164,12 @@ class _Hints:
         if annotation is MISSING or type(annotation) is type:
             return annotation
 
+        if isinstance(annotation, _VALUES):
+            raise RegistrationError(
+                f"{self._owner}: the annotation {_shown(annotation)} of {where} is a"
+                f" value, not a type. Write {_type_of(annotation)}."
+            )
+
         def holder() -> None: ...
 
         holder.__annotations__ = {"it": annotation}
@@ -176,6 +183,20 @@ class _Hints:
                 f"readable when the function is registered: {error}."
                 f"{advice if lacking else ''}"
             ) from None
+
+
+def _shown(annotation: Annotation) -> str:
+    if isinstance(annotation, list):
+        return f"[{', '.join(map(inspect.formatannotation, annotation))}]"
+    return repr(annotation)
+
+
+def _type_of(value: object) -> str:
+    """Return the type that somebody may have meant who wrote a value."""
+    kind = type(value).__name__
+    if isinstance(value, list) and len(value) == 1:
+        return f"list[{inspect.formatannotation(value[0])}]"
+    return kind
 
 
 def _parameter(owner: str, parameter: inspect.Parameter, hints: _Hints) -> Parameter:

@@ -159,11 +159,12 @@ def test_nothing_is_declared_by_two(registry: Registry, declare, what: str) -> N
     declare(registry)(first)
     with pytest.raises(RegistrationError) as refusal:
         declare(registry)(second)
-    said = f"{__name__}.second: the {what} is already declared by {__name__}.first"
-    assert re.fullmatch(
-        rf"{re.escape(f'{said} ({__file__}')}:\d+\)\. Give one of the two another \w+\.",
-        str(refusal.value),
+    said, _, advice = str(refusal.value).rpartition(":")
+    assert said == (
+        f"{__name__}.second: the {what} is already declared by {__name__}.first"
+        f" ({__file__}"
     )
+    assert re.fullmatch(r"\d+\)\. Give one of the two another \w+\.", advice)
 
 
 def test_refusals_come_at_import(registry: Registry) -> None:
@@ -215,7 +216,7 @@ def test_clear(module: ModuleType) -> None:
     registry.resource("ledger://all", model=Ledger)(lambda: [])
     registry.rule("weekdays")(lambda asked: True)
     with collecting(registry):
-        registry.tool(3)  # type: ignore[call-overload]
+        registry.tool(3)
     assert all(vars(registry).values())
     registry.clear()
     assert not any(vars(registry).values())
