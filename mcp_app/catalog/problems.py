@@ -133,7 +133,8 @@ def check_text(given: object, decorator: str, what: str) -> None:
 
 
 def _shown(given: object) -> str:
-    return qualified_name(given) if callable(given) else repr(given)
+    named = callable(given) and hasattr(given, "__qualname__")
+    return qualified_name(given) if named else repr(given)
 
 
 def qualified_name(function: object) -> str:
@@ -159,7 +160,7 @@ def _refuse(registry: Registry, error: Exception, given: object) -> None:
         raise error
     said = str(error)
     if not isinstance(error, RegistrationError):
-        said = f"{_shown(given)} cannot be served: {type(error).__name__}: {error}."
+        said = f"{_shown(given):.80} cannot be served: {type(error).__name__}: {error}."
     record(registry, _calling_place(), said)
 
 
