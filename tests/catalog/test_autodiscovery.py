@@ -232,8 +232,9 @@ BROKEN = {
     ),
     "an exception that nobody expects": Broken(
         "class Odd:\n    @property\n    def __wrapped__(self):\n        return 1 / 0\n"
-        "    def __call__(self) -> str: ...\nmcp.tool('odd')(Odd())",
-        "shop/mcp.py:12: Odd cannot be served: ZeroDivisionError: division by zero.",
+        "    def __call__(self) -> str: ...\n    def __repr__(self): return 'Odd()'\n"
+        "mcp.tool('odd')(Odd())",
+        "shop/mcp.py:13: Odd() cannot be served: ZeroDivisionError: division by zero.",
     ),
     "a pattern that is none": Broken(
         "from typing import Annotated\nfrom pydantic import Field\n@mcp.tool\n"
