@@ -44,7 +44,7 @@ def _of_no_app(name: str) -> Iterator[checks.CheckMessage]:
     below = Path(*name.split(".")).with_suffix(".py")
     known = {str(Path(app.path, below)) for app in apps.get_app_configs()}
     known |= {str(getattr(each, "__file__", "")) for each in [*sys.modules.values()]}
-    for folder, dotted in _folders().items():
+    for folder, dotted in sorted(_folders().items()):
         path = folder / below
         if str(path) not in known and _declares(path):
             yield _unlisted(path, dotted)

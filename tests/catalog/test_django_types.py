@@ -67,7 +67,7 @@ def test_everything_else(annotation: Any) -> None:
     ],
 )
 def test_what_a_parameter_takes_instead(annotation: Any, read: str) -> None:
-    with pytest.raises(RegistrationError, match="shop.show: the parameter user") as no:
+    with pytest.raises(RegistrationError, match="parameter user takes") as no:
         check_parameter("shop.show", "user", annotation)
     assert str(no.value).endswith(
         f"Take its key, for example user_id: int, and read it with {read}."
