@@ -38,7 +38,7 @@ def import_modules(registry: Registry, configs: Iterable[AppConfig], name: str) 
 
     One that fails is a problem of the registry; what it declared before stays.
     """
-    with collecting(registry):
+    with collecting(registry.problems):
         for config in configs:
             if config.module is not None:
                 _import(registry, config.module, name)
@@ -51,7 +51,7 @@ def _import(registry: Registry, package: ModuleType, name: str) -> None:
     except Exception as error:
         if _is_there(package, name):
             file = Path(package.__path__[0], *name.split(".")).with_suffix(".py")
-            record(registry, *_failure(path, file, error))
+            record(registry.problems, *_failure(path, file, error))
 
 
 def _is_there(package: ModuleType, name: str) -> bool:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from mcp_app.catalog.annotations import Annotation, bare
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.json_schemas import written
+from mcp_app.catalog.json_schemas import type_text
 
 
 def check_result(owner: str, annotation: Annotation) -> None:
@@ -20,7 +20,7 @@ def check_result(owner: str, annotation: Annotation) -> None:
     found = _row_type(annotation)
     if found is not None:
         raise RegistrationError(
-            f"{owner}: the result {written(annotation)} has {_named(found)}, which"
+            f"{owner}: the result {type_text(annotation)} has {_named(found)}, which"
             ' cannot be written as JSON. Return dicts, for example list(qs.values("id",'
             ' "name")).'
         )

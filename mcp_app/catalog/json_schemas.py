@@ -62,12 +62,12 @@ def adapter(owner: str, annotation: Annotation) -> TypeAdapter[object]:
     try:
         return _adapter(readable)
     except PydanticUserError as error:
-        raise _unserialisable(owner, written(annotation), error) from None
+        raise _unserialisable(owner, type_text(annotation), error) from None
     except SchemaError as error:
         raise RegistrationError(f"{owner}: {error}") from None
     except (AttributeError, NameError, TypeError) as error:
         raise RegistrationError(
-            f"{owner}: {written(annotation)} cannot be read as a type: {error}."
+            f"{owner}: {type_text(annotation)} cannot be read as a type: {error}."
         ) from None
 
 
@@ -95,7 +95,7 @@ def _adapter(annotation: Annotation) -> TypeAdapter[object]:
     return TypeAdapter(annotation)
 
 
-def written(annotation: Annotation) -> str:
+def type_text(annotation: Annotation) -> str:
     """Return a type hint as code has it."""
     return inspect.formatannotation(annotation)
 

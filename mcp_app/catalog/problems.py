@@ -15,15 +15,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 from mcp_app.catalog.errors import RegistrationError
 
-if TYPE_CHECKING:
-    from mcp_app.catalog.registry import Registry
-
 Given = ParamSpec("Given")
-Returned = TypeVar("Returned")
+Value = TypeVar("Value")
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _USAGE: Final = {
@@ -34,7 +31,6 @@ _USAGE: Final = {
     "function": '@mcp.function("key")',
     "rule": '@mcp.rule("key")',
 }
-_collecting: ContextVar[Registry | None] = ContextVar("collecting", default=None)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,6 +42,19 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+
+Problems: TypeAlias = dict[str, Place]
+"""The place of each problem, by its sentence."""
+
+
+_collecting: ContextVar[Problems | None] = ContextVar("collecting", default=None)
+
+
+class Registering(Protocol):
+    """What has problems: a registry."""
+
+    problems: Problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +70,18 @@ class Origin:
 
 
 @contextmanager
-def collecting(registry: Registry) -> Iterator[None]:
-    """Let the decorators of a registry record problems instead of raising them."""
-    token = _collecting.set(registry)
+def collecting(problems: Problems) -> Iterator[None]:
+    """Let the decorators of the registry that has these record further ones."""
+    token = _collecting.set(problems)
     try:
         yield
     finally:
         _collecting.reset(token)
 
 
-def record(registry: Registry, place: Place, said: str) -> None:
+def record(problems: Problems, place: Place, said: str) -> None:
     """Keep a problem as one line that begins with its place."""
-    registry.problems[f"{place}: {' '.join(said.split())}"] = place
+    problems[f"{place}: {' '.join(said.split())}"] = place
 
 
 def origin_of(module: str) -> Origin:
@@ -91,22 +100,22 @@ def _calling_place() -> Place:
     return Place(frame.f_code.co_filename, frame.f_lineno)
 
 
-def recording(method: Callable[Given, Returned]) -> Callable[Given, Returned]:
+def recording(method: Callable[Given, Value]) -> Callable[Given, Value]:
     """Let a decorator of a registry record what it refuses, if that is collected."""
 
     signature = inspect.signature(method)
 
     @wraps(method)
     def decorator(*given: Given.args, **options: Given.kwargs) -> Any:
-        registry = cast("Registry", given[0])
+        problems = cast("Registering", given[0]).problems
         with_function = len(given) > 1 and callable(given[1])
         try:
             _check_count(signature, method.__name__, given)
             declare = method(*given, **options)
         except Exception as error:
-            _refuse(registry, error, given[-1])
+            _refuse(problems, error, given[-1])
             return given[1] if with_function else _unchanged
-        return declare if with_function else _recorded(registry, declare)
+        return declare if with_function else _recorded(problems, declare)
 
     return decorator
 
@@ -143,25 +152,25 @@ def qualified_name(function: object) -> str:
     return f"{module}.{getattr(function, '__qualname__', repr(function))}"
 
 
-def _recorded(registry: Registry, declare: Any) -> Callable[[Any], Any]:
+def _recorded(problems: Problems, declare: Any) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         try:
             return declare(function)
         except Exception as error:
-            _refuse(registry, error, function)
+            _refuse(problems, error, function)
             return function
 
     return decorate
 
 
-def _refuse(registry: Registry, error: Exception, given: object) -> None:
-    """Record an error; raise it again if this registry collects nothing."""
-    if _collecting.get() is not registry:
+def _refuse(problems: Problems, error: Exception, given: object) -> None:
+    """Record an error; raise it again if nobody collects these problems."""
+    if _collecting.get() is not problems:
         raise error
     said = str(error)
     if not isinstance(error, RegistrationError):
         said = f"{_shown(given):.80} cannot be served: {type(error).__name__}: {error}."
-    record(registry, _calling_place(), said)
+    record(problems, _calling_place(), said)
 
 
 def _unchanged(function: Any) -> Any:

@@ -24,7 +24,7 @@ from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.options import check_options
 from mcp_app.catalog.problems import (
     Origin,
-    Place,
+    Problems,
     check_text,
     origin_of,
     qualified_name,
@@ -82,7 +82,7 @@ class Registry:
         self.rules: dict[str, Rule] = {}
         self.origins: dict[tuple[str, object], Origin] = {}
         """Where each of them is declared, by what it is and its key."""
-        self.problems: dict[str, Place] = {}
+        self.problems: Problems = {}
         """A sentence for each that is not served."""
 
     def clear(self) -> None:

@@ -25,13 +25,13 @@ def several(*numbers: int) -> int:
 
 def test_one_line_for_each() -> None:
     registry = Registry()
-    record(registry, Place("mcp.py", 2), "It\n  does not fit. ")
+    record(registry.problems, Place("mcp.py", 2), "It\n  does not fit. ")
     assert registry.problems == {"mcp.py:2: It does not fit.": Place("mcp.py", 2)}
 
 
 def test_only_the_registry_that_collects() -> None:
     registry, other = Registry(), Registry()
-    with collecting(registry):
+    with collecting(registry.problems):
         assert registry.tool(several) is several
         with pytest.raises(RegistrationError):
             other.tool(several)

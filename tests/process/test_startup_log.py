@@ -94,7 +94,7 @@ def test_problems_are_logged_once(
     log_problems()
     assert caplog.records == []
     registry.tool("closed", rule="weekdays")(lambda: "done")
-    record(registry, Place("mcp.py", 2), "It is wrong: 100%.")
+    record(registry.problems, Place("mcp.py", 2), "It is wrong: 100%.")
     log_problems()
     log_problems()
     broken, closed = caplog.records
