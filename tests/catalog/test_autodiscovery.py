@@ -317,6 +317,23 @@ def test_a_mistake_is_one_sentence(discover: Discover, broken: Broken) -> None:
     assert served(registry) == {*broken.served.split(), "whole"}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Lint has advice on both.
+        "@mcp.tool\ndef pay(amount) -> str: ...",
+        "@mcp.tool\ndef pay(amount: int) -> str: ...",
+        # Clients are told that they may leave it out, and no more.
+        "@mcp.tool\ndef pay(amount: int = object()) -> str: ...",
+        "mcp.tool('pay')(lambda: 1)",
+    ],
+)
+def test_what_is_served_all_the_same(discover: Discover, text: str) -> None:
+    said, registry = discover(HEAD + text + TAIL)
+    assert said == []
+    assert served(registry) == {"before", "pay", "after"}
+
+
 def test_a_decorator_that_refuses_returns_its_function(discover: Discover) -> None:
     text = HEAD + (
         "@mcp.resource()\n@mcp.complete\n@mcp.function\n@mcp.rule('a', b=1)\n"

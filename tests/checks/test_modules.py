@@ -151,10 +151,9 @@ def test_few_folders_are_searched(site: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_broken_definitions_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = Registry()
-    record(
-        registry.problems, Place("/site/shop/mcp.py", 12), "shop.mcp.a: it is wrong."
-    )
-    record(registry.problems, Place(file, 2), "shop.mcp.b: it is wrong.")
+    for line, name in ((12, "a"), (2, "b")):
+        place = Place("/site/shop/mcp.py", line)
+        record(registry.problems, place, f"shop.mcp.{name}: it is wrong.")
     monkeypatch.setattr(modules, "mcp", registry)
     for mcp in ({}, {"LIMITS": "of"}):
         with override_settings(MCP=mcp):
