@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.page import stop_banner
-from mcp_app.admin.page.broken_rows import is_reported, reported_of
+from mcp_app.admin.page.broken_rows import broken_reason, is_broken_somewhere
 from mcp_app.admin.page.header import why_broken
 from mcp_app.admin.page.rights import may
 from mcp_app.admin.publishing import comparison
@@ -77,7 +77,7 @@ class ListActions(ExportAction[Row]):
         is_held = row_is_held(stop_banner.stops_on(request))
         for row in found.result_list:
             row.held = is_held(row)
-            row.broken = reported_of(request, row) or row.broken
+            row.broken = broken_reason(request, row) or row.broken
         return found
 
     def get_ordering(self, request: HttpRequest) -> Any:
@@ -89,7 +89,7 @@ class ListActions(ExportAction[Row]):
         match = request.resolver_match
         if match is None or not str(match.url_name).endswith("_changelist"):
             return usual
-        is_broken = ~Q(broken="") | is_reported(request, self.model)
+        is_broken = ~Q(broken="") | is_broken_somewhere(request, self.model)
         return [Case(When(is_broken, then=0), default=1), *usual]
 
     @admin.action(

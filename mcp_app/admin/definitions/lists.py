@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.forms import kinds_for
-from mcp_app.admin.page.broken_rows import is_reported
+from mcp_app.admin.page.broken_rows import is_broken_somewhere
 from mcp_app.admin.page.header import LOOKS, MEANS
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.registry import name_of_kind
@@ -44,7 +44,7 @@ class StateFilter(admin.SimpleListFilter):
             return queryset
         rows = cast("PublishedRows[Any]", queryset)
         states = rows.with_states(is_stopped(queryset.model))
-        here = is_reported(request, queryset.model)
+        here = is_broken_somewhere(request, queryset.model)
         if asked == State.BROKEN:
             is_broken = Q(reckoned_state=asked) | (here & ~Q(reckoned_state=STOPPED))
             return states.filter(is_broken)

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.page.broken_rows import is_reported, reported
+from mcp_app.admin.page.broken_rows import broken_rows_of, is_broken_somewhere
 from mcp_app.admin.page.header import LOOKS, MEANS
 from mcp_app.interface.rules import visible
 from mcp_app.models import (
@@ -70,7 +70,7 @@ def _rows(request: HttpRequest, model: type[DefinitionRow]) -> QuerySet[Any, Any
     rows: Any = model.rows()
     states = rows.with_states(is_stopped(model)).order_by()
     is_broken = Q(reckoned_state=State.BROKEN) | (
-        is_reported(request, model) & ~Q(reckoned_state=State.STOPPED)
+        is_broken_somewhere(request, model) & ~Q(reckoned_state=State.STOPPED)
     )
     place = Case(
         When(is_broken, then=0),
@@ -96,7 +96,7 @@ def _concern(
     why: str,
 ) -> Concern:
     state = ORDER[place]
-    reason = reported(request).get((kind, str(pk)), "") or visible(why, None)
+    reason = broken_rows_of(request).get((kind, str(pk)), "") or visible(why, None)
     is_broken = state is State.BROKEN
     return Concern(
         state=state,

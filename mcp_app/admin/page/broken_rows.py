@@ -21,28 +21,28 @@ Reasons: TypeAlias = Mapping[Key, str]
 KNOWN: Final = "mcp_broken"
 
 
-def reported(request: HttpRequest) -> Reasons:
+def broken_rows_of(request: HttpRequest) -> Reasons:
     """Return the rows that live processes report, queried once per request."""
     known: Reasons | None = getattr(request, KNOWN, None)
     if known is None:
-        known = dict(_reported())
+        known = dict(_broken_rows())
         vars(request)[KNOWN] = known
     return known
 
 
-def reported_of(request: HttpRequest, row: PublishedRow) -> str:
+def broken_reason(request: HttpRequest, row: PublishedRow) -> str:
     """Return why live processes do not serve a row; "" if all do, or none runs."""
-    return reported(request).get((row.kind_of_row, str(row.pk)), "")
+    return broken_rows_of(request).get((row.kind_of_row, str(row.pk)), "")
 
 
-def is_reported(request: HttpRequest, model: type[PublishedRow]) -> Q:
+def is_broken_somewhere(request: HttpRequest, model: type[PublishedRow]) -> Q:
     """Return the condition for the rows of a model that live processes report."""
     kind = model._meta.model_name
-    refs = [int(ref) for each, ref in reported(request) if each == kind]
+    refs = [int(ref) for each, ref in broken_rows_of(request) if each == kind]
     return Q(pk__in=refs)
 
 
-def _reported() -> Iterator[tuple[Key, str]]:
+def _broken_rows() -> Iterator[tuple[Key, str]]:
     reports = [each.report_of_process() for each in Worker.objects.live()]
     # A process of an older release, or one that has just started, says nothing.
     reports = [each for each in reports if each.code]

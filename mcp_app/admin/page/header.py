@@ -80,7 +80,7 @@ def page_url(row: PublishedRow, page: str, *more: object) -> str:
 def strip(request: HttpRequest, row: PublishedRow) -> Strip:
     """Return the strip above the pages of a row."""
     definition = row if isinstance(row, DefinitionRow) else None
-    row.broken = broken_rows.reported_of(request, row) or why_broken(row)
+    row.broken = broken_rows.broken_reason(request, row) or why_broken(row)
     held = stop_banner.of_row(stop_banner.stops_on(request), row)
     state = State.STOPPED if held else row.state
     return Strip(
