@@ -337,7 +337,8 @@ def test_what_is_served_all_the_same(discover: Discover, text: str) -> None:
 
 def test_a_decorator_that_refuses_returns_its_function(discover: Discover) -> None:
     text = HEAD + (
-        "@mcp.resource()\n@mcp.resource(5)\n@mcp.complete\n@mcp.function\n@mcp.rule('a', b=1)\n"
+        "@mcp.resource()\n@mcp.resource(5)\n@mcp.complete\n@mcp.function\n"
+        "@mcp.rule('a', b=1)\n"
         "@mcp.tool('a', 'b')\n@mcp.prompt(titel='a')\ndef one(a: str) -> str:\n"
         "    return a\n\nassert one('x') == 'x'\n"
     )
