@@ -78,7 +78,7 @@ bench: $(VENV_STAMP) ## Run the benchmarks; print ratios against the floors.
 
 .PHONY: pictures
 pictures: $(VENV_STAMP) $(NODE_STAMP) ## Take the pictures of docs/admin.md anew.
-	@PICTURES=docs/images pytest -q tests/browser/test_publishing.py tests/browser/test_live.py tests/browser/test_tokens.py tests/browser/test_calls.py tests/browser/test_who.py tests/browser/test_stops.py
+	@PICTURES=docs/images pytest -q tests/browser/test_home.py tests/browser/test_publishing.py tests/browser/test_live.py tests/browser/test_tokens.py tests/browser/test_calls.py tests/browser/test_who.py tests/browser/test_stops.py
 
 ROUNDS ?= 1000
 
