@@ -36,7 +36,7 @@ def from_code(definition: Definition) -> Mapping[str, str]:
         "rule": ", ".join(definition.demands.rules),
         "timeout": "" if definition.timeout is None else f"{definition.timeout:g}",
         "tags": " ".join(sorted(definition.tags)),
-        "position": str(definition.position),
+        "position": str(definition.position or ""),
     }
     if isinstance(definition, ToolDefinition):
         hints = definition.hints

@@ -13,7 +13,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.page import stop_banner
+from mcp_app.admin.page import broken_rows, stop_banner
 from mcp_app.admin.page.rights import whom_to_ask
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import uploads_of
@@ -64,6 +64,8 @@ class Strip:
     start_url: str
     stop_reason: str
     """Why the user may neither stop nor start it; "" if they may."""
+    broken: str = ""
+    """Why clients do not see it although it is published."""
 
     @property
     def stopped(self) -> bool:
@@ -78,7 +80,7 @@ def page_url(row: PublishedRow, page: str, *more: object) -> str:
 def strip(request: HttpRequest, row: PublishedRow) -> Strip:
     """Return the strip above the pages of a row."""
     definition = row if isinstance(row, DefinitionRow) else None
-    row.broken = why_broken(row)
+    row.broken = broken_rows.broken_reason(request, row) or why_broken(row)
     held = stop_banner.of_row(stop_banner.stops_on(request), row)
     state = State.STOPPED if held else row.state
     return Strip(
@@ -93,6 +95,7 @@ def strip(request: HttpRequest, row: PublishedRow) -> Strip:
             stop_banner.target_of(row), back=stop_banner.ROW
         ),
         stop_reason=whom_to_ask(request, "stop"),
+        broken=visible(row.broken, None),
     )
 
 

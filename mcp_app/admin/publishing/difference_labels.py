@@ -9,15 +9,13 @@ from typing import Any, Final
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.access.ways_in import LABELS as METHODS
+from mcp_app.admin.access.ways_in import method_label
 from mcp_app.admin.editors.annotation_choices import AUDIENCES, IMPORTANCES
 from mcp_app.admin.forms import form_of
 from mcp_app.admin.forms.fields import seconds_of
 from mcp_app.admin.page.wording import EVERY, HINTS, READABLE, SERVER, Words
-from mcp_app.conf import mcp_settings
 from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
-from mcp_app.interface.server import PUBLIC
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.listings import words
 from mcp_app.publishing.differences import Difference, Piece
@@ -104,13 +102,7 @@ def _chosen_of(choices: Mapping[str, Label]) -> Callable[[PublishedRow, str], st
 
 
 def _methods(row: PublishedRow, value: str) -> str:
-    return "\n".join(map(_method, words(value)))
-
-
-def _method(name: str) -> str:
-    if name == PUBLIC:
-        return _("Public: anyone on the internet, without signing in")
-    return str(METHODS.get(str(mcp_settings.authentication.get(name)), name))
+    return "\n".join(map(method_label, words(value)))
 
 
 def _seconds(row: PublishedRow, value: str) -> str:

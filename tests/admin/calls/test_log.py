@@ -289,7 +289,7 @@ def test_the_home_page_leads_to_failures(
 ) -> None:
     write({}, crash(), {"ago_ms": 3 * DAY}, {"outcome": "cancelled"})
     client = staff("view_call", "view_tool", "view_session", "view_server")
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(15):
         text = " ".join(client.get("/admin/mcp_app/").content.decode().split())
     assert f'<a href="{LIST}">Calls, last 24 hours</a>: 3' in text
     assert f'<a href="{LIST}?outcome=failed">1 failed (33.3 %)</a>' in text
