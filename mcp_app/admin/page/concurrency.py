@@ -17,7 +17,7 @@ from django.urls import URLPattern
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.page import deleted_rows
-from mcp_app.admin.page.compat import ModelAdmin
+from mcp_app.admin.page.compat import OBJECT_TOOL, ModelAdmin
 from mcp_app.invalidation.workers import hold_after_commit
 from mcp_app.models.changes import WatchedRow
 
@@ -57,6 +57,8 @@ class SettledAdmin(TypedAdmin[AnyRow]):
 
     Actions open their own transactions, if any; the other views run in one.
     """
+
+    object_tool = OBJECT_TOOL
 
     @property
     def urls(self) -> list[URLPattern]:
