@@ -64,7 +64,7 @@ def adapter(owner: str, annotation: Annotation) -> TypeAdapter[object]:
     except PydanticUserError as error:
         raise _unserialisable(owner, type_text(annotation), error) from None
     except SchemaError as error:
-        raise RegistrationError(f"{owner}: {error}") from None
+        raise RegistrationError(f"{owner}: {error}. Correct its Field(…).") from None
     except (AttributeError, NameError, TypeError) as error:
         raise RegistrationError(
             f"{owner}: {type_text(annotation)} cannot be read as a type: {error}."

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from types import CodeType, FrameType
 from typing import Any, Final, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
@@ -113,7 +113,10 @@ def recording(method: Callable[Given, Value]) -> Callable[Given, Value]:
             _check_count(signature, method.__name__, given)
             declare = method(*given, **options)
         except Exception as error:
-            _refuse(problems, error, given[-1])
+            if all(isinstance(each, str) for each in given[1:]):
+                # What comes next is the function, which the sentence names.
+                return _recorded(problems, partial(_raise, _collected(problems, error)))
+            _refuse(problems, error, given[1])
             return given[1] if with_function else _unchanged
         return declare if with_function else _recorded(problems, declare)
 
@@ -165,9 +168,7 @@ def _recorded(problems: Problems, declare: Any) -> Callable[[Any], Any]:
 
 def _refuse(problems: Problems, error: Exception, given: object) -> None:
     """Record an error; raise it again if nobody collects these problems."""
-    if _collecting.get() is not problems:
-        raise error
-    said = str(error)
+    said = str(_collected(problems, error))
     if not isinstance(error, RegistrationError):
         said = f"{_shown(given):.80} cannot be served: {type(error).__name__}: {error}."
     record(problems, _calling_place(), said)
@@ -175,6 +176,17 @@ def _refuse(problems: Problems, error: Exception, given: object) -> None:
 
 def _unchanged(function: Any) -> Any:
     return function
+
+
+def _collected(problems: Problems, error: Exception) -> Exception:
+    """Return an error that is to be recorded; raise it if nobody collects."""
+    if _collecting.get() is not problems:
+        raise error
+    return error
+
+
+def _raise(error: Exception, function: object) -> None:
+    raise RegistrationError(f"{_shown(function)}: {error}")
 
 
 def _frames() -> Iterator[FrameType]:

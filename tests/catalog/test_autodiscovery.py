@@ -179,7 +179,7 @@ BROKEN = {
     ),
     "complete without its argument": Broken(
         '@mcp.complete("letter")\ndef words(value: str) -> list[str]: ...',
-        "shop/mcp.py:7: @mcp.complete got 'letter'. Write it like"
+        "shop/mcp.py:7: shop.mcp.words: @mcp.complete got 'letter'. Write it like"
         ' @mcp.complete("prompt", "argument").',
     ),
     "an argument that no prompt has": Broken(
@@ -241,7 +241,8 @@ BROKEN = {
         'def find(code: Annotated[str, Field(pattern="(")]) -> str: ...',
         'shop/mcp.py:9: shop.mcp.find: Error building "typed-dict" validator:'
         ' SchemaError: Field "code": SchemaError: Error building "str" validator:'
-        " SchemaError: regex parse error: ( ^ error: unclosed group",
+        " SchemaError: regex parse error: ( ^ error: unclosed group."
+        " Correct its Field(…).",
     ),
     "an argument of a prompt that is a list": Broken(
         "@mcp.prompt\ndef letter(names: list[str]) -> str: ...",
@@ -336,13 +337,14 @@ def test_what_is_served_all_the_same(discover: Discover, text: str) -> None:
 
 def test_a_decorator_that_refuses_returns_its_function(discover: Discover) -> None:
     text = HEAD + (
-        "@mcp.resource()\n@mcp.complete\n@mcp.function\n@mcp.rule('a', b=1)\n"
+        "@mcp.resource()\n@mcp.resource(5)\n@mcp.complete\n@mcp.function\n"
+        "@mcp.rule('a', b=1)\n"
         "@mcp.tool('a', 'b')\n@mcp.prompt(titel='a')\ndef one(a: str) -> str:\n"
         "    return a\n\nassert one('x') == 'x'\n"
     )
     said, _ = discover(text + TAIL)
     lines = [each.partition(": ")[0] for each in said]
-    assert lines == [f"shop/mcp.py:{line}" for line in range(7, 13)]
+    assert lines == [f"shop/mcp.py:{line}" for line in range(7, 14)]
 
 
 def test_one_name_in_two_modules(discover: Discover) -> None:
