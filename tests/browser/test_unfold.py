@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 import pytest
+from django.contrib.admin import site
 from playwright.sync_api import Browser, Page, StorageState, expect
 
 from tests.browser.conftest import AXE, open_page
@@ -28,10 +29,15 @@ pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")
 
 PASSWORD: Final = "a-Long-enough-1"
 SERVE: Final = [sys.executable, "-m", "tests.drill.serve"]
-ADD_STAFF: Final = [
-    *(sys.executable, "manage.py", "createsuperuser", "--noinput"),
-    *("--username", "admin", "--email", "admin@example.com"),
-]
+PREPARE: Final = f"""
+from django.contrib import admin
+from django.contrib.auth.models import User
+from unfold.admin import ModelAdmin
+User.objects.create_superuser("admin", "admin@example.com", {PASSWORD!r})
+for model, each in admin.site._registry.items():
+    print(model._meta.label, isinstance(each, ModelAdmin))
+"""
+"""Adds somebody who may do everything, and says which pages are unfold's."""
 FOUND: Final = """async () => (await axe.run(document, {resultTypes: ["violations"]}))
     .violations.map(each =>
         [each.id, each.nodes.map(node => node.target).join(", ")])"""
@@ -61,22 +67,32 @@ LOOKS: Final = (WIDE, NARROW, Look("dark", 1280), Look("light", 390))
 
 
 @pytest.fixture(scope="module")
-def unfolded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    """Serve the fixture set with unfold, and somebody who may do everything."""
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """Return what makes programs use the fixture set with unfold."""
     database = tmp_path_factory.mktemp("unfold") / "db.sqlite3"
     shutil.copy(prepared_file(), database)
-    port = free_port()
-    environment = shell_environment(
+    return shell_environment(
         UNFOLD="there",
         DATABASE_URL=f"sqlite:///{database}",
         ROWS="there",
         SERVER="uvicorn",
-        PORT=str(port),
         DJANGO_SETTINGS_MODULE="tests.drill.settings",
-        DJANGO_SUPERUSER_PASSWORD=PASSWORD,
     )
-    run(ADD_STAFF, CHECKOUT, environment)
-    with serving(SERVE, CHECKOUT, environment, port) as served:
+
+
+@pytest.fixture(scope="module")
+def prepared(environment: Mapping[str, str]) -> str:
+    """Prepare the site; return what was printed."""
+    manage = [sys.executable, "manage.py", "shell", "-v", "0", "-c", PREPARE]
+    return run(manage, CHECKOUT, environment)
+
+
+@pytest.fixture(scope="module")
+def unfolded(environment: Mapping[str, str], prepared: str) -> Iterator[Serving]:
+    """Serve the site."""
+    port = free_port()
+    given = {**environment, "PORT": str(port)}
+    with serving(SERVE, CHECKOUT, given, port) as served:
         yield served
 
 
@@ -143,6 +159,15 @@ def pages(page: Page) -> dict[str, str]:
         "token-add": "mcp_app/accesstoken/add/",
         "calls": "mcp_app/call/",
     }
+
+
+def test_pages_are_of_its_class(prepared: str) -> None:
+    """unfold has all template tags loaded while that class is being made."""
+    ours = [line for line in prepared.splitlines() if line.startswith("mcp_app.")]
+    assert len(ours) == len(
+        [model for model in site._registry if model._meta.app_label == "mcp_app"]
+    )
+    assert {line.split()[-1] for line in ours} == {"True"}
 
 
 @pytest.mark.long
