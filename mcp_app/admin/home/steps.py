@@ -39,7 +39,7 @@ def steps(
         _look(request, registry),
         _make(request),
         _let_in(servers),
-        _connect(request, servers),
+        _connect(servers),
     ]
 
 
@@ -94,7 +94,7 @@ def _let_in(servers: Sequence[ServerLine]) -> Step:
     )
 
 
-def _connect(request: HttpRequest, servers: Sequence[ServerLine]) -> Step:
+def _connect(servers: Sequence[ServerLine]) -> Step:
     title = _("Connect a client")
     text = _(
         "Claude, ChatGPT, Cursor, VS Code and others ask for the address of a server,"
@@ -103,7 +103,6 @@ def _connect(request: HttpRequest, servers: Sequence[ServerLine]) -> Step:
     is_done = Session.objects.exists() or Call.objects.exists()
     if servers:
         return Step(title, text, is_done, "#mcp-servers", _("Copy the address"))
-    lacking = ""
-    if not request.user.has_perm("mcp_app.view_server"):
-        lacking = _needs(_("Can view server"))
-    return Step(title, text, is_done, lacking=lacking)
+    url = reverse("admin:mcp_app_accesstoken_add")
+    link = _("Make a token: its page shows the address")
+    return Step(title, text, is_done, url, link)

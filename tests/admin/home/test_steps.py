@@ -79,6 +79,7 @@ def test_a_step_says_which_permission_it_needs(staff: Callable[..., Client]) -> 
     text = home(staff("view_prompt")).content.decode()
     assert "This needs the right “Can add tool”." in text
     assert "Make an access token" in text
+    assert "Make a token: its page shows the address" in text
     assert "mcp-servers" not in text
 
 
