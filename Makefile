@@ -17,6 +17,7 @@ REQUIREMENTS := requirements.txt requirements-test.txt requirements-mysql.txt
 # The files' content names the stamp: a checkout says nothing by its times.
 VENV_STAMP := .venv/installed-$(shell cat $(REQUIREMENTS) | cksum | cut -d' ' -f1)
 RUN_STAMP := .venv/installed-run-$(shell cksum < requirements.txt | cut -d' ' -f1)
+PROJECT_STAMPS := .projects/wagtail/installed .projects/oscar/installed
 NODE_STAMP := node_modules/installed-$(shell cat package-lock.json .npmrc | cksum | cut -d' ' -f1)
 
 export PATH := $(VENV)/bin:$(PATH)
@@ -41,6 +42,7 @@ $(VENV_STAMP): | $(RUN_STAMP)
 # Only what the project runs on.
 $(RUN_STAMP):
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none was found. Name one: make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: $(PYTHON) is not. Name one: make PYTHON=/path/to/python" >&2; exit 1; }
 	@test -w . || { echo "This folder cannot be written, and everything is installed into it: $(CURDIR)" >&2; exit 1; }
 	@mkdir .venv.lock 2>/dev/null || { echo "Another make is installing into .venv. Wait for it. If there is none, delete the folder .venv.lock." >&2; exit 1; }; \
 	trap 'rmdir .venv.lock' EXIT; \
@@ -77,12 +79,12 @@ bench: $(VENV_STAMP) ## Run the benchmarks; print ratios against the floors.
 	@python -m benchmarks
 
 .PHONY: clients
-clients: $(VENV_STAMP) $(NODE_STAMP) ## Drive the clients of docs/clients.md, each installed into .clients; print its tables (CLIENTS="langchain mcp-use").
+clients: $(VENV_STAMP) ## Drive the clients of docs/clients.md, each installed into .clients; print its tables (CLIENTS="langchain mcp-use").
 	@python -m benchmarks.clients $(CLIENTS)
 
 .PHONY: pictures
 pictures: $(VENV_STAMP) $(NODE_STAMP) ## Take the pictures of docs/admin.md anew.
-	@PICTURES=docs/images pytest -q tests/browser/test_publishing.py tests/browser/test_live.py tests/browser/test_tokens.py tests/browser/test_calls.py tests/browser/test_who.py tests/browser/test_stops.py
+	@PICTURES=docs/images pytest -q tests/browser/test_home.py tests/browser/test_publishing.py tests/browser/test_live.py tests/browser/test_tokens.py tests/browser/test_calls.py tests/browser/test_who.py tests/browser/test_stops.py
 
 ROUNDS ?= 1000
 
@@ -147,8 +149,22 @@ lint: $(VENV_STAMP) ## Check format, imports and types.
 test: $(VENV_STAMP) node-if-possible ## Run what a change can break (REQUIRE_ALL=1, ALLOW_UNSTEADY=1).
 	@exec python -m tests.suite test
 
+.PHONY: projects
+projects: $(PROJECT_STAMPS) ## Make environments with Wagtail and django-oscar, to which tests add the app.
+
+.projects/%/installed: requirements-%.txt requirements.txt | $(RUN_STAMP)
+	@echo "Installing $* into .projects/$*."
+	@$(PYTHON) -m venv .projects/$*
+	@.projects/$*/bin/pip install --quiet -r $<
+	@touch $@
+
+# What needs them is skipped without them, and named at the end.
+.PHONY: projects-if-possible
+projects-if-possible:
+	@$(MAKE) --no-print-directory projects || echo "The projects that tests add the app to were not made."
+
 .PHONY: test-all
-test-all: $(VENV_STAMP) node-if-possible ## Run everything: all databases, servers and clients, coverage, secrets.
+test-all: $(VENV_STAMP) node-if-possible projects-if-possible ## Run everything: all databases, servers and clients, coverage, secrets.
 	@exec python -m tests.suite all
 
 .PHONY: coverage
@@ -161,4 +177,4 @@ test-fast: $(VENV_STAMP) ## Try what a change may have broken, in some 90 s (SIN
 
 .PHONY: clean
 clean: ## Remove everything that was made here, but not the database.
-	rm -rf .venv .venv-docs .matrix .clients node_modules results site staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .coverage.*
+	rm -rf .venv .venv-docs .projects .clients .matrix node_modules results site staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .coverage.*

@@ -6,9 +6,8 @@ import sys
 from types import ModuleType
 from typing import Final
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.core.exceptions import ImproperlyConfigured
-from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.conf import mcp_settings
@@ -35,7 +34,7 @@ class McpConfig(AppConfig):
         # They need the models, which are there now.
         from mcp_app import checks  # noqa: F401, PLC0415 - registers them
         from mcp_app.auth import rights  # noqa: PLC0415
-        from mcp_app.catalog import bindings  # noqa: PLC0415
+        from mcp_app.catalog import autodiscovery, bindings  # noqa: PLC0415
         from mcp_app.catalog.registry import mcp  # noqa: PLC0415
         from mcp_app.invalidation import compaction, workers  # noqa: PLC0415
         from mcp_app.publishing import overlays  # noqa: PLC0415
@@ -50,7 +49,7 @@ class McpConfig(AppConfig):
         except ImproperlyConfigured:
             # A check tells; wrong settings of ours close the endpoint, never the site.
             return
-        autodiscover_modules(name)
+        autodiscovery.import_modules(mcp, apps.get_app_configs(), name)
         bindings.connect(mcp.bindings.values())
 
 

@@ -240,6 +240,16 @@ def _key(name: str) -> str:
     return f'"{name.upper()}"'
 
 
+EVERY_HOST_REFUSED = 'ALLOWED_HOSTS has "*", so the MCP endpoint refuses every request.'
+HOSTS_NAMED_BY = 'Set MCP["HOSTS"] or MCP["PUBLIC_URL"].'
+
+
+def refuses_every_host(current: McpSettings) -> bool:
+    """Whether the endpoint answers to no host without DEBUG."""
+    named = current.hosts is not None or current.public_url is not None
+    return "*" in settings.ALLOWED_HOSTS and not named
+
+
 def unknown_keys(given: Mapping[str, object]) -> list[str]:
     """Return a sentence for each key of `MCP` that does not exist."""
     return [

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
+from django.templatetags.static import static
 from django.urls import include, path
-from django.views.generic import TemplateView
+from django.views.generic import RedirectView, TemplateView
 
 admin.site.site_title = admin.site.site_header = "MCP administration"
 
+
+class Icon(RedirectView):
+    """Browsers ask for it on every page."""
+
+    def get_redirect_url(self, *args: object, **named: object) -> str:
+        return static("mcp_app/icon.svg")
+
+
 urlpatterns = [
+    path("favicon.ico", Icon.as_view()),
     path("", TemplateView.as_view(template_name="home.html"), name="home"),
     path("admin/", admin.site.urls),
     path("account/login/", LoginView.as_view(), name="login"),

@@ -186,7 +186,7 @@ def test_what_headers_are_for_and_what_not() -> None:
 def test_what_structured_content_is_in_each_revision() -> None:
     """A declared type is all that an author writes; the form is the same for all."""
     said = " ".join(DOCUMENT.split())
-    assert "takes any JSON as structured content, older ones objects" in said
+    assert "structured content; older revisions allow only objects" in said
     numbers = tool_returns("here", list[int])
     assert numbers.convert([1, 2]).structured == {"result": [1, 2]}
 

@@ -37,6 +37,7 @@ _CONTEXTS: Mapping[str, object] = {
     "mcp_app": SimpleNamespace(Context=Context, SyncContext=SyncContext),
 }
 _FACES = {"async": Context, "sync": SyncContext}
+_VALUES = (list, tuple, dict, set, int, float, bytes)
 _WIDE = (Any, None, type(None), object)
 
 
@@ -132,7 +133,9 @@ def _documented(layers: list[object]) -> object:
 
 def _check_layers(name: str, layers: list[object]) -> None:
     if not callable(layers[0]) or inspect.isclass(layers[0]):
-        raise RegistrationError(f"{name} is not a function.")
+        raise RegistrationError(
+            f"{name} is not a function. Write the decorator above a def."
+        )
     if any(
         inspect.isgeneratorfunction(layer) or inspect.isasyncgenfunction(layer)
         for layer in layers
@@ -161,22 +164,46 @@ class _Hints:
         if annotation is MISSING or type(annotation) is type:
             return annotation
 
+        if isinstance(annotation, _VALUES):
+            raise RegistrationError(
+                f"{self._owner}: the annotation {_shown(annotation)} of {where} is a"
+                f" value, not a type. Write {_type_of(annotation)}."
+            )
+
         def holder() -> None: ...
 
         holder.__annotations__ = {"it": annotation}
         try:
             return get_type_hints(holder, self._names, include_extras=True)["it"]
         except Exception as error:
+            lacking = getattr(error, "name", None)
+            advice = f" Import {lacking}, and not under TYPE_CHECKING alone."
             raise RegistrationError(
                 f"{self._owner}: the annotation {annotation!r} of {where} must be "
                 f"readable when the function is registered: {error}."
+                f"{advice if lacking else ''}"
             ) from None
+
+
+def _shown(annotation: Annotation) -> str:
+    if isinstance(annotation, list):
+        return f"[{', '.join(map(inspect.formatannotation, annotation))}]"
+    return repr(annotation)
+
+
+def _type_of(value: object) -> str:
+    """Return the type that somebody may have meant who wrote a value."""
+    kind = type(value).__name__
+    if isinstance(value, list) and len(value) == 1:
+        return f"list[{inspect.formatannotation(value[0])}]"
+    return kind
 
 
 def _parameter(owner: str, parameter: inspect.Parameter, hints: _Hints) -> Parameter:
     if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
         raise RegistrationError(
             f"{owner} takes {parameter}, but clients must know each parameter by name."
+            f" Write {parameter.name}: {_instead_of_many(parameter)}."
         )
     annotation = hints.resolved(f"parameter {parameter.name}", parameter.annotation)
     if parameter.name in {"self", "cls"} and annotation is MISSING:
@@ -192,6 +219,15 @@ def _parameter(owner: str, parameter: inspect.Parameter, hints: _Hints) -> Param
         default=parameter.default,
         positional_only=parameter.kind is parameter.POSITIONAL_ONLY,
     )
+
+
+def _instead_of_many(parameter: inspect.Parameter) -> str:
+    """Return the type of one parameter in place of *these or **those."""
+    hint = parameter.annotation
+    each = hint if isinstance(hint, str) else inspect.formatannotation(hint)
+    one = "str" if hint is MISSING else each
+    listed = parameter.kind is parameter.VAR_POSITIONAL
+    return f"list[{one}]" if listed else f"dict[str, {one}]"
 
 
 def _widens(annotation: Annotation) -> bool:

@@ -97,6 +97,12 @@ class ResourceOptions(DefinitionOptions, total=False):
     public: bool
 
 
+class RuleOptions(TypedDict, total=False):
+    """With `arguments` a rule is asked at each call, too, with its arguments."""
+
+    arguments: bool
+
+
 _RUN = frozenset(RunOptions.__annotations__)
 _HINTS = frozenset(ToolHints.__dataclass_fields__)
 _SCHEMAS = frozenset({"input_schema", "output_schema"})
@@ -109,35 +115,37 @@ _READABLE = (ResourceDefinition, ResourceTemplateDefinition)
 
 def declared_tool(function: RegisteredFunction, options: ToolOptions) -> DeclaredTool:
     """Make the tool of a function, with its schemas and its converter."""
-    check_options(function.qualified_name, ToolOptions, options)
+    check_options(function.qualified_name, "tool", ToolOptions, options)
     told: dict[str, Any] = dict(options)
     hints = {name: told[name] for name in _HINTS & told.keys()}
+    # Also where a schema stands in for the types, they say how results are written.
+    function.tool_runnable()
     definition = ToolDefinition(
         **_members(function, told, _HINTS | _SCHEMAS),
         hints=ToolHints(**hints),
         input_schema=_input_schema(function, options.get("input_schema")),
         output_schema=_output_schema(function, options.get("output_schema")),
     )
-    return _declared(definition, function, rules.name_problem(definition.name))
+    return _declared(definition, function, _name_problem(definition.name, "tool"))
 
 
 def declared_prompt(
     function: RegisteredFunction, options: DefinitionOptions
 ) -> DeclaredPrompt:
     """Make the prompt of a function: its parameters are the arguments."""
-    check_options(function.qualified_name, DefinitionOptions, options)
+    check_options(function.qualified_name, "prompt", DefinitionOptions, options)
     definition = PromptDefinition(
         **_members(function, dict(options)),
         arguments=tuple(_prompt_arguments(function)),
     )
-    return _declared(definition, function, rules.name_problem(definition.name))
+    return _declared(definition, function, _name_problem(definition.name, "prompt"))
 
 
 def declared_resource(
     function: RegisteredFunction, uri: str, options: ResourceOptions
 ) -> DeclaredResource:
     """Make the resource of a function that needs no arguments."""
-    check_options(function.qualified_name, ResourceOptions, options)
+    check_options(function.qualified_name, "resource", ResourceOptions, options)
     definition = ResourceDefinition(
         uri=uri, **_members(function, dict(options), _MODEL)
     )
@@ -155,7 +163,7 @@ def declared_template(
 
     `instances` are the keys of rules about the instance that is read.
     """
-    check_options(function.qualified_name, ResourceOptions, options)
+    check_options(function.qualified_name, "resource", ResourceOptions, options)
     try:
         template = UriTemplate.parse(uri_template)
     except ValueError as error:
@@ -195,6 +203,12 @@ def _members(
         "icons": tuple(members.get("icons", ())),
         "tags": frozenset(members.get("tags", ())),
     }
+
+
+def _name_problem(name: str, decorator: str) -> str | None:
+    if name == "<lambda>":
+        return f'A lambda has no name: write mcp.{decorator}("name")(lambda …).'
+    return rules.name_problem(name)
 
 
 def _declared(
@@ -271,7 +285,7 @@ def _prompt_arguments(function: RegisteredFunction) -> Iterator[PromptArgument]:
                 + (
                     problem
                     or f"The argument {name} of a prompt arrives as a text, but its"
-                    " type cannot be read from a text."
+                    f" type cannot be read from a text. Write {name}: str."
                 )
             )
         yield PromptArgument(
@@ -302,10 +316,11 @@ def _check_variables(
     if unknown:
         raise RegistrationError(
             f"{function.qualified_name} has no parameter for the variables "
-            f"{', '.join(unknown)} of {uri}."
+            f"{', '.join(unknown)} of {uri}. Give it parameters of these names."
         )
     if missing:
+        wanted = " and ".join(f"{{{name}}}" for name in missing)
         raise RegistrationError(
             f"{function.qualified_name} needs {', '.join(missing)}, which {uri} does "
-            "not have as variables."
+            f"not have as variables. Add {wanted} to the URI, or give defaults."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
@@ -19,6 +20,8 @@ Mode: TypeAlias = Literal["validation", "serialization"]
 # NaN stays NaN: as null it would be another value, and nobody would be told.
 _EXACTLY = ConfigDict(ser_json_bytes="base64", ser_json_inf_nan="constants")
 _DEFINITIONS = "#/$defs/"
+_UNKNOWN = ("schema-for-unknown-type", "invalid-for-json-schema")
+_ADVICE = "Use built-in types, a dataclass, a TypedDict or a pydantic model."
 
 
 class ShortJsonSchema(GenerateJsonSchema):
@@ -59,9 +62,13 @@ def adapter(owner: str, annotation: Annotation) -> TypeAdapter[object]:
     try:
         return _adapter(readable)
     except PydanticUserError as error:
-        raise _unserialisable(owner, annotation, error) from None
+        raise _unserialisable(owner, type_text(annotation), error) from None
     except SchemaError as error:
-        raise RegistrationError(f"{owner}: {error}") from None
+        raise RegistrationError(f"{owner}: {error}. Correct its Field(…).") from None
+    except (AttributeError, NameError, TypeError) as error:
+        raise RegistrationError(
+            f"{owner}: {type_text(annotation)} cannot be read as a type: {error}."
+        ) from None
 
 
 def json_schema(
@@ -74,7 +81,8 @@ def json_schema(
     try:
         schema = types.json_schema(schema_generator=generator, mode=mode)
     except PydanticUserError as error:
-        raise _unserialisable(owner, types, error) from None
+        shown = str(types).removeprefix("TypeAdapter(").removesuffix(")")
+        raise _unserialisable(owner, shown, error) from None
     return _with_choices_in_line(_with_root(schema))
 
 
@@ -87,13 +95,17 @@ def _adapter(annotation: Annotation) -> TypeAdapter[object]:
     return TypeAdapter(annotation)
 
 
+def type_text(annotation: Annotation) -> str:
+    """Return a type hint as code has it."""
+    return inspect.formatannotation(annotation)
+
+
 def _unserialisable(
-    owner: str, annotation: object, error: PydanticUserError
+    owner: str, shown: str, error: PydanticUserError
 ) -> RegistrationError:
-    reason = str(error.message).partition("\n")[0]
-    return RegistrationError(
-        f"{owner}: {annotation!r} cannot be written as JSON. {reason}"
-    )
+    unknown = error.code in _UNKNOWN
+    reason = _ADVICE if unknown else str(error.message).partition("\n")[0]
+    return RegistrationError(f"{owner}: {shown} cannot be written as JSON. {reason}")
 
 
 def _without_class_name(schema: JsonSchemaValue, cls: type) -> JsonSchemaValue:

@@ -15,6 +15,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from mcp_app.catalog.annotations import Annotation, bare, is_kind, members, origin
 from mcp_app.catalog.callables import MISSING
+from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.json_schemas import adapter, json_schema
 from mcp_app.catalog.scalars import SCALARS, ScalarOutput
 from mcp_app.interface.results import (
@@ -54,11 +55,22 @@ def tool_returns(owner: str, annotation: Annotation) -> ToolReturns:
         return ToolReturns(None, _declared_content_output)
     if returned in SCALARS:
         return ToolReturns(_wrapped({"type": SCALARS[returned][0]}), _scalar_output)
-    types = adapter(owner, annotation)
-    schema = json_schema(owner, types, "serialization")
+    try:
+        types = adapter(owner, annotation)
+        schema = json_schema(owner, types, "serialization")
+    except RegistrationError:
+        _check_result(owner, annotation)
+        raise
     if schema.get("type") == "object":
         return ToolReturns(schema, _object_converter(types))
     return ToolReturns(_wrapped(schema), _wrapped_converter(types))
+
+
+def _check_result(owner: str, annotation: Annotation) -> None:
+    # Models can be imported only where Django is set up.
+    from mcp_app.catalog.django_types import check_result  # noqa: PLC0415
+
+    check_result(owner, annotation)
 
 
 def content_output(value: object) -> ToolOutput:

@@ -12,6 +12,7 @@ from mcp_app.catalog.callables import MISSING
 from mcp_app.catalog.decorators import (
     DefinitionOptions,
     ResourceOptions,
+    RuleOptions,
     RunOptions,
     ToolOptions,
     declared_prompt,
@@ -20,6 +21,15 @@ from mcp_app.catalog.decorators import (
     declared_tool,
 )
 from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.options import check_options
+from mcp_app.catalog.problems import (
+    Origin,
+    Problems,
+    check_text,
+    origin_of,
+    qualified_name,
+    recording,
+)
 from mcp_app.catalog.registered_function import (
     Declaration,
     DeclaredPrompt,
@@ -28,7 +38,7 @@ from mcp_app.catalog.registered_function import (
     DeclaredTool,
     RegisteredFunction,
 )
-from mcp_app.catalog.rule_functions import made_rule, object_rule, qualified_name
+from mcp_app.catalog.rule_functions import made_rule, object_rule
 from mcp_app.interface.rights import Judge, Rule
 
 if TYPE_CHECKING:
@@ -41,12 +51,24 @@ Ruling = TypeVar("Ruling", bound=Judge)
 Key = TypeVar("Key")
 Entry = TypeVar("Entry", bound=RegisteredFunction | Declaration[Any] | Rule)
 
+_IDENTITIES = {
+    "tool": "name",
+    "prompt": "name",
+    "resource": "URI",
+    "resource template": "URI",
+    "completer": "argument",
+    "function": "key",
+    "rule": "key",
+}
+"""What two of a kind must not have in common."""
+
 
 class Registry:
     """Decorators that leave a function as it is, and remember it.
 
-    Each raises `RegistrationError` at once for what could not be served.  A module
-    that is loaded again replaces what it declared before.
+    Each raises `RegistrationError` at once for what could not be served; while a site's
+    modules are imported at start, `problems` gets the sentence instead.  A module that
+    is loaded again replaces what it declared before.
     """
 
     def __init__(self) -> None:
@@ -58,6 +80,10 @@ class Registry:
         self.completers: dict[tuple[str, str], RegisteredFunction] = {}
         self.bindings: dict[str, Binding] = {}
         self.rules: dict[str, Rule] = {}
+        self.origins: dict[tuple[str, object], Origin] = {}
+        """Where each of them is declared, by what it is and its key."""
+        self.problems: Problems = {}
+        """A sentence for each that is not served."""
 
     def clear(self) -> None:
         """Forget everything."""
@@ -72,6 +98,7 @@ class Registry:
         self, name: str | None = None, /, **options: Unpack[ToolOptions]
     ) -> Callable[[Function], Function]: ...
 
+    @recording
     def tool(self, given: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
         """Declare a tool: `@mcp.tool`, or with a name and options."""
 
@@ -81,7 +108,7 @@ class Registry:
             registered = _registered(function, options, returns=assumed)
             self._judged(options)
             tool = declared_tool(registered, options)
-            _add(self.tools, tool.definition.name, tool, "tool")
+            self._add(self.tools, tool.definition.name, tool, "tool")
             return function
 
         return _decorator(declare, given, options)
@@ -94,40 +121,46 @@ class Registry:
         self, name: str | None = None, /, **options: Unpack[DefinitionOptions]
     ) -> Callable[[Function], Function]: ...
 
+    @recording
     def prompt(self, given: Any = None, /, **options: Unpack[DefinitionOptions]) -> Any:
         """Declare a prompt: `@mcp.prompt`, or with a name and options."""
 
         def declare(function: Function) -> Function:
             self._judged(options)
             prompt = declared_prompt(_registered(function, options), options)
-            _add(self.prompts, prompt.definition.name, prompt, "prompt")
+            self._add(self.prompts, prompt.definition.name, prompt, "prompt")
             return function
 
         return _decorator(declare, given, options)
 
+    @recording
     def resource(
         self, uri: str, /, **options: Unpack[ResourceOptions]
     ) -> Callable[[Function], Function]:
         """Declare a resource, or with `{variables}` in its URI a template."""
-        _check_text(uri, "resource", "URI")
+        check_text(uri, "resource", "URI")
 
         def declare(function: Function) -> Function:
             registered = _registered(function, options)
             binding = _binding(registered, uri, options.get("model"))
             self._judged(options)
-            instances = self._judging_instances(registered, binding, options)
+            rules = _judging_instances(registered, binding, options)
             if "{" in uri:
-                template = declared_template(registered, uri, options, instances)
-                _add(self.templates, uri, template, "resource template")
+                keys = tuple(rule.key for rule in rules)
+                template = declared_template(registered, uri, options, keys)
+                self._add(self.templates, uri, template, "resource template")
             else:
                 resource = declared_resource(registered, uri, options)
-                _add(self.resources, uri, resource, "resource")
+                self._add(self.resources, uri, resource, "resource")
+            for rule in rules:
+                self._add_rule(rule)
             if binding is not None:
                 self.bindings[uri] = binding
             return function
 
         return declare
 
+    @recording
     def complete(
         self, reference: str, argument: str, /, **options: Unpack[RunOptions]
     ) -> Callable[[Function], Function]:
@@ -136,40 +169,48 @@ class Registry:
         The prompt or template may be declared later, or in the admin.
         """
 
+        check_text(reference, "complete", "prompt or a URI template")
+        check_text(argument, "complete", "name of an argument")
+
         def declare(function: Function) -> Function:
             key = f"{reference} {argument}"
-            registered = RegisteredFunction(function, key=key, **options)
+            registered = _registered(function, options, key=key)
+            check_options(registered.qualified_name, "complete", RunOptions, options)
             registered.completion_runnable()
-            _add(self.completers, (reference, argument), registered, "completer")
+            self._add(self.completers, (reference, argument), registered, "completer")
             return function
 
         return declare
 
+    @recording
     def function(
         self, key: str, /, **options: Unpack[RunOptions]
     ) -> Callable[[Function], Function]:
         """Register a function for rows of the kind `function`; nothing lists it."""
-        _check_text(key, "function", "key")
+        check_text(key, "function", "key")
 
         def declare(function: Function) -> Function:
-            registered = RegisteredFunction(function, key=key, **options)
-            _add(self.functions, key, registered, "function")
+            registered = _registered(function, options, key=key)
+            check_options(registered.qualified_name, "function", RunOptions, options)
+            self._add(self.functions, key, registered, "function")
             return function
 
         return declare
 
+    @recording
     def rule(
-        self, key: str, /, *, arguments: bool = False
+        self, key: str, /, **options: Unpack[RuleOptions]
     ) -> Callable[[Ruling], Ruling]:
         """Register a function that says who may: `(request: AccessRequest) -> bool`.
 
         Definitions, servers and rows name it by its key.  With `arguments` it is asked
         at each call, too, with the arguments.
         """
-        _check_text(key, "rule", "key")
+        check_text(key, "rule", "key")
 
         def declare(function: Ruling) -> Ruling:
-            self._add_rule(made_rule(function, key, arguments=arguments))
+            check_options(qualified_name(function), "rule", RuleOptions, options)
+            self._add_rule(made_rule(function, key, **options))
             return function
 
         return declare
@@ -188,22 +229,33 @@ class Registry:
         if key is not None:
             options["rule"] = key
 
-    def _judging_instances(
-        self,
-        function: RegisteredFunction,
-        binding: Binding | None,
-        options: ResourceOptions,
-    ) -> tuple[str, ...]:
-        """Return the key of the rule about the instance that is read, if there is."""
-        permission = options.get("object_permission")
-        if not permission:
-            return ()
-        rule = object_rule(function.qualified_name, binding, permission)
-        self._add_rule(rule)
-        return (rule.key,)
-
     def _add_rule(self, rule: Rule) -> None:
-        _add(self.rules, rule.key, rule, "rule")
+        self._add(self.rules, rule.key, rule, "rule")
+
+    def _add(
+        self, entries: dict[Key, Entry], key: Key, entry: Entry, what: str
+    ) -> None:
+        """Add what is new, or what its own module declares once more."""
+        known, place = entries.get(key), (what, key)
+        function = _function(entry)
+        origin = origin_of(getattr(function, "__module__", ""))
+        if known is not None and self._is_another(known, entry, origin, place):
+            raise RegistrationError(
+                f"{_declarer(entry)}: the {what} {key!r} is already declared by"
+                f" {_declarer(known)} ({self.origins[place].place}). Give one of the"
+                f" two another {_IDENTITIES[what]}."
+            )
+        entries[key] = entry
+        self.origins[place] = origin
+
+    def _is_another(
+        self, known: Entry, entry: Entry, origin: Origin, place: tuple[str, object]
+    ) -> bool:
+        """Whether two functions want one key, and none is a later load of the other."""
+        if _declarer(known) != _declarer(entry):
+            return True
+        again = _function(known) is not _function(entry)
+        return again and self.origins[place].is_same_load(origin)
 
 
 mcp = Registry()
@@ -221,20 +273,16 @@ def _decorator(
     return declare(given)
 
 
-def _check_text(given: object, decorator: str, what: str) -> None:
-    """Without its brackets, a decorator would swallow the function."""
-    if not isinstance(given, str):
-        raise RegistrationError(
-            f"The decorator {decorator} got {given!r}; it takes a {what}, as in"
-            f' @mcp.{decorator}("…").'
-        )
-
-
 def _registered(
-    function: Callable[..., object], options: RunOptions, returns: Any = MISSING
+    function: Callable[..., object],
+    options: RunOptions,
+    *,
+    key: str = "",
+    returns: Any = MISSING,
 ) -> RegisteredFunction:
     return RegisteredFunction(
         function,
+        key=key,
         atomic=options.get("atomic"),
         database=options.get("database", False),
         returns=returns,
@@ -251,15 +299,14 @@ def _binding(function: RegisteredFunction, uri: str, model: Any) -> Binding | No
     return bind(function.qualified_name, uri, model)
 
 
-def _add(entries: dict[Key, Entry], key: Key, entry: Entry, what: str) -> None:
-    """Add what is new, or what its own module declares once more."""
-    known = entries.get(key)
-    if known is not None and _declarer(known) != _declarer(entry):
-        raise RegistrationError(
-            f"{_declarer(entry)}: the {what} {key!r} is already declared by "
-            f"{_declarer(known)}."
-        )
-    entries[key] = entry
+def _judging_instances(
+    function: RegisteredFunction, binding: Binding | None, options: ResourceOptions
+) -> list[Rule]:
+    """Return the rule about the instance that is read, if there is one."""
+    permission = options.get("object_permission")
+    if not permission:
+        return []
+    return [object_rule(function.qualified_name, binding, permission)]
 
 
 def _declarer(entry: RegisteredFunction | Declaration[Any] | Rule) -> str:
@@ -267,3 +314,10 @@ def _declarer(entry: RegisteredFunction | Declaration[Any] | Rule) -> str:
         return qualified_name(entry.judge)
     function = entry.function if isinstance(entry, Declaration) else entry
     return function.qualified_name
+
+
+def _function(entry: RegisteredFunction | Declaration[Any] | Rule) -> object:
+    if isinstance(entry, Rule):
+        return entry.judge
+    registered = entry.function if isinstance(entry, Declaration) else entry
+    return registered.function

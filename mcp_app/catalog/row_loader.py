@@ -107,6 +107,14 @@ class StoredOverlay:
     version: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadableRow:
+    """A row that cannot be read; `reason` is a sentence for staff."""
+
+    key: Key
+    reason: str
+
+
 StoredRow: TypeAlias = StoredDefinition[Definition] | StoredOverlay
 ServedVersion: TypeAlias = int
 """The primary key of a version; 0 for an overlay without one."""
@@ -163,15 +171,15 @@ def served_versions(
     return {(kind, str(pk)): version or 0 for pk, version in versions}
 
 
-def load(registry: Registry, keys: Iterable[Key]) -> list[StoredRow]:
+def load(registry: Registry, keys: Iterable[Key]) -> list[StoredRow | UnreadableRow]:
     """Return these rows as they were published; two statements for each 500.
 
-    A row that cannot be read is left out and logged: it never takes others along.
+    A row that cannot be read is logged: it never takes others along.
     """
     by_kind: dict[str, list[str]] = {}
     for kind, ref in keys:
         by_kind.setdefault(kind, []).append(ref)
-    loaded: list[StoredRow] = []
+    loaded: list[StoredRow | UnreadableRow] = []
     for kind, refs in by_kind.items():
         rows = MODELS[kind]._default_manager.select_related("published").order_by()
         for some in _batches(refs):
@@ -223,7 +231,9 @@ def uploads_of(content: JsonObject) -> Mapping[str, bytes]:
     return _uploads([content])
 
 
-def _readable(rows: Iterable[DefinitionRow], registry: Registry) -> Iterator[StoredRow]:
+def _readable(
+    rows: Iterable[DefinitionRow], registry: Registry
+) -> Iterator[StoredRow | UnreadableRow]:
     contents = {row: _content(row) for row in rows}
     uploads = _uploads(contents.values())
     for row, content in contents.items():
@@ -237,6 +247,7 @@ def _readable(rows: Iterable[DefinitionRow], registry: Registry) -> Iterator[Sto
             logger.warning(
                 "The %s %r is not served: %s", row.kind_of_row, row.name, error
             )
+            yield UnreadableRow(_key(row), str(error))
 
 
 def _content(row: DefinitionRow) -> JsonObject:

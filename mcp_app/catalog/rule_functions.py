@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from django.core.exceptions import ValidationError
 
 from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.problems import qualified_name
 from mcp_app.interface.rights import AccessRequest, Judge, Rule
 
 if TYPE_CHECKING:
@@ -42,12 +43,6 @@ def _is_async(function: object) -> bool:
         function = function.func
     called = getattr(type(function), "__call__", None)  # noqa: B004 - not whether
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
-
-
-def qualified_name(function: object) -> str:
-    """Return by which name a function is found in the code."""
-    module = getattr(function, "__module__", "")
-    return f"{module}.{getattr(function, '__qualname__', repr(function))}"
 
 
 def object_rule(owner: str, binding: Binding | None, permission: str) -> Rule:

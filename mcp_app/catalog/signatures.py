@@ -68,7 +68,18 @@ class Signature:
         for parameter in self.function.parameters:
             owner = f"{self.function.qualified_name}: the parameter {parameter.name}"
             hint = _hint(parameter)
-            json_schema(owner, adapter(owner, hint), "validation")
+            try:
+                json_schema(owner, adapter(owner, hint), "validation")
+            except RegistrationError:
+                self._check_row_types(parameter)
+                raise
+
+    def _check_row_types(self, parameter: Parameter) -> None:
+        # Models can be imported only where Django is set up.
+        from mcp_app.catalog.django_types import check_parameter  # noqa: PLC0415
+
+        owner = self.function.qualified_name
+        check_parameter(owner, parameter.name, parameter.annotation)
 
     @cached_property
     def returns(self) -> ToolReturns:

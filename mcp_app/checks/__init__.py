@@ -12,6 +12,7 @@ from django.core import checks
 from mcp_app.checks.databases import check_databases
 from mcp_app.checks.definitions import check_definitions, check_rows
 from mcp_app.checks.deployment import check_deployment
+from mcp_app.checks.modules import check_modules
 from mcp_app.checks.rights import check_access, check_permissions, check_rules
 from mcp_app.checks.settings import check_settings
 
@@ -20,6 +21,7 @@ OF_DATABASES = (TAG, checks.Tags.database)
 """Since Django 6.1 checks with the second tag run only if a database is named."""
 
 checks.register(check_settings, TAG)
+checks.register(check_modules, TAG)
 checks.register(check_permissions, TAG)
 checks.register(check_rules, TAG)
 checks.register(check_deployment, TAG, deploy=True)

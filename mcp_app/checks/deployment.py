@@ -29,15 +29,9 @@ def check_deployment(
         # `check_settings` tells.
         return []
     found: list[checks.CheckMessage] = []
-    named = current.hosts is not None or current.public_url is not None
-    if "*" in settings.ALLOWED_HOSTS and not named:
-        found.append(
-            checks.Error(
-                'ALLOWED_HOSTS has "*", so the MCP endpoint refuses every request.',
-                hint='Set MCP["HOSTS"] or MCP["PUBLIC_URL"].',
-                id="mcp_app.E005",
-            )
-        )
+    if conf.refuses_every_host(current):
+        said, hint = conf.EVERY_HOST_REFUSED, conf.HOSTS_NAMED_BY
+        found.append(checks.Error(said, hint=hint, id="mcp_app.E005"))
     if "*" in (current.hosts or ()) or "*" in (current.origins or ()):
         found.append(
             checks.Error(

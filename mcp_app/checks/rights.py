@@ -14,6 +14,7 @@ from django.db import Error, connections, router, transaction
 from django.db.models import Model
 
 from mcp_app import conf
+from mcp_app.catalog.cross_references import unknown_rules
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import PUBLIC
@@ -51,22 +52,13 @@ def check_rules(
     app_configs: Sequence[AppConfig] | None, **_: Any
 ) -> list[checks.CheckMessage]:
     """Report rules that nobody is let in by."""
-    lists = (mcp.tools, mcp.resources, mcp.templates, mcp.prompts)
-    demanded = {
-        rule: key
-        for declared in lists
-        for key, each in declared.items()
-        for rule in each.definition.demands.rules
-    }
     found: list[checks.CheckMessage] = [
         checks.Warning(
-            f"{key!r} requires the rule {rule!r}, which no code registers, so nobody"
-            " will see it.",
-            hint="Write @mcp.rule(" + repr(rule) + ") above a function of the site.",
+            sentence,
+            hint=f"Write @mcp.rule({rule!r}) above a function of the site.",
             id="mcp_app.W020",
         )
-        for rule, key in demanded.items()
-        if rule not in mcp.rules
+        for sentence, rule in unknown_rules(mcp)
     ]
     of_objects = any(each.object for each in mcp.rules.values())
     if of_objects and set(settings.AUTHENTICATION_BACKENDS) <= _WITHOUT_OBJECTS:

@@ -47,7 +47,7 @@ def row_findings(registry: Registry) -> Iterator[SurveyFinding]:
         for each in row_loader.load(registry, row_loader.served_versions(kind)):
             if isinstance(each, StoredOverlay):
                 overlays[kind, each.identity] = each
-            else:
+            elif isinstance(each, StoredDefinition):
                 rows.append(each)
     offers = [*_code_offers(registry, overlays)]
     offers.extend((row.definition, row.key) for row in rows)

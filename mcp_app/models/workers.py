@@ -23,6 +23,11 @@ MOST_SESSIONS = 2_000
 """Keys of sessions that one report names."""
 
 
+MOST_BROKEN = 200
+"""Rows that one report names as broken."""
+LONGEST_REASON = 300
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a process says of itself with each heartbeat; counts are by server."""
@@ -42,6 +47,9 @@ class Report:
     refused: tuple[tuple[int, str, str, int], ...] = ()
     """Requests that never became a call: when an hour began, in milliseconds, the
     reason, the client, and how many."""
+    broken: tuple[tuple[str, str, str], ...] = ()
+    """Published rows that are not served here, `MOST_BROKEN` at most: the kind, the
+    primary key, and why."""
 
     def as_text(self) -> str:
         """Return what the row keeps."""

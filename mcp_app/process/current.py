@@ -7,6 +7,7 @@ import os
 import threading
 from functools import partial
 
+from mcp_app.process import startup_log
 from mcp_app.process.lifecycle import install_drain
 from mcp_app.process.runtime import Process
 
@@ -54,6 +55,7 @@ def _of_running_loop() -> Process:
     global _current  # noqa: PLW0603 - one per OS process is what this is
     current = _alive.get(asyncio.get_running_loop())
     if current is None:
+        startup_log.log_closed_hosts()
         current = begin_process()
         install_drain(current)
     _current = current
@@ -63,6 +65,7 @@ def _of_running_loop() -> Process:
 def begin_process() -> Process:
     """Start the process of the running loop; the caller drains and closes it."""
     global _current  # noqa: PLW0603 - one per OS process is what this is
+    startup_log.log_problems()
     with _lock:
         for loop in [each for each in _alive if each.is_closed()]:
             del _alive[loop]

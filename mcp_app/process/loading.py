@@ -15,7 +15,12 @@ from mcp_app.catalog import row_loader, snapshot
 from mcp_app.catalog.overlays import overlaid
 from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.row_loader import ServedVersion, StoredDefinition, StoredOverlay
+from mcp_app.catalog.row_loader import (
+    ServedVersion,
+    StoredDefinition,
+    StoredOverlay,
+    UnreadableRow,
+)
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import Catalog, Entry
 from mcp_app.catalog.stops import SERVER_OFF, Halt, Stops, cancelling, retry_after_s
@@ -58,6 +63,8 @@ class _Offer:
     key: Key | None = None
     version: ServedVersion | None = None
     overlay: bool = False
+    broken: str = ""
+    """Why the row cannot be served here."""
 
     def is_stopped(self, stops: Stops) -> bool:
         """Return whether any stop applies to the entry."""
@@ -227,17 +234,29 @@ class Catalogs:
                 if now.get(key) != before:
                     yield key, now.get(key)
 
+    def broken(self) -> Iterator[tuple[Key, str]]:
+        """Yield the published rows that cannot be served here, with the reason."""
+        for key, offer in self._rows.items():
+            if offer.broken:
+                yield key, offer.broken
+
     def _offer(
-        self, each: row_loader.StoredRow, version: ServedVersion | None
+        self,
+        each: row_loader.StoredRow | UnreadableRow,
+        version: ServedVersion | None,
     ) -> _Offer:
         if isinstance(each, StoredOverlay):
             return self._overlay(each, version)
-        run = self._runnable(each)
-        name, make = _LISTS[type(each.definition)]
-        if run is None:
-            identity = each.key[1]
-            return _Offer((name, f"\n{identity}"), None, each.key, version)
+        if isinstance(each, UnreadableRow):
+            return _broken(each.key, version, each.reason)
+        try:
+            run = self._runnable(each)
+        except KindError as error:
+            logger.warning("%s is not served: %s", each.row, error.message)
+            return _broken(each.key, version, error.message)
+        _, make = _LISTS[type(each.definition)]
         entry = make(each.definition, run)
+        name = _LIST_OF_KIND[each.key[0]]
         entry.version, entry.key = each.version, each.key
         return _Offer((name, entry.identity), entry, each.key, version)
 
@@ -250,21 +269,15 @@ class Catalogs:
             definition = overlaid(declared.entry.definition, each.content)
             entry = make(definition, declared.entry.runnable)
             entry.version, entry.key = each.version, each.key
-        return _Offer(place, entry, each.key, version, overlay=True)
+        broken = "" if entry is not None else f"{each.identity} is not in its code."
+        return _Offer(place, entry, each.key, version, overlay=True, broken=broken)
 
-    def _runnable(self, each: StoredDefinition[Definition]) -> Runnable[Any] | None:
-        """Return what runs behind a row; None if it cannot be served here."""
+    def _runnable(self, each: StoredDefinition[Definition]) -> Runnable[Any]:
+        """Return what runs behind a row; raise `KindError` if nothing can."""
         kind = self._kinds.get(each.kind)
         if kind is None:
-            logger.warning(
-                "%s is not served: there is no kind %r.", each.row, each.kind
-            )
-            return None
-        try:
-            return kind.runnable(each.definition, each.config, each.uploads)
-        except KindError as error:
-            logger.warning("%s is not served: %s", each.row, error.message)
-            return None
+            raise KindError(f"There is no kind {each.kind!r}.")
+        return kind.runnable(each.definition, each.config, each.uploads)
 
     # -- servers ----------------------------------------------------------------
 
@@ -307,6 +320,12 @@ class Catalogs:
         if place in self._declared:
             return self._overlays.get(place) or self._declared[place]
         return self._here.get(place)
+
+
+def _broken(key: Key, version: ServedVersion | None, reason: str) -> _Offer:
+    """Return the offer of a row that cannot be served; no identity has a line break."""
+    place = (_LIST_OF_KIND[key[0]], f"\n{key[1]}")
+    return _Offer(place, None, key, version, broken=reason)
 
 
 def _name(list_name: str, identity: str) -> Key:

@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import cached_property
+from itertools import islice
 from typing import TypeVar
 
 from mcp_app.audit.turned_away import Reason, TurnedAway
@@ -22,6 +23,8 @@ from mcp_app.invalidation.doorbell import Doorbell
 from mcp_app.invalidation.peers import PeerMonitor
 from mcp_app.invalidation.workers import (
     FRESHNESS,
+    LONGEST_REASON,
+    MOST_BROKEN,
     MOST_SESSIONS,
     Report,
     WorkerRow,
@@ -301,6 +304,10 @@ class Process:
             dropped=self.dropped,
             code=self._code,
             refused=self.turned_away.counts(),
+            broken=tuple(
+                (*key, reason[:LONGEST_REASON])
+                for key, reason in islice(self.catalogs.broken(), MOST_BROKEN)
+            ),
         )
 
     def refused(self, reason: Reason, client: str) -> None:

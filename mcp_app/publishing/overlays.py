@@ -21,8 +21,14 @@ from mcp_app.publishing.findings import store_findings
 
 
 def connect(app: AppConfig) -> None:
-    """Let a migration make the rows of what code declares."""
+    """Let a migration make the rows of what code declares, and rows know its titles."""
+    DefinitionRow.title_in_code = staticmethod(_title)
     post_migrate.connect(_migrated, sender=app, dispatch_uid="mcp_app overlays")
+
+
+def _title(row: DefinitionRow) -> str:
+    definition = declared_definition(row, mcp) if row.from_code else None
+    return "" if definition is None else definition.title
 
 
 def _migrated(using: str, **details: object) -> None:
@@ -76,9 +82,16 @@ def _overlay(model: type[DefinitionRow], definition: Definition) -> DefinitionRo
     return model(source=Source.CODE, kind="function", **columns)
 
 
-def declared_definition(row: DefinitionRow, registry: Registry) -> Definition | None:
+def declaration_of(
+    row: DefinitionRow, registry: Registry
+) -> Declaration[Definition] | None:
     """Return what code declares under a row's name; None where it does no more."""
-    found = declarations(registry)[row.kind_of_row].get(row.identity)
+    return declarations(registry)[row.kind_of_row].get(row.identity)
+
+
+def declared_definition(row: DefinitionRow, registry: Registry) -> Definition | None:
+    """Return the definition that code declares under a row's name, if it does."""
+    found = declaration_of(row, registry)
     return None if found is None else found.definition
 
 

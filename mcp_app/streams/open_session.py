@@ -93,9 +93,16 @@ def new_session_id() -> str:
     return secrets.token_urlsafe(32)
 
 
-def not_found() -> RequestRefused:
+class SessionNotFound(RequestRefused):
+    """The session is closed, unknown or somebody else's."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "Session not found. Initialize a new one.")
+
+
+def not_found() -> SessionNotFound:
     """Return the error for a session that is closed, unknown or somebody else's."""
-    return RequestRefused(404, "Session not found. Initialize a new one.")
+    return SessionNotFound()
 
 
 def agree(session: OpenSession, row: OpenSession) -> None:

@@ -1,4 +1,8 @@
-"""Template tags about stops, for every admin page of the app."""
+"""Template tags about stops, for every admin page of the app.
+
+They import the admin when they are used: Django loads all tags, even on sites without
+the admin, and unfold has them loaded while its own base class is being made.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,6 @@ from django import template
 from django.template.context import Context
 from django.utils.translation import ngettext
 
-from mcp_app.admin.page import stop_banner
-from mcp_app.admin.page.header import may
-from mcp_app.admin.page.stop_banner import MOST_NAMED
 from mcp_app.models.stops import Scope
 
 register = template.Library()
@@ -22,12 +23,14 @@ def mcp_stop_banner(context: Context, kind: str = "") -> dict[str, Any]:
 
     On a list of this `kind`, also name its rows that are stopped individually.
     """
+    from mcp_app.admin.page import rights, stop_banner  # noqa: PLC0415
+
     request = context["request"]
     on = stop_banner.stops_on(request)
     single = dict.fromkeys(
         each.what for each in on if each.scope == Scope.DEFINITION and each.kind == kind
     )
-    named = list(single)[:MOST_NAMED]
+    named = list(single)[: stop_banner.MOST_NAMED]
     if more := len(single) - len(named):
         named.append(
             ngettext("%(count)d more", "%(count)d more", more) % {"count": more}
@@ -35,7 +38,7 @@ def mcp_stop_banner(context: Context, kind: str = "") -> dict[str, Any]:
     return {
         "sentences": [stop_banner.sentence(each) for each in stop_banner.wide(on)],
         "single": ", ".join(named),
-        "may_stop": may(request, stop_banner.RIGHT),
+        "may_stop": rights.may(request, stop_banner.RIGHT),
         "url": stop_banner.stops_url(),
     }
 
@@ -43,8 +46,10 @@ def mcp_stop_banner(context: Context, kind: str = "") -> dict[str, Any]:
 @register.inclusion_tag("admin/mcp_app/includes/stop_entry.html", takes_context=True)
 def mcp_stop_entry(context: Context) -> dict[str, Any]:
     """Link to the page of stops, or say who may use it."""
+    from mcp_app.admin.page import rights, stop_banner  # noqa: PLC0415
+
     request = context["request"]
-    may_stop = may(request, stop_banner.RIGHT)
+    may_stop = rights.may(request, stop_banner.RIGHT)
     return {
         "may_stop": may_stop,
         "who_may": "" if may_stop else stop_banner.who_may(request),

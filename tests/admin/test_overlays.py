@@ -39,7 +39,8 @@ def overlay() -> Tool:
 def test_the_form_says_what_is_inherited(admin_client: Client) -> None:
     response = admin_client.get(page("tool", "change", overlay().pk))
     text = response.content.decode()
-    assert "“Orders of a customer, newest first.”. Empty: as in the code." in text
+    assert "From code: “Orders of a customer, newest first.”." in text
+    assert text.count("as in the code") == 1
     assert "From code: “mcp_app.view_tool”. Your entry here is required" in text
     assert "Changed here" not in text
     assert 'name="name"' not in text
@@ -133,3 +134,24 @@ def test_only_overlays_go_back(admin_client: Client) -> None:
     assert admin_client.get(page("tool", "reset", overlay().pk)).status_code == 403
     row.refresh_from_db()
     assert row.title == "Mine"
+
+
+def test_a_definition_of_code_shows_its_function(admin_client: Client) -> None:
+    text = admin_client.get(page("tool", "change", overlay().pk)).content.decode()
+    assert "<code>customer</code>: Text, required" in text
+    assert "<code>str</code>" in text
+    assert "test_overlays.py:" in text
+
+
+def test_a_title_of_code_is_shown_everywhere(admin_client: Client) -> None:
+    @mcp.tool("roll_dice", title="Roll dice")
+    async def roll() -> int:
+        """Roll a die."""
+        return 4
+
+    make_overlays(mcp)
+    row = Tool.objects.get(name="roll_dice")
+    assert str(row) == "Roll dice"
+    pages = [page("tool"), page("tool", "who", row.pk), page("server", "change", 1)]
+    for each in pages:
+        assert "Roll dice" in admin_client.get(each).content.decode(), each

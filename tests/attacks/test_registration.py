@@ -47,7 +47,7 @@ WRONG_OPTIONS: Final[list[tuple[dict[str, Any], str]]] = [
     ({"timeout": float("nan")}, "The timeout is nan"),
     ({"timeout": float("inf")}, "The timeout is inf"),
     ({"read_only": "yes"}, "The option read_only is 'yes'"),
-    ({"readonly": True}, "no option 'readonly'. Did you mean 'read_only'?"),
+    ({"readonly": True}, "@mcp.tool has no option 'readonly'. It has read_only, "),
     ({"frobnicate": True}, "no option 'frobnicate'."),
 ]
 
@@ -81,7 +81,7 @@ def test_texts_may_be_translated() -> None:
 
 @pytest.mark.parametrize("name", ["resource", "function"])
 def test_decorators_need_their_brackets(name: str) -> None:
-    with pytest.raises(RegistrationError, match=rf'as in @mcp\.{name}\("…"\)'):
+    with pytest.raises(RegistrationError, match=rf'as in @mcp\.{name}\("'):
         getattr(Registry(), name)(plain)
 
 
@@ -90,7 +90,7 @@ def test_decorators_need_their_brackets(name: str) -> None:
     [
         (
             takes_a_row,
-            "takes_a_row: the parameter group: .*Group'> cannot be written as JSON",
+            "takes_a_row: the parameter group takes the Django model Group, which no",
         ),
         (takes_a_pattern, 'takes_a_pattern: (.|\n)*"code"(.|\n)*unclosed group'),
     ],

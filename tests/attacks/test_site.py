@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.apps import apps
-from django.core.exceptions import ImproperlyConfigured
 from django.core.handlers.asgi import ASGIHandler
 from django.test import override_settings
 from django.urls import get_script_prefix, set_script_prefix
@@ -15,6 +14,7 @@ from django.urls import get_script_prefix, set_script_prefix
 import mcp_app.asgi
 import tests.drill
 from mcp_app.asgi import Switch
+from mcp_app.catalog.registry import mcp
 from mcp_app.checks.deployment import check_deployment
 from mcp_app.checks.settings import check_settings
 
@@ -72,8 +72,11 @@ def test_wrong_code_is_told_at_start(
     )
     (tmp_path / "lacks_a_setting.py").write_text(code, encoding="utf-8")
     monkeypatch.setattr(tests.drill, "__path__", [*tests.drill.__path__, str(tmp_path)])
-    with pytest.raises(ImproperlyConfigured, match="key"):
+    with monkeypatch.context() as patched:
+        patched.setattr(mcp, "problems", {})
         apps.get_app_config("mcp_app").ready()
+        (problem,) = mcp.problems
+    assert "lacks_a_setting stops with ImproperlyConfigured: key" in problem
 
 
 @pytest.mark.parametrize("prefix", ["/", "/site/"])

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -54,9 +55,14 @@ expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="package")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file with the rows of the demo."""
+    return tmp_path_factory.mktemp("demo") / "demo.sqlite3"
+
+
+@pytest.fixture(scope="package")
+def served(database: Path) -> Iterator[Serving]:
     """Serve the demo, which has a second server."""
-    database = tmp_path_factory.mktemp("demo") / "demo.sqlite3"
     with demo(database) as served:
         manage = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MADE]
         run(manage, CHECKOUT, demo_environment(database))

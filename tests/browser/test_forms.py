@@ -51,7 +51,7 @@ def button(page: Page, name: str) -> Locator:
 
 def save_and_stay(page: Page) -> None:
     button(page, "Save and continue editing").click()
-    expect(page.locator(".messagelist .success")).to_contain_text("successfully")
+    expect(page.locator(".messagelist .success")).to_contain_text("Saved.")
 
 
 def schema(page: Page) -> dict[str, object]:
@@ -86,7 +86,7 @@ def test_parameters_are_a_table_without_scripts(scriptless: Page) -> None:
     button(page, "Save and add more").click()
     cell(page, 2, "name").fill("unit")
     button(page, "Save and add more").click()
-    expect(page.locator(".messagelist .success")).to_contain_text("successfully")
+    expect(page.locator(".messagelist .success")).to_contain_text("Saved.")
     expect(page.locator("[data-mcp-rows] > fieldset")).to_have_count(5)
     assert list(schema(page)) == ["city", "days", "unit"]
 

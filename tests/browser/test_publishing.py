@@ -248,7 +248,7 @@ def _make(page: Page) -> None:
     page.wait_for_load_state("load")
     page.locator("[name='config-0-text']").fill("Answer the complaint of {{order}}.")
     press(page, "Save and continue editing")
-    said(page, "successfully")
+    said(page, "Saved.")
     expect(page.locator("#mcp-strip")).to_contain_text("Not published")
     picture(page, "edit")
 

@@ -69,7 +69,7 @@ def _set_access(page: Page, wanted: str) -> None:
     if wanted == "Public":
         page.get_by_label("Type the word public to confirm").fill("public")
     press(page, "Save")
-    said(page, "successfully")
+    said(page, "Saved.")
 
 
 def _prompt_for_support(page: Page) -> None:

@@ -196,23 +196,24 @@ REFUSED = [
     (
         several,
         f"{HERE}.several takes *numbers: 'int', but clients must know each parameter"
-        " by name.",
+        " by name. Write numbers: list[int].",
     ),
     (
         anything,
         f"{HERE}.anything takes **named: 'int', but clients must know each parameter"
-        " by name.",
+        " by name. Write named: dict[str, int].",
     ),
     (
         unknown,
         f"{HERE}.unknown: the annotation 'Nothing' of parameter a must be readable "
-        "when the function is registered: name 'Nothing' is not defined.",
+        "when the function is registered: name 'Nothing' is not defined."
+        " Import Nothing, and not under TYPE_CHECKING alone.",
     ),
     (
         unknown_return,
         f"{HERE}.unknown_return: the annotation 'list[Nothing]' of the return value "
         "must be readable when the function is registered: name 'Nothing' is not "
-        "defined.",
+        "defined. Import Nothing, and not under TYPE_CHECKING alone.",
     ),
     (
         Shop.order,
@@ -228,8 +229,8 @@ REFUSED = [
         f"{HERE}.counting_later is a generator. Return the whole result, and report"
         " progress with ctx.progress().",
     ),
-    (Shop, f"{HERE}.Shop is not a function."),
-    (5, "builtins.int is not a function."),
+    (Shop, f"{HERE}.Shop is not a function. Write the decorator above a def."),
+    (5, "builtins.int is not a function. Write the decorator above a def."),
 ]
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from mcp_app import AccessRequest, mcp
 from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.problems import collecting
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.results import ToolOutput
 from mcp_app.protocol.content import Text
@@ -158,9 +159,12 @@ def test_nothing_is_declared_by_two(registry: Registry, declare, what: str) -> N
     declare(registry)(first)
     with pytest.raises(RegistrationError) as refusal:
         declare(registry)(second)
-    assert str(refusal.value) == (
-        f"{__name__}.second: the {what} is already declared by {__name__}.first."
+    said, _, advice = str(refusal.value).rpartition(":")
+    assert said == (
+        f"{__name__}.second: the {what} is already declared by {__name__}.first"
+        f" ({__file__}"
     )
+    assert re.fullmatch(r"\d+\)\. Give one of the two another \w+\.", advice)
 
 
 def test_refusals_come_at_import(registry: Registry) -> None:
@@ -211,6 +215,8 @@ def test_clear(module: ModuleType) -> None:
     registry = module.mcp
     registry.resource("ledger://all", model=Ledger)(lambda: [])
     registry.rule("weekdays")(lambda asked: True)
+    with collecting(registry.problems):
+        registry.tool(3)
     assert all(vars(registry).values())
     registry.clear()
     assert not any(vars(registry).values())
@@ -249,7 +255,7 @@ class _AsksLater:
         ),
         (
             lambda: Registry().rule(_asks_later),  # type: ignore[arg-type]
-            'it takes a key, as in @mcp.rule("…")',
+            'It takes a key, as in @mcp.rule("key")',
         ),
         (
             lambda: Registry().tool(rule=_asks_later)(lambda: "a"),

@@ -9,7 +9,15 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.test import override_settings
 
-from mcp_app.checks import TAG, databases, definitions, deployment, rights, settings
+from mcp_app.checks import (
+    TAG,
+    databases,
+    definitions,
+    deployment,
+    modules,
+    rights,
+    settings,
+)
 
 
 @pytest.fixture
@@ -33,12 +41,12 @@ def test_they_are_registered_under_our_tag() -> None:
 def test_each_function_that_checks_is_registered() -> None:
     """A function of a module is no check until the package registers it."""
     registered = checks.registry.registry.get_checks(include_deployment_checks=True)
-    modules = (databases, definitions, deployment, rights, settings)
-    named = [vars(each).items() for each in modules]
+    ours_in = (databases, definitions, deployment, modules, rights, settings)
+    named = [vars(each).items() for each in ours_in]
     ours = {
         each for names in named for name, each in names if name.startswith("check_")
     }
-    assert len(ours) == 8
+    assert len(ours) == 9
     assert ours == {each for each in registered if TAG in each.tags}
 
 

@@ -58,6 +58,7 @@ OWN: Final = frozenset(
         "ROWS",
         "SECRET_KEY",
         "SERVER",
+        "UNFOLD",
         "WIRE",
         "WIRE_REPORT",
     }

@@ -8,8 +8,9 @@ file for the port); REDIS_URL; NTOOLS=n for n plain tools more;
 WIRE=check to validate each message sent, with a copy of what is found in the file
 WIRE_REPORT; LEDGER=bound for resources that show the ledger; FAULTS, a directory by
 which `tests.drill.faults` are switched on; JANITOR=n for a janitor that comes each n
-seconds, and removes what was over for as long; ROWS=there where the database has its
-tables and rows already, or a file of SQLite to begin with a copy of.
+seconds, and removes what was over for as long; UNFOLD=there for an admin with
+django-unfold; ROWS=there where the database has its tables and rows already, or a file
+of SQLite to begin with a copy of.
 """
 
 from __future__ import annotations

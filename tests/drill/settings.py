@@ -29,6 +29,8 @@ INSTALLED_APPS = [
     *(app for app in INSTALLED_APPS if app not in ("daphne", "mcp_project.shop")),
     "tests.drill",
 ]
+if os.environ.get("UNFOLD"):
+    INSTALLED_APPS = ["unfold", *INSTALLED_APPS]
 ROOT_URLCONF = "tests.drill.urls"
 
 # The admin has its styles without collectstatic.

@@ -203,6 +203,11 @@ def test_the_pages_of_the_shop(first_start: Serving) -> None:
             assert text in browser.get(f"/admin/shop/{page}/").text
 
 
+def test_the_icon_that_browsers_ask_for(first_start: Serving) -> None:
+    icon = httpx.get(f"{first_start.url}/favicon.ico", follow_redirects=True)
+    assert (icon.status_code, icon.headers["content-type"]) == (200, "image/svg+xml")
+
+
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     database = tmp_path / "demo.sqlite3"
     port = free_port()

@@ -129,7 +129,7 @@ def test_a_row_never_hides_what_code_declares(registry: Registry) -> None:
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"kind": "unheard_of", "config": "{}"}, "there is no kind 'unheard_of'"),
+        ({"kind": "unheard_of", "config": "{}"}, "There is no kind 'unheard_of'"),
         (
             {"kind": "function", "config": '{"function": "unheard.of"}'},
             "No function is registered as “unheard.of”",

@@ -16,12 +16,14 @@ from django.conf import settings as site
 from django.db import connections, transaction
 
 import mcp_app
+from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.stops import SWITCHED_OFF
 from mcp_app.invalidation import change_reader, peers
 from mcp_app.invalidation.compaction import compact
 from mcp_app.invalidation.workers import FRESHNESS
 from mcp_app.models import Change, Session, Stream, Tool, Worker
 from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.workers import Report
 from mcp_app.pools.database import POOLS, authenticators, log_writer, reader, writer
 from mcp_app.process import (
     announcements,
@@ -761,3 +763,25 @@ async def test_a_session_whose_call_runs_is_not_idle(
     stage.released.set()
     await visit.messages()
     assert (await writer.run(Session.objects.get)).seen_ms > 7
+
+
+# -- what cannot be served ---------------------------------------------------------
+
+
+async def test_a_process_reports_the_rows_that_its_code_cannot_serve(
+    connect: Connect, process: Process
+) -> None:
+    await process.gate.look()
+    assert process.report().broken == ()
+    rows = Tool.objects.filter(kind="function", published__isnull=False)
+    pks = await writer.run(lambda: list(rows.values_list("pk", flat=True)))
+    other = Process(Registry())
+    try:
+        await other.gate.look()
+        report = Report.of_text(other.report().as_text())
+    finally:
+        await other.drain(0)
+        other.close()
+    broken = {ref: reason for kind, ref, reason in report.broken if kind == "tool"}
+    for pk in pks:
+        assert "No function is registered as" in broken[str(pk)]

@@ -16,8 +16,8 @@ from mcp_app.admin.page.stop_banner import sentence
 from mcp_app.auth import permission_queries
 from mcp_app.auth.permission_queries import KnownGroup
 from mcp_app.auth.permissions import Holder
+from mcp_app.catalog.problems import qualified_name
 from mcp_app.catalog.registry import mcp
-from mcp_app.catalog.rule_functions import qualified_name
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.rules import visible

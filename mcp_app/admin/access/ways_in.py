@@ -25,6 +25,13 @@ LABELS: Final = {
 """Labels of the built-in authentication methods, by their paths."""
 
 
+def method_label(name: str) -> str:
+    """Return the label of an authentication method, or of being open to everybody."""
+    if name == PUBLIC:
+        return str(_("Public: anyone on the internet, without signing in"))
+    return str(LABELS.get(str(mcp_settings.authentication.get(name)), name))
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The ticked methods, in order, and the word typed to confirm."""

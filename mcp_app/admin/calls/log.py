@@ -46,7 +46,7 @@ from mcp_app.admin.calls.outcome_help import meaning_of
 from mcp_app.admin.calls.presentation import Whole, in_words, line
 from mcp_app.admin.operations.live import MEDIA
 from mcp_app.admin.page.concurrency import SettledAdmin
-from mcp_app.admin.page.header import lacking, may
+from mcp_app.admin.page.rights import lacking, may
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible

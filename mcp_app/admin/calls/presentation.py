@@ -25,8 +25,9 @@ from mcp_app.admin.calls.charts import alike
 from mcp_app.admin.calls.filters import BETWEEN, KINDS, CallFilter, moment
 from mcp_app.admin.calls.outcome_help import Meaning, meaning_of
 from mcp_app.admin.operations.live_rows import HANDLE
-from mcp_app.admin.page.header import may, page_url
+from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.people import users
+from mcp_app.admin.page.rights import may
 from mcp_app.audit.tallies import begin_ms
 from mcp_app.audit.writing import LONGEST_NAME
 from mcp_app.interface.labels import Label

@@ -12,18 +12,20 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
-from django.db.models import Case, QuerySet, When, prefetch_related_objects
+from django.db.models import Case, Q, QuerySet, When, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.page import stop_banner
-from mcp_app.admin.page.header import may, why_broken
+from mcp_app.admin.page.broken_rows import broken_reason, is_broken_somewhere
+from mcp_app.admin.page.header import why_broken
+from mcp_app.admin.page.rights import may
 from mcp_app.admin.publishing import comparison
-from mcp_app.admin.publishing.comparison import (
+from mcp_app.admin.publishing.comparison import served_label
+from mcp_app.admin.publishing.difference_labels import (
     ShownDifference,
-    served_label,
     shown_differences,
 )
 from mcp_app.admin.publishing.exports import ExportAction
@@ -70,12 +72,25 @@ class ListActions(ExportAction[Row]):
     actions = ACTIONS
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        """Mark each row that a stop holds; needs no further query."""
+        """Mark each row that a stop holds, or that processes cannot serve."""
         found = super().get_changelist_instance(request)
         is_held = row_is_held(stop_banner.stops_on(request))
         for row in found.result_list:
             row.held = is_held(row)
+            row.broken = broken_reason(request, row) or row.broken
         return found
+
+    def get_ordering(self, request: HttpRequest) -> Any:
+        """Return the order of the list, unless its reader sorts it: broken rows first.
+
+        Other pages need no order of their own.
+        """
+        usual: Sequence[Any] = self.opts.ordering or ()
+        match = request.resolver_match
+        if match is None or not str(match.url_name).endswith("_changelist"):
+            return usual
+        is_broken = ~Q(broken="") | is_broken_somewhere(request, self.model)
+        return [Case(When(is_broken, then=0), default=1), *usual]
 
     @admin.action(
         description=gettext_lazy("Publish the chosen…"), permissions=["publish"]

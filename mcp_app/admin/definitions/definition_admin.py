@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.forms import ModelForm, modelform_factory
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.loader import render_to_string
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -33,16 +34,18 @@ from mcp_app.admin.definitions.lists import (
 from mcp_app.admin.forms import form_of
 from mcp_app.admin.forms.fields import PanelField
 from mcp_app.admin.forms.fieldsets import Fieldset, overlay_fieldsets
+from mcp_app.admin.forms.from_code import values_of
 from mcp_app.admin.forms.overlay import OverlayForm
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
-from mcp_app.admin.page.header import lacking, may, page_url
+from mcp_app.admin.page.header import page_url
+from mcp_app.admin.page.rights import lacking, may
 from mcp_app.admin.publishing.who_can_see import WhoPages
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.registry import is_guarded
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
 from mcp_app.models.demands import DEMANDS
-from mcp_app.publishing.overlays import declared_definition, reset
+from mcp_app.publishing.overlays import declaration_of, declared_definition, reset
 
 Row = TypeVar("Row", bound=DefinitionRow)
 
@@ -108,13 +111,17 @@ class DefinitionAdmin(
     @admin.display(description=gettext_lazy("Declared"))
     def code(self, row: Row) -> SafeString:
         """Show what code declares under this name."""
-        definition = declared_definition(row, mcp)
-        if definition is None:
+        declared = declaration_of(row, mcp)
+        if declared is None:
             broken = row.broken or _("It is no longer in the code.")
             return format_html("{}", visible(broken, None))
-        described = visible(definition.description, None) or _("(nothing)")
+        shown = render_to_string(
+            "mcp_app/widgets/function.html", {**values_of(declared.function)}
+        )
         return format_html(
-            "<code>{}</code><br><span>{}</span>", visible(row.identity, None), described
+            '<div class="mcp-panel"><p><code>{}</code></p>{}</div>',
+            visible(row.identity, None),
+            shown,
         )
 
     def render_change_form(

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.forms.demands import FIELDS
-from mcp_app.admin.page.header import lacking, may
+from mcp_app.admin.page.rights import lacking, may
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.models import PublishedRow
 

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.forms import kinds_for
+from mcp_app.admin.page.broken_rows import is_broken_somewhere
 from mcp_app.admin.page.header import LOOKS, MEANS
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.registry import name_of_kind
@@ -23,6 +24,7 @@ from mcp_app.models.server import SLUG
 from mcp_app.models.stops import is_stopped
 from mcp_app.models.versions import PublishedRows
 
+STOPPED = State.STOPPED
 NONE = "—"
 """What a column shows if it is empty."""
 
@@ -42,7 +44,12 @@ class StateFilter(admin.SimpleListFilter):
             return queryset
         rows = cast("PublishedRows[Any]", queryset)
         states = rows.with_states(is_stopped(queryset.model))
-        return states.filter(reckoned_state=asked)
+        here = is_broken_somewhere(request, queryset.model)
+        if asked == State.BROKEN:
+            is_broken = Q(reckoned_state=asked) | (here & ~Q(reckoned_state=STOPPED))
+            return states.filter(is_broken)
+        matches = states.filter(reckoned_state=asked)
+        return matches if asked == STOPPED else matches.exclude(here)
 
 
 class KindFilter(admin.SimpleListFilter):
@@ -151,7 +158,12 @@ def problems(row: DefinitionRow) -> str:
 @admin.display(description=gettext_lazy("tokens"), ordering="tokens")
 def tokens(row: DefinitionRow) -> str:
     """Show how many tokens it takes of a model's context."""
-    return f"≈ {row.tokens}" if row.tokens else NONE
+    if not row.tokens:
+        return NONE
+    # On a phone, the list has no headings.
+    return format_html(
+        '≈ {}<span class="mcp-narrow"> {}</span>', row.tokens, _("tokens")
+    )
 
 
 @admin.display(description=gettext_lazy("name"), ordering="title")
@@ -159,10 +171,11 @@ def name_column(row: DefinitionRow) -> SafeString:
     """Show the title, and below it the identity and the kind."""
     here = not row.from_code
     behind = name_of_kind(row.kind) if here else row.get_source_display()
+    title, identity = str(row), visible(row.identity, None)
+    named = format_html("<code>{}</code> · ", identity) if title != identity else ""
     return format_html(
-        '<span class="mcp-title">{}</span><br>'
-        '<span class="mcp-quiet"><code>{}</code> · {}</span>',
-        row,
-        visible(row.identity, None),
+        '<span class="mcp-title">{}</span><br><span class="mcp-quiet">{}{}</span>',
+        title,
+        named,
         behind,
     )

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 
 from django.utils.module_loading import import_string
 
+from mcp_app.admin.editors.hints import ASKED_AS
 from mcp_app.admin.forms.definition import ConfigForm, DefinitionForm
 from mcp_app.admin.forms.prompt import JsonPromptForm, PromptForm
 from mcp_app.admin.forms.resource import (
@@ -43,6 +44,7 @@ __all__ = [
     "ServerForm",
     "ToolForm",
     "WatchedForm",
+    "editing_field",
     "form_of",
     "kinds_for",
 ]
@@ -84,6 +86,16 @@ def form_of(model: type[DefinitionRow], kind: str) -> Form:
         logger.error("%s", error)
         form = WITHOUT[model]
     return type(form.__name__, (form,), {"KIND": kind})
+
+
+def editing_field(row: DefinitionRow, column: str) -> str:
+    """Return the field of the row's form that edits a column; "" if there is none."""
+    if row.from_code:
+        return column if column in row.content_columns() else ""
+    form = form_of(type(row), row.kind)
+    if column != "config":
+        return ASKED_AS.get(column, column)
+    return form.behind(row.json("config")).fields[0]
 
 
 class UnusableForm(Exception):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar, cast
 
 from django import forms
-from django.contrib.auth.models import AbstractUser, AnonymousUser, Permission
+from django.contrib.auth.models import AbstractUser, AnonymousUser
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.utils.translation import gettext_lazy as _
 
@@ -84,18 +84,6 @@ class DefinitionForm(WatchedForm[AnyRow]):
 
     def clean_kind(self) -> str:
         return self.KIND
-
-    def clean_permission(self) -> str:
-        permission = str(self.cleaned_data["permission"])
-        app_label, _dot, codename = permission.partition(".")
-        if codename and not Permission.objects.filter(
-            content_type__app_label=app_label, codename=codename
-        ):
-            raise forms.ValidationError(
-                _("There is no permission “%(permission)s”."),
-                params={"permission": permission},
-            )
-        return permission
 
     def columns(self) -> Mapping[str, object]:
         """Return the values of columns that are set by fields of other names."""

@@ -1,19 +1,61 @@
-"""Form fields for access rules: groups, and a rule in code."""
+"""Form fields for access rules: a permission, groups, and a rule in code."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from typing import Any, Final
 
 from django import forms
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.utils.functional import lazy
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog.registry import mcp
-from mcp_app.interface.rules import visible
+from mcp_app.interface.rules import permission_problem, visible
 from mcp_app.models.demands import group_problem
 from mcp_app.models.listings import lines
+
+MOST_OFFERED: Final = 1_000
+"""Permissions that a form lists; others can be typed."""
+_LONGEST_PERMISSION: Final = 255
+"""Characters that the column holds."""
+
+
+class PermissionInput(forms.TextInput):
+    """A text input that offers the site's permissions; it needs no script."""
+
+    template_name = "mcp_app/widgets/permission.html"
+
+    def get_context(
+        self, name: str, value: Any, attrs: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        context = super().get_context(name, value, attrs)
+        context["widget"]["attrs"]["list"] = f"id_{name}-list"
+        return {**context, "offered": list(_permissions().items())[:MOST_OFFERED]}
+
+
+class PermissionField(forms.CharField):
+    """A permission of the site, written as `app_label.codename`."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            required=False,
+            max_length=_LONGEST_PERMISSION,
+            widget=PermissionInput({"class": "vTextField", "spellcheck": "false"}),
+        )
+        self._stored = ""
+
+    def clean(self, value: Any) -> str:
+        name = str(super().clean(value))
+        # The model says how a permission is written.
+        if name != self._stored and not permission_problem(name):
+            _check_permission(name)
+        return name
+
+    def offer(self, stored: str) -> None:
+        """Accept the stored permission, even if it no longer exists."""
+        self._stored = stored
 
 
 class GroupsField(forms.MultipleChoiceField):
@@ -57,6 +99,27 @@ class RuleField(forms.ChoiceField):
         self.choices = _with_missing([nothing, *there], [(stored, _missing(stored))])
 
 
+def _permissions() -> dict[str, str]:
+    """Return the names of all permissions by what is written for them."""
+    rows = Permission.objects.values_list("content_type__app_label", "codename", "name")
+    named = ((f"{app}.{codename}", visible(name)) for app, codename, name in rows)
+    return {written: name for written, name in named if not permission_problem(written)}
+
+
+def _check_permission(name: str) -> None:
+    known = _permissions()
+    if not name or name in known:
+        return
+    close = difflib.get_close_matches(name, known, 1)
+    said = (
+        _("“%(permission)s” does not exist. Did you mean “%(near)s”?")
+        if close
+        else _("“%(permission)s” does not exist.")
+    )
+    named = {"permission": name, "near": "".join(close)}
+    raise forms.ValidationError(said, code="permission", params=named)
+
+
 def _groups() -> list[tuple[str, str]]:
     names = Group.objects.order_by("name").values_list("name", flat=True)
     return [(name, visible(name)) for name in names]
@@ -73,5 +136,9 @@ def _missing(name: str) -> str:
     return _("%(name)s (does not exist any more)") % {"name": visible(name)}
 
 
-FIELDS: Final = {"groups": GroupsField, "rule": RuleField}
+FIELDS: Final = {
+    "permission": PermissionField,
+    "groups": GroupsField,
+    "rule": RuleField,
+}
 """The form fields of columns that need more than a text input."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from decimal import Decimal
+from typing import Any, Final, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -45,6 +46,36 @@ class JsonField(forms.CharField):
         except ValueError as error:
             raise ValidationError(str(error)) from None
         return text.strip()
+
+
+MOST_MS: Final = 2_147_483_647
+"""The largest value of the column."""
+
+
+def seconds_of(milliseconds: int) -> str:
+    """Return milliseconds as seconds, written without zeros at the end."""
+    return format(Decimal(milliseconds).scaleb(-3).normalize(), "f")
+
+
+class SecondsField(forms.DecimalField):
+    """Seconds, for a column of milliseconds; nothing is 0."""
+
+    def __init__(self) -> None:
+        most = Decimal(MOST_MS).scaleb(-3)
+        super().__init__(required=False, min_value=0, max_value=most, decimal_places=3)
+
+    def prepare_value(self, value: Any) -> Any:
+        return seconds_of(value) if isinstance(value, int) else value
+
+    def clean(self, value: Any) -> Any:
+        seconds = super().clean(value)
+        return int(seconds.scaleb(3)) if seconds is not None else 0
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        try:
+            return bool(self.clean(data) != (initial or 0))
+        except ValidationError:
+            return True
 
 
 class PlaceholderTextarea(forms.Textarea):

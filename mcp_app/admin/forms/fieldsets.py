@@ -195,7 +195,16 @@ def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:
     """Return the fieldsets of a definition that code declares."""
     fieldsets: list[Fieldset] = [
         (_("From code"), {"fields": ["code"]}),
-        (_("What clients see"), {"fields": ["title", "description"]}),
+        (
+            _("What clients see"),
+            {
+                "fields": ["title", "description"],
+                "description": _(
+                    "An empty field means: as in the code. This is true of the fields"
+                    " below, too."
+                ),
+            },
+        ),
     ]
     if is_tool:
         fieldsets.append((_("What it changes"), {"fields": Tool.HINTS}))

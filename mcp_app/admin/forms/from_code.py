@@ -25,11 +25,13 @@ def declared_values(key: str, registry: Registry) -> Mapping[str, Any]:
     function = registry.functions.get(key)
     if function is None:
         return {"key": visible(key), "is_there": False}
-    signature = function.signature
-    parameters = summaries(signature.input_schema)
+    return {"key": visible(key), "is_there": True, **values_of(function)}
+
+
+def values_of(function: RegisteredFunction) -> Mapping[str, Any]:
+    """Return what `mcp_app/widgets/function.html` shows of a function."""
+    parameters = summaries(function.signature.input_schema)
     return {
-        "key": visible(key),
-        "is_there": True,
         "description": visible(function.description, None),
         "parameters": [(each, type_label(each.type)) for each in parameters],
         "result": _result(function),

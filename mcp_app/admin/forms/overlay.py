@@ -10,11 +10,10 @@ from typing import Any, Final
 
 from django.forms import Select
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.forms.definition import WIDGETS
 from mcp_app.admin.forms.watched_form import WatchedForm
-from mcp_app.admin.page.wording import Words
+from mcp_app.admin.page.wording import HINTS
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.interface.rules import visible
@@ -27,14 +26,6 @@ SHOWN: Final = 300
 """Characters of a text from code to show beside its field."""
 
 
-HINTS: Final[Words] = {
-    "read_only": (gettext_lazy("Only reads"), ""),
-    "destructive": (gettext_lazy("May delete or overwrite"), ""),
-    "idempotent": (gettext_lazy("Twice does the same as once"), ""),
-    "open_world": (gettext_lazy("Reaches outside this site"), ""),
-}
-
-
 def from_code(definition: Definition) -> Mapping[str, str]:
     """Return the code's value for each column that staff may change."""
     said = {
@@ -45,7 +36,7 @@ def from_code(definition: Definition) -> Mapping[str, str]:
         "rule": ", ".join(definition.demands.rules),
         "timeout": "" if definition.timeout is None else f"{definition.timeout:g}",
         "tags": " ".join(sorted(definition.tags)),
-        "position": str(definition.position),
+        "position": str(definition.position or ""),
     }
     if isinstance(definition, ToolDefinition):
         hints = definition.hints
@@ -91,18 +82,12 @@ class OverlayForm(WatchedForm[DefinitionRow]):
 
     def _help(self, name: str, text: str) -> str:
         shown = visible(text, SHOWN)
-        in_code = (
-            _("From code: “%(text)s”.") % {"text": shown}
-            if shown
-            else _("The code does not say.")
-        )
+        in_code = _("From code: “%(text)s”.") % {"text": shown} if shown else ""
         if name in DEMANDS:
-            return _("%(code)s Your entry here is required in addition.") % {
-                "code": in_code
-            }
-        if self.is_changed(name):
-            return _("Changed here. %(code)s") % {"code": in_code}
-        return _("%(code)s Empty: as in the code.") % {"code": in_code}
+            parts = in_code, _("Your entry here is required in addition.")
+            return " ".join(parts) if in_code else ""
+        changed = _("Changed here.") if self.is_changed(name) else ""
+        return f"{changed} {in_code}".strip()
 
     def is_changed(self, name: str) -> bool:
         """Return whether the working copy differs from the code in a column."""

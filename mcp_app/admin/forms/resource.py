@@ -23,7 +23,12 @@ from mcp_app.admin.forms.definition import (
     TextForm,
     written_text,
 )
-from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
+from mcp_app.admin.forms.fields import (
+    JsonField,
+    PanelField,
+    PlaceholderTextarea,
+    SecondsField,
+)
 from mcp_app.admin.page.preview import look_of
 from mcp_app.admin.page.wording import RESOURCE, RESOURCE_TEMPLATE
 from mcp_app.catalog.registry import mcp
@@ -46,6 +51,7 @@ class ReadableForm(DefinitionForm[Readable]):
     )
     importance = forms.ChoiceField(required=False)
     annotations = JsonField()
+    ttl_ms = SecondsField()
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.editors.json_editor_fields import SheetWidget
 from mcp_app.admin.editors.json_texts import shown_text
 from mcp_app.admin.forms import opened_values
-from mcp_app.admin.forms.demands import GroupsField, RuleField
+from mcp_app.admin.forms.demands import GroupsField, PermissionField, RuleField
 from mcp_app.admin.forms.fields import JsonField
 from mcp_app.admin.page.wording import EVERY, Words
 from mcp_app.interface.rules import visible
@@ -91,7 +91,7 @@ class WatchedForm(TypedForm[Row]):
         for name in self.fields.keys() & words.keys():
             self.fields[name].label, self.fields[name].help_text = words[name]
         for name, field in self.fields.items():
-            if isinstance(field, GroupsField | RuleField):
+            if isinstance(field, PermissionField | GroupsField | RuleField):
                 field.offer(str(getattr(self.instance, name)))
         self._saved = _columns(self.instance)
         self.initial["opened_version"] = self.instance.lock_version

@@ -25,7 +25,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.operations.live_rows import PARTS, call_name
 from mcp_app.admin.page.concurrency import SettledAdmin
-from mcp_app.admin.page.header import lacking, may
+from mcp_app.admin.page.rights import lacking, may
 from mcp_app.invalidation import changes
 from mcp_app.models import Change, Session, Stream, Worker
 from mcp_app.server import identity

@@ -20,7 +20,8 @@ from django.utils.translation import ngettext
 from mcp_app.admin.operations.stop_search import Line, search, search_text
 from mcp_app.admin.page import stop_banner
 from mcp_app.admin.page.concurrency import SettledAdmin
-from mcp_app.admin.page.header import lacking, may, page_url, why_broken
+from mcp_app.admin.page.header import page_url, why_broken
+from mcp_app.admin.page.rights import lacking, may
 from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.pages import by
 from mcp_app.catalog.registry import mcp

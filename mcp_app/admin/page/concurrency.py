@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import BadRequest
 from django.db import connections, models, router
@@ -17,6 +17,7 @@ from django.urls import URLPattern
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.page import deleted_rows
+from mcp_app.admin.page.compat import OBJECT_TOOL, ModelAdmin
 from mcp_app.invalidation.workers import hold_after_commit
 from mcp_app.models.changes import WatchedRow
 
@@ -28,11 +29,11 @@ MOST_TOLD: Final = 10
 
 if TYPE_CHECKING:
 
-    class TypedAdmin(admin.ModelAdmin[AnyRow]): ...
+    class TypedAdmin(ModelAdmin[AnyRow]): ...
 
 else:
     # Django's class takes no type arguments at run time.
-    class TypedAdmin(admin.ModelAdmin, Generic[AnyRow]): ...
+    class TypedAdmin(ModelAdmin, Generic[AnyRow]): ...
 
 
 def _utf8_only(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -56,6 +57,8 @@ class SettledAdmin(TypedAdmin[AnyRow]):
 
     Actions open their own transactions, if any; the other views run in one.
     """
+
+    object_tool = OBJECT_TOOL
 
     @property
     def urls(self) -> list[URLPattern]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from django.contrib.auth.models import AbstractUser, AnonymousUser
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.formats import date_format
@@ -14,7 +13,8 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.page import stop_banner
+from mcp_app.admin.page import broken_rows, stop_banner
+from mcp_app.admin.page.rights import whom_to_ask
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import uploads_of
 from mcp_app.interface.labels import Label
@@ -41,27 +41,6 @@ MEANS: Final[Mapping[State, Label]] = {
     State.STOPPED: gettext_lazy("Somebody has stopped it. Clients do not see it."),
     State.BROKEN: gettext_lazy("Not served: the code behind it is missing."),
 }
-RIGHTS: Final[Mapping[str, Label]] = {
-    "publish": gettext_lazy("Can publish and roll back"),
-    "stop": gettext_lazy("Can stop and start"),
-    "behind": gettext_lazy("Can change what stands behind a definition"),
-    "grant": gettext_lazy("Can change who may use it"),
-    "bundle": gettext_lazy("Can import and export bundles"),
-    "delete_session": gettext_lazy("Can delete session"),
-    "manage_tokens": gettext_lazy("Can manage everyone's access tokens"),
-    "view_call": gettext_lazy("Can see calls"),
-}
-
-
-def may(request: HttpRequest, right: str) -> bool:
-    """Return whether the user has one of the app's own permissions."""
-    user: AbstractUser | AnonymousUser = request.user
-    return user.has_perm(f"mcp_app.{right}")
-
-
-def lacking(right: str) -> str:
-    """Return the sentence for a user who lacks a permission."""
-    return _("This needs the right “%(right)s”.") % {"right": RIGHTS[right]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +64,8 @@ class Strip:
     start_url: str
     stop_reason: str
     """Why the user may neither stop nor start it; "" if they may."""
+    broken: str = ""
+    """Why clients do not see it although it is published."""
 
     @property
     def stopped(self) -> bool:
@@ -99,7 +80,7 @@ def page_url(row: PublishedRow, page: str, *more: object) -> str:
 def strip(request: HttpRequest, row: PublishedRow) -> Strip:
     """Return the strip above the pages of a row."""
     definition = row if isinstance(row, DefinitionRow) else None
-    row.broken = why_broken(row)
+    row.broken = broken_rows.broken_reason(request, row) or why_broken(row)
     held = stop_banner.of_row(stop_banner.stops_on(request), row)
     state = State.STOPPED if held else row.state
     return Strip(
@@ -113,7 +94,8 @@ def strip(request: HttpRequest, row: PublishedRow) -> Strip:
         start_url=stop_banner.start_url(
             stop_banner.target_of(row), back=stop_banner.ROW
         ),
-        stop_reason="" if may(request, "stop") else lacking("stop"),
+        stop_reason=whom_to_ask(request, "stop"),
+        broken=visible(row.broken, None),
     )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Group
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.formats import date_format
@@ -16,6 +14,7 @@ from django.utils.timezone import localtime, now
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from mcp_app.admin.page.rights import holders
 from mcp_app.interface.rules import visible
 from mcp_app.models import PublishedRow, Stop
 from mcp_app.models.stops import WIDE, Scope
@@ -24,8 +23,7 @@ RIGHT: Final = "stop"
 ROW: Final = "row"
 """The value of `back` for returning to the row's page after starting it again."""
 MOST_NAMED: Final = 10
-"""People, groups or rows that a sentence names."""
-BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
+"""Rows that a sentence names."""
 
 
 def stops_on(request: HttpRequest) -> list[Stop]:
@@ -124,30 +122,8 @@ def start_url(target: str, *, back: str = "") -> str:
 
 def who_may(request: HttpRequest) -> str:
     """Say who can stop; name people only to users who may view users."""
-    if request.user.has_perm(f"{_user_label()}.view_{_user_model_name()}"):
-        names = _people()
-    else:
-        groups = Group.objects.filter(
-            permissions__codename=RIGHT, permissions__content_type__app_label="mcp_app"
-        )
-        names = [str(each) for each in groups.distinct()[:MOST_NAMED]]
+    names = holders(request, RIGHT)
     if not names:
         return _("Someone with the right “Can stop and start” can stop this.")
     said = _("Someone with the right “Can stop and start” can stop this: %(names)s.")
     return said % {"names": visible(", ".join(names), None)}
-
-
-def _people() -> list[str]:
-    manager = get_user_model()._default_manager
-    if not hasattr(manager, "with_perm"):
-        return []
-    users = manager.with_perm(f"mcp_app.{RIGHT}", backend=BACKEND)[:MOST_NAMED]
-    return [each.get_username() for each in users]
-
-
-def _user_label() -> str:
-    return get_user_model()._meta.app_label
-
-
-def _user_model_name() -> str:
-    return str(get_user_model()._meta.model_name)

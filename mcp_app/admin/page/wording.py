@@ -86,7 +86,7 @@ EVERY: Words = {
     ),
     "ttl_ms": (
         _("May be kept for"),
-        _("How long clients may use what they read, in milliseconds."),
+        _("How long clients may use what they read, in seconds."),
     ),
     "public": (
         _("The same for everyone"),
@@ -161,6 +161,14 @@ TOOL: Words = {
         ),
     ),
 }
+
+HINTS: Words = {
+    "read_only": (_("Only reads"), ""),
+    "destructive": (_("May delete or overwrite"), ""),
+    "idempotent": (_("Twice does the same as once"), ""),
+    "open_world": (_("Reaches outside this site"), ""),
+}
+"""The hints of a tool, one by one."""
 
 READABLE: Words = {
     "audience": (_("For"), _("The readers of the contents.")),

@@ -18,10 +18,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from mcp_app.admin.editors import stored_files
-from mcp_app.admin.page.header import lacking, may
-from mcp_app.admin.publishing.comparison import (
+from mcp_app.admin.page.rights import lacking, may
+from mcp_app.admin.publishing.comparison import served_label
+from mcp_app.admin.publishing.difference_labels import (
     ShownDifference,
-    served_label,
     shown_differences,
 )
 from mcp_app.admin.publishing.exports import RIGHT

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from django.http import Http404, HttpRequest
 from django.utils.formats import date_format
-from django.utils.text import capfirst
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from mcp_app.admin.access.visibility import in_numbers, tags_and_requirements
-from mcp_app.admin.editors.hints import ASKED_AS
-from mcp_app.admin.page.header import lacking, may, page_url, why_broken
-from mcp_app.admin.page.wording import EVERY, SERVER
+from mcp_app.admin.forms import editing_field
+from mcp_app.admin.page.header import page_url, why_broken
+from mcp_app.admin.page.rights import may, whom_to_ask
+from mcp_app.admin.publishing.difference_labels import shown_differences
 from mcp_app.catalog.findings import Finding
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import load_servers
-from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import (
     DefinitionRow,
@@ -32,33 +31,11 @@ from mcp_app.models import (
 )
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import pretty
-from mcp_app.publishing.differences import Difference, Piece, differences
+from mcp_app.publishing.differences import differences
 from mcp_app.publishing.publication import Proposal, propose, propose_version
 
 WORKING_COPY: Final = 0
 """The number that stands for the working copy when a page asks for a version."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShownDifference:
-    """A difference with the label of its field."""
-
-    difference: Difference
-    label: str
-
-    @property
-    def before(self) -> str | None:
-        return self.difference.before
-
-    @property
-    def after(self) -> str | None:
-        return self.difference.after
-
-    def pieces_before(self) -> list[Piece]:
-        return self.difference.pieces_before()
-
-    def pieces_after(self) -> list[Piece]:
-        return self.difference.pieces_after()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +44,8 @@ class Choice:
     label: str
 
 
-def shown_differences(
-    row: PublishedRow, found: Iterable[Difference]
-) -> list[ShownDifference]:
-    """Return differences with the labels that the forms use."""
-    words = {**EVERY, **SERVER} if isinstance(row, Server) else EVERY
-    return [ShownDifference(each, _label(row, each, words)) for each in found]
-
-
 def _as_json(content: JsonObject) -> str:
     return visible(pretty(content), None)
-
-
-def _label(
-    row: PublishedRow, found: Difference, words: Mapping[str, tuple[Label, Label]]
-) -> str:
-    field = str(words[found.field][0]) if found.field in words else ""
-    if not field:
-        named = {each.name: each for each in row._meta.get_fields()}
-        column = named.get(found.field)
-        field = str(getattr(column, "verbose_name", found.field))
-    part = visible(found.part)
-    if part and found.field in {"input_schema", "arguments", "config"}:
-        return capfirst(part)
-    return capfirst(f"{field}, {part}" if part else field)
 
 
 def context(
@@ -197,8 +152,8 @@ def _proposed(
 ) -> dict[str, Any]:
     return {
         "judged": proposal.judged,
-        "to_fix": [*_to_go_to(proposal.judged.to_fix)],
-        "advices": [*_to_go_to(proposal.judged.advices)],
+        "to_fix": [*_to_go_to(row, proposal.judged.to_fix)],
+        "advices": [*_to_go_to(row, proposal.judged.advices)],
         "breaks": proposal.breaks,
         "is_served_already": proposal.is_served_already,
         "consequences": [
@@ -207,15 +162,20 @@ def _proposed(
             *_costs(row, proposal),
         ],
         "may_publish": may(request, "publish"),
-        "reason": "" if may(request, "publish") else lacking("publish"),
+        "reason": whom_to_ask(request, "publish"),
         "note": request.POST.get("note", ""),
     }
 
 
-def _to_go_to(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
+def _to_go_to(
+    row: PublishedRow, findings: Sequence[Finding]
+) -> Iterator[tuple[str, str]]:
     """Yield each message with the form field to go to, "" for the whole form."""
     for each in findings:
-        yield each.message, ASKED_AS.get(each.field, each.field)
+        field = each.field
+        if isinstance(row, DefinitionRow):
+            field = editing_field(row, field)
+        yield each.message, field
 
 
 def _told(row: PublishedRow, content: JsonObject | None = None) -> list[str]:

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.page.header import may
+from mcp_app.admin.page.rights import may
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.models import PublishedRow, Server
 from mcp_app.publishing import bundle

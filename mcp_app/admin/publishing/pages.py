@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from django.contrib import messages
 from django.contrib.admin.options import IS_POPUP_VAR
@@ -19,8 +19,10 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.page import deleted_rows, stop_banner
 from mcp_app.admin.page.concurrency import LockingAdmin
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
-from mcp_app.admin.page.header import frame, lacking, may, page_url
+from mcp_app.admin.page.header import frame, page_url
+from mcp_app.admin.page.rights import lacking, may
 from mcp_app.admin.publishing import comparison, history
+from mcp_app.admin.publishing.next_steps import published_sentence, saved_sentence
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import text_problem
 from mcp_app.invalidation import stops
@@ -36,6 +38,8 @@ from mcp_app.publishing.publication import PublicationRefused
 Row = TypeVar("Row", bound=PublishedRow)
 
 LONGEST_NOTE = 1_000
+SAVED: Final = "mcp_saved"
+"""The attribute of a request that has the message for what it saved."""
 
 
 class PublishedAdmin(LockingAdmin[Row]):
@@ -96,12 +100,33 @@ class PublishedAdmin(LockingAdmin[Row]):
     ) -> HttpResponse:
         if "_publish" in request.POST:
             return HttpResponseRedirect(page_url(obj, "publish"))
+        self._note_saved(request, obj)
         return super().response_add(request, obj, post_url_continue)
 
     def response_change(self, request: HttpRequest, obj: Row) -> HttpResponse:
         if "_publish" in request.POST:
             return HttpResponseRedirect(page_url(obj, "publish"))
+        self._note_saved(request, obj)
         return super().response_change(request, obj)
+
+    def _note_saved(self, request: HttpRequest, row: Row) -> None:
+        """Let Django's message say what clients see, instead of “changed”."""
+        fresh = self.get_queryset(request).get(pk=row.pk)
+        vars(request)[SAVED] = saved_sentence(
+            fresh, may_publish=may(request, "publish")
+        )
+
+    def message_user(
+        self,
+        request: HttpRequest,
+        message: Any,
+        level: int | str = messages.INFO,
+        *more: Any,
+        **options: Any,
+    ) -> None:
+        if level == messages.SUCCESS:
+            message = vars(request).pop(SAVED, message)
+        super().message_user(request, message, level, *more, **options)
 
     # -- comparing and publishing -------------------------------------------------
 
@@ -209,13 +234,10 @@ class PublishedAdmin(LockingAdmin[Row]):
         except PublicationRefused as refused:
             self.message_user(request, refused.message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
-        done = _("Version %(number)d is published. Clients see it now.")
-        if stop_banner.holding(request, fresh):
-            done = _(
-                "Version %(number)d is published. It is stopped, so clients do not see "
-                "it until somebody starts it again."
-            )
-        self.message_user(request, done % {"number": version.number}, messages.SUCCESS)
+        said = published_sentence(
+            fresh, version.number, is_stopped=bool(stop_banner.holding(request, fresh))
+        )
+        self.message_user(request, said, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "publish"))
 
     @redirect_missing_row

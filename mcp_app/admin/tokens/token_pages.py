@@ -28,8 +28,9 @@ from mcp_app.account import presentation, token_issuance
 from mcp_app.account.forms import AnyonesTokenForm, NewTokenForm, ReplaceForm
 from mcp_app.account.token_issuance import AlreadyShown, HasEnded
 from mcp_app.account.views import unseen
+from mcp_app.admin.page.compat import FORM_STYLES
 from mcp_app.admin.page.concurrency import SettledAdmin
-from mcp_app.admin.page.header import may
+from mcp_app.admin.page.rights import may
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret
 
@@ -37,7 +38,7 @@ MANAGE: Final = "manage_tokens"
 """The permission to see and to delete everyone's tokens."""
 NOT_YOURS: Final = gettext_lazy("Only its owner can replace a token.")
 MEDIA: Final = Media(
-    css={"all": ["admin/css/forms.css", "mcp_app/admin.css"]},
+    css={"all": [*FORM_STYLES, "mcp_app/admin.css"]},
     js=[Script("mcp_app/copy.js", defer=True)],  # type: ignore[list-item]
 )
 FIELDSETS: Final[list[tuple[Any, dict[str, list[str]]]]] = [

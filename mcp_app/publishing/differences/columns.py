@@ -123,9 +123,12 @@ def _argument(value: Any) -> str | None:
 
 def _configs(field: str, old: Any, new: Any) -> Iterator[Difference]:
     was_text, is_text = _only_text(old), _only_text(new)
+    was_function, is_function = _function(old), _function(new)
     messages = [_blocks(value, "messages") for value in (old, new)]
     parts = [_blocks(value, "content") for value in (old, new)]
-    if is_text is not None and (old is ABSENT or was_text is not None):
+    if is_function is not None and (old is ABSENT or was_function is not None):
+        yield Difference(field, _("function"), was_function, is_function)
+    elif is_text is not None and (old is ABSENT or was_text is not None):
         yield Difference(field, _("text"), *both(old, new, _only_text))
     elif messages[1] and (old is ABSENT or messages[0]):
         yield from _numbered(field, _("message %(number)d"), messages, _message)
@@ -182,9 +185,19 @@ def _file(file: Mapping[str, Any]) -> str:
     return _("File: %(about)s") % {"about": ", ".join(said)}
 
 
+def _function(config: object) -> str | None:
+    """Return the key of a config that is nothing but a function."""
+    if not isinstance(config, dict) or config.keys() != {"function"}:
+        return None
+    key = config["function"]
+    return key if isinstance(key, str) else None
+
+
 def _only_text(config: object) -> str | None:
     """Return the text of a config that is nothing but one text."""
     while isinstance(config, dict | list) and len(config) == 1:
+        if isinstance(config, dict) and not config.keys() <= _AROUND_TEXT:
+            return None
         (config,) = config.values() if isinstance(config, dict) else config
     if isinstance(config, str):
         return config
@@ -192,6 +205,39 @@ def _only_text(config: object) -> str | None:
         text = config["text"]
         return text if isinstance(text, str) else None
     return None
+
+
+_AROUND_TEXT = frozenset({"content", "contents", "messages", "text"})
+
+
+def _is_object(value: object) -> bool:
+    return value is ABSENT or isinstance(value, dict)
+
+
+def _members(field: str, old: Any, new: Any) -> Iterator[Difference]:
+    """Yield what differs member by member; lists of plain values in lines."""
+    before, after = ({} if each is ABSENT else each for each in (old, new))
+    for name in dict.fromkeys((*before, *after)):
+        was, now = (each.get(name, ABSENT) for each in (before, after))
+        if not same(was, now):
+            words = _WORDS_OF_MEMBERS.get(name, _plain_lines)
+            yield Difference(field, name, *both(was, now, words))
+
+
+def _plain_lines(value: Any) -> str | None:
+    if not isinstance(value, list) or any(isinstance(each, dict) for each in value):
+        return shown_value(value)
+    return "\n".join(map(str, value))
+
+
+def _audience(value: Any) -> str | None:
+    """Return the readers in an order of their own: no order means anything here."""
+    if not are_texts(value):
+        return shown_value(value)
+    return " ".join(sorted(set(value), reverse=True))
+
+
+_WORDS_OF_MEMBERS: Mapping[str, Callable[[Any], str | None]] = {"audience": _audience}
 
 
 def _is_anything(value: object) -> bool:
@@ -208,5 +254,7 @@ _COMPARERS: Mapping[
     "arguments": (_are_arguments, _arguments),
     "suggestions": (_are_suggestions, _variables),
     "config": (_is_anything, _configs),
+    "annotations": (_is_object, _members),
+    "chosen": (_is_object, _members),
 }
 """By column: whether a value is what the comparer can take apart, and the comparer."""

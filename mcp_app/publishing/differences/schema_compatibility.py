@@ -44,9 +44,19 @@ def schemas(field: str, old: Any, new: Any) -> Iterator[Difference]:
             rest.update(
                 {name: schema[name] for name in ("required",) if name in schema}
             )
+    if all(each is ABSENT or each.get("type") == "object" for each in (old, new)):
+        # Every tool's parameters are an object.
+        for rest in rests:
+            rest.pop("type", None)
     if not same(*rests):
         was, now = (rest or ABSENT for rest in rests)
         yield Difference(field, _("the rest"), *both(was, now))
+    elif (old is ABSENT or new is ABSENT) and not _properties(before | after):
+        yield Difference(field, "", _no_parameters(old), _no_parameters(new))
+
+
+def _no_parameters(schema: object) -> str | None:
+    return None if schema is ABSENT else _("none")
 
 
 _BY_PARAMETER = frozenset({"properties", "required"})
@@ -92,12 +102,36 @@ def _in_words(schema: object) -> str | None:
     if not schema.keys() <= _words().keys():
         return shown_value(schema)
     return "; ".join(
-        f"{_keyword(keyword)}: {_joined(value)}" for keyword, value in schema.items()
+        f"{_keyword(keyword)}: {_value(keyword, value)}"
+        for keyword, value in schema.items()
     )
 
 
-def _joined(value: object) -> str:
+def _value(keyword: str, value: object) -> str:
+    if keyword == "type":
+        return str(_type_words(value))
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _type_words(value: object) -> str | None:
+    """Return the name of a type, or of several, as forms call it."""
+    if value is ABSENT:
+        return None
+    names = value if isinstance(value, list) else [value]
+    known = _type_names()
+    return _(" or ").join(str(known.get(str(each), each)) for each in names)
+
+
+def _type_names() -> Mapping[str, str]:
+    return {
+        "string": _("Text"),
+        "integer": _("Whole number"),
+        "number": _("Number"),
+        "boolean": _("Yes or no"),
+        "object": _("Several fields"),
+        "array": _("List"),
+        "null": _("Nothing"),
+    }
 
 
 def _properties(schema: JsonObject) -> Mapping[str, Any]:
@@ -140,7 +174,8 @@ def _parameter(field: str, name: str, old: Any, new: Any) -> Iterator[Difference
                 "name": name,
                 "what": _keyword(keyword),
             }
-        yield Difference(field, part, *both(was, now), breaks)
+        words = _type_words if keyword == "type" else shown_value
+        yield Difference(field, part, *both(was, now, words), breaks)
 
 
 def _keyword(keyword: str) -> str:

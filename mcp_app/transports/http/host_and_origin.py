@@ -5,7 +5,6 @@ Decisions are cached by the pair of headers.
 
 from __future__ import annotations
 
-import logging
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -15,8 +14,6 @@ from mcp_app.conf import mcp_settings
 from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.headers import Headers
 from mcp_app.transports.asgi_types import RawHeaders
-
-logger = logging.getLogger("mcp_app.transports")
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 DEBUG_HOSTS = (".localhost", "127.0.0.1", "[::1]")
@@ -46,7 +43,6 @@ class HostAndOriginPolicy:
 
     def __init__(self) -> None:
         self._known: dict[tuple[bytes | None, bytes | None], RawHeaders] = {}
-        self._told = False
 
     def check(self, headers: Headers) -> RawHeaders:
         """Return the CORS headers for the answer; raise 421 or 403."""
@@ -102,18 +98,8 @@ class HostAndOriginPolicy:
         hosts = list(settings.ALLOWED_HOSTS)
         if settings.DEBUG:
             return hosts or list(DEBUG_HOSTS)
-        if "*" in hosts:
-            self._tell_open_hosts()
-            return []
-        return hosts
-
-    def _tell_open_hosts(self) -> None:
-        if not self._told:
-            self._told = True
-            logger.error(
-                'ALLOWED_HOSTS has "*", so the MCP endpoint refuses every request:'
-                ' set MCP["HOSTS"] or MCP["PUBLIC_URL"].'
-            )
+        # "*" would let in pages of any site; the process logs it when it starts.
+        return [] if "*" in hosts else hosts
 
 
 def _domain(url: str) -> str:

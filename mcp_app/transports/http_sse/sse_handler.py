@@ -28,7 +28,7 @@ from mcp_app.server import conversation, dispatch
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.identity import runs_once
 from mcp_app.streams.log_writer import StreamFenced
-from mcp_app.streams.open_session import not_found
+from mcp_app.streams.open_session import SessionNotFound, not_found
 from mcp_app.streams.sse_sessions import Negotiation
 from mcp_app.transports import client_messages
 from mcp_app.transports.asgi_types import below
@@ -139,9 +139,11 @@ class MessagesHandler(Address):
 
         Clients read answers from the stream alone, and some take the status of a
         refusal for the end of the transport.  The error of a message that is no
-        request, or whose session is unknown, is the response to the POST.
+        request, or whose session is unknown or has just ended, is the response to the
+        POST.
         """
-        if request_id is not None and self._identified and self._logged:
+        is_there = not isinstance(error, SessionNotFound)
+        if is_there and request_id is not None and self._identified and self._logged:
             with suppress(ProtocolError):
                 session = await self._named_session()
                 # It would be taken for the answer of the call that runs.

@@ -13,7 +13,7 @@ from django.test import Client
 
 from mcp_app.admin.calls import log
 from mcp_app.admin.calls.filters import CHOICES, moment
-from mcp_app.admin.page.header import RIGHTS
+from mcp_app.admin.page.rights import RIGHTS
 from mcp_app.models import Call, CallStatistic
 from tests.admin.calls.rows import DAY, HOUR, MINUTE, crash, write
 from tests.admin.pages import page
@@ -289,7 +289,7 @@ def test_the_home_page_leads_to_failures(
 ) -> None:
     write({}, crash(), {"ago_ms": 3 * DAY}, {"outcome": "cancelled"})
     client = staff("view_call", "view_tool", "view_session", "view_server")
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(15):
         text = " ".join(client.get("/admin/mcp_app/").content.decode().split())
     assert f'<a href="{LIST}">Calls, last 24 hours</a>: 3' in text
     assert f'<a href="{LIST}?outcome=failed">1 failed (33.3 %)</a>' in text

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
 import pytest
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 
 from mcp_app.admin.definitions.lists import (
     NONE,
@@ -21,6 +22,7 @@ from mcp_app.admin.definitions.lists import (
 from mcp_app.admin.page.header import LOOKS, MEANS
 from mcp_app.models import DefinitionVersion, Prompt, Server, State, Tool
 from mcp_app.models.definitions import Source
+from tests.admin.pages import page
 from tests.published import published, stopped
 
 
@@ -130,14 +132,21 @@ def test_problems(counts: tuple[int, int], text: str) -> None:
 
 
 def test_tokens() -> None:
-    assert (tokens(Tool()), tokens(Tool(tokens=7))) == (NONE, "≈ 7")
+    assert tokens(Tool()) == NONE
+    assert tokens(Tool(tokens=7)).startswith("≈ 7<")
 
 
 def test_what_stands_behind_a_name() -> None:
     assert "<b>" not in name_column(Tool(name="a", title="<b>"))
-    assert "<code>a</code> · Answer with a text" in name_column(Tool(name="a"))
-    code = Prompt(name="a", source=Source.CODE, kind="function")
+    assert "<code>a</code> · Answer with a text" in name_column(
+        Tool(name="a", title="A")
+    )
+    code = Prompt(name="a", title="A", source=Source.CODE, kind="function")
     assert "<code>a</code> · from code" in name_column(code)
+
+
+def test_a_name_without_a_title_is_shown_once() -> None:
+    assert name_column(Tool(name="hours")).count("hours") == 1
 
 
 @pytest.mark.parametrize(
@@ -163,3 +172,20 @@ def test_a_state_is_a_mark_with_its_word(
 
 def test_every_state_has_a_look_and_a_meaning() -> None:
     assert LOOKS.keys() == MEANS.keys() == {*State}
+
+
+@pytest.mark.parametrize("model", ["tool", "resource", "resourcetemplate", "prompt"])
+def test_an_empty_list_says_what_it_is_for(admin_client: Client, model: str) -> None:
+    text = admin_client.get(page(model)).content.decode()
+    assert "There is no" in text
+    assert 'class="mcp-btn" href="' in text
+    asked = admin_client.get(page(model), {"q": "nothing"}).content.decode()
+    assert "There is no" not in asked
+
+
+def test_an_empty_list_offers_nothing_to_who_may_only_look(
+    staff: Callable[..., Client],
+) -> None:
+    text = staff("view_prompt").get(page("prompt")).content.decode()
+    assert "There is no prompt yet" in text
+    assert "Add prompt" not in text

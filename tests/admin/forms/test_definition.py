@@ -76,7 +76,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
             "tool",
             {"name": "a", "text": "a", "permission": "shop.view_ordr"},
             "permission",
-            "There is no permission “shop.view_ordr”.",
+            "“shop.view_ordr” does not exist.",
         ),
         (
             "tool",

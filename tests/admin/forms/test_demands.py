@@ -1,12 +1,21 @@
-"""Groups are kept as lines: what would be read as another group is not chosen."""
+"""Groups are kept as lines, and permissions are those that the site has."""
 
 from __future__ import annotations
 
-import pytest
-from django.contrib.auth.models import Group
-from django.core.exceptions import ValidationError
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
 
-from mcp_app.admin.forms.demands import GroupsField
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import Group, Permission
+from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import ValidationError
+from django.test import Client
+
+from mcp_app.admin.forms import demands
+from mcp_app.admin.forms.demands import GroupsField, PermissionField
+from tests.admin.pages import errors, fill_in, page, saved
 
 pytestmark = pytest.mark.django_db
 
@@ -25,3 +34,90 @@ def test_groups_are_kept_as_lines() -> None:
         Group.objects.create(name=name)
     assert GroupsField().clean(["Support", "night shift"]) == "Support\nnight shift"
     assert GroupsField().clean([]) == ""
+
+
+def _typed(permission: str, stored: str = "") -> str:
+    field = PermissionField()
+    field.offer(stored)
+    return field.clean(permission)
+
+
+@pytest.mark.parametrize("permission", ["", "auth.view_user", " auth.view_user "])
+def test_a_permission_that_there_is(permission: str) -> None:
+    assert _typed(permission) == permission.strip()
+
+
+@pytest.mark.parametrize(
+    ("permission", "said"),
+    [
+        (
+            "auth.view_usr",
+            "“auth.view_usr” does not exist. Did you mean “auth.view_user”?",
+        ),
+        ("auht.view_user", "Did you mean “auth.view_user”?"),
+        ("AUTH.view_user", "“AUTH.view_user” does not exist. Did you mean"),
+        ("x.y", "“x.y” does not exist."),
+    ],
+)
+def test_a_permission_that_there_is_not(permission: str, said: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        _typed(permission)
+    assert said in refused.value.messages[0]
+
+
+def test_a_stored_permission_that_is_gone_is_left() -> None:
+    assert _typed("auth.view_usr", stored="auth.view_usr") == "auth.view_usr"
+    with pytest.raises(ValidationError, match="does not exist"):
+        _typed("auth.view_usr", stored="auth.view_usrs")
+
+
+def test_permissions_are_offered_in_one_statement(
+    django_assert_num_queries: Callable[[int], AbstractContextManager[Any]],
+) -> None:
+    content_type = ContentType.objects.get_for_model(Group)
+    Permission.objects.create(
+        content_type=content_type, codename="rename", name='"<b>Can</b> rename'
+    )
+    Permission.objects.create(
+        content_type=content_type, codename="no word", name="Cannot be written"
+    )
+    with django_assert_num_queries(1):
+        shown = PermissionField().widget.render("permission", "auth.view_user")
+    assert 'value="auth.view_user" class="vTextField"' in shown
+    assert 'list="id_permission-list"' in shown
+    assert '<datalist id="id_permission-list">' in shown
+    assert '<option value="auth.view_user" label="Can view user"></option>' in shown
+    assert 'label="&quot;&lt;b&gt;Can&lt;/b&gt; rename"' in shown
+    assert "Cannot be written" not in shown
+
+
+def test_not_too_many_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demands, "MOST_OFFERED", 2)
+    shown = PermissionField().widget.render("permission", "")
+    assert shown.count("<option") == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "columns"),
+    [
+        ("tool", {"name": "a"}),
+        ("tool", {"name": "search", "source": "code"}),
+        ("server", {"slug": "a"}),
+    ],
+)
+@pytest.mark.usefixtures("functions")
+def test_each_form_asks_for_one(
+    admin_client: Client, model: str, columns: dict[str, Any]
+) -> None:
+    """A wrong permission is refused; one that is gone leaves the rest to be saved."""
+    row = apps.get_model("mcp_app", model).objects.create(
+        permission="auth.view_gone", **columns
+    )
+    url = page(model, "change", row.pk)
+    answer = fill_in(admin_client, url, permission="auth.view_usr")
+    assert "Did you mean “auth.view_user”?" in errors(answer)["permission"]
+    assert '<option value="auth.view_user"' in answer.content.decode()
+    assert saved(fill_in(admin_client, url, title="B"))
+    row.refresh_from_db()
+    assert (row.title, row.permission) == ("B", "auth.view_gone")
+    assert saved(fill_in(admin_client, url, permission="auth.view_user"))

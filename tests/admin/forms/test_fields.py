@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 
-from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
+from mcp_app.admin.forms.fields import (
+    JsonField,
+    PanelField,
+    PlaceholderTextarea,
+    SecondsField,
+)
 
 STORED = '{"b":1,"a":18446744073709551616}'
 
@@ -88,3 +93,23 @@ def test_names_that_may_stand_in_a_text() -> None:
     area.names, area.source = iter(("city", "day")), "input_schema"
     context = area.get_context("text", "", None)
     assert (context["names"], context["source"]) == (["city", "day"], "input_schema")
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "shown"),
+    [(0, "0"), (500, "0.5"), (60_000, "60"), (2_147_483_647, "2147483.647")],
+)
+def test_milliseconds_are_shown_as_seconds(milliseconds: int, shown: str) -> None:
+    field = SecondsField()
+    assert field.prepare_value(milliseconds) == shown
+    assert field.clean(shown) == milliseconds
+    assert not field.has_changed(milliseconds, shown)
+
+
+def test_seconds_that_are_none() -> None:
+    field = SecondsField()
+    assert field.clean("") == 0
+    assert field.has_changed(500, "")
+    for wrong in ("-1", "0.0001", "2147484", "soon"):
+        with pytest.raises(ValidationError):
+            field.clean(wrong)

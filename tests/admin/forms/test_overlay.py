@@ -26,7 +26,7 @@ BARE = {
     "rule": "",
     "timeout": "",
     "tags": "",
-    "position": "0",
+    "position": "",
 }
 
 

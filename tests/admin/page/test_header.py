@@ -9,15 +9,8 @@ from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.http import HttpRequest
 from django.test import RequestFactory
 
-from mcp_app.admin.page.header import (
-    LOOKS,
-    RIGHTS,
-    lacking,
-    may,
-    strip,
-    tabs,
-    why_broken,
-)
+from mcp_app.admin.page.header import LOOKS, strip, tabs, why_broken
+from mcp_app.admin.page.rights import RIGHTS, lacking, may
 from mcp_app.models import Server, State, Stop, Tool
 from mcp_app.models.definitions import Source
 from mcp_app.models.stops import Scope
@@ -113,7 +106,7 @@ def test_only_a_definition_has_tokens_and_problems() -> None:
 
 def test_who_may_not_stop_is_told_which_right_it_takes() -> None:
     row = made()
-    reason = "This needs the right “Can stop and start”."
+    reason = "Stopping and starting needs the right “Can stop and start”."
     assert strip(request(), row).stop_reason == reason == lacking("stop")
     assert strip(request("stop"), row).stop_reason == ""
     assert not may(request(user=AnonymousUser()), "stop")

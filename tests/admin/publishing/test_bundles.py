@@ -401,7 +401,9 @@ def test_publishing_needs_its_own_right(staff: Callable[..., Client]) -> None:
     clear()
     client = staff("bundle")
     response = look(client, as_bytes(file))
-    assert "This needs the right “Can publish and roll back”." in text_of(response)
+    assert "Publishing needs the right “Can publish and roll back”." in text_of(
+        response
+    )
     assert client.post(URL, sent(response, publish="on")).status_code == 403
     assert not Tool.objects.exists()
     assert client.post(URL, sent(response)).status_code == 302

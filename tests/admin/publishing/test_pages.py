@@ -18,8 +18,11 @@ from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import (
     Change,
+    DefinitionRow,
     DefinitionVersion,
     Prompt,
+    Resource,
+    ResourceTemplate,
     Server,
     Session,
     State,
@@ -27,6 +30,7 @@ from mcp_app.models import (
     Tool,
 )
 from mcp_app.models.stops import is_stopped
+from mcp_app.publishing.findings import store_findings
 from tests.admin.pages import page
 from tests.models.recording import as_committed
 from tests.published import published, stopped
@@ -398,9 +402,17 @@ def test_a_right_that_is_missing_is_explained(staff: Callable[..., Client]) -> N
     row = tool()
     client = staff("view_tool")
     text = client.get(page("tool", "publish", row.pk)).content.decode()
-    assert "This needs the right “Can publish and roll back”." in text
-    assert "This needs the right “Can stop and start”." in text
+    assert "Publishing needs the right “Can publish and roll back”." in text
+    assert "Stopping and starting needs the right “Can stop and start”." in text
     assert '<button class="mcp-btn' not in text
+
+
+def test_whom_to_ask_for_a_missing_right(staff: Callable[..., Client]) -> None:
+    kim = User.objects.create_user("lee")
+    kim.user_permissions.set(Permission.objects.filter(codename__in=["publish"]))
+    client = staff("view_tool", "view_user")
+    text = client.get(page("tool", "publish", tool().pk)).content.decode()
+    assert "“Can publish and roll back”. You can ask: lee." in text
 
 
 @pytest.mark.parametrize("name", [*PAGES, "history"])
@@ -651,3 +663,30 @@ def test_what_is_to_be_fixed_leads_to_its_field(admin_client: Client) -> None:
     assert {"id_changes", "id_description"} <= set(there)
     for each in there:
         assert f'id="{each}"' in form
+
+
+@pytest.mark.parametrize("kind", ["text", "function"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        Tool(name="a", title="A"),
+        Prompt(name="a", title="A"),
+        Resource(name="a", title="A", uri="shop://a"),
+        ResourceTemplate(name="a", title="A", uri_template="shop://{a}"),
+    ],
+    ids=lambda row: row.kind_of_row,
+)
+def test_each_problem_leads_to_a_field_that_is_open(
+    admin_client: Client, row: DefinitionRow, kind: str
+) -> None:
+    row.pk, row.kind = None, kind
+    row.save(force_insert=True)
+    store_findings(row, mcp)
+    text = admin_client.get(page(row.kind_of_row, "publish", row.pk)).content.decode()
+    form = admin_client.get(page(row.kind_of_row, "change", row.pk)).content.decode()
+    goals = re.findall(r'href="[^"]*#(id_[a-z_]+)">Go to the field', text)
+    assert goals
+    # The fieldset that is closed comes last.
+    open_part = form.partition("More: JSON, icons, history")[0]
+    for goal in goals:
+        assert f'id="{goal}"' in open_part, goal

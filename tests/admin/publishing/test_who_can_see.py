@@ -24,10 +24,10 @@ from tests.suite.marks import long_cases
 pytestmark = pytest.mark.django_db
 
 Queries = Callable[[int], AbstractContextManager[Any]]
-BUDGET = 11
-"""With the strip that says what is stopped."""
+BUDGET = 13
+"""With the strip that says what is stopped, and who may stop."""
 OBJECTS = Rule("shop.view_order of order", lambda asked: True, True, True)
-CHECKING = 14
+CHECKING = 16
 """The page, and what a person's user, groups and permissions take."""
 
 

@@ -1,0 +1,1 @@
+"""The home page: how to begin, servers with their addresses, what needs care."""

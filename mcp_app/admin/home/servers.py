@@ -1,0 +1,60 @@
+"""The servers with their addresses, for the home page: one query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpRequest
+
+from mcp_app.account.addresses import server_url
+from mcp_app.admin.access.ways_in import method_label
+from mcp_app.admin.page import stop_banner
+from mcp_app.admin.page.header import LOOKS, page_url
+from mcp_app.interface.server import PUBLIC
+from mcp_app.models import Server, State
+from mcp_app.models.stops import row_is_held
+
+MOST: Final = 20
+"""Servers that the page shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLine:
+    """A server; `ways` are the labels of the methods to sign in."""
+
+    name: str
+    slug: str
+    url: str
+    address: str
+    state: State
+    ways: str
+    is_public: bool
+
+    @property
+    def look(self) -> str:
+        return LOOKS[self.state]
+
+
+def server_lines(request: HttpRequest) -> list[ServerLine]:
+    """Return the servers that the user may see, at most one more than are shown."""
+    if not request.user.has_perm("mcp_app.view_server"):
+        return []
+    return list(_lines(request))
+
+
+def _lines(request: HttpRequest) -> Iterator[ServerLine]:
+    is_held = row_is_held(stop_banner.stops_on(request))
+    rows = Server.objects.select_related("published").defer("published__content")
+    for row in rows.order_by("pk")[: MOST + 1]:
+        state = State.STOPPED if is_held(row) else row.state
+        yield ServerLine(
+            name=str(row),
+            slug=row.slug,
+            url=page_url(row, "change"),
+            address=server_url(row.slug, request.build_absolute_uri("/")),
+            state=state,
+            ways=", ".join(map(method_label, row.access_names)),
+            is_public=PUBLIC in row.access_names and row.published is not None,
+        )

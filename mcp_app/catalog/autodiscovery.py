@@ -1,0 +1,106 @@
+"""Imports the modules in which apps declare, and keeps what stops one of them."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Final, NamedTuple
+
+from django.apps import AppConfig
+from django.utils.module_loading import module_has_submodule
+
+from mcp_app.catalog.problems import Place, collecting, record
+from mcp_app.catalog.registry import Registry
+
+_IMPORTING: Final = frozenset(
+    [
+        __name__,
+        "importlib",
+        "importlib._bootstrap",
+        "importlib._bootstrap_external",
+    ]
+)
+"""Modules that do nothing but import."""
+
+
+class _Passage(NamedTuple):
+    """A line that an exception passed, and the module that it is in."""
+
+    place: Place
+    module: str
+
+
+def import_modules(registry: Registry, configs: Iterable[AppConfig], name: str) -> None:
+    """Import the module of this name from each app that has one.
+
+    One that fails is a problem of the registry; what it declared before stays.
+    """
+    with collecting(registry.problems):
+        for config in configs:
+            if config.module is not None:
+                _import(registry, config.module, name)
+
+
+def _import(registry: Registry, package: ModuleType, name: str) -> None:
+    path = f"{package.__name__}.{name}"
+    try:
+        import_module(path)
+    except Exception as error:
+        if _is_there(package, name):
+            file = Path(package.__path__[0], *name.split(".")).with_suffix(".py")
+            record(registry.problems, *_failure(path, file, error))
+
+
+def _is_there(package: ModuleType, name: str) -> bool:
+    try:
+        return module_has_submodule(package, name)
+    except Exception:
+        # The package around a dotted name stops, too.
+        return True
+
+
+def _failure(path: str, file: Path, error: Exception) -> tuple[Place, str]:
+    """Return where the body of a module stops, and why."""
+    passages = _passages(error) or [_Passage(Place(str(file), 1), path)]
+    inside = [each.place for each in passages if each.module == path]
+    place, deepest = (inside or [passages[-1].place])[0], passages[-1].place
+    beyond = "" if deepest == place else f" (raised at {deepest})"
+    served = (
+        "Only what is declared above this line is served."
+        if inside
+        else "Nothing of this module is served."
+    )
+    said = f"the module {path} stops with {_text(error)}{beyond}."
+    return place, f"{said} {_advice(error)} {served}"
+
+
+def _passages(error: Exception) -> list[_Passage]:
+    """Return the lines that an exception passed, outermost first."""
+    passages = [
+        _Passage(Place(frame.f_code.co_filename, line), module)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        for module in [str(frame.f_globals.get("__name__"))]
+        if module not in _IMPORTING
+    ]
+    if isinstance(error, SyntaxError) and error.filename:
+        passages.append(_Passage(Place(error.filename, error.lineno or 1), ""))
+    return passages
+
+
+def _text(error: Exception) -> str:
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    kind = type(error).__name__
+    return f"{kind}: {said.rstrip('.')}" if said else kind
+
+
+def _advice(error: Exception) -> str:
+    if isinstance(error, ImportError):
+        if "partially initialized" in str(error):
+            return "Import it inside the function that uses it."
+        return "Correct the import, or install what it names."
+    if isinstance(error, NameError):
+        return "Import the name, or define it above this line."
+    return "Correct this line."

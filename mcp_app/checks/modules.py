@@ -1,0 +1,111 @@
+"""Whether what `mcp.py` declares is served: mistakes in it, and one of no app."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from django.apps import AppConfig, apps
+from django.conf import settings
+from django.core import checks
+from django.core.exceptions import ImproperlyConfigured
+
+from mcp_app import conf
+from mcp_app.catalog.cross_references import problems
+from mcp_app.catalog.registry import mcp
+
+OURS: Final = b"mcp_app"
+"""What a module with definitions imports; others of that name are not ours."""
+LIBRARIES: Final = frozenset(["site-packages", "dist-packages"])
+"""Folders that are not the site's, even if they are in its folder."""
+MOST_FOLDERS: Final = 200
+"""Folders beside apps in which a module is looked for."""
+
+
+def check_modules(
+    app_configs: Sequence[AppConfig] | None, **_: Any
+) -> list[checks.CheckMessage]:
+    """Report definitions that are not served, and modules that nobody imports."""
+    broken = (checks.Error(each, id="mcp_app.E012") for each in problems(mcp))
+    try:
+        name = str(conf.current().autodiscover)
+    except ImproperlyConfigured:
+        # `check_settings` tells.
+        return [*broken]
+    return [*broken, *_of_no_app(name)]
+
+
+def _of_no_app(name: str) -> Iterator[checks.CheckMessage]:
+    """Yield a warning for each file with definitions that belongs to no app."""
+    below = Path(*name.split(".")).with_suffix(".py")
+    known = {str(Path(app.path, below)) for app in apps.get_app_configs()}
+    known |= {str(getattr(each, "__file__", "")) for each in [*sys.modules.values()]}
+    for folder, dotted in sorted(_folders().items()):
+        path = folder / below
+        if str(path) not in known and _declares(path):
+            yield _unlisted(path, dotted)
+
+
+def _declares(path: Path) -> bool:
+    try:
+        return OURS in path.read_bytes()
+    except OSError:
+        return False
+
+
+def _unlisted(path: Path, dotted: str) -> checks.CheckMessage:
+    said = f"{path} is not imported, because its package is in no installed app."
+    hint = f'Add "{dotted}" to INSTALLED_APPS.'
+    if not dotted:
+        hint = "Move it into the package of an app in INSTALLED_APPS."
+    return checks.Warning(said, hint=hint, id="mcp_app.W022")
+
+
+def _folders() -> dict[Path, str]:
+    """Return where a module may have been forgotten, with the dotted names."""
+    base = getattr(settings, "BASE_DIR", None)
+    above = {
+        folder: dotted
+        for app in apps.get_app_configs()
+        for folder, dotted in (_above(app, Path(base)) if base else ())
+    }
+    beside = {
+        folder / name: f"{dotted}.{name}" if dotted else name
+        for folder, dotted in above.items()
+        for name in _names_inside(folder)
+    }
+    return {**dict(_of_urlconf()), **beside, **above}
+
+
+def _of_urlconf() -> Iterator[tuple[Path, str]]:
+    package = str(getattr(settings, "ROOT_URLCONF", "")).rpartition(".")[0]
+    try:
+        spec = find_spec(package) if package else None
+    except (ImportError, ValueError):
+        return
+    for folder in (spec and spec.submodule_search_locations) or ():
+        yield Path(folder), package
+
+
+def _above(app: AppConfig, base: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the folders above an app up to the site's, with their dotted names."""
+    folder, dotted = Path(app.path), app.name
+    if LIBRARIES & {*folder.parts}:
+        return
+    while base in folder.parents and folder.name == dotted.rpartition(".")[2]:
+        folder, dotted = folder.parent, dotted.rpartition(".")[0]
+        yield folder, dotted
+
+
+def _names_inside(folder: Path) -> list[str]:
+    """Return the names of the folders in a folder that may be packages."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [each.name for each in entries if each.is_dir()]
+    except OSError:
+        return []
+    return sorted(filter(str.isidentifier, names))[:MOST_FOLDERS]

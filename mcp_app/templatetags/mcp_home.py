@@ -1,0 +1,18 @@
+"""The template tag for the admin's home page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+
+register = template.Library()
+
+
+@register.inclusion_tag("admin/mcp_app/includes/home.html", takes_context=True)
+def mcp_home(context: Any) -> dict[str, object]:
+    """Show how to begin, the servers, and the definitions that need care."""
+    # Import here: Django loads all tags, even on sites without the admin.
+    from mcp_app.admin.home.overview import overview  # noqa: PLC0415
+
+    return {**overview(context["request"]), "perms": context["perms"]}

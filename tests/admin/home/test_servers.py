@@ -1,0 +1,52 @@
+"""The servers of the home page, with addresses to copy."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from mcp_app.admin.home import servers
+from mcp_app.models import Server
+from tests.admin.home.pages import home
+from tests.published import published, stopped
+
+pytestmark = pytest.mark.django_db
+
+
+def test_addresses_states_and_ways_in(admin_client: Client) -> None:
+    default = Server.objects.get()
+    Server.objects.publish([default])
+    team = published(Server(slug="team", title="For the team", access="public"))
+    stopped(team)
+    lines = home(admin_client).context["servers"]
+    assert [(each.address, each.state.label, each.ways) for each in lines] == [
+        ("http://testserver/mcp", "Published", "Access token"),
+        (
+            "http://testserver/mcp/team",
+            "Stopped",
+            "Public: anyone on the internet, without signing in",
+        ),
+    ]
+
+
+def test_the_site_may_name_its_address(admin_client: Client, settings: object) -> None:
+    settings.MCP = {"PUBLIC_URL": "https://shop.example.com"}  # type: ignore[attr-defined]
+    (line,) = home(admin_client).context["servers"]
+    assert line.address == "https://shop.example.com/mcp"
+
+
+def test_a_server_that_is_not_published_is_public_to_nobody(
+    admin_client: Client,
+) -> None:
+    Server.objects.create(slug="open", access="public")
+    assert [each.is_public for each in home(admin_client).context["servers"]] == [
+        False,
+        False,
+    ]
+
+
+def test_many_servers(admin_client: Client) -> None:
+    Server.objects.bulk_create(Server(slug=f"s{n}") for n in range(servers.MOST))
+    response = home(admin_client)
+    assert len(response.context["servers"]) == servers.MOST
+    assert "All servers" in response.content.decode()

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from django.apps import AppConfig, apps
+from django.test import override_settings
+
+from mcp_app.catalog.problems import Place, record
+from mcp_app.catalog.registry import Registry
+from mcp_app.checks import modules
+from mcp_app.checks.modules import check_modules
+
+DECLARING = "from mcp_app import mcp\n\nraise RuntimeError('It was imported.')\n"
+
+FILES = (
+    "unlisted_site/__init__.py",
+    "unlisted_site/shop/__init__.py",
+    "unlisted_site/shop/api/__init__.py",
+    "unlisted_config/__init__.py",
+)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A site's folder, with the app `unlisted_site.shop`."""
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    config = AppConfig("unlisted_site.shop", import_module("unlisted_site.shop"))
+    monkeypatch.setitem(apps.app_configs, "unlisted_shop", config)
+    with override_settings(BASE_DIR=tmp_path, ROOT_URLCONF="unlisted_config.urls"):
+        yield tmp_path
+    for name in [name for name in sys.modules if name.startswith("unlisted_")]:
+        del sys.modules[name]
+
+
+def declare(site: Path, name: str) -> Path:
+    path = site / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(DECLARING)
+    return path
+
+
+def found(**settings: Any) -> list[tuple[str, str]]:
+    with override_settings(**settings):
+        told = [each for each in check_modules(None) if each.id == "mcp_app.W022"]
+    return [(each.msg.partition(" ")[0], str(each.hint)) for each in told]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("unlisted_config/mcp.py", "unlisted_config"),
+        ("beside/mcp.py", "beside"),
+        ("unlisted_site/mcp.py", "unlisted_site"),
+        ("unlisted_site/orders/mcp.py", "unlisted_site.orders"),
+    ],
+)
+def test_a_module_of_no_app(site: Path, name: str, line: str) -> None:
+    path = declare(site, name)
+    assert found() == [(str(path), f'Add "{line}" to INSTALLED_APPS.')]
+
+
+def test_a_module_beside_manage_py(site: Path) -> None:
+    path = declare(site, "mcp.py")
+    said = "Move it into the package of an app in INSTALLED_APPS."
+    assert found() == [(str(path), said)]
+
+
+def test_without_base_dir(site: Path) -> None:
+    declare(site, "beside/mcp.py")
+    path = declare(site, "unlisted_config/mcp.py")
+    assert [each for each, _ in found(BASE_DIR=None)] == [str(path)]
+    assert found(BASE_DIR=None, ROOT_URLCONF="no_such_package.urls") == []
+    assert found(BASE_DIR=None, ROOT_URLCONF="urls") == []
+    assert found(BASE_DIR=str(site / "elsewhere"), ROOT_URLCONF="urls") == []
+
+
+def test_modules_that_are_found(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(site, "unlisted_site/shop/mcp.py")
+    (site / "beside").mkdir()
+    (site / "beside/mcp.py").write_text("from elsewhere import FastServer\n")
+    assert found() == []
+    # Somebody imported it by hand.
+    path = declare(site, "unlisted_site/mcp.py")
+    assert found()
+    module = ModuleType("unlisted_site.mcp")
+    module.__file__ = str(path)
+    monkeypatch.setitem(sys.modules, "unlisted_site.mcp", module)
+    assert found() == []
+
+
+def test_an_app_by_its_config(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class BesideConfig(AppConfig):
+        name = "beside"
+        path = str(site / "beside")
+
+    path = declare(site, "beside/mcp.py")
+    assert found()
+    config = BesideConfig("beside", ModuleType("beside"))
+    monkeypatch.setitem(apps.app_configs, "beside", config)
+    assert found() == []
+    assert path.exists()
+
+
+def test_another_name(site: Path) -> None:
+    declare(site, "beside/mcp.py")
+    path = declare(site, "beside/tools.py")
+    (site / "unlisted_site/api").mkdir()
+    deeper = declare(site, "unlisted_site/api/tools.py")
+    assert [each for each, _ in found(MCP={"AUTODISCOVER": "tools"})] == [
+        str(path),
+        str(deeper),
+    ]
+    deepest = found(MCP={"AUTODISCOVER": "api.tools"})
+    assert deepest == [(str(deeper), 'Add "unlisted_site" to INSTALLED_APPS.')]
+
+
+def test_libraries_are_not_searched(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = site / ".venv/site-packages"
+    (folder / "library").mkdir(parents=True)
+    (folder / "other").mkdir()
+    (folder / "other/mcp.py").write_text(DECLARING)
+
+    class LibraryConfig(AppConfig):
+        path = str(folder / "library")
+
+    config = LibraryConfig("library", ModuleType("library"))
+    monkeypatch.setitem(apps.app_configs, "library", config)
+    assert found() == []
+
+
+def test_few_folders_are_searched(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modules, "MOST_FOLDERS", 2)
+    for name in ("a", "b", "c"):
+        declare(site, f"{name}/mcp.py")
+    assert [hint for _, hint in found()] == [
+        'Add "a" to INSTALLED_APPS.',
+        'Add "b" to INSTALLED_APPS.',
+    ]
+
+
+def test_broken_definitions_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Registry()
+    for line, name in ((12, "a"), (2, "b")):
+        place = Place("/site/shop/mcp.py", line)
+        record(registry.problems, place, f"shop.mcp.{name}: it is wrong.")
+    monkeypatch.setattr(modules, "mcp", registry)
+    for mcp in ({}, {"LIMITS": "of"}):
+        with override_settings(MCP=mcp):
+            told = check_modules(None)
+        assert [(each.id, each.msg) for each in told] == [
+            ("mcp_app.E012", "/site/shop/mcp.py:2: shop.mcp.b: it is wrong."),
+            ("mcp_app.E012", "/site/shop/mcp.py:12: shop.mcp.a: it is wrong."),
+        ]
+
+
+def test_nothing_is_said_of_this_site() -> None:
+    assert check_modules(None) == []
