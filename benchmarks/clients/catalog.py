@@ -135,6 +135,18 @@ ALL: Final = (
     _less(_python_sdk("1.9.4", *OF_THAT_TIME), "structured", limits=REFUSALS),
     _less(_python_sdk("1.13.1", *OF_THAT_TIME), limits=REFUSALS),
     Client(
+        name="python-sdk-2.3.0",
+        title="Python SDK 2.3.0",
+        packages=("mcp==2.3.0", "httpx2"),
+        driver="drive_python_sdk_2.py",
+    ),
+    Client(
+        name="fastmcp",
+        title="FastMCP 4.1.2",
+        packages=("fastmcp==4.1.2", "mcp==2.3.0"),
+        driver="drive_fastmcp.py",
+    ),
+    Client(
         name="mcp-use",
         title="mcp-use 1.7.1",
         packages=("mcp-use==1.7.1",),
