@@ -10,7 +10,11 @@ from benchmarks.clients.verdicts import RIGHT, UNTRIED, WRONG, Verdict
 
 Column: TypeAlias = Callable[[Mapping[str, str]], str]
 
-NAMES: Final = {"structured": "structured results", "link": "links"}
+NAMES: Final = {
+    "embedded": "embedded resources",
+    "link": "links",
+    "structured": "structured results",
+}
 """What a facet is called where a client does not have it."""
 
 

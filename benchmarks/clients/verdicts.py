@@ -17,6 +17,8 @@ RIGHT: Final = "+"
 WRONG: Final = "-"
 UNTRIED: Final = "."
 SUM: Final = "42"
+SILENCE: Final = "no answer after"
+"""How a driver says that the client said nothing."""
 LONGEST: Final = 90
 """Characters of a client's own sentence."""
 
@@ -138,6 +140,8 @@ def _told(report: Report) -> str:
 
 def sentence(text: str) -> str:
     """Return what a person reads, short enough for a cell."""
+    if text.startswith(SILENCE):
+        return text
     # Where the server was says nothing, nor where HTTP is explained.
     one_line = text.partition("\nFor more information")[0]
     one_line = re.sub(r"'?https?://\S+", "…", one_line)

@@ -44,10 +44,7 @@ def params(job):
 
 @asynccontextmanager
 async def connect(job):
-    longer = {"connect_timeout": job["patience_s"]}
-    client = await asyncio.to_thread(
-        MCPClient, params(job), adapter_kwargs=longer, structured_output=True
-    )
+    client = await asyncio.to_thread(MCPClient, params(job), structured_output=True)
     try:
         yield Connection(client.get_tools())
     finally:

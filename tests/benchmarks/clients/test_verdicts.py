@@ -114,6 +114,7 @@ def test_a_sentence_fits_into_a_cell() -> None:
         "401 for url 'http://127.0.0.1:1/mcp'\nFor more information: x"
     ) == ("“401 for url …”")
     assert sentence("Failed: <html> <b>Not|Found</b>") == "“Failed: Not Found”"
+    assert sentence("no answer after 20 s") == "no answer after 20 s"
     long = sentence("word " * 50)
     assert long.endswith("word …”")
     assert len(long) < 100
