@@ -15,7 +15,7 @@ from tests.admin.home.pages import home
 from tests.admin.page.test_broken_rows import REASON, working
 from tests.published import published, stopped
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.databases, pytest.mark.django_db]
 
 Queries = Callable[[int], AbstractContextManager[Any]]
 

@@ -15,7 +15,7 @@ from tests.admin.home.pages import home
 from tests.published import published
 from tests.streams.logging_rows import own_session
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.databases, pytest.mark.django_db]
 
 LOOK, MAKE, LET_IN, CONNECT = range(4)
 

@@ -13,7 +13,7 @@ from mcp_app.models.workers import Report
 from tests.admin.pages import page
 from tests.published import published, stopped
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.databases, pytest.mark.django_db]
 
 PLACE: dict[str, Any] = {"pid": 1, "host": "here", "started_ms": 0}
 REASON = "No function is registered as “shop.stock”."
