@@ -13,7 +13,7 @@ from typing import Any, Final
 from django.contrib import auth
 from django.contrib.auth.backends import BaseBackend
 from django.contrib.auth.models import PermissionsMixin
-from django.core.exceptions import FieldDoesNotExist
+from django.core.exceptions import FieldDoesNotExist, FieldError
 from django.db.models import Case, Count, Exists, Model, OuterRef, Q, QuerySet, When
 
 from mcp_app.interface.access_requirements import AccessRequirements
@@ -82,7 +82,8 @@ def with_permission(permission: str) -> Q | None:
         if grants(backend):
             try:
                 holders = backend.with_perm(permission)  # type: ignore[attr-defined]
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, FieldError):
+                # Django's own looks for `user` from the side of the permissions.
                 return None
             found |= Q(pk__in=holders.values("pk"))
     return found

@@ -14,7 +14,10 @@ from django.utils.module_loading import module_has_submodule
 
 from mcp_app.catalog.problems import Place, collecting, record
 from mcp_app.catalog.registry import Registry
+from mcp_app.interface.rules import visible
 
+LONGEST: Final = 500
+"""Characters of the text of an exception."""
 _IMPORTING: Final = frozenset(
     [
         __name__,
@@ -91,7 +94,12 @@ def _passages(error: Exception) -> list[_Passage]:
 
 
 def _text(error: Exception) -> str:
-    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    try:
+        said = error.msg if isinstance(error, SyntaxError) else str(error)
+        said = visible(said, LONGEST)
+    except Exception:
+        # What a site raises need not have a text.
+        said = ""
     kind = type(error).__name__
     return f"{kind}: {said.rstrip('.')}" if said else kind
 

@@ -47,9 +47,9 @@ class Report:
     refused: tuple[tuple[int, str, str, int], ...] = ()
     """Requests that never became a call: when an hour began, in milliseconds, the
     reason, the client, and how many."""
-    broken: tuple[tuple[str, str, str], ...] = ()
+    broken: tuple[tuple[str, str, int, str], ...] = ()
     """Published rows that are not served here, `MOST_BROKEN` at most: the kind, the
-    primary key, and why."""
+    primary key, that of the version (0 without one), and why."""
 
     def as_text(self) -> str:
         """Return what the row keeps."""

@@ -234,11 +234,11 @@ class Catalogs:
                 if now.get(key) != before:
                     yield key, now.get(key)
 
-    def broken(self) -> Iterator[tuple[Key, str]]:
-        """Yield the published rows that cannot be served here, with the reason."""
+    def broken(self) -> Iterator[tuple[Key, ServedVersion, str]]:
+        """Yield key, version and reason of the rows that cannot be served here."""
         for key, offer in self._rows.items():
             if offer.broken:
-                yield key, offer.broken
+                yield key, offer.version or 0, offer.broken
 
     def _offer(
         self,

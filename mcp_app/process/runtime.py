@@ -305,8 +305,10 @@ class Process:
             code=self._code,
             refused=self.turned_away.counts(),
             broken=tuple(
-                (*key, reason[:LONGEST_REASON])
-                for key, reason in islice(self.catalogs.broken(), MOST_BROKEN)
+                (*key, version, reason[:LONGEST_REASON])
+                for key, version, reason in islice(
+                    sorted(self.catalogs.broken()), MOST_BROKEN
+                )
             ),
         )
 

@@ -782,6 +782,6 @@ async def test_a_process_reports_the_rows_that_its_code_cannot_serve(
     finally:
         await other.drain(0)
         other.close()
-    broken = {ref: reason for kind, ref, reason in report.broken if kind == "tool"}
+    broken = {ref: reason for kind, ref, _, reason in report.broken if kind == "tool"}
     for pk in pks:
         assert "No function is registered as" in broken[str(pk)]

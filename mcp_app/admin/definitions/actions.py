@@ -90,6 +90,7 @@ class ListActions(ExportAction[Row]):
         if match is None or not str(match.url_name).endswith("_changelist"):
             return usual
         is_broken = ~Q(broken="") | is_broken_somewhere(request, self.model)
+        is_broken &= ~Q(is_stopped(self.model))
         return [Case(When(is_broken, then=0), default=1), *usual]
 
     @admin.action(

@@ -95,7 +95,7 @@ def editing_field(row: DefinitionRow, column: str) -> str:
     form = form_of(type(row), row.kind)
     if column != "config":
         return ASKED_AS.get(column, column)
-    return form.behind(row.json("config")).fields[0]
+    return next(iter(form.behind(row.json("config")).fields), "")
 
 
 class UnusableForm(Exception):

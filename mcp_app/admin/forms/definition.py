@@ -162,7 +162,7 @@ class JsonForm(DefinitionForm[AnyRow]):
 class ConfigForm(DefinitionForm[AnyRow]):
     """A form whose fields are the members of the config."""
 
-    MEMBERS: ClassVar[tuple[str, ...]]
+    MEMBERS: ClassVar[tuple[str, ...]] = ()
     """The fields, by their names."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -189,7 +189,8 @@ class ConfigForm(DefinitionForm[AnyRow]):
         return {**super().columns(), **changed}
 
     def shown_by(self, column: str) -> str:
-        return self.MEMBERS[0] if column == "config" else super().shown_by(column)
+        edits = column == "config" and self.MEMBERS
+        return self.MEMBERS[0] if edits else super().shown_by(column)
 
 
 class FunctionForm(DefinitionForm[AnyRow]):

@@ -96,7 +96,8 @@ def _concern(
     why: str,
 ) -> Concern:
     state = ORDER[place]
-    reason = broken_rows_of(request).get((kind, str(pk)), "") or visible(why, None)
+    reasons = broken_rows_of(request).get((kind, str(pk)), {}).values()
+    reason = next(iter(reasons), "") or visible(why, None)
     is_broken = state is State.BROKEN
     return Concern(
         state=state,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from django.db.models import Q
 from django.http import HttpRequest
@@ -11,12 +12,16 @@ from django.urls import reverse
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.home.servers import ServerLine
-from mcp_app.admin.page.rights import whom_to_ask
+from mcp_app.admin.home.servers import MOST, ServerLine
+from mcp_app.admin.page.rights import whom_to_ask, you_can_ask
 from mcp_app.catalog.registry import Registry
+from mcp_app.interface.server import PUBLIC
 from mcp_app.kinds.survey import declarations
-from mcp_app.models import AccessToken, Call, Session, Tool
+from mcp_app.models import AccessToken, Call, Server, Session, Tool
 from mcp_app.models.definitions import Source
+
+AT_MOST: Final = 100
+"""Servers that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ def steps(
     return [
         _look(request, registry),
         _make(request),
-        _let_in(servers),
+        _let_in(request, servers),
         _connect(servers),
     ]
 
@@ -54,7 +59,8 @@ def _look(request: HttpRequest, registry: Registry) -> Step:
         return Step(title, text, is_done=False)
     text = _("Developers declare tools, resources and prompts in Python.")
     if not request.user.has_perm("mcp_app.view_tool"):
-        return Step(title, text, is_done=True, lacking=_needs(_("Can view tool")))
+        lacking = _needs(request, "view_tool", _("Can view tool"))
+        return Step(title, text, is_done=True, lacking=lacking)
     url = reverse("admin:mcp_app_tool_changelist") + f"?source__exact={Source.CODE}"
     return Step(title, text, True, url, _("Tools from code"))
 
@@ -68,20 +74,24 @@ def _make(request: HttpRequest) -> Step:
     )
     is_done = made.exists()
     if not request.user.has_perm("mcp_app.add_tool"):
-        return Step(title, text, is_done, lacking=_needs(_("Can add tool")))
+        lacking = _needs(request, "add_tool", _("Can add tool"))
+        return Step(title, text, is_done, lacking=lacking)
     url, link = reverse("admin:mcp_app_tool_add"), _("Add a tool")
     return Step(title, text, is_done, url, link, whom_to_ask(request, "publish"))
 
 
-def _needs(permission: str) -> str:
-    return _("This needs the right “%(right)s”.") % {"right": permission}
+def _needs(request: HttpRequest, permission: str, label: str) -> str:
+    needed = _("This needs the right “%(right)s”.") % {"right": label}
+    return f"{needed} {you_can_ask(request, permission)}".strip()
 
 
-def _let_in(servers: Sequence[ServerLine]) -> Step:
+def _let_in(request: HttpRequest, servers: Sequence[ServerLine]) -> Step:
     usable = AccessToken.objects.filter(
         Q(expires=None) | Q(expires__gt=now()), revoked=None
     )
     is_open = any(each.is_public for each in servers)
+    if not is_open and not _sees_all(request, servers):
+        is_open = _is_public()
     return Step(
         _("Let somebody in"),
         _(
@@ -92,6 +102,16 @@ def _let_in(servers: Sequence[ServerLine]) -> Step:
         reverse("admin:mcp_app_accesstoken_add"),
         _("Make an access token"),
     )
+
+
+def _sees_all(request: HttpRequest, servers: Sequence[ServerLine]) -> bool:
+    return len(servers) <= MOST and request.user.has_perm("mcp_app.view_server")
+
+
+def _is_public() -> bool:
+    """Whether a published server is public, whoever may see it."""
+    rows = Server.objects.filter(published__isnull=False, access__contains=PUBLIC)
+    return any(PUBLIC in row.access_names for row in rows.only("access")[:AT_MOST])
 
 
 def _connect(servers: Sequence[ServerLine]) -> Step:

@@ -5,7 +5,8 @@ While a deployment is under way, processes with different code differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final, TypeAlias
 
 from django.db.models import Q
@@ -15,44 +16,77 @@ from django.utils.translation import gettext as _
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import Key
 from mcp_app.models import PublishedRow, Worker
+from mcp_app.models.workers import MOST_BROKEN, Report
 
-Reasons: TypeAlias = Mapping[Key, str]
-"""Why each row is broken, in a sentence."""
+Reasons: TypeAlias = Mapping[Key, Mapping[int, str]]
+"""Why each row is broken, in a sentence, by its version (0 without one)."""
 KNOWN: Final = "mcp_broken"
+MOST_DIGITS: Final = 18
 
 
 def broken_rows_of(request: HttpRequest) -> Reasons:
     """Return the rows that live processes report, queried once per request."""
     known: Reasons | None = getattr(request, KNOWN, None)
     if known is None:
-        known = dict(_broken_rows())
+        known = _broken_rows(
+            [each.report_of_process() for each in Worker.objects.live()]
+        )
         vars(request)[KNOWN] = known
     return known
 
 
 def broken_reason(request: HttpRequest, row: PublishedRow) -> str:
-    """Return why live processes do not serve a row; "" if all do, or none runs."""
-    return broken_rows_of(request).get((row.kind_of_row, str(row.pk)), "")
+    """Return why live processes do not serve a row; "" if all do, or none runs.
+
+    A report about an earlier version does not count.
+    """
+    versions = broken_rows_of(request).get((row.kind_of_row, str(row.pk)), {})
+    return versions.get(row.published_id or 0, "")
 
 
 def is_broken_somewhere(request: HttpRequest, model: type[PublishedRow]) -> Q:
     """Return the condition for the rows of a model that live processes report."""
-    kind = model._meta.model_name
-    refs = [int(ref) for each, ref in broken_rows_of(request) if each == kind]
-    return Q(pk__in=refs)
+    known = [
+        (int(ref), version)
+        for (kind, ref), versions in broken_rows_of(request).items()
+        if kind == model._meta.model_name
+        for version in versions
+    ]
+    # A version belongs to one row alone.
+    versioned = Q(
+        pk__in=[ref for ref, version in known if version],
+        published__in=[version for _ref, version in known if version],
+    )
+    others = [ref for ref, version in known if not version]
+    return versioned | Q(pk__in=others, published=None)
 
 
-def _broken_rows() -> Iterator[tuple[Key, str]]:
-    reports = [each.report_of_process() for each in Worker.objects.live()]
+def _broken_rows(reports: Iterable[Report]) -> Reasons:
     # A process of an older release, or one that has just started, says nothing.
-    reports = [each for each in reports if each.code]
-    found: dict[Key, list[str]] = {}
-    for report in reports:
-        for kind, ref, reason in report.broken:
-            if ref.isascii() and ref.isdigit():
-                found.setdefault((kind, ref), []).append(reason)
-    for key, reasons in found.items():
-        yield key, _sentence(visible(reasons[0], None), len(reasons), len(reports))
+    known = [list(_entries(each)) for each in reports if each.code]
+    is_cut = any(len(entries) >= MOST_BROKEN for entries in known)
+    found: dict[tuple[Key, int], list[str]] = {}
+    for key, version, reason in chain.from_iterable(known):
+        found.setdefault((key, version), []).append(visible(reason, None))
+    rows: dict[Key, dict[int, str]] = {}
+    for (key, version), reasons in found.items():
+        # Who has more than a report holds names some of them.
+        total = len(reasons) if is_cut else len(known)
+        rows.setdefault(key, {})[version] = _sentence(reasons[0], len(reasons), total)
+    return rows
+
+
+def _entries(report: Report) -> Iterator[tuple[Key, int, str]]:
+    """Yield what is known here of a report, which another release may have written."""
+    entries: object = report.broken
+    for entry in entries if isinstance(entries, list | tuple) else ():
+        match entry:
+            case [str(kind), str(ref), int(version), str(reason), *_] if _is_key(ref):
+                yield (kind, ref), version, reason
+
+
+def _is_key(ref: str) -> bool:
+    return ref.isascii() and ref.isdigit() and len(ref) <= MOST_DIGITS
 
 
 def _sentence(reason: str, count: int, total: int) -> str:

@@ -11,12 +11,12 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from mcp_app.auth.permission_queries import active, users, with_permission
 from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
 
 MOST_NAMED: Final = 10
 """People or groups that a sentence names."""
-BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
 
 RIGHTS: Final[Mapping[str, Label]] = {
     "publish": gettext_lazy("Can publish and roll back"),
@@ -53,11 +53,15 @@ def whom_to_ask(request: HttpRequest, right: str) -> str:
     """
     if may(request, right):
         return ""
-    names = holders(request, right)
+    return f"{lacking(right)} {you_can_ask(request, right)}".strip()
+
+
+def you_can_ask(request: HttpRequest, codename: str) -> str:
+    """Return who has a permission of the app, as a sentence; "" if nobody is known."""
+    names = holders(request, codename)
     if not names:
-        return lacking(right)
-    ask = _("You can ask: %(names)s.") % {"names": visible(", ".join(names), None)}
-    return f"{lacking(right)} {ask}"
+        return ""
+    return _("You can ask: %(names)s.") % {"names": visible(", ".join(names), None)}
 
 
 def holders(request: HttpRequest, right: str) -> list[str]:
@@ -72,8 +76,9 @@ def holders(request: HttpRequest, right: str) -> list[str]:
 
 
 def _people(right: str) -> list[str]:
-    manager = get_user_model()._default_manager
-    if not hasattr(manager, "with_perm"):
+    """Return the people who have a permission; none if the site cannot list them."""
+    having = with_permission(f"mcp_app.{right}")
+    if having is None:
         return []
-    users = manager.with_perm(f"mcp_app.{right}", backend=BACKEND)[:MOST_NAMED]
-    return [each.get_username() for each in users]
+    people = users().filter(active()).filter(having)[:MOST_NAMED]
+    return [each.get_username() for each in people]

@@ -180,7 +180,7 @@ def _to_go_to(
 
 def _told(row: PublishedRow, content: JsonObject | None = None) -> list[str]:
     """Say how many sessions notice it, and what happens to running calls."""
-    servers = _offering(row, content)
+    servers = offering(row, content)
     count = Session.objects.filter(server__in=servers).count() if servers else 0
     told = ngettext(
         "%(count)d session is open. Its client is notified if it listens, and"
@@ -198,7 +198,7 @@ def _told(row: PublishedRow, content: JsonObject | None = None) -> list[str]:
     return [told, _("Running calls finish with the version that they began with.")]
 
 
-def _offering(row: PublishedRow, content: JsonObject | None) -> list[str]:
+def offering(row: PublishedRow, content: JsonObject | None) -> list[str]:
     """Return the servers that offer a row, as published or with this content."""
     if isinstance(row, Server):
         return [row.slug]

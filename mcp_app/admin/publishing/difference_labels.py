@@ -105,13 +105,17 @@ def _methods(row: PublishedRow, value: str) -> str:
     return "\n".join(map(method_label, words(value)))
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
 def _seconds(row: PublishedRow, value: str) -> str:
-    return seconds_of(int(value)) if value.isdigit() else value
+    return seconds_of(int(value)) if _is_number(value) else value
 
 
 def _titles(name: str) -> Callable[[PublishedRow, str], str]:
     def titles(row: PublishedRow, value: str) -> str:
-        keys = [int(key) for key in value.splitlines() if key.isdigit()]
+        keys = [int(key) for key in value.splitlines() if _is_number(key)]
         return "\n".join(_titles_of(row, name, keys))
 
     return titles

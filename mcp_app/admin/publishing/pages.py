@@ -111,9 +111,12 @@ class PublishedAdmin(LockingAdmin[Row]):
 
     def _note_saved(self, request: HttpRequest, row: Row) -> None:
         """Let Django's message say what clients see, instead of “changed”."""
-        fresh = self.get_queryset(request).get(pk=row.pk)
+        rows = self.model.rows().using(row._state.db).select_related("published")
+        fresh = rows.filter(pk=row.pk).first()
+        if fresh is None:
+            return
         vars(request)[SAVED] = saved_sentence(
-            fresh, may_publish=may(request, "publish")
+            request, fresh, may_publish=may(request, "publish")
         )
 
     def message_user(
@@ -234,9 +237,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         except PublicationRefused as refused:
             self.message_user(request, refused.message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
-        said = published_sentence(
-            fresh, version.number, is_stopped=bool(stop_banner.holding(request, fresh))
-        )
+        said = published_sentence(request, fresh, version.number)
         self.message_user(request, said, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "publish"))
 

@@ -50,9 +50,33 @@ def schemas(field: str, old: Any, new: Any) -> Iterator[Difference]:
             rest.pop("type", None)
     if not same(*rests):
         was, now = (rest or ABSENT for rest in rests)
-        yield Difference(field, _("the rest"), *both(was, now))
+        breaks = "" if old is ABSENT else _narrowed(*rests)
+        yield Difference(field, _("the rest"), *both(was, now), breaks)
     elif (old is ABSENT or new is ABSENT) and not _properties(before | after):
         yield Difference(field, "", _no_parameters(old), _no_parameters(new))
+
+
+def _narrowed(before: JsonObject, after: JsonObject) -> str:
+    """Say which keywords besides the parameters may refuse calls now; "" for none."""
+    keywords = [
+        keyword
+        for keyword in dict.fromkeys((*before, *after))
+        if not same(*(each.get(keyword, ABSENT) for each in (before, after)))
+        and _narrows(
+            keyword,
+            before.get(keyword, _WITHOUT.get(keyword, ABSENT)),
+            after.get(keyword, ABSENT),
+        )
+    ]
+    if not keywords:
+        return ""
+    return _("Calls that were accepted may be refused now: %(what)s.") % {
+        "what": ", ".join(map(_keyword, keywords))
+    }
+
+
+_WITHOUT: Mapping[str, object] = {"additionalProperties": True, "required": []}
+"""What some keywords mean where they are left out."""
 
 
 def _no_parameters(schema: object) -> str | None:
@@ -202,7 +226,17 @@ def _words() -> Mapping[str, str]:
 
 
 _TELLING = frozenset(
-    {"description", "title", "default", "examples", "x-mcp-header", "deprecated"}
+    {
+        "$comment",
+        "$id",
+        "$schema",
+        "default",
+        "deprecated",
+        "description",
+        "examples",
+        "title",
+        "x-mcp-header",
+    }
 )
 
 
@@ -244,7 +278,9 @@ def _fewer_types(was: Any, now: Any) -> bool:
 _NARROWER: Mapping[str, Callable[[Any, Any], bool]] = {
     **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems"), lt),
     **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems"), gt),
+    "additionalProperties": lambda _was, now: now is not True and now != {},
     "enum": _fewer_choices,
+    "required": lambda was, now: not set(now) <= set(was),
     "type": _fewer_types,
 }
 """By keyword whether (old value, new value) takes less; others may, if they differ."""
@@ -259,10 +295,11 @@ def moves(
         for names in (old, new)
     )
     still = _rising([before[name] for name in after])
-    for name, place in after.items():
-        if before[name] not in still:
-            part = named % {"name": name}
-            yield Difference(field, part, str(before[name] + 1), str(place + 1))
+    moved = [name for name in after if before[name] not in still]
+    # What only makes room for another has the same number as before.
+    for name in [each for each in moved if before[each] != after[each]] or moved:
+        part = named % {"name": name}
+        yield Difference(field, part, str(before[name] + 1), str(after[name] + 1))
 
 
 def _rising(places: Sequence[int]) -> set[int]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from mcp_app.admin.page import broken_rows
 from mcp_app.models import Tool, Worker
 from mcp_app.models.workers import Report
 from tests.admin.pages import page
@@ -21,9 +23,10 @@ REASON = "No function is registered as “shop.stock”."
 
 def working(name: str, *broken: Tool, age_s: float = 0) -> Worker:
     """A process that beat so long ago, and cannot serve these rows."""
-    report = Report(
-        code="c0de", broken=tuple(("tool", str(row.pk), REASON) for row in broken)
+    broken_rows = tuple(
+        ("tool", str(row.pk), row.published_id or 0, REASON) for row in broken
     )
+    report = Report(code="c0de", broken=broken_rows)
     seen = int((time.time() - age_s) * 1_000)
     return Worker.objects.create(
         pk=name, seen_ms=seen, report=report.as_text(), **PLACE
@@ -87,3 +90,46 @@ def test_a_report_of_another_release_is_no_report(admin_client: Client) -> None:
     working("one", row)
     Worker.objects.create(pk="two", seen_ms=int(time.time() * 1_000), **PLACE)
     assert shown(admin_client) == [f"Stock: {REASON}"]
+
+
+def test_a_report_about_an_earlier_version_does_not_count(admin_client: Client) -> None:
+    row = tool()
+    working("one", row)
+    row.title = "Mended"
+    row.save()
+    Tool.objects.publish([row])
+    assert shown(admin_client) == ["Mended: Published"]
+    Tool.objects.unpublish([row])
+    assert shown(admin_client) == ["Mended: Not published"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        None,
+        7,
+        "tool",
+        [None, 7, [], ["tool"], ["tool", "1", REASON]],
+        [["tool", 1, 0, REASON], ["tool", "x", 0, REASON], ["tool", "1", 0, None]],
+        [["tool", "9" * 30, 0, REASON], [["tool"], "1", 0, REASON]],
+        [["tool", "1", 0, REASON, "of a later release"]],
+    ],
+)
+def test_a_report_of_another_shape_breaks_no_page(
+    admin_client: Client, broken: object
+) -> None:
+    report = json.dumps({"code": "c0de", "broken": broken})
+    seen = int(time.time() * 1_000)
+    Worker.objects.create(pk="one", seen_ms=seen, report=report, **PLACE)
+    tool()
+    assert shown(admin_client) == ["Stock: Published"]
+    assert admin_client.get("/admin/mcp_app/").status_code == 200
+
+
+def test_processes_are_not_counted_where_a_report_is_cut(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broken_rows, "MOST_BROKEN", 1)
+    working("one", tool("a"))
+    working("two", tool("b"))
+    assert shown(admin_client) == [f"A: {REASON}", f"B: {REASON}"]

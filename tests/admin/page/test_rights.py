@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, Permission, User
+from django.core.exceptions import FieldError
 from django.http import HttpRequest
 from django.test import RequestFactory
 
@@ -47,4 +49,16 @@ def test_people_are_named_only_to_who_may_view_people() -> None:
 
 
 def test_nobody_has_it() -> None:
+    assert whom_to_ask(asking("view_user"), "publish") == NEEDED
+
+
+def test_a_site_that_cannot_list_its_people_names_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where a user model names its relations otherwise, Django's lookup fails."""
+
+    def with_perm(*asked: object, **options: object) -> None:
+        raise FieldError("Unsupported lookup 'user'")
+
+    monkeypatch.setattr(ModelBackend, "with_perm", with_perm)
     assert whom_to_ask(asking("view_user"), "publish") == NEEDED

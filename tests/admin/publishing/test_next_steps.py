@@ -12,6 +12,7 @@ from django.test import Client
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import Server, Tool
 from mcp_app.publishing.overlays import make_overlays
+from tests.admin.page.test_broken_rows import working
 from tests.admin.pages import fill_in, form_page, page, saved
 from tests.published import published, stopped
 
@@ -102,3 +103,20 @@ def test_what_is_stopped_is_not_seen_after_publishing(admin_client: Client) -> N
     sent = {"looked_at": asked.content_hash, "number": asked.number}
     said = message(admin_client.post(url, sent))
     assert "It is stopped, so clients do not see it" in said
+
+
+def test_what_is_stopped_or_broken_is_not_said_to_be_seen(admin_client: Client) -> None:
+    row = published(tool())
+    working("one", row)
+    said = after_save(admin_client, row, title="Opening hours")
+    assert said.startswith("Saved. It is broken, so clients do not see it.")
+    stopped(row)
+    said = after_save(admin_client, row, title="Hours")
+    assert said.startswith("Saved. It is stopped, so clients do not see it.")
+
+
+def test_what_no_server_offers(admin_client: Client) -> None:
+    row = published(tool())
+    Server.objects.all().delete()
+    said = after_save(admin_client, row, title="Opening hours")
+    assert said.startswith("Saved. No server offers it, so clients do not see it.")

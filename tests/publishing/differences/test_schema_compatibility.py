@@ -12,6 +12,11 @@ from tests.publishing.differences.contents import TEXT, schema, told
 NUMBER = {"type": "number"}
 
 
+def closed(is_open: object) -> Any:
+    """A schema that says whether it takes other parameters."""
+    return {"input_schema": {"type": "object", "additionalProperties": is_open}}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
@@ -83,6 +88,9 @@ def test_differences(before: Any, after: Any, expected: Any) -> None:
         (schema(a={"enum": 1}), schema(a={"enum": [1]}), "choices"),
         (schema(a={"enum": [1]}), schema(a={"enum": [True]}), "choices"),
         (schema(a={"type": [{}]}), schema(a={"type": "string"}), "type"),
+        (closed(True), closed(False), "additionalProperties"),
+        ({"input_schema": {"type": "object"}}, closed(False), "additionalProperties"),
+        (schema(a=TEXT), schema("b", a=TEXT), "required"),
     ],
 )
 def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
@@ -102,6 +110,9 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
         (schema(a={"enum": [1, "x"]}), schema(a={"enum": [1.0, "x"]})),
         (schema(a=TEXT), schema(a={**TEXT, "description": "d"})),
         (schema(a=TEXT, b=TEXT), schema(b=TEXT, a=TEXT)),
+        (closed(False), closed(True)),
+        (closed(False), {"input_schema": {"type": "object"}}),
+        (schema("b", a=TEXT), schema(a=TEXT)),
     ],
 )
 def test_what_breaks_nothing(before: Any, after: Any) -> None:
