@@ -1,0 +1,64 @@
+"""Where things stand on a page: nothing broken in two, cut off, or touching."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+LINES: Final = """cell => {
+    const range = document.createRange()
+    range.selectNodeContents(cell)
+    return new Set([...range.getClientRects()].map(each => Math.round(each.top))).size
+}"""
+PHONE: Final = {"width": 390, "height": 844}
+
+
+def bottom(page: Page, selector: str) -> float:
+    box = page.locator(selector).first.bounding_box()
+    assert box is not None
+    return box["y"] + box["height"]
+
+
+def test_a_list_on_a_phone(staff: Page) -> None:
+    staff.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    staff.goto("/admin/mcp_app/tool/")
+    pill = staff.locator("#changelist .mcp-state").first
+    assert pill.evaluate(LINES) == 1
+    for cell in staff.locator(".field-tokens").all():
+        box = cell.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= PHONE["width"]
+    expect(staff.locator(".field-tokens").first).to_contain_text("tokens")
+    staff.get_by_role("link", name="Filter this list").click()
+    expect(staff.locator("#changelist-filter")).to_be_in_viewport()
+
+
+def test_a_name_in_the_history_is_not_broken(staff: Page) -> None:
+    staff.set_viewport_size({"width": 1280, "height": 800})
+    staff.goto("/admin/mcp_app/prompt/add/?kind=text")
+    staff.wait_for_load_state("load")
+    staff.locator("#id_title").fill("Somebody made this")
+    staff.locator("#id_name").fill("somebody-made-this")
+    staff.locator("#id_description").fill("Says who has made it, and nothing more.")
+    staff.locator("[name='config-0-text']").fill("Who has made this?")
+    staff.get_by_role("button", name="Save and publish…").click()
+    staff.get_by_label("Note for the history").fill("A long note. " * 20)
+    staff.get_by_role("button", name="Publish version 1").click()
+    staff.locator(".mcp-tabs").get_by_role("link", name="History").click()
+    who = staff.locator("#change-history td[data-label=Who]", has_text="admin").first
+    assert who.evaluate(LINES) == 1
+
+
+def test_the_stop_button_touches_nothing(staff: Page) -> None:
+    staff.goto("/admin/mcp_app/")
+    box = staff.locator(".mcp-box, .mcp-tile").first.bounding_box()
+    assert box is not None
+    assert bottom(staff, "a.mcp-btn.stop") + 8 <= box["y"]
+    colours = "each => getComputedStyle(each).backgroundColor"
+    home = staff.locator("a.mcp-btn.stop").evaluate(colours)
+    staff.goto("/admin/mcp_app/tool/1/change/")
+    assert staff.locator("button.mcp-btn.stop").first.evaluate(colours) == home
