@@ -28,6 +28,8 @@ STREAM_HEADERS: Final = {
     "x-accel-buffering": "no",
     "content-encoding": "identity",
 }
+# Longer than `told` waits: what ends such a call is not its own time limit.
+PATIENT: Final = ({"LIMITS": {"tool_timeout": 600}},)
 LOGGED: Final[JsonObject] = {"_meta": {"io.modelcontextprotocol/logLevel": "debug"}}
 
 
@@ -244,6 +246,7 @@ async def test_a_batch_of_calls_that_last(
 # -- a client that leaves -------------------------------------------------------
 
 
+@pytest.mark.parametrize("mcp", PATIENT)
 @pytest.mark.parametrize("promoted", [False, True])
 @pytest.mark.covers(
     "L-CANCEL-005",
@@ -271,6 +274,7 @@ async def test_leaving_cancels_a_stateless_call(
     assert not process.running
 
 
+@pytest.mark.parametrize("mcp", PATIENT)
 @pytest.mark.covers("L-CANCEL-005", "L-HTTP-025", "L-HTTP-026")
 async def test_leaving_cancels_a_stateless_thread(
     connect: Connect, stage: Stage
