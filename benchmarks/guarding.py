@@ -19,6 +19,11 @@ def main() -> None:
     """Save who may do what, and print the token."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.drill.settings"
     django.setup()
+    print(json.dumps({"token": guard()}))
+
+
+def guard() -> str:
+    """Save who may do what in this process's database; return the token."""
     from django.contrib.auth.models import Group, Permission, User  # noqa: PLC0415
 
     from mcp_app.models import AccessToken, Server, Tool  # noqa: PLC0415
@@ -38,7 +43,7 @@ def main() -> None:
     _row, token = AccessToken.objects.make(
         user=user, name=NAME, may=AccessToken.May.CHANGE
     )
-    print(json.dumps({"token": token}))
+    return token
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def floor(answer: Answer, server: str = "uvicorn") -> Iterator[Process]:
     """Serve the floor: that answer, whatever the request."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "answer.json")
-        path.write_text(_replay(answer))
+        path.write_text(replay(answer))
         environment = {"FLOOR_ANSWER": str(path)}
         with application("benchmarks.floors", server, environment) as process:
             yield process
@@ -52,7 +52,7 @@ def django_floor(answer: Answer) -> Iterator[Process]:
     """Serve an empty view of Django's by gunicorn, with that answer to any request."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "answer.json")
-        path.write_text(_replay(answer))
+        path.write_text(replay(answer))
         with _wsgi_peer({"PEER": "floor", "FLOOR_ANSWER": str(path)}) as process:
             yield process
 
@@ -100,7 +100,8 @@ def _commands(port: int) -> dict[str, list[str]]:
     }
 
 
-def _replay(answer: Answer) -> str:
+def replay(answer: Answer) -> str:
+    """Return what the file that `FLOOR_ANSWER` names has to hold."""
     headers = [
         (name, value)
         for name, value in answer.headers

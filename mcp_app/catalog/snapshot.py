@@ -16,6 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import orjson
 
+from mcp_app.catalog.plain_tool import PlainTool, plain_tool
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.scalars import scalar_of
 from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
@@ -96,6 +97,7 @@ class ToolEntry(Entry[ToolDefinition, ToolOutput]):
 
     scalar: type | None = None
     """The type whose values surely fit the output schema, if there is one."""
+    _plain: dict[str, PlainTool | None] = field(default_factory=dict)
 
     @property
     def validator(self) -> schemas.Validator:
@@ -116,6 +118,13 @@ class ToolEntry(Entry[ToolDefinition, ToolOutput]):
         if self._mirrored is None:
             self._mirrored = mirrored_parameters(self.definition.input_schema)
         return self._mirrored
+
+    def plain(self, revision: Revision) -> PlainTool | None:
+        """Return what plain calls of it need; None if its calls are not plain."""
+        version = revision.version
+        if version not in self._plain:
+            self._plain[version] = plain_tool(self, revision)
+        return self._plain[version]
 
 
 @dataclass(slots=True, eq=False)

@@ -235,14 +235,15 @@ def check_routing(headers: Headers, method: str, name: str | None) -> None:
             raise _mismatch("Mcp-Method", said_method, method)
     if name is None:
         return
-    if _is_sent_as_it_is(name) and headers.raw.get(b"mcp-name") == name.encode("ascii"):
+    if is_sent_as_it_is(name) and headers.raw.get(b"mcp-name") == name.encode("ascii"):
         return
     said_name = headers.get(b"mcp-name")
     if said_name is None or decode(said_name) != name:
         raise _mismatch("Mcp-Name", said_name, name)
 
 
-def _is_sent_as_it_is(name: str) -> bool:
+def is_sent_as_it_is(name: str) -> bool:
+    """Whether a header carries a name without any encoding."""
     return name.isascii() and name.isprintable() and not name.startswith("=?")
 
 

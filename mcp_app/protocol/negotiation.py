@@ -7,7 +7,7 @@ A message is stateless when its `_meta` names a protocol version, or when its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from mcp_app.protocol.envelope import LARGEST_ID, LONGEST_ID, Request
 from mcp_app.protocol.errors import (
@@ -49,10 +49,11 @@ Level: TypeAlias = Literal[
 LEVELS: tuple[Level, ...] = get_args(Level)
 """The syslog levels of RFC 5424, least severe first (server/utilities/logging)."""
 
-_MEMBERS = 4
+MEMBERS = 4
+"""Of a request."""
 _SOMEBODY = {"name": "", "version": ""}
 _PLAIN_META = {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO}
-_BY_HEADER = {version.encode(): known for version, known in STATELESS.items()}
+STATELESS_BY_HEADER = {version.encode(): known for version, known in STATELESS.items()}
 
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The member of `params` that `Mcp-Name` mirrors."""
@@ -108,30 +109,45 @@ def recognise(
         params = value["params"]  # type: ignore[index]
         request_id, method = value["id"], value["method"]  # type: ignore[index]
         meta = params["_meta"]
-        info = meta.get(CLIENT_INFO, _SOMEBODY)
+        revision = STATELESS_BY_HEADER[raw[VERSION_HEADER]]
         usual = (
-            len(value) == _MEMBERS  # type: ignore[arg-type]
+            len(value) == MEMBERS  # type: ignore[arg-type]
             and value["jsonrpc"] == "2.0"  # type: ignore[index]
-            and type(params) is type(meta) is type(info) is dict
+            and type(params) is dict
             and type(method) is str
-            and type(meta[CLIENT_CAPABILITIES]) is dict
-            and meta.keys() <= _PLAIN_META
-            and type(info.get("name")) is type(info.get("version")) is str
+            and is_plain_meta(meta, revision)
         )
-        revision = _BY_HEADER[raw[VERSION_HEADER]]
-        if not usual or meta[PROTOCOL_VERSION] != revision.version:
+        if not usual:
             return None
         if not _is_routed(method, params, raw, revision):
             return None
     except (AttributeError, KeyError, TypeError):
         return None
-    if type(request_id) is int:
-        usual = 0 <= request_id <= LARGEST_ID
-    else:
-        usual = type(request_id) is str and 0 < len(request_id) <= LONGEST_ID
-    if not usual:
+    if not is_plain_id(request_id):
         return None
     return Request(request_id, method, params), revision, meta
+
+
+def is_plain_meta(meta: Any, revision: Revision) -> bool:
+    """Whether nothing is wrong with the `_meta` of a stateless request, or special.
+
+    Raises AttributeError, KeyError or TypeError if it is no such object.
+    """
+    info = meta.get(CLIENT_INFO, _SOMEBODY)
+    return (
+        type(meta) is type(info) is dict
+        and type(meta[CLIENT_CAPABILITIES]) is dict
+        and meta.keys() <= _PLAIN_META
+        and type(info.get("name")) is type(info.get("version")) is str
+        and meta[PROTOCOL_VERSION] == revision.version
+    )
+
+
+def is_plain_id(request_id: object) -> bool:
+    """Whether nothing is wrong with an id."""
+    if type(request_id) is int:
+        return 0 <= request_id <= LARGEST_ID
+    return type(request_id) is str and 0 < len(request_id) <= LONGEST_ID
 
 
 def _is_routed(

@@ -61,22 +61,28 @@ async def run(
         else:
             output = await user_code.run(exchange, runnable, arguments, made)
     except BaseException as error:
-        _check_end(exchange, error)
-        raise
-    finally:
         current_call.reset(token)
-        core = _ended(exchange)
-    if core is not None:
-        _check_answered(core)
+        conclude(exchange, error)
+        raise
+    current_call.reset(token)
+    conclude(exchange)
     return output
 
 
-def _ended(exchange: Exchange) -> CallState | None:
-    """Stop the call's clock; return its state, if any."""
-    core, exchange.seconds = exchange.core, None
-    if core is not None:
-        core.close()
-    return core
+def conclude(exchange: Exchange, error: BaseException | None = None) -> None:
+    """Stop the clock of a call whose user code returned, or raised `error`.
+
+    Raises what it ends with instead; returns if `error` is raised as it is.
+    """
+    try:
+        if error is not None:
+            _check_end(exchange, error)
+    finally:
+        core, exchange.seconds = exchange.core, None
+        if core is not None:
+            core.close()
+    if core is not None and error is None:
+        _check_answered(core)
 
 
 def look_after(exchange: Exchange) -> None:

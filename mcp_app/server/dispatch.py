@@ -20,7 +20,7 @@ from mcp_app.protocol.errors import (
 from mcp_app.server import recording
 from mcp_app.server.call import survive
 from mcp_app.server.exchange import End
-from mcp_app.server.handlers import HANDLERS
+from mcp_app.server.handlers import HANDLERS, Handler
 from mcp_app.server.handlers.lists import LISTINGS
 from mcp_app.server.round_trip import InputRequired, bound_to, now_ms
 
@@ -49,17 +49,21 @@ NEED_STREAMS: Final = frozenset(
 _UNWANTED = frozenset({End.CANCELLED, End.CLIENT_GONE})
 
 
-async def answer(exchange: Exchange) -> tuple[int, bytes]:
+async def answer(
+    exchange: Exchange, handler: Handler | None = None, began: float | None = None
+) -> tuple[int, bytes]:
     """Return the HTTP status and the encoded answer of a request.
 
-    Raises `asyncio.CancelledError` if the call ended without one.
+    `handler` takes the place of its method's; `began` is when it began (monotonic), if
+    that was earlier.  Raises `asyncio.CancelledError` if the call ended without one.
     """
     audit = exchange.adapters.audit
     if audit is None or exchange.method not in recording.KINDS:
-        return await _answer(exchange)
-    began = time.monotonic()
+        return await _answer(exchange, handler)
+    if began is None:
+        began = time.monotonic()
     try:
-        found = await _answer(exchange)
+        found = await _answer(exchange, handler)
     except BaseException as error:
         recording.record_end(exchange, error)
         recording.record(audit, exchange, began, 0)
@@ -70,7 +74,7 @@ async def answer(exchange: Exchange) -> tuple[int, bytes]:
     return found
 
 
-async def _answer(exchange: Exchange) -> tuple[int, bytes]:
+async def _answer(exchange: Exchange, handler: Handler | None) -> tuple[int, bytes]:
     try:
         if exchange.method not in exchange.revision.methods:
             raise MethodNotFound(f"Method not found: {exchange.method:.200}")
@@ -79,7 +83,7 @@ async def _answer(exchange: Exchange) -> tuple[int, bytes]:
                 f"{exchange.method} needs a stream, and this site cannot keep streams"
                 " open (WSGI)."
             )
-        result = await HANDLERS[exchange.method](exchange)
+        result = await (handler or HANDLERS[exchange.method])(exchange)
         encoded = result if type(result) is bytes else jsonrpc.write(result)
     except InputRequired as needed:
         return _input_required(exchange, needed)
@@ -92,7 +96,7 @@ async def _answer(exchange: Exchange) -> tuple[int, bytes]:
         failed = InternalError("The server failed; its log says why.")
         return _refused(exchange, failed)
     _check_wanted(exchange)
-    return 200, _answered(exchange.request_id, encoded)
+    return 200, answered(exchange.request_id, encoded)
 
 
 def error_of_end(exchange: Exchange) -> ProtocolError:
@@ -124,7 +128,7 @@ def ready(
     if name is None or "cursor" in request.params or principal.scope is not None:
         return None
     result = catalog.listings[name].first_result(revision)
-    return None if result is None else _answered(request.id, result)
+    return None if result is None else answered(request.id, result)
 
 
 def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, bytes]:
@@ -140,10 +144,10 @@ def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, byt
         exchange.revision,
         exchange.catalog.server_info(exchange.revision),
     )
-    return 200, _answered(exchange.request_id, jsonrpc.write(result))
+    return 200, answered(exchange.request_id, jsonrpc.write(result))
 
 
-def _answered(request_id: str | int, result: bytes) -> bytes:
+def answered(request_id: str | int, result: bytes) -> bytes:
     """Put the envelope around an encoded result without encoding it again."""
     if type(request_id) is int:
         return b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (request_id, result)

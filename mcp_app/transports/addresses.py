@@ -9,6 +9,7 @@ from mcp_app.interface.server import HEALTH_SLUG, MESSAGES_PART, SSE_PART
 from mcp_app.transports.asgi_types import Receive, Scope, Send
 from mcp_app.transports.http import health
 from mcp_app.transports.http.handler import EndpointHandler
+from mcp_app.transports.http.plain_call import PlainCall
 from mcp_app.transports.http.request_handler import HttpRequestHandler
 from mcp_app.transports.http_sse.sse_handler import MessagesHandler, StreamHandler
 
@@ -35,6 +36,10 @@ class Endpoint:
     ) -> Coroutine[Any, Any, None]:
         if slug == HEALTH_SLUG and not part:
             return health.answer(scope, send)
+        if not part and streams and scope["method"] == "POST":
+            plain = PlainCall(scope, receive, send, slug)
+            if plain.is_admitted():
+                return plain.serve()
         request_handler = self._parts[part]
         return request_handler(scope, receive, send, slug, streams=streams).answer()
 

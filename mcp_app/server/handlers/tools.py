@@ -49,7 +49,23 @@ async def call(exchange: Exchange) -> bytes:
         output = await calls.run(exchange, entry, runnable, bound)
     except (Exception, asyncio.CancelledError) as error:
         output = _failed(exchange, entry, error)
-    return _checked(exchange, entry, output)
+    return checked(exchange, entry, output)
+
+
+async def finish(
+    exchange: Exchange, entry: ToolEntry, output: ToolOutput | BaseException
+) -> bytes:
+    """Return the result of a tool whose function has returned, or raised."""
+    if isinstance(output, ArgumentsRefused):
+        return _refused(exchange, entry, output.violations)
+    try:
+        if isinstance(output, BaseException):
+            calls.conclude(exchange, output)
+            raise output
+        calls.conclude(exchange)
+    except (Exception, asyncio.CancelledError) as error:
+        output = _failed(exchange, entry, error)
+    return checked(exchange, entry, output)
 
 
 def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
@@ -149,7 +165,7 @@ def _unsendable(
     return _error(said)
 
 
-def _checked(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -> bytes:
+def checked(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -> bytes:
     """Encode an output, or an error if it breaks its schema or the size limit."""
     try:
         if not _surely_fits(entry, output):

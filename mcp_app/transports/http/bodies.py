@@ -29,7 +29,7 @@ class ClientGone(Exception):
 
 async def read_body(receive: Receive, limit: int, announced: bytes | None) -> bytes:
     """Return the whole body; raise 413 as soon as it is known to be too large."""
-    if announced is not None and _is_more(announced, limit):
+    if announced is not None and is_more(announced, limit):
         raise too_large(limit)
     message = await receive()
     if message["type"] == "http.disconnect":
@@ -43,7 +43,7 @@ async def read_body(receive: Receive, limit: int, announced: bytes | None) -> by
 
 
 @lru_cache(maxsize=128)
-def _is_more(announced: bytes, limit: int) -> bool:
+def is_more(announced: bytes, limit: int) -> bool:
     """Whether a Content-Length is beyond the limit, however many digits it has."""
     digits = announced.lstrip(b"0")
     return announced.isdigit() and (
@@ -60,7 +60,7 @@ async def read_id(
     """
     length = headers.get(b"content-length", b"")
     media = headers.get(b"content-type", b"").decode("latin-1")
-    if not length.isdigit() or _is_more(length, SMALL) or not is_json(media):
+    if not length.isdigit() or is_more(length, SMALL) or not is_json(media):
         return None
     with suppress(ProtocolError, ClientGone, TimeoutError):
         async with asyncio.timeout(ID_S):

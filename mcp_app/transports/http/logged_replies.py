@@ -262,9 +262,9 @@ class LoggedReply(Reply):
         """Return the answer if nothing more can be logged."""
         return final_message(stream.requests, why(stream.failure or StreamFenced()))
 
-    def _conclude(self, answer: Answer | None) -> Awaitable[object]:
+    def conclude(self, answer: Answer | None) -> Awaitable[object]:
         if self._rest is None or self._left:
-            return super()._conclude(answer)
+            return super().conclude(answer)
         self._over = True
         self._stop_watching()
         return self._continue(self._rest)

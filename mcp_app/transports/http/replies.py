@@ -58,20 +58,24 @@ class Reply:
         """
         exchange = self._of()
         running.begin(exchange, self, task)
+        answer: Answer | None
         try:
             answer = await call
         except asyncio.CancelledError:
-            if not _was_ours(exchange):
+            if not was_ours(exchange):
                 raise
-            await self._conclude(None)
-            return
+            answer = None
         finally:
             running.end(exchange)
-            # Else exchange and reply would hold each other.
-            self._exchange = None
-            if self._watching is not None:
-                self._stop_watching()
-        await self._conclude(answer)
+            self.over()
+        await self.conclude(answer)
+
+    def over(self) -> None:
+        """Take note that the call is over."""
+        # Else exchange and reply would hold each other.
+        self._exchange = None
+        if self._watching is not None:
+            self._stop_watching()
 
     async def deliver(self) -> None:
         """Wait for the call, which has its own task, and send its answer.
@@ -81,7 +85,7 @@ class Reply:
         exchange = self._of()
         self._finished = exchange.adapters.loop.create_future()
         try:
-            await self._conclude(await self._finished)
+            await self.conclude(await self._finished)
         except asyncio.CancelledError:
             self._gone()
             raise
@@ -93,7 +97,7 @@ class Reply:
             raise RuntimeError("This reply was already sent.")
         return self._exchange
 
-    def _conclude(self, answer: Answer | None) -> Awaitable[object]:
+    def conclude(self, answer: Answer | None) -> Awaitable[object]:
         """Send the answer, or end the stream of a call that has none."""
         self._over = True
         if answer is None:
@@ -195,7 +199,7 @@ class Reply:
             self._watching.cancel()
 
 
-def _was_ours(exchange: Exchange) -> bool:
+def was_ours(exchange: Exchange) -> bool:
     """Whether a cancellation was the end of this exchange, and nothing else."""
     task = asyncio.current_task()
     return exchange.end is not None and task is not None and task.uncancel() == 0

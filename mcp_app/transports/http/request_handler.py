@@ -11,7 +11,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from mcp_app.auth import principals
 from mcp_app.catalog.snapshot import Catalog
@@ -59,6 +59,19 @@ ANYTHING = Accepts(json=True, events=True)
 NO_WAY_BACK = NoWayBack()
 
 policy = HostAndOriginPolicy()
+
+
+class Admitted(Protocol):
+    """A request that was let in, and whose body was not read yet."""
+
+    arrived: float
+    headers: Headers
+    cors: RawHeaders
+    process: Process
+    generation: int
+    catalog: Catalog
+    principal: Principal
+    rights: Rights
 
 
 class HttpRequestHandler:
@@ -116,15 +129,32 @@ class HttpRequestHandler:
             else:
                 await self._identify()
             await serve()
-        except ProtocolError as error:
-            await self._refuse(error)
-        except ClientGone:
+        except Exception as error:
+            await self._fail(error)
+
+    async def answer_admitted(self, admitted: Admitted) -> None:
+        """Serve a POST whose headers and principal were checked already."""
+        self._arrived, self._headers = admitted.arrived, admitted.headers
+        self.cors, self._process = admitted.cors, admitted.process
+        self._catalog, self._generation = admitted.catalog, admitted.generation
+        self._principal, self._rights = admitted.principal, admitted.rights
+        self._identified = True
+        try:
+            await self.post()
+        except Exception as error:
+            await self._fail(error)
+
+    async def _fail(self, error: Exception) -> None:
+        """Answer a request that has raised this."""
+        if isinstance(error, ClientGone):
             return
-        except Exception:
-            logger.exception("A request failed.", extra={"path": self._scope["path"]})
-            failure = InternalError("The server failed; its log says why.")
-            failure.http_status = 500
-            await self._refuse(failure)
+        if not isinstance(error, ProtocolError):
+            logger.error(
+                "A request failed.", extra={"path": self._scope["path"]}, exc_info=error
+            )
+            error = InternalError("The server failed; its log says why.")
+            error.http_status = 500
+        await self._refuse(error)
 
     def _serving(self) -> Callable[[], Awaitable[None]]:
         """Return what serves the method."""

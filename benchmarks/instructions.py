@@ -1,0 +1,330 @@
+"""How many instructions a call takes: `python -m benchmarks.instructions`.
+
+Callgrind (valgrind) counts the instructions of one thread in user mode, from the
+headers of a request to the last byte of its answer, in one process without sockets.
+Counts repeat within 1 %, which times do not, so that a call which gets 3 % dearer is
+seen.
+
+Only what runs inside `ffi_call` is counted: nothing but `_Counter` calls it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.client import WrongAnswerError
+from benchmarks.load import Answer, LoadGeneratorMissingError
+from benchmarks.messages import FIRST_ID, Request, call, initialize, is_sum, stateful
+from benchmarks.processes import ROOT, ServerFailedError
+
+CALLS: Final = 200
+WARM_UP: Final = 50
+PORT: Final = 8000
+PATIENCE_S: Final = 600
+
+Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
+
+
+# -- the process that counts the others ---------------------------------------------
+
+
+def measured(audit: str) -> dict[str, float]:
+    """Return the instructions of a call, by name; `audit` is `MCP_AUDIT`.
+
+    Raise `LoadGeneratorMissingError` if there is no valgrind.
+    """
+    program = shutil.which("valgrind")
+    if program is None:
+        raise LoadGeneratorMissingError("Instructions need valgrind on the PATH.")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        out = Path(folder, "counted")
+        ended = subprocess.run(
+            [
+                *(program, "--tool=callgrind", f"--callgrind-out-file={out}"),
+                *("--toggle-collect=ffi_call", "--dump-after=ffi_call"),
+                *(sys.executable, "-m", "benchmarks.instructions", "child"),
+            ],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "DATABASE_URL": f"sqlite:///{Path(folder, 'db.sqlite3')}",
+                "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
+                "MCP_AUDIT": audit,
+                # The order of dictionaries of strings is the same in each run.
+                "PYTHONHASHSEED": "0",
+            },
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        if ended.returncode:
+            raise ServerFailedError(ended.stderr[-2000:])
+        names: list[str] = json.loads(ended.stdout.splitlines()[-1])
+        totals = [_total(each) for each in _dumps(out)][-len(names) :]
+    found: dict[str, float] = {}
+    for name, total in zip(names, totals, strict=True):
+        found[name] = min(found.get(name, math.inf), total / CALLS)
+    return found
+
+
+def _dumps(out: Path) -> Iterator[Path]:
+    """Give what was written after each count, in order; the last is at the exit."""
+    number = 1
+    while (path := out.with_name(f"{out.name}.{number}")).exists():
+        yield path
+        number += 1
+
+
+def _total(path: Path) -> int:
+    match = re.search(r"^(?:totals|summary): (\d+)$", path.read_text(), re.MULTILINE)
+    if match is None:
+        raise ServerFailedError("Callgrind wrote no total.")
+    return int(match[1])
+
+
+# -- the process that is counted ----------------------------------------------------
+
+
+class _Counter:
+    """Runs functions so that Callgrind counts them, and notes their names."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._call = ctypes.pythonapi.PyObject_CallNoArgs
+        self._call.argtypes = [ctypes.py_object]
+        self._call.restype = ctypes.py_object
+
+    def count(self, name: str, function: Callable[[], object]) -> None:
+        """Count what the function takes, as one more value of this name."""
+        self.names.append(name)
+        self._call(function)
+
+
+class _Site:
+    """The ASGI application and one request, again and again with a new id."""
+
+    def __init__(self, application: Asgi, request: Request, token: str = "") -> None:
+        self._application = application
+        self._request = request
+        lines = [*request.lines(PORT), ("Content-Length", str(len(request.body())))]
+        if token:
+            lines.append(("Authorization", f"Bearer {token}"))
+        self._headers = [
+            (name.lower().encode(), value.encode()) for name, value in lines
+        ]
+        self.status = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.body = b""
+
+    def bodies(self, first: int, count: int) -> dict[int, bytes]:
+        """Return bodies that differ in their ids."""
+        return {each: self._request.body(each) for each in range(first, first + count)}
+
+    async def ask(self, body: bytes) -> None:
+        """Send one request; keep what came."""
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/mcp",
+            "root_path": "",
+            "headers": list(self._headers),
+            "extensions": {},
+        }
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(event: dict[str, Any]) -> None:
+            if event["type"] == "http.response.start":
+                self.status, self.headers = event["status"], event["headers"]
+            else:
+                self.body = event["body"]
+
+        await self._application(scope, receive, send)
+
+    def check(self) -> Answer:
+        """Return the last answer; raise `WrongAnswerError` if it is not the sum."""
+        if self.status != 200 or not is_sum(json.loads(self.body).get("result", {})):
+            raise WrongAnswerError(f"HTTP {self.status}: {self.body[:500]!r}")
+        headers = [(name.decode(), value.decode()) for name, value in self.headers]
+        return Answer(self.body, b"", headers)
+
+
+def _at_once(site: _Site, bodies: Mapping[int, bytes]) -> Callable[[], None]:
+    """Return a function that runs calls which never wait, so that nothing else runs."""
+
+    def run() -> None:
+        for body in bodies.values():
+            try:
+                site.ask(body).send(None)
+            except StopIteration:
+                continue
+            raise RuntimeError("A call waited.")
+
+    return run
+
+
+def _child() -> None:
+    """Prepare a database of its own, count, print the names of the counts."""
+    import django  # noqa: PLC0415 - its settings are chosen by the environment
+
+    django.setup()
+    from tests.drill.preparing import prepare  # noqa: PLC0415
+
+    prepare()
+    counter = _Counter()
+    loop = asyncio.new_event_loop()
+    _Run(counter, loop).all()
+    print(json.dumps(counter.names), flush=True)
+
+
+class _Run:
+    """One process, whose caches are made to look fresh while it is counted."""
+
+    def __init__(self, counter: _Counter, loop: asyncio.AbstractEventLoop) -> None:
+        from mcp_app.asgi import application  # noqa: PLC0415 - after Django's setup
+
+        self._counter = counter
+        self._loop = loop
+        self._application: Asgi = application(_nobody)
+        self._next = FIRST_ID
+
+    def all(self) -> None:
+        """Count the floor, the calls of both eras, and the one with a token."""
+        from mcp_app.process import running  # noqa: PLC0415
+
+        # Under valgrind every call takes longer than that, and would get a timer.
+        running.LASTING_AFTER = 60.0
+        bare = _Site(self._application, call("drill_add"))
+        answer = self._alone("stateless", bare)
+        self._floor(answer)
+        session = self._open_session()
+        self._in_tasks("session", _Site(self._application, session))
+        token = self._loop.run_until_complete(_guarded())
+        self._alone("guarded", _Site(self._application, call("drill_add"), token))
+        self._loop.run_until_complete(_close())
+
+    def _alone(self, name: str, site: _Site) -> Answer:
+        """Count calls that need no task, three times."""
+
+        async def count() -> None:
+            for body in self._bodies(site, WARM_UP).values():
+                await site.ask(body)
+            for _ in range(3):
+                bodies = self._bodies(site, CALLS)
+                # Whoever waits does it now.
+                await site.ask(next(iter(self._bodies(site, 1).values())))
+                _pin()
+                self._counter.count(name, _at_once(site, bodies))
+
+        self._loop.run_until_complete(count())
+        return site.check()
+
+    def _in_tasks(self, name: str, site: _Site) -> None:
+        """Count calls that have a task each, three times; the least counts.
+
+        What else the loop does now and then (a heartbeat) is counted with them.
+        """
+
+        async def ask(bodies: Mapping[int, bytes]) -> None:
+            for body in bodies.values():
+                await site.ask(body)
+
+        self._loop.run_until_complete(ask(self._bodies(site, WARM_UP)))
+        for _ in range(3):
+            bodies = self._bodies(site, CALLS)
+
+            async def one_more() -> None:
+                await ask(self._bodies(site, 1))
+                _pin()
+
+            self._loop.run_until_complete(one_more())
+            run = partial(self._loop.run_until_complete, ask(bodies))
+            self._counter.count(name, run)
+        site.check()
+
+    def _floor(self, answer: Answer) -> None:
+        cut = Answer.cut(
+            re.sub(rb'"id":\d+', b'"id":%d' % FIRST_ID, answer.before), answer.headers
+        )
+        from benchmarks.servers import replay  # noqa: PLC0415
+
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write(replay(cut))
+            file.flush()
+            os.environ["FLOOR_ANSWER"] = file.name
+            from benchmarks.floors import application  # noqa: PLC0415
+
+        self._alone("floor", _Site(application, call("drill_add")))
+
+    def _open_session(self) -> Request:
+        opening = _Site(self._application, initialize({}))
+        self._loop.run_until_complete(opening.ask(initialize({}).body()))
+        session = dict(opening.headers)[b"mcp-session-id"].decode()
+        ready = stateful(session, "notifications/initialized", {})
+        told = _Site(self._application, ready)
+        message = {"jsonrpc": "2.0", **ready.message}
+        self._loop.run_until_complete(told.ask(json.dumps(message).encode()))
+        return call("drill_add", session=session)
+
+    def _bodies(self, site: _Site, count: int) -> dict[int, bytes]:
+        self._next += count
+        return site.bodies(self._next - count, count)
+
+
+def _pin() -> None:
+    """Let the caches count as fresh: a check would take its time from the calls."""
+    from mcp_app.process.current import process  # noqa: PLC0415
+
+    gate = process().gate
+    gate._quiet_until = gate._fresh_until = math.inf
+
+
+async def _guarded() -> str:
+    """Guard the endpoint and the tool; return a token that may call it."""
+    from asgiref.sync import sync_to_async  # noqa: PLC0415
+
+    from benchmarks.guarding import guard  # noqa: PLC0415
+    from mcp_app.process.current import process  # noqa: PLC0415
+
+    token: str = await sync_to_async(guard)()
+    await process().gate.look()
+    return token
+
+
+async def _close() -> None:
+    from mcp_app.process.current import process  # noqa: PLC0415
+
+    process().close()
+
+
+async def _nobody(*_: object) -> None:
+    raise RuntimeError("No path of this benchmark is the site's.")
+
+
+def main() -> None:
+    """Print both tables."""
+    if sys.argv[1:] == ["child"]:
+        _child()
+        return
+    for audit in ("off", "batched"):
+        for name, count in measured(audit).items():
+            print(f"{count / 1000:8.1f} k  {name}, audit {audit}")
+
+
+if __name__ == "__main__":
+    main()
