@@ -32,6 +32,11 @@ class AgedCache(Generic[Key, Value]):
             return entry[1]
         return None
 
+    def good_until(self, key: Key) -> float:
+        """Return when the value of a key gets too old (monotonic); -inf if unknown."""
+        entry = self._entries.get(key)
+        return float("-inf") if entry is None else entry[0] + MAX_AGE_S
+
     async def find(self, key: Key, load: Callable[[], Awaitable[Value]]) -> Value:
         """Return the cached value of a key, else what `load` returns.
 

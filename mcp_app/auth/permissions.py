@@ -42,6 +42,12 @@ class RightsCache:
         """Return the cached rights of a principal, None if they must be read."""
         return self._entries.cached((principal, server, demands))
 
+    def good_until(
+        self, principal: Principal, server: str, demands: frozenset[AccessRequirements]
+    ) -> float:
+        """Return when cached rights get too old (monotonic); -inf if there are none."""
+        return self._entries.good_until((principal, server, demands))
+
     async def find(
         self, principal: Principal, server: str, demands: frozenset[AccessRequirements]
     ) -> Rights:

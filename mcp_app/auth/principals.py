@@ -18,6 +18,7 @@ from mcp_app.auth.authenticators import Authenticator, authenticators_of
 from mcp_app.auth.challenge import WRONG, unauthenticated
 from mcp_app.auth.outages import outage
 from mcp_app.auth.result_cache import authentication_cache
+from mcp_app.auth.token_cache import TokenEntry
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import (
     ACCESS_TOKEN,
@@ -58,13 +59,22 @@ def _required(server: ServerDefinition) -> str:
 
 
 def cached_principal(server: ServerDefinition, headers: Headers) -> Principal | None:
-    """Return the cached principal of a request, None if it must be looked up.
+    """Return the cached principal of a request, None if it must be looked up."""
+    found = cached_token(server, headers)
+    return None if found is None else found[0].principal
 
-    Only the first authenticator of a server is cached here, if it is the access token.
+
+def cached_token(
+    server: ServerDefinition, headers: Headers
+) -> tuple[TokenEntry, float] | None:
+    """Return the cached token of a request, and when it gets too old (monotonic).
+
+    None if the principal must be looked up: only the first authenticator of a server
+    is cached here, if it is the access token.
     """
     first = next(iter(_authenticators(server)), None)
     if first is not None and first.authenticate is token_cache.access_token:
-        return token_cache.cached_principal(server.slug, headers)
+        return token_cache.cached_token(server.slug, headers)
     return None
 
 

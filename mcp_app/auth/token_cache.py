@@ -99,6 +99,10 @@ class TokenCache:
         """Return the cached token of a digest, None if it must be read."""
         return self._entries.cached(name)
 
+    def good_until(self, name: str) -> float:
+        """Return when a cached token gets too old (monotonic); -inf without one."""
+        return self._entries.good_until(name)
+
     async def find(self, name: str) -> TokenEntry | None:
         """Return the token of a digest, None if there is none."""
         # Not the reader: it must stay free for checks, whatever strangers send.
@@ -190,17 +194,18 @@ def _digest_of(headers: Headers) -> str | None:
     return digest(token)
 
 
-def cached_principal(server: str, headers: Headers) -> Principal | None:
-    """Return the principal of a cached token; None if `access_token` must be called.
+def cached_token(server: str, headers: Headers) -> tuple[TokenEntry, float] | None:
+    """Return a cached token that a server accepts, and when it gets too old.
 
-    A token that is bound to networks is never answered from here.
+    The time is that of the monotonic clock.  None if `access_token` must be called: a
+    token that is bound to networks is never answered from here.
     """
     name = _digest_of(headers)
     found = None if name is None else token_cache.cached(name)
-    if found is None or found.networks or found.refusal_at(server):
+    if name is None or found is None or found.networks or found.refusal_at(server):
         return None
     token_cache.used(found)
-    return found.principal
+    return found, token_cache.good_until(name)
 
 
 async def access_token(request: AuthenticationRequest) -> Principal | None:

@@ -54,7 +54,7 @@ def tool_returns(owner: str, annotation: Annotation) -> ToolReturns:
     if _is_content(returned):
         return ToolReturns(None, _declared_content_output)
     if returned in SCALARS:
-        return ToolReturns(_wrapped({"type": SCALARS[returned][0]}), _scalar_output)
+        return ToolReturns(_wrapped({"type": SCALARS[returned][0]}), scalar_output)
     try:
         types = adapter(owner, annotation)
         schema = json_schema(owner, types, "serialization")
@@ -166,7 +166,8 @@ def _declared_content_output(value: object) -> ToolOutput:
     return content_output(value)
 
 
-def _scalar_output(value: object) -> ToolOutput:
+def scalar_output(value: object) -> ToolOutput:
+    """Convert what a function returned whose output is one scalar."""
     if type(value) in SCALARS:
         return ScalarOutput(value)
     if isinstance(value, ToolOutput):

@@ -5,10 +5,12 @@ Such a call is served by `transports.http.plain_call`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from mcp_app.catalog.outputs import scalar_output
+from mcp_app.catalog.scalars import SCALARS
 from mcp_app.interface.results import ToolOutput
 from mcp_app.protocol.headers import is_sent_as_it_is
 from mcp_app.protocol.json_types import JsonObject
@@ -24,6 +26,8 @@ class PlainTool:
 
     header: bytes
     """The value of `Mcp-Name`."""
+    types: Mapping[str, type] | None
+    """Arguments of exactly these names and types fit, and are bound as they are."""
     fits: Callable[[JsonObject], bool]
     """Whether arguments fit the schema as they are."""
     bind: Callable[[JsonObject], dict[str, object]]
@@ -34,7 +38,7 @@ class PlainTool:
     timeout: float | None
     """Seconds; None for the site's."""
     scalar: type | None
-    """The type whose values are encoded without a check against the schema."""
+    """The type whose values need no conversion and no check: `scalar_members`."""
 
 
 def plain_tool(entry: ToolEntry, revision: Revision) -> PlainTool | None:
@@ -48,13 +52,38 @@ def plain_tool(entry: ToolEntry, revision: Revision) -> PlainTool | None:
     ):
         return None
     run: Any = runnable.run
+    unwrapped = revision.structured_content and runnable.convert is scalar_output
     return PlainTool(
         header=definition.name.encode("ascii"),
+        types=_sufficient(runnable.types, definition.input_schema),
         fits=entry.validator.is_valid,
         bind=runnable.bind,
         run=run,
         convert=runnable.convert,
         context=runnable.context,
         timeout=definition.timeout,
-        scalar=entry.scalar if revision.structured_content else None,
+        scalar=entry.scalar if unwrapped else None,
     )
+
+
+def _sufficient(
+    types: Mapping[str, type] | None, schema: Mapping[str, Any]
+) -> Mapping[str, type] | None:
+    """Return the types if a value of each is all that a schema asks for."""
+    if types is None or not schema.keys() <= _ONLY_MEMBERS:
+        return None
+    properties = schema.get("properties", {})
+    if schema.get("type") != "object" or not types.keys() >= set(
+        schema.get("required", ())
+    ):
+        return None
+    for name, kind in types.items():
+        shape = properties.get(name, {"not": {}})
+        if not shape.keys() <= _ONLY_TYPE or shape.get("type") != SCALARS[kind][0]:
+            return None
+    return types
+
+
+_ANNOTATIONS: Final = frozenset({"title", "description", "default", "examples"})
+_ONLY_TYPE: Final = _ANNOTATIONS | {"type"}
+_ONLY_MEMBERS: Final = _ONLY_TYPE | {"properties", "required", "additionalProperties"}

@@ -77,7 +77,9 @@ class RegisteredFunction:
 
     def tool_runnable(self) -> Runnable[ToolOutput]:
         """Return the function as a tool; `RegistrationError` for what it returns."""
-        return self._runnable(self.signature.returns.convert, self.signature.bind)
+        signature = self.signature
+        run = self._runnable(signature.returns.convert, signature.bind)
+        return replace(run, types=signature.types)
 
     def resource_runnable(self) -> Runnable[object]:
         """Return the function as a resource or a template.

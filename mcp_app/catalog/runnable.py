@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeAlias, TypeVar
 
@@ -37,6 +37,8 @@ class Runnable(Generic[Output]):
     bind: Callable[[JsonObject], dict[str, object]]
     convert: Callable[[object], Output]
     context: str | None = None
+    types: Mapping[str, type] | None = None
+    """Of all parameters, if `bind` passes values of exactly these types on."""
     atomic: bool | None = None
     database: bool = False
     needs_thread: bool = field(init=False)

@@ -84,13 +84,16 @@ class ScalarOutput(ToolOutput):
 
         Raises `UnserializableValue` for NaN, Infinity and lone surrogates.
         """
-        if type(self.value) is int and -_PLAIN < self.value < _PLAIN:
-            shown = b"%d" % self.value
-            text = b'"%d"' % self.value
-        else:
-            shown = jsonrpc.write({"result": self.value})[10:-1]
-            text = jsonrpc.write(self.text)
-        return _MEMBERS % (text, shown)
+        return scalar_members(self.value)
+
+
+def scalar_members(value: Any) -> bytes:
+    """Return what `members` does of a value whose type is one of `SCALARS`."""
+    if type(value) is int and -_PLAIN < value < _PLAIN:
+        return _INTEGER_MEMBERS % (value, value)
+    shown = jsonrpc.write({"result": value})[10:-1]
+    text = jsonrpc.write(_TEXT[type(value)](value))
+    return _MEMBERS % (text, shown)
 
 
 _PLAIN = 10**18
@@ -98,3 +101,4 @@ _PLAIN = 10**18
 _set_value: Callable[[ScalarOutput, object], None]
 _set_value = ScalarOutput.__dict__["value"].__set__
 _MEMBERS = b'{"content":[{"type":"text","text":%b}],"structuredContent":{"result":%b}'
+_INTEGER_MEMBERS = _MEMBERS.replace(b"%b", b'"%d"', 1).replace(b"%b", b"%d")

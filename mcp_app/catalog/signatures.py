@@ -56,7 +56,8 @@ class Signature:
         except RegistrationError:
             self._check_parameters()
             raise
-        self._plain = _plain_types(function.parameters)
+        self.types = _plain_types(function.parameters)
+        """The types of all parameters; None if one of them needs a conversion."""
         self._needed = {each.name for each in function.parameters if _required(each)}
         self._validate = cast(
             "Callable[[JsonObject], dict[str, object]]",
@@ -105,7 +106,7 @@ class Signature:
 
     def _are_plain(self, arguments: JsonObject) -> bool:
         """Whether the arguments are of the very types that the function names."""
-        plain = self._plain
+        plain = self.types
         if plain is None:
             return False
         for name, value in arguments.items():

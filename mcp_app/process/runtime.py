@@ -36,6 +36,7 @@ from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process import assembly
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.audience import Audience
+from mcp_app.process.callers import Callers
 from mcp_app.process.drain import Drain, soon
 from mcp_app.process.freshness import TIMEOUT, FreshnessGate
 from mcp_app.process.health import FINE, STOPPING, Health
@@ -101,6 +102,7 @@ class Process:
         self.uploads = Uploads(self.loop)
         self.catalogs = Catalogs(registry)
         self._row = WorkerRow()
+        self.callers = Callers(self)
         self.announcements = Announcements(
             self.listeners,
             self.look,

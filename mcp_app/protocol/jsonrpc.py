@@ -79,7 +79,8 @@ def read(body: bytes, limits: ReadLimits = DEFAULT_LIMITS) -> object:
         return _read_strictly(body, limits)
     # What comes out as it went in cannot have held anything that a strict reader
     # refuses: a second key, a rounded integer or a lone surrogate would show.
-    if body.count(b"[") + body.count(b"{") > limits.depth:
+    # To take the brackets out is quicker than to count them.
+    if len(body) - len(body.replace(b"{", b"").replace(b"[", b"")) > limits.depth:
         _check_depth(body, limits)
     return value
 
@@ -235,6 +236,15 @@ def write(value: object) -> bytes:
 def canonical(value: object) -> bytes:
     """`write` with sorted keys, for digests; what is in a Fragment stays as it is."""
     return _write(value, OPT_PASSTHROUGH_DATACLASS | OPT_SORT_KEYS)
+
+
+def canonical_of_read(value: object) -> bytes:
+    """`canonical` of a value that `read` returned, which is quicker."""
+    try:
+        return dumps(value, option=OPT_SORT_KEYS)
+    except JSONEncodeError:
+        # It has an integer of more than 64 bits.
+        return canonical(value)
 
 
 def pretty(value: object) -> str:

@@ -20,6 +20,7 @@ from mcp_app.protocol.errors import (
     Unavailable,
     UrlElicitationRequired,
 )
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import CLIENT_INFO
 from mcp_app.server.exchange import End
 
@@ -74,7 +75,7 @@ def record_end(exchange: Exchange, error: BaseException) -> None:
 def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
     """Log a finished call whose answer has `size` bytes."""
     took = time.monotonic() - began
-    kind, member = KINDS[exchange.method]
+    _, member = KINDS[exchange.method]
     given = exchange.params.get(member)
     arguments = b"" if given is None else jsonrpc.canonical(given)
     length, digest = 0, ""
@@ -82,7 +83,7 @@ def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
         length, digest, arguments = len(arguments), audit.digest(arguments), b""
     audit.add(
         (
-            _circumstances(exchange, kind),
+            circumstances(exchange),
             began,
             took,
             size,
@@ -95,7 +96,25 @@ def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
     )
 
 
-def _circumstances(exchange: Exchange, kind: str) -> CircumstancesValues:
+def record_answered(
+    audit: CallLog,
+    shared: CircumstancesValues,
+    arguments: JsonObject,
+    began: float,
+    size: int,
+) -> None:
+    """Log an answered call whose circumstances are known."""
+    took = time.monotonic() - began
+    text = jsonrpc.canonical_of_read(arguments)
+    length, digest = 0, ""
+    if len(text) > SHORT_ARGUMENTS:
+        length, digest, text = len(text), audit.digest(text), b""
+    audit.add((shared, began, took, size, text, length, digest, "", ""))
+
+
+def circumstances(exchange: Exchange) -> CircumstancesValues:
+    """Return what a call has in common with others."""
+    kind, _ = KINDS[exchange.method]
     entry, principal, session = exchange.entry, exchange.principal, exchange.session
     name, version = "", 0
     if entry is not None:

@@ -23,18 +23,21 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Any, Final
 
-from mcp_app.auth import principals
 from mcp_app.catalog.plain_tool import PlainTool
+from mcp_app.catalog.scalars import scalar_members
 from mcp_app.catalog.snapshot import ToolEntry
-from mcp_app.interface.principal import Principal
-from mcp_app.interface.results import ToolOutput
-from mcp_app.interface.rights import NOTHING
 from mcp_app.process.current import process
 from mcp_app.process.running import Answer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc, negotiation
 from mcp_app.protocol.errors import ProtocolError
-from mcp_app.protocol.headers import SESSION_HEADER, Headers, accepted_content
+from mcp_app.protocol.headers import (
+    MOST_HEADER_BYTES,
+    MOST_HEADERS,
+    SESSION_HEADER,
+    Accepts,
+    Headers,
+)
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import dispatch, recording
 from mcp_app.server.context import AsyncFace, core_of, current_call
@@ -43,9 +46,15 @@ from mcp_app.server.handlers import tools
 from mcp_app.transports.asgi_types import Message, RawHeaders, Receive, Scope, Send
 from mcp_app.transports.http.bodies import is_more, too_slow
 from mcp_app.transports.http.handler import EndpointHandler
+from mcp_app.transports.http.plain_headers import (
+    MOST_TOOLS,
+    KnownTool,
+    PlainHeaders,
+    known_headers,
+)
 from mcp_app.transports.http.replies import Reply, was_ours
-from mcp_app.transports.http.request_handler import AT_ONCE_S, policy
-from mcp_app.transports.http.responses import OK, send_json
+from mcp_app.transports.http.request_handler import AT_ONCE_S
+from mcp_app.transports.http.responses import json_start
 
 logger = logging.getLogger("mcp_app.transports")
 
@@ -57,18 +66,20 @@ _PARAMS: Final = 3
 class PlainCall(Exchange):
     """The call, its connection, and what waits for its answer, in one object.
 
-    The `Reply` is made if something must be sent before the answer.
+    The `Reply`, the `Headers` and the `Context` are made if something needs them.
     """
 
     method = METHOD
-    session = None
     started = True
     """Nothing else can be sent once it runs."""
     _reply: Reply | None = None
 
-    headers: Headers
     entry: ToolEntry
+    known: PlainHeaders
+    process: Process
+    _tool: KnownTool
     _plain: PlainTool
+    _arguments: JsonObject
     _bound: dict[str, object]
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, slug: str) -> None:
@@ -85,71 +96,45 @@ class PlainCall(Exchange):
 
         Nothing is refused here: what is wrong is found again by `EndpointHandler`.
         """
-        try:
-            self.headers = headers = Headers(self.scope["headers"])
-            self.cors: RawHeaders = policy.check(headers)
-            raw = headers.raw
-            self.accepts = accepted_content(
-                raw.get(b"content-type"),
-                raw.get(b"content-encoding"),
-                raw.get(b"accept"),
-            )
-        except ProtocolError:
+        scope = self.scope
+        pairs = scope["headers"]
+        if type(pairs) is not list or scope.get("query_string"):
             return False
-        revision = negotiation.STATELESS_BY_HEADER.get(
-            raw.get(negotiation.VERSION_HEADER, b"")
-        )
+        self.raw = raw = dict(pairs)
         if (
-            revision is None
-            or raw.get(b"mcp-method") != ENCODED_METHOD
+            raw.get(b"mcp-method") != ENCODED_METHOD
             or SESSION_HEADER in raw
-            or headers.repeated
-            or not self.accepts.json
+            or len(raw) != len(pairs)
+            or len(pairs) > MOST_HEADERS
+            or len(b"".join(raw.values())) > MOST_HEADER_BYTES
         ):
             return False
-        self.revision = revision
-        return self._is_served(process(), raw.get(b"content-length"))
-
-    def _is_served(self, current: Process, announced: bytes | None) -> bool:
-        """Whether the process can serve it at once, to a principal that it knows."""
-        catalog = current.catalogs.by_slug.get(self.slug)
+        current = process()
+        if current.stopping or not current.gate.fresh(self.arrived):
+            return False
+        known = known_headers.of(raw, current)
+        caller = current.callers.at(self.slug, raw, self.arrived)
+        announced = raw.get(b"content-length")
         if (
-            catalog is None
-            or catalog.server.demands.rules
-            or current.stopping
-            or not current.gate.fresh(self.arrived)
+            known is None
+            or caller is None
             or (announced is not None and is_more(announced, current.limits.body))
-            or (current.audit is not None and current.audit.strict)
         ):
             return False
-        self.process = current
-        self.adapters = current.adapters
+        self.known, self.caller, self.process = known, caller, current
         self.generation = current.generation
-        self.catalog = catalog
-        self.principal, self.rights = Principal.ANONYMOUS, NOTHING
-        return catalog.open or self._is_identified()
-
-    def _is_identified(self) -> bool:
-        """Whether the principal is cached, with its rights if anything needs them."""
-        catalog = self.catalog
-        if not catalog.public:
-            found = principals.cached_principal(catalog.server, self.headers)
-            if found is None:
-                return False
-            self.principal = found
-        if catalog.restricted:
-            key = self.principal, self.slug, catalog.demands
-            rights = self.process.rights.cached(*key)
-            if rights is None or not rights.meet(catalog.server.demands):
-                return False
-            self.rights = rights
+        self.adapters = current.adapters
+        self.revision = known.revision
+        self.catalog = caller.catalog
+        self.principal = caller.principal
+        self.rights = caller.rights
         return True
 
     # -- the body, the call and the answer ------------------------------------------
 
     async def serve(self) -> None:
         """Serve the request."""
-        current, send = self.process, self.send
+        current = self.process
         task = current.uploads.begin(self.arrived)
         try:
             first = await self.receive()
@@ -164,7 +149,9 @@ class PlainCall(Exchange):
         current.running.begin(self, self, task)
         began, token = time.monotonic(), current_call.set(self)
         try:
-            output = self._plain.convert(await self._plain.run(**self._bound))
+            output: Any = await self._plain.run(**self._bound)
+            if type(output) is not self._plain.scalar:
+                output = self._plain.convert(output)
         except BaseException as error:
             current_call.reset(token)
             await self._finish(error, began)
@@ -174,10 +161,12 @@ class PlainCall(Exchange):
         if body is None:
             await self._finish(output, began)
             return
-        current.running.end(self)
-        if self.adapters.audit is not None:
-            recording.record(self.adapters.audit, self, began, len(body))
-        await send_json(send, OK, body, self.cors)
+        try:
+            await self.send(self._over(body, began))
+            await self.send({"type": "http.response.body", "body": body})
+        except OSError:
+            # The client has left.
+            return
 
     async def _given_up(self, task: asyncio.Task[Any] | None) -> None:
         """Refuse a request whose body came too slowly; raise any other cancellation."""
@@ -185,8 +174,10 @@ class PlainCall(Exchange):
             raise asyncio.CancelledError
         await self._otherwise(too_slow())
 
-    async def _finish(self, output: ToolOutput | BaseException, began: float) -> None:
+    async def _finish(self, output: Any, began: float) -> None:
         """Answer as any call does whose function has returned, or raised."""
+        if type(output) is self._plain.scalar:
+            output = self._plain.convert(output)
         finish = partial(tools.finish, entry=self.entry, output=output)
         answer: Answer | None
         try:
@@ -201,21 +192,40 @@ class PlainCall(Exchange):
                 self._reply.over()
         await self.outgoing.conclude(answer)
 
-    def _encoded(self, output: ToolOutput) -> bytes | None:
+    def _encoded(self, output: Any) -> bytes | None:
         """Return the answer of a call that did nothing but return its output."""
         if self.core is not None or self.end is not None or self._reply is not None:
             return None
         try:
-            result = tools.checked(self, self.entry, output)
+            if type(output) is self._plain.scalar:
+                end = self.catalog.result_end(self.revision)
+                result = scalar_members(output) + end
+            else:
+                result = tools.checked(self, self.entry, output)
         except Exception:
             # It is raised again where there is an answer for it.
             return None
+        if len(result) > self.adapters.limits.tool_result:
+            return None
         return dispatch.answered(self.request_id, result)
+
+    def _over(self, body: bytes, began: float) -> Message:
+        """Take note that the call is answered; return what begins its response."""
+        self.process.running.end(self)
+        audit, tool = self.process.audit, self._tool
+        if audit is not None and self.outcome is not Exchange.outcome:
+            recording.record(audit, self, began, len(body))
+        elif audit is not None:
+            if tool.circumstances is None:
+                tool.circumstances = recording.circumstances(self)
+            recording.record_answered(
+                audit, tool.circumstances, self._arguments, began, len(body)
+            )
+        return json_start(body, self.known.cors)
 
     def _is_recognised(self, message: Message) -> bool:
         """Whether the message is the whole body, and that of a plain call."""
-        body = message.get("body", b"")
-        current = self.process
+        current, body = self.process, message.get("body", b"")
         if (
             message["type"] != "http.request"
             or message.get("more_body", False)
@@ -228,60 +238,91 @@ class PlainCall(Exchange):
             return False
         try:
             value: Any = jsonrpc.read(body, current.read_limits)
-            params = value["params"]
-            arguments: JsonObject = params["arguments"]
-            usual = (
+            self.params = params = value["params"]
+            self.meta = meta = params["_meta"]
+            self._arguments = arguments = params["arguments"]
+            self.request_id = value["id"]
+            return (
                 len(value) == negotiation.MEMBERS
                 and value["jsonrpc"] == "2.0"
                 and value["method"] == METHOD
-                and type(params) is dict
                 and len(params) == _PARAMS
-                and type(arguments) is dict
-                and negotiation.is_plain_meta(params["_meta"], self.revision)
-                and negotiation.is_plain_id(value["id"])
+                and type(params) is type(arguments) is dict
+                and self.known.has_plain_meta(meta, len(body))
+                and negotiation.is_plain_id(self.request_id)
+                and self._is_callable(params["name"], arguments)
             )
-            self.request_id = value["id"]
-            return usual and self._is_callable(params, arguments)
         except Exception:
             # Whatever it is, it is raised again where there is an answer for it.
             return False
 
-    def _is_callable(self, params: JsonObject, arguments: JsonObject) -> bool:
-        """Whether the principal sees a plain tool of that name, and may call it now."""
-        entry = self.catalog.tools.get(params["name"])
-        if entry is None or not self.sees(entry.definition):
+    def _is_callable(self, name: str, arguments: JsonObject) -> bool:
+        """Whether the caller may call a plain tool of that name with these arguments.
+
+        Raises what binding the arguments raises, and `Unavailable` if too many run.
+        """
+        tool = self.known.tools.get((self.caller, name)) or self._found(name)
+        if tool is None or self.raw.get(b"mcp-name") != tool.plain.header:
             return False
-        plain = entry.plain(self.revision)
-        if (
-            plain is None
-            or self.headers.raw.get(b"mcp-name") != plain.header
-            or not self.adapters.user_code.nothing_around(entry.runnable)
-            or not plain.fits(arguments)
+        plain, bound = tool.plain, arguments
+        if plain.types != dict(
+            zip(arguments, map(type, arguments.values()), strict=True)
         ):
-            return False
+            if not plain.fits(arguments):
+                return False
+            bound = plain.bind(arguments)
         if not self.principal.anonymous:
             self.process.admit(self.principal, 1)
-        self.entry, self._plain = entry, plain
-        self.params, self.meta = params, params["_meta"]
-        self._bound = plain.bind(arguments)
+        self._tool, self._plain, self.entry = tool, plain, tool.entry
         self.seconds = plain.timeout or self.adapters.limits.tool_timeout
         if plain.context is not None:
-            self._bound[plain.context] = AsyncFace(core_of(self))
+            bound = {**bound, plain.context: AsyncFace(core_of(self))}
+        self._bound = bound
         return True
 
-    def _otherwise(
-        self, first: Message | ProtocolError | None = None
-    ) -> Awaitable[None]:
+    def _found(self, name: str) -> KnownTool | None:
+        """Return a plain tool that the caller sees, None if there is none."""
+        entry = self.catalog.tools.get(name)
+        if (
+            entry is None
+            or self.catalog.server.demands.rules
+            or not self.sees(entry.definition)
+            or not self.adapters.user_code.nothing_around(entry.runnable)
+            or (self.process.audit is not None and self.process.audit.strict)
+        ):
+            return None
+        plain = entry.plain(self.revision)
+        if plain is None:
+            return None
+        tools = self.known.tools
+        if len(tools) >= MOST_TOOLS:
+            tools.clear()
+        tools[self.caller, name] = tool = KnownTool(entry, plain)
+        return tool
+
+    def _otherwise(self, first: Message | ProtocolError) -> Awaitable[None]:
         """Serve the request as any other; `first` is what was read of the body."""
-        receive = self.receive if first is None else _again(first, self.receive)
+        receive = _again(first, self.receive)
         handler = EndpointHandler(self.scope, receive, self.send, self.slug)
         return handler.answer_admitted(self)
 
-    # -- what a reply needs ---------------------------------------------------------
+    # -- what others need of it -----------------------------------------------------
+
+    @property
+    def headers(self) -> Headers:  # type: ignore[override]
+        return Headers(self.scope["headers"])
 
     @property
     def path(self) -> str:  # type: ignore[override]
         return str(self.scope["path"])
+
+    @property
+    def cors(self) -> RawHeaders:
+        return self.known.cors
+
+    @property
+    def accepts(self) -> Accepts:
+        return self.known.accepts
 
     @property
     def outgoing(self) -> Reply:  # type: ignore[override]

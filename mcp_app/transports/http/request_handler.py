@@ -65,13 +65,16 @@ class Admitted(Protocol):
     """A request that was let in, and whose body was not read yet."""
 
     arrived: float
-    headers: Headers
-    cors: RawHeaders
     process: Process
     generation: int
     catalog: Catalog
     principal: Principal
     rights: Rights
+
+    @property
+    def headers(self) -> Headers: ...
+    @property
+    def cors(self) -> RawHeaders: ...
 
 
 class HttpRequestHandler:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import Protocol
 
 from mcp_app.protocol.headers import Accepts
-from mcp_app.transports.asgi_types import RawHeaders, Receive, Send
+from mcp_app.transports.asgi_types import Message, RawHeaders, Receive, Send
 
 JSON_HEADERS: RawHeaders = [(b"content-type", b"application/json")]
 
@@ -21,6 +21,15 @@ def send_json(
     """Send a whole answer."""
     length = (b"content-length", b"%d" % len(body))
     return send_whole(send, status, body, [*JSON_HEADERS, length, *headers])
+
+
+def json_start(body: bytes, headers: RawHeaders) -> Message:
+    """Return the message that begins a whole answer of status 200."""
+    return {
+        "type": "http.response.start",
+        "status": OK,
+        "headers": [*JSON_HEADERS, (b"content-length", b"%d" % len(body)), *headers],
+    }
 
 
 async def send_whole(send: Send, status: int, body: bytes, headers: RawHeaders) -> None:
@@ -49,10 +58,13 @@ class Connection(Protocol):
 
     receive: Receive
     send: Send
-    cors: RawHeaders
-    accepts: Accepts
     started: bool
     """Whether the answer has begun, so that nothing else can be sent."""
+
+    @property
+    def cors(self) -> RawHeaders: ...
+    @property
+    def accepts(self) -> Accepts: ...
 
     def watch(self) -> None:
         """Look after the reply for as long as it is open."""

@@ -1,0 +1,137 @@
+"""What the headers of plain calls decide, kept for requests that have the same.
+
+The key has the value of each header that is read, but for `Authorization`, which
+`process.callers` keeps as a digest, and those that repeat the body (`Mcp-Name`).  Other
+headers (`traceparent`, an id of the request) are not in it.  How many headers there
+are, and how large they are together, is looked at in each request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mcp_app.catalog.plain_tool import PlainTool
+from mcp_app.catalog.snapshot import ToolEntry
+from mcp_app.interface.call_record import CircumstancesValues
+from mcp_app.process.callers import Caller
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.headers import Accepts, Headers, accepted_content
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.negotiation import (
+    STATELESS_BY_HEADER,
+    VERSION_HEADER,
+    is_plain_meta,
+)
+from mcp_app.protocol.revisions import Revision
+from mcp_app.transports.asgi_types import RawHeaders
+from mcp_app.transports.http.request_handler import policy
+
+MOST: Final = 512
+"""Combinations of headers that are kept."""
+LONGEST: Final = 1_024
+"""Bytes of a combination, or of a body with `_meta`: longer ones are not kept."""
+MOST_TOOLS: Final = 64
+"""Tools that are kept with one combination."""
+
+Key = tuple[bytes | None, ...]
+
+
+@dataclass(slots=True, eq=False)
+class KnownTool:
+    """A tool that a caller sees, and what the call log has of its answered calls."""
+
+    entry: ToolEntry
+    plain: PlainTool
+    circumstances: CircumstancesValues | None = None
+
+
+class PlainHeaders:
+    """The headers of a client's plain calls."""
+
+    __slots__ = ("_meta", "accepts", "cors", "revision", "tools")
+
+    def __init__(self, cors: RawHeaders, accepts: Accepts, revision: Revision) -> None:
+        self.cors = cors
+        self.accepts = accepts
+        self.revision = revision
+        self._meta: JsonObject | None = None
+        self.tools: dict[tuple[Caller, str], KnownTool] = {}
+        """By who asks with this `_meta`, and the name."""
+
+    def has_plain_meta(self, meta: JsonObject, size: int) -> bool:
+        """Whether nothing is special in the `_meta` of a body of `size` bytes.
+
+        The last one is kept: clients send the same again.
+        """
+        if meta == self._meta:
+            return True
+        if not is_plain_meta(meta, self.revision):
+            return False
+        self._meta = meta if size <= LONGEST else None
+        self.tools = {}
+        return True
+
+
+class KnownHeaders:
+    """The headers of plain calls to one process, as long as nothing changes."""
+
+    def __init__(self) -> None:
+        self._process: Process | None = None
+        self._generation = 0
+        self._known: dict[Key, PlainHeaders] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def of(self, raw: Mapping[bytes, bytes], current: Process) -> PlainHeaders | None:
+        """Return what headers decide, each of which stands once.
+
+        None if the request is not of the stateless era, or is refused, or its client
+        takes no JSON.
+        """
+        get = raw.get
+        key = (
+            get(b"host"),
+            get(b"origin"),
+            get(b"content-type"),
+            get(b"content-encoding"),
+            get(b"accept"),
+            get(VERSION_HEADER),
+        )
+        if self._generation != current.generation or self._process is not current:
+            # What is kept names catalogs of the past.
+            self._known.clear()
+            self._generation, self._process = current.generation, current
+        found = self._known.get(key)
+        if found is None:
+            found = _read(raw)
+            if found is not None:
+                self._keep(key, found)
+        return found
+
+    def _keep(self, key: Key, found: PlainHeaders) -> None:
+        if sum(len(each or b"") for each in key) > LONGEST:
+            return
+        if len(self._known) >= MOST:
+            self._known.clear()
+        self._known[key] = found
+
+
+def _read(raw: Mapping[bytes, bytes]) -> PlainHeaders | None:
+    revision = STATELESS_BY_HEADER.get(raw.get(VERSION_HEADER, b""))
+    if revision is None:
+        return None
+    try:
+        cors = policy.check(Headers(raw.items()))
+        accepts = accepted_content(
+            raw.get(b"content-type"), raw.get(b"content-encoding"), raw.get(b"accept")
+        )
+    except ProtocolError:
+        return None
+    return PlainHeaders(cors, accepts, revision) if accepts.json else None
+
+
+known_headers: Final = KnownHeaders()
