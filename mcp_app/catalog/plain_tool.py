@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcp_app.catalog.outputs import scalar_output
+from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.scalars import SCALARS
+from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.results import ToolOutput
 from mcp_app.protocol.headers import is_sent_as_it_is
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.revisions import Revision
-
-if TYPE_CHECKING:
-    from mcp_app.catalog.snapshot import ToolEntry
+from mcp_app.protocol.schemas import Validator
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +40,34 @@ class PlainTool:
     """The type whose values need no conversion and no check: `scalar_members`."""
 
 
-def plain_tool(entry: ToolEntry, revision: Revision) -> PlainTool | None:
-    """Return what calls of a tool need, None if they are not plain."""
-    definition, runnable = entry.definition, entry.runnable
+def plain_tool(
+    definition: ToolDefinition,
+    runnable: Runnable[ToolOutput],
+    validator: Validator,
+    scalar: type | None,
+) -> PlainTool | None:
+    """Return what calls of a tool need, None if they are not plain.
+
+    Its parameters stand in no headers; `scalar` is the type whose values surely fit
+    its output schema.
+    """
     if (
         not runnable.direct
         or definition.demands.rules
         or not is_sent_as_it_is(definition.name)
-        or (revision.routing_headers and entry.mirrored)
     ):
         return None
     run: Any = runnable.run
-    unwrapped = revision.structured_content and runnable.convert is scalar_output
     return PlainTool(
         header=definition.name.encode("ascii"),
         types=_sufficient(runnable.types, definition.input_schema),
-        fits=entry.validator.is_valid,
+        fits=validator.is_valid,
         bind=runnable.bind,
         run=run,
         convert=runnable.convert,
         context=runnable.context,
         timeout=definition.timeout,
-        scalar=entry.scalar if unwrapped else None,
+        scalar=scalar if runnable.convert is scalar_output else None,
     )
 
 

@@ -123,7 +123,12 @@ class ToolEntry(Entry[ToolDefinition, ToolOutput]):
         """Return what plain calls of it need; None if its calls are not plain."""
         version = revision.version
         if version not in self._plain:
-            self._plain[version] = plain_tool(self, revision)
+            scalar = self.scalar if revision.structured_content else None
+            self._plain[version] = (
+                None
+                if revision.routing_headers and self.mirrored
+                else plain_tool(self.definition, self.runnable, self.validator, scalar)
+            )
         return self._plain[version]
 
 

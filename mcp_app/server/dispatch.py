@@ -96,7 +96,7 @@ async def _answer(exchange: Exchange, handler: Handler | None) -> tuple[int, byt
         failed = InternalError("The server failed; its log says why.")
         return _refused(exchange, failed)
     _check_wanted(exchange)
-    return 200, answered(exchange.request_id, encoded)
+    return 200, result_message(exchange.request_id, encoded)
 
 
 def error_of_end(exchange: Exchange) -> ProtocolError:
@@ -128,7 +128,7 @@ def ready(
     if name is None or "cursor" in request.params or principal.scope is not None:
         return None
     result = catalog.listings[name].first_result(revision)
-    return None if result is None else answered(request.id, result)
+    return None if result is None else result_message(request.id, result)
 
 
 def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, bytes]:
@@ -144,10 +144,10 @@ def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, byt
         exchange.revision,
         exchange.catalog.server_info(exchange.revision),
     )
-    return 200, answered(exchange.request_id, jsonrpc.write(result))
+    return 200, result_message(exchange.request_id, jsonrpc.write(result))
 
 
-def answered(request_id: str | int, result: bytes) -> bytes:
+def result_message(request_id: str | int, result: bytes) -> bytes:
     """Put the envelope around an encoded result without encoding it again."""
     if type(request_id) is int:
         return b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (request_id, result)

@@ -96,7 +96,7 @@ def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
     )
 
 
-def record_answered(
+def record_answer(
     audit: CallLog,
     shared: CircumstancesValues,
     arguments: JsonObject,

@@ -262,7 +262,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     ),
     Guard(sampling._message, returns=None, demands=("L-SAMPLE-011",)),
     Guard(
-        dispatch.answered,
+        dispatch.result_message,
         returns=None,
         demands=(
             "S-BASE-001",

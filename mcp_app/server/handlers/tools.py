@@ -49,7 +49,7 @@ async def call(exchange: Exchange) -> bytes:
         output = await calls.run(exchange, entry, runnable, bound)
     except (Exception, asyncio.CancelledError) as error:
         output = _failed(exchange, entry, error)
-    return checked(exchange, entry, output)
+    return check_and_encode(exchange, entry, output)
 
 
 async def finish(
@@ -65,7 +65,7 @@ async def finish(
         calls.conclude(exchange)
     except (Exception, asyncio.CancelledError) as error:
         output = _failed(exchange, entry, error)
-    return checked(exchange, entry, output)
+    return check_and_encode(exchange, entry, output)
 
 
 def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
@@ -165,7 +165,7 @@ def _unsendable(
     return _error(said)
 
 
-def checked(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -> bytes:
+def check_and_encode(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -> bytes:
     """Encode an output, or an error if it breaks its schema or the size limit."""
     try:
         if not _surely_fits(entry, output):

@@ -201,13 +201,13 @@ class PlainCall(Exchange):
                 end = self.catalog.result_end(self.revision)
                 result = scalar_members(output) + end
             else:
-                result = tools.checked(self, self.entry, output)
+                result = tools.check_and_encode(self, self.entry, output)
         except Exception:
             # It is raised again where there is an answer for it.
             return None
         if len(result) > self.adapters.limits.tool_result:
             return None
-        return dispatch.answered(self.request_id, result)
+        return dispatch.result_message(self.request_id, result)
 
     def _over(self, body: bytes, began: float) -> Message:
         """Take note that the call is answered; return what begins its response."""
@@ -218,7 +218,7 @@ class PlainCall(Exchange):
         elif audit is not None:
             if tool.circumstances is None:
                 tool.circumstances = recording.circumstances(self)
-            recording.record_answered(
+            recording.record_answer(
                 audit, tool.circumstances, self._arguments, began, len(body)
             )
         return json_start(body, self.known.cors)

@@ -38,6 +38,9 @@ MOST_TOOLS: Final = 64
 
 Key = tuple[bytes | None, ...]
 
+_NOTHING: Final = object()
+"""No value of JSON is equal to it: `"_meta": null` is none that was kept."""
+
 
 @dataclass(slots=True, eq=False)
 class KnownTool:
@@ -57,7 +60,7 @@ class PlainHeaders:
         self.cors = cors
         self.accepts = accepts
         self.revision = revision
-        self._meta: JsonObject | None = None
+        self._meta: JsonObject | object = _NOTHING
         self.tools: dict[tuple[Caller, str], KnownTool] = {}
         """By who asks with this `_meta`, and the name."""
 
@@ -70,7 +73,7 @@ class PlainHeaders:
             return True
         if not is_plain_meta(meta, self.revision):
             return False
-        self._meta = meta if size <= LONGEST else None
+        self._meta = meta if size <= LONGEST else _NOTHING
         self.tools = {}
         return True
 

@@ -61,7 +61,7 @@ NO_WAY_BACK = NoWayBack()
 policy = HostAndOriginPolicy()
 
 
-class Admitted(Protocol):
+class AdmittedRequest(Protocol):
     """A request that was let in, and whose body was not read yet."""
 
     arrived: float
@@ -135,7 +135,7 @@ class HttpRequestHandler:
         except Exception as error:
             await self._fail(error)
 
-    async def answer_admitted(self, admitted: Admitted) -> None:
+    async def answer_admitted(self, admitted: AdmittedRequest) -> None:
         """Serve a POST whose headers and principal were checked already."""
         self._arrived, self._headers = admitted.arrived, admitted.headers
         self.cors, self._process = admitted.cors, admitted.process

@@ -1,0 +1,543 @@
+"""Plain calls answer as all others do, to the byte, and never skip a check."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import Any, Final
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.utils import timezone
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from mcp_app.auth.token_cache import token_cache
+from mcp_app.models import AccessToken, Server, Tool
+from mcp_app.pools.database import writer
+from mcp_app.process import callers
+from mcp_app.process.callers import Callers
+from mcp_app.process.runtime import Process
+from mcp_app.transports.http import plain_call, request_handler
+from mcp_app.transports.http.plain_call import PlainCall
+from mcp_app.transports.http.plain_headers import KnownHeaders, PlainHeaders
+from tests.published import published, start, stopped
+from tests.suite.marks import long_cases
+from tests.transports.http.differing import (
+    ADD,
+    HEADERS,
+    META,
+    PREFIX,
+    VERSION,
+    Both,
+    Request,
+    Step,
+    call,
+    changed,
+    encoded,
+    message,
+    planted,
+)
+from tests.wire.middleware import WireCheck
+
+pytestmark = pytest.mark.databases
+
+OTHER_META: Final = {**META, f"{PREFIX}clientInfo": {"name": "other", "version": "2"}}
+ODD_META: Final[list[Any]] = [
+    {},
+    None,
+    [],
+    {**META, "progressToken": 3},
+    {**META, "progressToken": {}},
+    {**META, f"{PREFIX}logLevel": "debug"},
+    {**META, f"{PREFIX}logLevel": "loud"},
+    {**META, f"{PREFIX}protocolVersion": "2026-07-27"},
+    {**META, f"{PREFIX}protocolVersion": "2025-11-25"},
+    {**META, f"{PREFIX}protocolVersion": 2026},
+    {**META, f"{PREFIX}clientCapabilities": []},
+    {**META, f"{PREFIX}clientCapabilities": {"elicitation": {}}},
+    {**META, f"{PREFIX}clientInfo": {"name": "x"}},
+    {**META, f"{PREFIX}clientInfo": {"name": 1, "version": "1"}},
+    {**META, f"{PREFIX}clientInfo": "x"},
+    {**META, "example.org/more": 1},
+    {key: META[key] for key in META if not key.endswith("clientInfo")},
+    {key: META[key] for key in META if not key.endswith("Capabilities")},
+    {key: META[key] for key in META if not key.endswith("Version")},
+    {**META, f"{PREFIX}clientInfo": {"name": "long", "version": "1" * 3_000}},
+    # It comes after one that is too long to be kept.
+    None,
+]
+ODD_HEADERS: Final[list[dict[str, Any]]] = [
+    {"host": "evil.example"},
+    {"host": None},
+    {"host": ["localhost", "localhost"]},
+    {"origin": "https://evil.example"},
+    {"origin": "http://localhost"},
+    {"origin": ""},
+    {"accept": "application/json"},
+    {"accept": "text/event-stream"},
+    {"accept": "text/html"},
+    {"accept": None},
+    {"accept": "*/*;q=0"},
+    {"content_type": "text/plain"},
+    {"content_type": 'application/json; charset="utf-8"'},
+    {"content_type": None},
+    {"content_encoding": "gzip"},
+    {"content_encoding": "identity"},
+    {"content_length": "99999999999"},
+    {"content_length": "20"},
+    {"mcp_protocol_version": None},
+    {"mcp_protocol_version": "2025-11-25"},
+    {"mcp_protocol_version": "1999-01-01"},
+    {"mcp_protocol_version": f" {VERSION}"},
+    {"mcp_protocol_version": [VERSION, VERSION]},
+    {"mcp_method": None},
+    {"mcp_method": "tools/list"},
+    {"mcp_method": " tools/call"},
+    {"mcp_method": ["tools/call", "tools/call"]},
+    {"mcp_name": None},
+    {"mcp_name": "weather"},
+    {"mcp_name": " drill_add "},
+    {"mcp_name": "=?base64?ZHJpbGxfYWRk?="},
+    {"mcp_name": "=?base64?ZHJpbGxfYWR?="},
+    {"mcp_name": ["drill_add", "drill_add"]},
+    {"mcp_name": ["drill_add", "weather"]},
+    {"mcp_param_a": "1"},
+    {"mcp_session_id": "abc"},
+    {"authorization": "Bearer mcp_nothing"},
+    {"authorization": ["Basic eDp5", "Basic eDp5"]},
+    {"x_user": "maria"},
+    {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+    {"cookie": ["a=b", "c=d"]},
+    {f"x_{number}": "y" for number in range(300)},
+    {"x_large": "y" * 70_000},
+]
+ODD_MEMBERS: Final[list[dict[str, Any]]] = [
+    {"jsonrpc": "1.0"},
+    {"jsonrpc": 2.0},
+    {"id": None},
+    {"id": 1.5},
+    {"id": -1},
+    {"id": 2**60},
+    {"id": True},
+    {"id": ""},
+    {"id": "ü" * 9},
+    {"id": "x" * 300},
+    {"method": "tools/list"},
+    {"method": "nothing"},
+    {"params": []},
+    {"params": None},
+    {"result": {}},
+    {"more": 1},
+]
+ODD_PARAMS: Final[list[dict[str, Any]]] = [
+    {"name": "drill_add"},
+    {"name": "drill_add", "arguments": None},
+    {"name": "drill_add", "arguments": []},
+    {"name": None, "arguments": {}},
+    {"name": {}, "arguments": {}},
+    {"name": "nothing", "arguments": {}},
+    {**ADD, "requestState": "x"},
+    {**ADD, "inputResponses": {}},
+    {**ADD, "task": {}},
+]
+ODD_ARGUMENTS: Final[list[dict[str, Any]]] = [
+    {},
+    {"a": 1},
+    {"a": 1, "b": 2, "c": 3},
+    {"a": 1, "c": 3},
+    {"a": "1", "b": "2"},
+    {"a": 1.0, "b": 2},
+    {"a": 1.5, "b": 2},
+    {"a": True, "b": 2},
+    {"a": 2**62, "b": 2**62},
+    {"a": 2**70, "b": -(2**70)},
+    {"b": 2, "a": 1},
+]
+TOOLS: Final = [
+    call("typed", count=3, names=["a"], options={"b": 1}),
+    call("typed", count=3, kind="c"),
+    call("weather", place="Rome"),
+    call("weather"),
+    call("prints"),
+    call("blocks"),
+    call("marked"),
+    call("dated", day="2026-01-01"),
+    call("dated", day="yesterday"),
+    call("mirrors", header="mirrors"),
+    call("large", size=40),
+    call("large", size=3_000_000),
+    call("drill_add_sync", a=1, b=2),
+    call("drill_whoami"),
+    call("drill_secret"),
+    call("logs"),
+    call("logs", header="other"),
+    *(call("returns", which=each) for each in ("nan", "surrogate", "huge integer")),
+    *(call("returns", which=each) for each in ("none", "nul", "object", "unknown")),
+    *(call("broken_promise", kind=each) for each in ("other", "none", "error")),
+    *(call("fails", kind=each) for each in ("tool error", "content", "cannot", "x")),
+    *(call("fails", kind=each) for each in ("exit", "cancelled", "stop")),
+    call("hangs"),
+    call("survives"),
+]
+PLACES: Final = [
+    call("drill_add", path=path, a=1, b=2)
+    for path in ("/mcp/", "/mcp/nothing", "/mcp/private", "/mcp/off", "/mcp?a=b")
+]
+CORPUS: Final[list[Request]] = [
+    call("drill_add", a=1, b=2),
+    *(Request(encoded(message(meta=meta))) for meta in ODD_META),
+    *(Request(encoded(message()), changed(**each)) for each in ODD_HEADERS),
+    *(Request(encoded({**message(), **each})) for each in ODD_MEMBERS),
+    *(Request(encoded(message(each))) for each in ODD_PARAMS),
+    *(call("drill_add", **each) for each in ODD_ARGUMENTS),
+    *TOOLS,
+    *PLACES,
+    Request(b""),
+    Request(b"{"),
+    Request(b"[]"),
+    Request(b'"x"'),
+    Request(b"\xff"),
+    Request(encoded([message()])),
+    Request(encoded({**message(), "params": {"a": [[[]]] * 40}})),
+    Request(b'{"id":1,' + encoded(message())[1:]),
+    Request(encoded(message()) + b" "),
+    Request(encoded(message()), pieces=2),
+    Request(encoded(message()) + b"x" * len(encoded(message())), pieces=2),
+    Request(encoded(message()), pieces=3),
+    Request(encoded({key: message()[key] for key in ("jsonrpc", "method", "params")})),
+    Request(encoded({"jsonrpc": "2.0", "id": 7, "method": "tools/call"})),
+    Request(b"[" * 70 + b"]" * 70),
+    Request(encoded(message({**ADD, "arguments": {"a": [[]] * 70, "b": 1}}))),
+    Request(b" " * 5_000_000),
+]
+
+
+@pytest.fixture
+def mcp() -> dict[str, Any]:
+    return {
+        "AUTHENTICATION": {
+            "token": "mcp_app.authentication.access_token",
+            "header": "tests.serving.by_header",
+        }
+    }
+
+
+@pytest.fixture
+async def both(
+    application: WireCheck, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> Both:
+    await process.gate.look()
+    # A machine that is busy for a moment makes no request late.
+    monkeypatch.setattr(plain_call, "AT_ONCE_S", 60.0)
+    monkeypatch.setattr(request_handler, "AT_ONCE_S", 60.0)
+    return Both(application, process, monkeypatch)
+
+
+async def test_the_corpus_is_answered_alike(both: Both) -> None:
+    twice = [each for each in CORPUS for _ in range(2)]
+    assert await both.differences(twice) == []
+    assert both.plain > 60
+
+
+# -- who asks ---------------------------------------------------------------------
+
+BY: Final = "/mcp/by-token"
+
+
+def bearing(token: str, request: Request | None = None) -> Request:
+    """Return a call with a token."""
+    request = request or call("drill_add", a=1, b=2)
+    headers = (*request.headers, ("authorization", f"Bearer {token}"))
+    return Request(request.body, headers, BY, request.pieces)
+
+
+class Crowd:
+    """Users with tokens of a server for a group, and what happens to them."""
+
+    def __init__(self, process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._process = process
+        self._patched = monkeypatch
+        self.rows: list[Any] = []
+
+    def make(self) -> None:
+        """Store everything."""
+        self.server = published(
+            Server(slug="by-token", access="token", groups="insiders")
+        )
+        self.group = Group.objects.create(name="insiders")
+        self.alice = User.objects.create_user("alice")
+        self.bob = User.objects.create_user("bob")
+        self.alice.groups.add(self.group)
+        self.rows = [self.server, self.group, self.alice, self.bob]
+        self.row, self.token = self.both(self.alice)
+        self.reading = self.new(self.alice, may="read")
+        self.outside = self.new(self.bob)
+        self.ending = self.new(
+            self.alice, expires=timezone.now() + timedelta(minutes=5)
+        )
+        self.elsewhere = self.new(self.alice, servers=[Server.objects.get(slug="off")])
+
+    def both(self, user: Any, **columns: Any) -> tuple[AccessToken, str]:
+        """Return the row of a new token, and the token."""
+        columns = {"may": "change", "name": "a laptop", **columns}
+        return AccessToken.objects.make(user=user, **columns)
+
+    def new(self, user: Any, **columns: Any) -> str:
+        """Return a new token."""
+        return self.both(user, **columns)[1]
+
+    def erase(self) -> None:
+        """Delete everything."""
+        for row in self.rows:
+            row.delete()
+
+    def _changing(self, change: Callable[..., Any], *given: Any) -> Step:
+        async def step() -> None:
+            await writer.run(change, *given)
+            await self._process.gate.look()
+
+        return step
+
+    def steps(self) -> list[Step]:
+        """Return requests of them all, between which their rights change."""
+        everybody = [
+            bearing(each)
+            for each in (self.token, self.reading, self.outside, self.ending)
+            for _ in range(3)
+        ]
+        others = [
+            bearing(self.elsewhere),
+            bearing(f"{self.token}x"),
+            bearing(self.reading, call("marked")),
+            bearing(self.token, call("marked")),
+            Request(call("drill_add", a=1, b=2).body, HEADERS, BY),
+            Request(bearing(self.token).body, bearing(self.token).headers, "/mcp"),
+        ]
+        return [
+            *everybody,
+            *others,
+            self._changing(self.alice.groups.clear),
+            *everybody,
+            self._changing(self.alice.groups.add, self.group),
+            *everybody,
+            self._changing(self._revoke, timezone.now()),
+            *everybody,
+            self._changing(self._revoke, None),
+            *everybody,
+            self._at(timedelta(hours=1)),
+            *everybody,
+            self._at(timedelta(0)),
+            *everybody,
+            self._changing(self._stop),
+            *everybody,
+            self._changing(self._start),
+            *everybody,
+        ]
+
+    def _revoke(self, when: Any) -> None:
+        self.row.revoked = when
+        self.row.save()
+
+    def _stop(self) -> None:
+        stopped(Tool.objects.get(name="drill_add"))
+
+    def _start(self) -> None:
+        start(Tool.objects.get(name="drill_add"))
+
+    def _at(self, later: timedelta) -> Step:
+        now = timezone.now
+
+        async def step() -> None:
+            self._patched.setattr(
+                "mcp_app.auth.token_cache.timezone.now",
+                (lambda: now() + later) if later else now,
+            )
+
+        return step
+
+
+@pytest.fixture
+async def crowd(
+    both: Both, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Crowd]:
+    made = Crowd(process, monkeypatch)
+    token_cache.forget()
+    await writer.run(made.make)
+    await process.gate.look()
+    yield made
+    await writer.run(made.erase)
+    token_cache.forget()
+
+
+async def test_who_asks_is_found_alike(both: Both, crowd: Crowd) -> None:
+    assert await both.differences(crowd.steps()) == []
+    assert both.plain > 30
+
+
+async def test_no_principal_is_that_of_another(both: Both, crowd: Crowd) -> None:
+    """200 tokens in turn: each call has the family of its own in the call log."""
+    made = []
+    for number in range(200):
+        user = crowd.alice if number % 3 else crowd.bob
+        made.append(await writer.run(crowd.both, user))
+    for _ in range(3):
+        for row, token in made:
+            seen = await both.seen(bearing(token))
+            if row.user_id == crowd.bob.pk:
+                assert (seen.status, seen.record) == (403, ())
+                continue
+            ((circumstances, *_),) = seen.record
+            assert circumstances[8] == row.family
+            assert (circumstances[6], circumstances[7]) == (
+                str(crowd.alice.pk),
+                "alice",
+            )
+
+
+# -- drawn ------------------------------------------------------------------------
+
+_JSON: Final = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> Request:
+    """Draw a request with few things that are odd."""
+    changes: dict[str, Any] = {}
+    params: dict[str, Any] = {**ADD, "arguments": draw(_SUMS)}
+    meta: Any = draw(st.sampled_from([META, OTHER_META]))
+    members: dict[str, Any] = {"id": draw(_IDS)}
+    for odd in draw(st.lists(st.sampled_from(_ODD), max_size=2)):
+        if odd == "headers":
+            changes |= draw(st.sampled_from(ODD_HEADERS))
+        elif odd == "meta":
+            meta = draw(st.sampled_from(ODD_META) | _JSON)
+        elif odd == "params":
+            params = draw(st.sampled_from(ODD_PARAMS))
+        elif odd == "arguments":
+            params["arguments"] = draw(st.sampled_from(ODD_ARGUMENTS) | _JSON)
+        else:
+            members = draw(st.sampled_from(ODD_MEMBERS))
+    body = draw(st.sampled_from([encoded, _spaced]))
+    pieces = draw(st.sampled_from([1] * 9 + [2]))
+    value = {**message(params, meta), **members}
+    return Request(body(value), changed(**changes), pieces=pieces)
+
+
+_ODD: Final = ("headers", "meta", "params", "arguments", "members")
+_SUMS: Final = st.fixed_dictionaries({"a": st.integers(), "b": st.integers()})
+_IDS: Final = st.integers(0, 2**53 - 1) | st.text(min_size=1, max_size=9)
+
+
+def _spaced(value: Any) -> bytes:
+    return json.dumps(value).encode("utf-8", "surrogatepass")
+
+
+@pytest.mark.parametrize("count", [1_000, *long_cases(20_000)])
+async def test_drawn_requests_are_answered_alike(both: Both, count: int) -> None:
+    drawn: list[Request] = []
+
+    @settings(
+        max_examples=count,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(requests())
+    def draw(request: Request) -> None:
+        drawn.append(request)
+
+    draw()
+    assert await both.differences(drawn) == []
+    assert both.plain > count // 5
+
+
+# -- faults that must be found --------------------------------------------------------
+
+FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
+    "the Host is not in the key": (KnownHeaders, "of", 'get(b"host"),', ""),
+    "the Origin is not in the key": (KnownHeaders, "of", 'get(b"origin"),', ""),
+    "Accept is not in the key": (KnownHeaders, "of", 'get(b"accept"),', ""),
+    "the type is not in the key": (KnownHeaders, "of", 'get(b"content-type"),', ""),
+    "any _meta is the last one": (PlainHeaders, "has_plain_meta", "meta ==", "0 !="),
+    "a second Mcp-Name": (PlainCall, "is_admitted", "len(raw) != len(pairs)", "False"),
+    "many headers": (PlainCall, "is_admitted", "len(pairs) > MOST_HEADERS", "False"),
+    "large headers": (PlainCall, "is_admitted", "> MOST_HEADER_BYTES", "< 0"),
+    "the method's header": (PlainCall, "is_admitted", "!= ENCODED_METHOD", "== 0"),
+    "another name": (PlainCall, "_is_callable", "!= tool.plain.header", "== 0"),
+    "arguments that do not fit": (
+        PlainCall,
+        "_is_callable",
+        "not plain.fits(arguments)",
+        "False",
+    ),
+    "a tool that is not to be seen": (
+        PlainCall,
+        "_found",
+        "not self.sees(entry.definition)",
+        "False",
+    ),
+    "state of an earlier round": (
+        PlainCall,
+        "_is_recognised",
+        "len(params) == _PARAMS",
+        "True",
+    ),
+    "a _meta that is not plain": (
+        PlainHeaders,
+        "has_plain_meta",
+        "not is_plain_meta(meta, self.revision)",
+        "type(meta) is not dict",
+    ),
+    "a wrong version of JSON-RPC": (
+        PlainCall,
+        "_is_recognised",
+        'value["jsonrpc"] == "2.0"',
+        "True",
+    ),
+    "half a body": (
+        PlainCall,
+        "_is_recognised",
+        'message.get("more_body", False)',
+        "False",
+    ),
+    "a result that is too large": (PlainCall, "_encoded", "len(result) >", "0 >"),
+    "who asked before is in the log": (
+        PlainCall,
+        "_is_callable",
+        "self.known.tools.get((self.caller, name))",
+        "next((t for (_, n), t in self.known.tools.items() if n == name), None)",
+    ),
+    "one digest for all": (
+        callers,
+        "_digest",
+        'blake2b(credential or b""',
+        'blake2b(b""',
+    ),
+    "a generation not looked at": (
+        Callers,
+        "at",
+        "self._generation != process.generation",
+        "False",
+    ),
+    "the token's end": (Callers, "at", "caller.token.ends is not None", "False"),
+    "a use that is not noted": (Callers, "at", "token_cache.used(caller.token)", "0"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_fault_is_found(
+    both: Both, crowd: Crowd, application: WireCheck, fault: str
+) -> None:
+    with planted(*FAULTS[fault]):
+        assert await both.differences([*crowd.steps(), *CORPUS, *CORPUS])
+    # What is sent with a fault may be wrong.
+    application.violations.clear()

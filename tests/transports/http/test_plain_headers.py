@@ -1,0 +1,95 @@
+"""What headers decide is kept by those that are read, and only for so many."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_app.process.runtime import Process
+from mcp_app.transports.http.plain_headers import LONGEST, MOST, KnownHeaders
+from tests.transports.http.differing import HEADERS, META, PREFIX
+
+RAW = {name.encode(): value.encode() for name, value in HEADERS}
+
+
+@pytest.fixture
+def kept() -> KnownHeaders:
+    return KnownHeaders()
+
+
+async def test_headers_that_are_not_read_do_not_matter(
+    kept: KnownHeaders, process: Process
+) -> None:
+    first = kept.of(RAW, process)
+    assert first is not None
+    for number in range(MOST * 2):
+        raw = {**RAW, b"traceparent": b"%d" % number, b"mcp-name": b"%d" % number}
+        assert kept.of(raw, process) is first
+    assert len(kept) == 1
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {**RAW, b"host": b"evil.example"},
+        {**RAW, b"origin": b"https://evil.example"},
+        {**RAW, b"accept": b"text/event-stream"},
+        {**RAW, b"content-type": b"text/plain"},
+        {**RAW, b"content-encoding": b"gzip"},
+        {**RAW, b"mcp-protocol-version": b"2025-11-25"},
+        {b"host": b"localhost"},
+        {},
+    ],
+)
+async def test_what_is_refused_is_not_kept(
+    kept: KnownHeaders, process: Process, raw: dict[bytes, bytes]
+) -> None:
+    assert kept.of(RAW, process) is not None
+    assert kept.of(raw, process) is None
+    assert len(kept) == 1
+
+
+async def test_only_so_many_are_kept(kept: KnownHeaders, process: Process) -> None:
+    for number in range(MOST * 3):
+        raw = {**RAW, b"accept": b"application/json;level=%d" % number}
+        assert kept.of(raw, process) is not None
+        assert len(kept) <= MOST
+
+
+async def test_long_ones_are_not_kept(kept: KnownHeaders, process: Process) -> None:
+    raw = {**RAW, b"accept": b"application/json;level=" + b"1" * LONGEST}
+    found = kept.of(raw, process)
+    assert found is not None
+    assert kept.of(raw, process) is not found
+    assert len(kept) == 0
+
+
+async def test_what_changes_makes_it_forget(
+    kept: KnownHeaders, process: Process
+) -> None:
+    first = kept.of(RAW, process)
+    process.generation += 1
+    assert kept.of(RAW, process) is not first
+    assert len(kept) == 1
+
+
+async def test_the_last_meta_is_kept(kept: KnownHeaders, process: Process) -> None:
+    headers = kept.of(RAW, process)
+    assert headers is not None
+    own = dict(META)
+    assert headers.has_plain_meta(own, 100)
+    tools = headers.tools
+    assert headers.has_plain_meta(dict(META), 100)
+    assert headers.tools is tools
+    other = {**META, f"{PREFIX}clientInfo": {"name": "b", "version": "2"}}
+    assert headers.has_plain_meta(other, 100)
+    assert headers.tools is not tools
+    assert headers.has_plain_meta(own, LONGEST + 1)
+    for wrong in (None, {}, {**META, "progressToken": 1}):
+        assert not is_plain(headers, wrong)
+
+
+def is_plain(headers: object, meta: object) -> bool:
+    try:
+        return bool(headers.has_plain_meta(meta, 100))  # type: ignore[attr-defined]
+    except (AttributeError, KeyError, TypeError):
+        return False
