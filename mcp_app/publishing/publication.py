@@ -284,7 +284,10 @@ def _published(
             )
     except IntegrityError as error:
         raise PublicationRefused(
-            _("Another one was published under this name a moment ago. Check it again.")
+            _(
+                "Meanwhile, something else was published under this name. Check the"
+                " working copy again."
+            )
         ) from error
     return version
 

@@ -74,7 +74,7 @@ def test_the_database_refuses_what_a_race_let_through(
     other.save()
     row = tool()
     monkeypatch.setattr(publication, "_taken_by_others", lambda *_: {})
-    with pytest.raises(PublicationRefused, match="a moment ago"):
+    with pytest.raises(PublicationRefused, match="something else was published"):
         publish(row)
     assert Tool.objects.get(pk=row.pk).published is None
 

@@ -261,14 +261,15 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     Outcome.SHAPE: Meaning(
         _("Wrong shape"),
         "bad",
-        _("Its answer does not have the promised shape."),
+        _("Its result does not match the tool's output schema, or cannot be sent."),
         _(
-            "The call ran, but its result does not fit the answer's shape, or cannot"
-            " be sent. Clients rely on the shape, so nothing was sent."
+            "The call ran. Its result does not match the output schema of the tool"
+            " (“The answer's shape”), or cannot be written as JSON. Clients rely on the"
+            " schema, so the result was not sent."
         ),
         (
             Advice(
-                _("Give the text to the developers, or correct the answer's shape."),
+                _("Give the text to the developers, or correct the output schema."),
                 "change",
             ),
             SHOW,

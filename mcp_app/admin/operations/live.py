@@ -69,7 +69,9 @@ class LivePages(SettledAdmin[Session]):
         if part is None:
             return self._live_page(request, context)
         if part not in PARTS:
-            raise Http404(_("This page has no part of that name."))
+            raise Http404(
+                _("The address asks for a part of this page that does not exist.")
+            )
         template = f"admin/mcp_app/includes/live_{part}.html"
         return TemplateResponse(request, template, {**context, **PARTS[part]()})
 

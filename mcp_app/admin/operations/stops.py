@@ -261,7 +261,9 @@ def _lines(on: Sequence[Stop], *, with_clients: bool) -> Iterator[Line]:
     )
     count = count_changing(mcp, on)
     about = ngettext(
-        "%(count)d tool. Reading goes on.", "%(count)d tools. Reading goes on.", count
+        "This stops %(count)d tool, but no tool that only reads.",
+        "This stops %(count)d tools, but no tool that only reads.",
+        count,
     )
     yield Line(
         title=_("All tools that change things"),

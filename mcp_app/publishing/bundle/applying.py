@@ -67,8 +67,8 @@ def apply(
             if comparison.looked_at != looked_at:
                 raise OutOfDate(
                     _(
-                        "Something changed here since you opened this page. Check it"
-                        " again."
+                        "Something at this site has changed since you checked the file."
+                        " Check it again."
                     )
                 )
             allowed(comparison)
@@ -76,7 +76,10 @@ def apply(
             return _Importer(comparison, registry, author, publish, origin).imported()
     except IntegrityError as error:
         raise OutOfDate(
-            _("Somebody made one of these a moment ago. Check it again.")
+            _(
+                "Meanwhile, somebody has made an entry that this file would make, too."
+                " Check the file again."
+            )
         ) from error
     except (DataError, OperationalError) as error:
         if is_conflict(error):

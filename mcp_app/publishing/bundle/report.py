@@ -25,10 +25,11 @@ def counts(comparison: Comparison, *, publish: bool) -> str:
         _("%(count)d new") % {"count": numbers[Outcome.NEW]},
         _("%(count)d changed") % {"count": numbers[Outcome.CHANGED]},
         _("%(count)d the same") % {"count": numbers[Outcome.SAME]},
-        _("%(count)d only here (left alone)") % {"count": comparison.only_here},
+        _("%(count)d not in the file (unchanged)") % {"count": comparison.only_here},
     ]
     if numbers[Outcome.CANNOT]:
-        said.append(_("%(count)d impossible") % {"count": numbers[Outcome.CANNOT]})
+        count = numbers[Outcome.CANNOT]
+        said.append(_("%(count)d cannot be imported") % {"count": count})
     return " · ".join(said)
 
 

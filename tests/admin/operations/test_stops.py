@@ -73,7 +73,7 @@ def test_what_it_says_where_nothing_is_stopped(admin_client: Client) -> None:
     for said in (
         "Why (staff see it, clients do not)",
         "No client can do anything. The site itself keeps running.",
-        "2 tools. Reading goes on.",
+        "This stops 2 tools, but no tool that only reads.",
         "Stop all changes",
         "Server Support desk /mcp · 1 session in the last 15 minutes. Serving",
         "Server Partners /mcp/partners · 0 sessions",

@@ -78,7 +78,7 @@ def test_staging_to_production(admin_client: Client, admin_user: User) -> None:
     mine = tool("mine")
     response = look(admin_client, file)
     text = text_of(response)
-    assert "8 new · 0 changed · 0 the same · 1 only here (left alone)" in text
+    assert "8 new · 0 changed · 0 the same · 1 not in the file (unchanged)" in text
     assert "Broken here: the code does not declare it." in text
     assert (
         "It is not published here, and stays unpublished until you publish it" in text
@@ -185,7 +185,7 @@ def test_what_changed_meanwhile_is_shown_again(admin_client: Client) -> None:
     late = admin_client.post(URL, sent(response))
     text = text_of(late)
     assert "Nothing was imported." in text
-    assert "Something changed here since you opened this page. Check it again." in text
+    assert "Something at this site has changed since you checked the file." in text
     assert "Newer" in text
     assert Tool.objects.get().title == "Newer"
     assert admin_client.post(URL, sent(late)).status_code == 302

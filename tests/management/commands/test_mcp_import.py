@@ -50,7 +50,7 @@ def test_nothing_is_written_unless_it_is_asked_for(saved: Save) -> None:
     clear()
     for arguments in ([path], [path, "--check"], [path, "--check", "--publish"]):
         said = run(*arguments)
-        assert "8 new · 0 changed · 0 the same · 0 only here (left alone)" in said
+        assert "8 new · 0 changed · 0 the same · 0 not in the file (unchanged)" in said
         assert "New: tool “hours”" in said
         assert "  title: (not there) -> “Öffnungszeiten”" in said
         assert "Broken here: the code does not declare it." in said
@@ -140,7 +140,7 @@ def test_what_was_looked_at_can_be_named(saved: Save) -> None:
     Tool.objects.update(title="Old")
     looked_at = run(path).rpartition("Looked at: ")[2].strip()
     Tool.objects.update(title="Newer")
-    with pytest.raises(CommandError, match="Something changed here since you opened"):
+    with pytest.raises(CommandError, match="Something at this site has changed"):
         run(path, "--apply", "--looked-at", looked_at)
     assert Tool.objects.get().title == "Newer"
     Tool.objects.update(title="Old")

@@ -275,7 +275,7 @@ def test_what_changed_since_it_was_shown_holds_it_up(happen: Any) -> None:
     looked_at = bundle.compare(read, REGISTRY).looked_at
     happen()
     before = everything()
-    with pytest.raises(OutOfDate, match="Something changed here since you opened"):
+    with pytest.raises(OutOfDate, match="Something at this site has changed"):
         bundle.apply(read, REGISTRY, author=None, looked_at=looked_at)
     assert everything() == before
 
@@ -308,7 +308,7 @@ def test_a_race_that_the_database_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     read = bundle.read(file)
     looked_at = bundle.compare(read, REGISTRY).looked_at
     monkeypatch.setattr(Tool, "save", late)
-    with pytest.raises(OutOfDate, match="a moment ago"):
+    with pytest.raises(OutOfDate, match="this file would make, too"):
         bundle.apply(read, REGISTRY, author=None, looked_at=looked_at)
     assert everything() == []
 

@@ -287,7 +287,7 @@ def _above(row: Parameter, value: object, most: Number) -> str:
     elif row.type in TEXTS:
         sentence = _("“%(value)s” is longer than %(limit)s characters.")
     else:
-        sentence = _("%(value)s are more than %(limit)s entries.")
+        sentence = _("“%(value)s” has too many entries. The maximum is %(limit)s.")
     return sentence % {"value": text_of_value(row.type, value), "limit": most}
 
 
@@ -297,7 +297,7 @@ def _below(row: Parameter, value: object, least: Number) -> str:
     elif row.type in TEXTS:
         sentence = _("“%(value)s” is shorter than %(limit)s characters.")
     else:
-        sentence = _("%(value)s are fewer than %(limit)s entries.")
+        sentence = _("“%(value)s” has too few entries. The minimum is %(limit)s.")
     return sentence % {"value": text_of_value(row.type, value), "limit": least}
 
 

@@ -140,12 +140,12 @@ WRONG: list[tuple[Parameter, str, str]] = [
     (
         Parameter("a", "texts", most=1, default=["a", "b"]),
         "default",
-        "a, b are more than 1 entries.",
+        "“a, b” has too many entries. The maximum is 1.",
     ),
     (
         Parameter("a", "texts", least=3, default=["a", "b"]),
         "default",
-        "a, b are fewer than 3 entries.",
+        "“a, b” has too few entries. The minimum is 3.",
     ),
     (
         Parameter("a", pattern="^x", default="y"),
