@@ -39,9 +39,10 @@ class PendingCalls:
 
     def add(self, record: CallValues) -> None:
         """Add a call."""
-        circumstances = record[0]
-        self._fields.append(self._known.setdefault(circumstances, circumstances))
-        self._fields.extend(record[1:])
+        circumstances = self._known.setdefault(record[0], record[0])
+        if circumstances is not record[0]:
+            record = (circumstances, *record[1:])
+        self._fields += record
 
     def take(self, count: int) -> PendingCalls:
         """Remove and return the first `count` calls at most."""

@@ -25,7 +25,8 @@ class PlainTool:
 
     header: bytes
     """The value of `Mcp-Name`."""
-    types: Mapping[str, type] | None
+    names: tuple[str, ...]
+    types: tuple[type, ...] | None
     """Arguments of exactly these names and types fit, and are bound as they are."""
     fits: Callable[[JsonObject], bool]
     """Whether arguments fit the schema as they are."""
@@ -58,9 +59,11 @@ def plain_tool(
     ):
         return None
     run: Any = runnable.run
+    types = _sufficient(runnable.types, definition.input_schema)
     return PlainTool(
         header=definition.name.encode("ascii"),
-        types=_sufficient(runnable.types, definition.input_schema),
+        names=() if types is None else tuple(types),
+        types=None if types is None else tuple(types.values()),
         fits=validator.is_valid,
         bind=runnable.bind,
         run=run,

@@ -40,7 +40,8 @@ class Uploads:
     def end(self, task: Reader) -> None:
         """Remove a task that has read its body, or never will."""
         self._reading.pop(task, None)
-        self._given_up.discard(task)
+        if self._given_up:
+            self._given_up.discard(task)
 
     def give_up(self, since: float = float("inf")) -> None:
         """Cancel the tasks that began before `since`; by default all of them."""

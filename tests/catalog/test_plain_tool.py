@@ -49,7 +49,7 @@ def plain(found: ToolEntry) -> PlainTool:
 def test_an_async_function_is_plain(adding: Registry) -> None:
     made = plain(entry(adding))
     assert made.header == b"add"
-    assert made.types == {"a": int, "b": int}
+    assert (made.names, made.types) == (("a", "b"), (int, int))
     assert made.scalar is int
 
 
@@ -105,8 +105,9 @@ def test_threads_and_databases_are_not_plain() -> None:
 def test_types_suffice_if_the_schema_asks_for_nothing_else(
     adding: Registry, schema: dict[str, Any], sufficient: bool
 ) -> None:
-    types = plain(entry(adding, input_schema=schema)).types
-    assert types == ({"a": int, "b": int} if sufficient else None)
+    made = plain(entry(adding, input_schema=schema))
+    assert made.types == ((int, int) if sufficient else None)
+    assert made.names == (("a", "b") if sufficient else ())
     if sufficient:
         for a in (0, -1, 2**70):
             assert compiled(schema).is_valid({"a": a, "b": a})

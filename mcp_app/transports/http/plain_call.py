@@ -265,8 +265,9 @@ class PlainCall(Exchange):
         if tool is None or self.raw.get(b"mcp-name") != tool.plain.header:
             return False
         plain, bound = tool.plain, arguments
-        if plain.types != dict(
-            zip(arguments, map(type, arguments.values()), strict=True)
+        if (
+            tuple(arguments) != plain.names
+            or tuple(map(type, arguments.values())) != plain.types
         ):
             if not plain.fits(arguments):
                 return False
