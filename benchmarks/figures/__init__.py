@@ -9,6 +9,7 @@ from benchmarks.figures import (
     calls,
     definitions,
     guarded,
+    instructions,
     leaks,
     lists,
     log,
@@ -21,6 +22,7 @@ from benchmarks.figures import (
 from benchmarks.measuring import Figure
 
 FIGURES: Mapping[str, Figure] = {
+    "instructions": instructions.of_calls,
     "calls": calls.on_uvicorn,
     "audit": calls.audited,
     "guarded": guarded.by_token,

@@ -1,0 +1,60 @@
+"""How many instructions a call takes, beside those that were recorded."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from benchmarks.instructions import measured
+from benchmarks.measuring import AtMost, Effort, Result
+
+RECORDED: Final = Path(__file__).parents[1] / "results" / "instructions.csv"
+GROWTH: Final = 1.03
+"""What a call may take beyond what was recorded: counts repeat within 1 %."""
+AUDITS: Final = ("off", "batched")
+
+Calls = Mapping[tuple[str, str], float]
+"""Instructions in thousands, by the name of the call and `MCP_AUDIT`."""
+
+
+def of_calls(effort: Effort) -> Iterator[Result]:
+    """Count them, for each call with the call log and without it."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    recorded = read(RECORDED.read_text(), version)
+    for audit in AUDITS:
+        counts = measured(audit)
+        yield from compared(counts, recorded, audit, version)
+
+
+def compared(
+    counts: Mapping[str, float], recorded: Calls, audit: str, version: str
+) -> Iterator[Result]:
+    """Return a line for each call; without a recorded value any number will do."""
+    floor = counts["floor"]
+    for name, count in counts.items():
+        before = recorded.get((name, audit))
+        beside = f"{count / floor:.2f} x floor, "
+        if before is None:
+            beside += f"nothing is recorded for Python {version}"
+        else:
+            beside += f"{before:.1f} k recorded for Python {version}"
+        yield Result(
+            figure=f"instructions: {name}, call log {audit}",
+            measured=count / 1_000,
+            bound=AtMost(float("inf") if before is None else before * GROWTH),
+            unit="k",
+            raw=beside,
+        )
+
+
+def read(table: str, version: str) -> Calls:
+    """Return what a table has for a version of Python."""
+    rows = csv.DictReader(table.splitlines())
+    return {
+        (row["call"], row["call log"]): float(row["thousands"])
+        for row in rows
+        if row["python"] == version
+    }
