@@ -68,17 +68,19 @@ def _unlisted(path: Path, dotted: str) -> checks.CheckMessage:
 def _folders() -> dict[Path, str]:
     """Return where a module may have been forgotten, with the dotted names."""
     base = getattr(settings, "BASE_DIR", None)
+    of_urlconf = dict(_of_urlconf())
+    packages = [(Path(app.path), app.name) for app in apps.get_app_configs()]
     above = {
         folder: dotted
-        for app in apps.get_app_configs()
-        for folder, dotted in (_above(app, Path(base)) if base else ())
+        for package in (*packages, *of_urlconf.items())
+        for folder, dotted in (_above(*package, Path(base)) if base else ())
     }
     beside = {
         folder / name: f"{dotted}.{name}" if dotted else name
         for folder, dotted in above.items()
         for name in _names_inside(folder)
     }
-    return {**dict(_of_urlconf()), **beside, **above}
+    return {**of_urlconf, **beside, **above}
 
 
 def _of_urlconf() -> Iterator[tuple[Path, str]]:
@@ -91,9 +93,8 @@ def _of_urlconf() -> Iterator[tuple[Path, str]]:
         yield Path(folder), package
 
 
-def _above(app: AppConfig, base: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the folders above an app up to the site's, with their dotted names."""
-    folder, dotted = Path(app.path), app.name
+def _above(folder: Path, dotted: str, base: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the folders above a package up to the site's, with their dotted names."""
     if LIBRARIES & {*folder.parts}:
         return
     while base in folder.parents and folder.name == dotted.rpartition(".")[2]:

@@ -68,6 +68,12 @@ def test_a_module_of_no_app(site: Path, name: str, line: str) -> None:
     assert found() == [(str(path), f'Add "{line}" to INSTALLED_APPS.')]
 
 
+def test_the_only_app_of_a_site(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(apps.app_configs, "unlisted_shop")
+    path = declare(site, "beside/mcp.py")
+    assert found() == [(str(path), 'Add "beside" to INSTALLED_APPS.')]
+
+
 def test_a_module_beside_manage_py(site: Path) -> None:
     path = declare(site, "mcp.py")
     said = "Move it into the package of an app in INSTALLED_APPS."
