@@ -359,6 +359,15 @@ def _checked_site() -> WireCheck:
 Connect: TypeAlias = "Callable[..., Awaitable[Client]]"
 
 
+@pytest.fixture(params=["plain", pytest.param("otherwise", marks=pytest.mark.long)])
+def each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serve plain calls as plain calls, and as any other."""
+    from mcp_app.transports.http.plain_call import PlainCall  # noqa: PLC0415
+
+    if request.param == "otherwise":
+        monkeypatch.setattr(PlainCall, "is_admitted", lambda _: False)
+
+
 @pytest.fixture
 def connect(application: WireCheck) -> Connect:
     """Make a client of a revision, with a session where the revision has them."""

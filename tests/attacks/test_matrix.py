@@ -180,6 +180,7 @@ class Attack:
             yield f"{place}: something came to the victim"
 
 
+@pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize(("transport", "version"), ON_HTTP)
 async def test_nobody_else_reaches_a_session_a_stream_or_a_call(
     served: Callable[[str], WireCheck],
@@ -250,6 +251,7 @@ ENDINGS: Final = ((CANCELS, BATCH, ANSWER, DELETE), (REFUSAL,))
 ENDS: Final = {row for rows in ENDINGS for row in rows}
 
 
+@pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize(("transport", "version"), ON_HTTP)
 async def test_what_is_ones_own_is_served(
     served: Callable[[str], WireCheck],
@@ -431,6 +433,7 @@ def nobody_has(name: str) -> str:
     return name.replace("secret", "sxcret").replace("vault", "vxult")
 
 
+@pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_what_is_hidden_is_unknown(
     application: WireCheck, who: Callers, version: str
@@ -508,6 +511,7 @@ async def _all(client: Client, method: str, member: str) -> list[Any]:
     return cast("list[Any]", found)
 
 
+@pytest.mark.usefixtures("each_way")
 async def test_my_request_state_is_nobody_elses(
     application: WireCheck, who: Callers
 ) -> None:

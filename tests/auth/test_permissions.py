@@ -29,7 +29,7 @@ from tests.behaviours import SECRET
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
 
-pytestmark = pytest.mark.usefixtures("served_rows")
+pytestmark = pytest.mark.usefixtures("served_rows", "each_way")
 
 PERMISSION: Final = "view_secret"
 

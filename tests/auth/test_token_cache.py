@@ -29,7 +29,7 @@ from tests.behaviours import Stage
 from tests.published import published
 from tests.wire.middleware import WireCheck
 
-pytestmark = pytest.mark.databases
+pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("each_way")]
 
 BY: Final = "/mcp/by-token"
 NEWEST: Final = "2026-07-28"

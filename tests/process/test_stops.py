@@ -40,7 +40,7 @@ from tests.transports.stdio.test_connection import (
 )
 from tests.wire.middleware import Application, WireCheck
 
-pytestmark = pytest.mark.databases
+pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("each_way")]
 
 KIM: Final = By("kim", "7")
 TOOL_OFF: Final = SWITCHED_OFF.format(what="tool")
