@@ -22,10 +22,10 @@ from benchmarks.figures import (
 from benchmarks.measuring import Figure
 
 FIGURES: Mapping[str, Figure] = {
-    "instructions": instructions.of_calls,
     "calls": calls.on_uvicorn,
     "audit": calls.audited,
     "guarded": guarded.by_token,
+    "instructions": instructions.of_calls,
     "daphne": calls.on_daphne,
     "wsgi": calls.by_wsgi,
     "catalog": calls.with_many_tools,

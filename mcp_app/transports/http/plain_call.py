@@ -30,7 +30,7 @@ from mcp_app.process.current import process
 from mcp_app.process.running import Answer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc, negotiation
-from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.errors import ProtocolError, Unavailable
 from mcp_app.protocol.headers import (
     MOST_HEADER_BYTES,
     MOST_HEADERS,
@@ -139,13 +139,11 @@ class PlainCall(Exchange):
         try:
             first = await self.receive()
         except asyncio.CancelledError:
-            await self._given_up(task)
-            return
+            return await self._given_up(task)
         finally:
             current.uploads.end(task)
         if not self._is_recognised(first):
-            await self._otherwise(first)
-            return
+            return await self._otherwise(first)
         current.running.begin(self, self, task)
         began, token = time.monotonic(), current_call.set(self)
         try:
@@ -154,25 +152,31 @@ class PlainCall(Exchange):
                 output = self._plain.convert(output)
         except BaseException as error:
             current_call.reset(token)
-            await self._finish(error, began)
-            return
+            return await self._finish(error, began)
         current_call.reset(token)
         body = self._encoded(output)
         if body is None:
-            await self._finish(output, began)
-            return
+            return await self._finish(output, began)
         try:
             await self.send(self._over(body, began))
             await self.send({"type": "http.response.body", "body": body})
         except OSError:
             # The client has left.
-            return
+            return None
+        except Exception:
+            logger.exception("A request failed.", extra={"path": self.path})
+        return None
 
     async def _given_up(self, task: asyncio.Task[Any] | None) -> None:
         """Refuse a request whose body came too slowly; raise any other cancellation."""
         if not self.process.uploads.gave_up(task):
             raise asyncio.CancelledError
-        await self._otherwise(too_slow())
+        refusal: ProtocolError = too_slow()
+        try:
+            self.process.refuse_if_stopping()
+        except Unavailable as stopping:
+            refusal = stopping
+        await self._otherwise(refusal)
 
     async def _finish(self, output: Any, began: float) -> None:
         """Answer as any call does whose function has returned, or raised."""
@@ -188,9 +192,10 @@ class PlainCall(Exchange):
             answer = None
         finally:
             self.process.running.end(self)
-            if self._reply is not None:
-                self._reply.over()
-        await self.outgoing.conclude(answer)
+            # Else call and reply would hold each other.
+            reply, self._reply = self.outgoing, None
+            reply.over()
+        await reply.conclude(answer)
 
     def _encoded(self, output: Any) -> bytes | None:
         """Return the answer of a call that did nothing but return its output."""

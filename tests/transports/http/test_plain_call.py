@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
+import weakref
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any, Final
@@ -22,6 +25,7 @@ from mcp_app.process.runtime import Process
 from mcp_app.transports.http import plain_call, request_handler
 from mcp_app.transports.http.plain_call import PlainCall
 from mcp_app.transports.http.plain_headers import KnownHeaders, PlainHeaders
+from tests.asgi_client import Client
 from tests.published import published, start, stopped
 from tests.suite.marks import long_cases
 from tests.transports.http.differing import (
@@ -541,3 +545,55 @@ async def test_a_fault_is_found(
         assert await both.differences([*crowd.steps(), *CORPUS, *CORPUS])
     # What is sent with a fault may be wrong.
     application.violations.clear()
+
+
+# -- what the long way guarantees ----------------------------------------------------
+
+
+@pytest.mark.parametrize("stopping", [False, True])
+@pytest.mark.usefixtures("each_way")
+async def test_a_body_that_comes_too_slowly(
+    application: WireCheck,
+    process: Process,
+    monkeypatch: pytest.MonkeyPatch,
+    stopping: bool,
+) -> None:
+    await process.gate.look()
+    visit = Client(application).visit(
+        "POST",
+        headers={"mcp-method": "tools/call", "mcp-name": "drill_add"},
+        body=encoded(message())[:20],
+        complete=False,
+    )
+    async with asyncio.timeout(60):
+        while not process.uploads._reading:
+            await asyncio.sleep(0.001)
+    monkeypatch.setattr(process, "stopping", stopping)
+    process.uploads.give_up()
+    answer = await visit.json()
+    assert visit.status == (503 if stopping else 408)
+    said = "stopping" if stopping else "did not arrive in time"
+    assert said in answer["error"]["message"]
+    assert not process.uploads._reading
+
+
+@pytest.mark.parametrize("request_", [call("drill_add", a=1, b=2), call("blocks")])
+async def test_a_call_leaves_no_cycle(both: Both, request_: Request) -> None:
+    made: list[weakref.ref[PlainCall]] = []
+    run = PlainCall.serve
+
+    async def serve(each: PlainCall) -> None:
+        made.append(weakref.ref(each))
+        await run(each)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(PlainCall, "serve", serve)
+        gc.disable()
+        try:
+            for _ in range(3):
+                await both.seen(request_)
+            await asyncio.sleep(0)
+        finally:
+            gc.enable()
+    assert made
+    assert [each() for each in made] == [None] * len(made)
