@@ -56,8 +56,6 @@ async def finish(
     exchange: Exchange, entry: ToolEntry, output: ToolOutput | BaseException
 ) -> bytes:
     """Return the result of a tool whose function has returned, or raised."""
-    if isinstance(output, ArgumentsRefused):
-        return _refused(exchange, entry, output.violations)
     try:
         if isinstance(output, BaseException):
             calls.conclude(exchange, output)

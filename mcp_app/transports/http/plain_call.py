@@ -30,7 +30,7 @@ from mcp_app.process.current import process
 from mcp_app.process.running import Answer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc, negotiation
-from mcp_app.protocol.errors import ProtocolError, Unavailable
+from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.headers import (
     MOST_HEADER_BYTES,
     MOST_HEADERS,
@@ -96,39 +96,45 @@ class PlainCall(Exchange):
 
         Nothing is refused here: what is wrong is found again by `EndpointHandler`.
         """
-        scope = self.scope
-        pairs = scope["headers"]
-        if type(pairs) is not list or scope.get("query_string"):
+        try:
+            scope = self.scope
+            pairs = scope["headers"]
+            if type(pairs) is not list or scope.get("query_string"):
+                return False
+            self.raw = raw = dict(pairs)
+            if (
+                raw.get(b"mcp-method") != ENCODED_METHOD
+                or SESSION_HEADER in raw
+                or len(raw) != len(pairs)
+                or len(pairs) > MOST_HEADERS
+                or len(b"".join(raw.values())) > MOST_HEADER_BYTES
+            ):
+                return False
+            current = process()
+            known = known_headers.of(raw, current)
+            if (
+                known is None
+                or current.stopping
+                or not current.gate.fresh(self.arrived)
+            ):
+                return False
+            caller = current.callers.at(self.slug, raw, self.arrived)
+            announced = raw.get(b"content-length")
+            if caller is None or (
+                announced is not None and is_more(announced, current.limits.body)
+            ):
+                return False
+            self.known, self.caller, self.process = known, caller, current
+            self.generation = current.generation
+            self.adapters = current.adapters
+            self.revision = known.revision
+            self.catalog = caller.catalog
+            self.principal = caller.principal
+            self.rights = caller.rights
+            return True
+        except Exception:
+            # It is raised again where there is an answer for it.
             return False
-        self.raw = raw = dict(pairs)
-        if (
-            raw.get(b"mcp-method") != ENCODED_METHOD
-            or SESSION_HEADER in raw
-            or len(raw) != len(pairs)
-            or len(pairs) > MOST_HEADERS
-            or len(b"".join(raw.values())) > MOST_HEADER_BYTES
-        ):
-            return False
-        current = process()
-        if current.stopping or not current.gate.fresh(self.arrived):
-            return False
-        known = known_headers.of(raw, current)
-        caller = current.callers.at(self.slug, raw, self.arrived)
-        announced = raw.get(b"content-length")
-        if (
-            known is None
-            or caller is None
-            or (announced is not None and is_more(announced, current.limits.body))
-        ):
-            return False
-        self.known, self.caller, self.process = known, caller, current
-        self.generation = current.generation
-        self.adapters = current.adapters
-        self.revision = known.revision
-        self.catalog = caller.catalog
-        self.principal = caller.principal
-        self.rights = caller.rights
-        return True
 
     # -- the body, the call and the answer ------------------------------------------
 
@@ -138,8 +144,8 @@ class PlainCall(Exchange):
         task = current.uploads.begin(self.arrived)
         try:
             first = await self.receive()
-        except asyncio.CancelledError:
-            return await self._given_up(task)
+        except (Exception, asyncio.CancelledError) as error:
+            return await self._unread(task, error)
         finally:
             current.uploads.end(task)
         if not self._is_recognised(first):
@@ -167,16 +173,19 @@ class PlainCall(Exchange):
             logger.exception("A request failed.", extra={"path": self.path})
         return None
 
-    async def _given_up(self, task: asyncio.Task[Any] | None) -> None:
-        """Refuse a request whose body came too slowly; raise any other cancellation."""
-        if not self.process.uploads.gave_up(task):
-            raise asyncio.CancelledError
-        refusal: ProtocolError = too_slow()
-        try:
-            self.process.refuse_if_stopping()
-        except Unavailable as stopping:
-            refusal = stopping
-        await self._otherwise(refusal)
+    async def _unread(
+        self, task: asyncio.Task[Any] | None, error: Exception | asyncio.CancelledError
+    ) -> None:
+        """Answer a request whose body failed to come, or came too slowly."""
+        if isinstance(error, asyncio.CancelledError):
+            if not self.process.uploads.gave_up(task):
+                raise error
+            error = too_slow()
+            try:
+                self.process.refuse_if_stopping()
+            except Unavailable as stopping:
+                error = stopping
+        await self._otherwise(error)
 
     async def _finish(self, output: Any, began: float) -> None:
         """Answer as any call does whose function has returned, or raised."""
@@ -192,8 +201,8 @@ class PlainCall(Exchange):
             answer = None
         finally:
             self.process.running.end(self)
-            # Else call and reply would hold each other.
-            reply, self._reply = self.outgoing, None
+            # Else the call would hold itself, by its reply or its Context.
+            reply, self._reply, self._bound = self.outgoing, None, {}
             reply.over()
         await reply.conclude(answer)
 
@@ -230,18 +239,18 @@ class PlainCall(Exchange):
 
     def _is_recognised(self, message: Message) -> bool:
         """Whether the message is the whole body, and that of a plain call."""
-        current, body = self.process, message.get("body", b"")
-        if (
-            message["type"] != "http.request"
-            or message.get("more_body", False)
-            or len(body) > current.limits.body
-            or len(body) > current.limits.parse_in_thread
-            or current.generation != self.generation
-            or current.stopping
-            or time.monotonic() - self.arrived > AT_ONCE_S
-        ):
-            return False
         try:
+            current, body = self.process, message.get("body", b"")
+            if (
+                message["type"] != "http.request"
+                or message.get("more_body", False)
+                or len(body) > current.limits.body
+                or len(body) > current.limits.parse_in_thread
+                or current.generation != self.generation
+                or current.stopping
+                or time.monotonic() - self.arrived > AT_ONCE_S
+            ):
+                return False
             value: Any = jsonrpc.read(body, current.read_limits)
             self.params = params = value["params"]
             self.meta = meta = params["_meta"]
@@ -306,7 +315,7 @@ class PlainCall(Exchange):
         tools[self.caller, name] = tool = KnownTool(entry, plain)
         return tool
 
-    def _otherwise(self, first: Message | ProtocolError) -> Awaitable[None]:
+    def _otherwise(self, first: Message | Exception) -> Awaitable[None]:
         """Serve the request as any other; `first` is what was read of the body."""
         receive = _again(first, self.receive)
         handler = EndpointHandler(self.scope, receive, self.send, self.slug)
@@ -357,7 +366,7 @@ class PlainCall(Exchange):
         """Do nothing: the call has no task of its own."""
 
 
-def _again(first: Message | ProtocolError, receive: Receive) -> Receive:
+def _again(first: Message | Exception, receive: Receive) -> Receive:
     """Return what gives a message, or raises an error, and then what follows."""
     pending = [first]
 
@@ -365,7 +374,7 @@ def _again(first: Message | ProtocolError, receive: Receive) -> Receive:
         if not pending:
             return await receive()
         message = pending.pop()
-        if isinstance(message, ProtocolError):
+        if isinstance(message, Exception):
             raise message
         return message
 

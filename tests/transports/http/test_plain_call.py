@@ -257,6 +257,13 @@ def bearing(token: str, request: Request | None = None) -> Request:
     return Request(request.body, headers, BY, request.pieces)
 
 
+WRONG: Final = (
+    {"host": "evil.example"},
+    {"origin": "https://evil.example"},
+    {"accept": "text/html"},
+)
+
+
 class Crowd:
     """Users with tokens of a server for a group, and what happens to them."""
 
@@ -322,6 +329,7 @@ class Crowd:
         return [
             *everybody,
             *others,
+            *(self._of_another(**each) for each in WRONG),
             self._changing(self.alice.groups.clear),
             *everybody,
             self._changing(self.alice.groups.add, self.group),
@@ -339,6 +347,12 @@ class Crowd:
             self._changing(self._start),
             *everybody,
         ]
+
+    def _of_another(self, **headers: str) -> Request:
+        """Return a request with a good token that must not be looked at."""
+        good = bearing(self.token)
+        token = dict(good.headers)["authorization"]
+        return Request(good.body, changed(authorization=token, **headers), BY)
 
     def _revoke(self, when: Any) -> None:
         self.row.revoked = when
