@@ -365,7 +365,7 @@ def each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     from mcp_app.transports.http.plain_call import PlainCall  # noqa: PLC0415
 
     if request.param == "otherwise":
-        monkeypatch.setattr(PlainCall, "is_admitted", lambda _: False)
+        monkeypatch.setattr(PlainCall, "is_admitted", lambda *_: False)
 
 
 @pytest.fixture

@@ -53,6 +53,7 @@ MEMBERS = 4
 """Of a request."""
 _SOMEBODY = {"name": "", "version": ""}
 _PLAIN_META = {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO}
+REVISION_BY_HEADER = {version.encode(): known for version, known in REVISIONS.items()}
 STATELESS_BY_HEADER = {version.encode(): known for version, known in STATELESS.items()}
 
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}

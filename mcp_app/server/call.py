@@ -21,7 +21,7 @@ from mcp_app.protocol.errors import (
     MissingClientCapability,
     ProtocolError,
 )
-from mcp_app.server.context import AsyncFace, SyncFace, core_of, current_call
+from mcp_app.server.context import AsyncFace, SyncFace, core_of, current_call, leave
 from mcp_app.server.exchange import CallState, End, Exchange
 from mcp_app.server.invocation import report_exception
 from mcp_app.server.round_trip import check_retry
@@ -61,7 +61,7 @@ async def run(
         else:
             output = await user_code.run(exchange, runnable, arguments, made)
     except BaseException as error:
-        current_call.reset(token)
+        leave(token)
         conclude(exchange, error)
         raise
     current_call.reset(token)

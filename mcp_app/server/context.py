@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future
-from contextvars import ContextVar
+from contextlib import suppress
+from contextvars import ContextVar, Token
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -48,6 +49,15 @@ DEFAULT_LEVEL = SEVERITY["info"]
 
 current_call: ContextVar[Exchange | None] = ContextVar("mcp_call", default=None)
 """The current call; its client may get forwarded records of `logging`."""
+
+
+def leave(token: Token[Exchange | None]) -> None:
+    """Reset `current_call`, also if the call is closed elsewhere than it was begun.
+
+    That is what the end of the loop does with a coroutine that is left over.
+    """
+    with suppress(ValueError):
+        current_call.reset(token)
 
 
 def core_of(exchange: Exchange) -> CallCore:

@@ -20,7 +20,6 @@ from mcp_app.protocol.errors import (
     Unavailable,
     UrlElicitationRequired,
 )
-from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import CLIENT_INFO
 from mcp_app.server.exchange import End
 
@@ -99,13 +98,12 @@ def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
 def record_answer(
     audit: CallLog,
     shared: CircumstancesValues,
-    arguments: JsonObject,
+    text: bytes,
     began: float,
     size: int,
 ) -> None:
-    """Log an answered call whose circumstances are known."""
+    """Log an answered call whose circumstances are known; `text` is its arguments."""
     took = time.monotonic() - began
-    text = jsonrpc.canonical_of_read(arguments)
     length, digest = 0, ""
     if len(text) > SHORT_ARGUMENTS:
         length, digest, text = len(text), audit.digest(text), b""

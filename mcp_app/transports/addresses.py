@@ -6,11 +6,14 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
 from mcp_app.interface.server import HEALTH_SLUG, MESSAGES_PART, SSE_PART
+from mcp_app.protocol.headers import SESSION_HEADER
 from mcp_app.transports.asgi_types import Receive, Scope, Send
 from mcp_app.transports.http import health
 from mcp_app.transports.http.handler import EndpointHandler
 from mcp_app.transports.http.plain_call import PlainCall
 from mcp_app.transports.http.request_handler import HttpRequestHandler
+from mcp_app.transports.http.session_call import SessionCall
+from mcp_app.transports.http.stateless_call import ENCODED_METHOD, StatelessCall
 from mcp_app.transports.http_sse.sse_handler import MessagesHandler, StreamHandler
 
 
@@ -37,11 +40,28 @@ class Endpoint:
         if slug == HEALTH_SLUG and not part:
             return health.answer(scope, send)
         if not part and streams and scope["method"] == "POST":
-            plain = PlainCall(scope, receive, send, slug)
-            if plain.is_admitted():
+            plain = _plain_call(scope, receive, send, slug)
+            if plain is not None:
                 return plain.serve()
         request_handler = self._parts[part]
         return request_handler(scope, receive, send, slug, streams=streams).answer()
+
+
+def _plain_call(
+    scope: Scope, receive: Receive, send: Send, slug: str
+) -> PlainCall | None:
+    """Return the plain call of a POST, None if its headers are not those of one."""
+    pairs = scope["headers"]
+    if type(pairs) is not list:
+        return None
+    raw = dict(pairs)
+    if SESSION_HEADER in raw:
+        call: PlainCall = SessionCall(scope, receive, send, slug)
+    elif raw.get(b"mcp-method") == ENCODED_METHOD:
+        call = StatelessCall(scope, receive, send, slug)
+    else:
+        return None
+    return call if call.is_admitted(raw) else None
 
 
 endpoint: Final = Endpoint(

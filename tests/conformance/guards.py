@@ -445,7 +445,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(sse_handler.MessagesHandler.post, returns=None, demands=("S-SSE-004",)),
     Guard(sse_handler.StreamHandler.get, returns=None, demands=("S-SSE-002",)),
     Guard(logged_replies.LoggedReply._begin, returns=None, demands=("L-HTTP-046",)),
-    Guard(replies.Reply._gone, returns=None, demands=("L-HTTP-025", "L-CANCEL-005")),
+    Guard(replies.Reply.gone, returns=None, demands=("L-HTTP-025", "L-CANCEL-005")),
     Guard(open_streams.ListenStream.opened, returns=None, demands=("L-SUBS-005",)),
     Guard(
         open_streams.ListenStream.watched,

@@ -61,9 +61,20 @@ async def finish(
             calls.conclude(exchange, output)
             raise output
         calls.conclude(exchange)
+        result = output
     except (Exception, asyncio.CancelledError) as error:
-        output = _failed(exchange, entry, error)
-    return check_and_encode(exchange, entry, output)
+        result = _failed(exchange, entry, error)
+    finally:
+        # An error has this frame: it must not hold the error.
+        del output
+    return check_and_encode(exchange, entry, result)
+
+
+async def refuse(
+    exchange: Exchange, entry: ToolEntry, violations: list[Violation]
+) -> bytes:
+    """Return the result of a call whose arguments do not fit."""
+    return _refused(exchange, entry, violations)
 
 
 def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
@@ -153,6 +164,9 @@ def _failed(exchange: Exchange, entry: ToolEntry, failure: BaseException) -> Too
         raise
     except Exception:
         return _error(calls.crash_text(exchange, entry))
+    finally:
+        # The failure has this frame: it must not hold the failure.
+        del failure
 
 
 def _unsendable(

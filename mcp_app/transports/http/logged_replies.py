@@ -214,9 +214,9 @@ class LoggedReply(Reply):
         """Whether an answer is sent as JSON, if nothing was streamed before."""
         return self._connection.accepts.json or answer[0] != OK
 
-    def _gone(self) -> None:
+    def gone(self) -> None:
         self._leave()
-        super()._gone()
+        super().gone()
         # Questions from now on wait until the client comes back.
         self.streams = self._stream is not None and self._connection.accepts.events
 

@@ -1,9 +1,10 @@
 """What the headers of plain calls decide, kept for requests that have the same.
 
 The key has the value of each header that is read, but for `Authorization`, which
-`process.callers` keeps as a digest, and those that repeat the body (`Mcp-Name`).  Other
-headers (`traceparent`, an id of the request) are not in it.  How many headers there
-are, and how large they are together, is looked at in each request.
+`process.callers` keeps as a digest, and those that repeat the body (`Mcp-Name`).  It
+has whether there is a session, but not which.  Other headers (`traceparent`, an id of
+the request) are not in it.  How many headers there are, and how large they are
+together, is looked at in each request.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from mcp_app.interface.call_record import CircumstancesValues
 from mcp_app.process.callers import Caller
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import ProtocolError
-from mcp_app.protocol.headers import Accepts, Headers, accepted_content
+from mcp_app.protocol.headers import SESSION_HEADER, Accepts, Headers, accepted_content
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import (
-    STATELESS_BY_HEADER,
+    REVISION_BY_HEADER,
     VERSION_HEADER,
     is_plain_meta,
 )
@@ -35,8 +36,10 @@ LONGEST: Final = 1_024
 """Bytes of a combination, or of a body with `_meta`: longer ones are not kept."""
 MOST_TOOLS: Final = 64
 """Tools that are kept with one combination."""
+MOST_SESSION_TOOLS: Final = 10_000
+"""Tools that are kept with all sessions."""
 
-Key = tuple[bytes | None, ...]
+Key = tuple[bytes | bool | None, ...]
 
 _NOTHING: Final = object()
 """No value of JSON is equal to it: `"_meta": null` is none that was kept."""
@@ -51,18 +54,34 @@ class KnownTool:
     circumstances: CircumstancesValues | None = None
 
 
+class KnownTools(dict[tuple[Caller, str, str], KnownTool]):
+    """At most so many tools, by who asks, the name and the session's digest."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+
+    def keep(self, key: tuple[Caller, str, str], tool: KnownTool) -> None:
+        """Keep a tool."""
+        if len(self) >= self._most:
+            self.clear()
+        self[key] = tool
+
+
 class PlainHeaders:
     """The headers of a client's plain calls."""
 
     __slots__ = ("_meta", "accepts", "cors", "revision", "tools")
 
-    def __init__(self, cors: RawHeaders, accepts: Accepts, revision: Revision) -> None:
+    def __init__(
+        self, cors: RawHeaders, accepts: Accepts, revision: Revision | None
+    ) -> None:
+        """`revision` is None if the session alone knows it."""
         self.cors = cors
         self.accepts = accepts
         self.revision = revision
         self._meta: JsonObject | object = _NOTHING
-        self.tools: dict[tuple[Caller, str], KnownTool] = {}
-        """By who asks with this `_meta`, and the name."""
+        self.tools = KnownTools(MOST_TOOLS)
+        """Those that were called with this `_meta`."""
 
     def has_plain_meta(self, meta: JsonObject, size: int) -> bool:
         """Whether nothing is special in the `_meta` of a body of `size` bytes.
@@ -71,10 +90,10 @@ class PlainHeaders:
         """
         if meta == self._meta:
             return True
-        if not is_plain_meta(meta, self.revision):
+        if self.revision is None or not is_plain_meta(meta, self.revision):
             return False
+        self.tools = KnownTools(MOST_TOOLS)
         self._meta = meta if size <= LONGEST else _NOTHING
-        self.tools = {}
         return True
 
 
@@ -85,6 +104,7 @@ class KnownHeaders:
         self._process: Process | None = None
         self._generation = 0
         self._known: dict[Key, PlainHeaders] = {}
+        self.session_tools = KnownTools(MOST_SESSION_TOOLS)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -92,8 +112,8 @@ class KnownHeaders:
     def of(self, raw: Mapping[bytes, bytes], current: Process) -> PlainHeaders | None:
         """Return what headers decide, each of which stands once.
 
-        None if the request is not of the stateless era, or is refused, or its client
-        takes no JSON.
+        None if the request is of neither era, or is refused, or its client takes no
+        JSON.
         """
         get = raw.get
         key = (
@@ -103,10 +123,12 @@ class KnownHeaders:
             get(b"content-encoding"),
             get(b"accept"),
             get(VERSION_HEADER),
+            SESSION_HEADER in raw,
         )
         if self._generation != current.generation or self._process is not current:
             # What is kept names catalogs of the past.
             self._known.clear()
+            self.session_tools.clear()
             self._generation, self._process = current.generation, current
         found = self._known.get(key)
         if found is None:
@@ -116,7 +138,7 @@ class KnownHeaders:
         return found
 
     def _keep(self, key: Key, found: PlainHeaders) -> None:
-        if sum(len(each or b"") for each in key) > LONGEST:
+        if sum(len(each) for each in key if type(each) is bytes) > LONGEST:
             return
         if len(self._known) >= MOST:
             self._known.clear()
@@ -124,8 +146,11 @@ class KnownHeaders:
 
 
 def _read(raw: Mapping[bytes, bytes]) -> PlainHeaders | None:
-    revision = STATELESS_BY_HEADER.get(raw.get(VERSION_HEADER, b""))
-    if revision is None:
+    version, in_session = raw.get(VERSION_HEADER), SESSION_HEADER in raw
+    revision = None if version is None else REVISION_BY_HEADER.get(version)
+    if revision is None and (version is not None or not in_session):
+        return None
+    if revision is not None and revision.stateless is in_session:
         return None
     try:
         cors = policy.check(Headers(raw.items()))

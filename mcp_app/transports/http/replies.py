@@ -70,6 +70,10 @@ class Reply:
             self.over()
         await self.conclude(answer)
 
+    def expected(self, finished: asyncio.Future[Answer | None]) -> None:
+        """Give the answer to a future: somebody else than `deliver` sends it."""
+        self._finished = finished
+
     def over(self) -> None:
         """Take note that the call is over."""
         # Else exchange and reply would hold each other.
@@ -87,7 +91,7 @@ class Reply:
         try:
             await self.conclude(await self._finished)
         except asyncio.CancelledError:
-            self._gone()
+            self.gone()
             raise
         finally:
             self._stop_watching()
@@ -173,13 +177,13 @@ class Reply:
         if watching.cancelled() or watching.exception() is not None:
             return
         if watching.result()["type"] == "http.disconnect":
-            self._gone()
+            self.gone()
 
     def _closed(self, _: asyncio.Future[None]) -> None:
         """Take note that the stream has ended; its client may have left."""
-        self._gone()
+        self.gone()
 
-    def _gone(self) -> None:
+    def gone(self) -> None:
         """Send nothing more: the client left.  This may cancel the call."""
         if self._over or self._exchange is None:
             return

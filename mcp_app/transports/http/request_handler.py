@@ -57,12 +57,14 @@ AT_ONCE_S = 0.005
 """A request that took longer to arrive is checked again before it is served."""
 ANYTHING = Accepts(json=True, events=True)
 NO_WAY_BACK = NoWayBack()
+UNREAD: Final = object()
+"""In place of the JSON of a body."""
 
 policy = HostAndOriginPolicy()
 
 
 class AdmittedRequest(Protocol):
-    """A request that was let in, and whose body was not read yet."""
+    """A request that was let in."""
 
     arrived: float
     process: Process
@@ -70,6 +72,8 @@ class AdmittedRequest(Protocol):
     catalog: Catalog
     principal: Principal
     rights: Rights
+    value: object
+    """The JSON of its body, `UNREAD` if it was not read yet."""
 
     @property
     def headers(self) -> Headers: ...
@@ -90,6 +94,7 @@ class HttpRequestHandler:
     started = False
     _task: Reader = None
     _headers = Headers(())
+    _value: object = UNREAD
 
     _process: Process
     _catalog: Catalog
@@ -141,7 +146,7 @@ class HttpRequestHandler:
         self.cors, self._process = admitted.cors, admitted.process
         self._catalog, self._generation = admitted.catalog, admitted.generation
         self._principal, self._rights = admitted.principal, admitted.rights
-        self._identified = True
+        self._identified, self._value = True, admitted.value
         try:
             await self.post()
         except Exception as error:
@@ -175,8 +180,9 @@ class HttpRequestHandler:
         catalog = self._catalog
         if not catalog.public:
             forget_token(self._scope, self._slug)
-            cached = principals.cached_principal(catalog.server, self._headers)
-            self._principal = cached or await self._authenticate()
+            if self._is_known():
+                return
+            self._principal = await self._authenticate()
         self._identified = True
         if catalog.restricted:
             rights = self._process.rights
@@ -184,6 +190,18 @@ class HttpRequestHandler:
             self._rights = rights.cached(*key) or await rights.find(*key)
             if not self._rights.meet(catalog.server.demands):
                 raise RequestRefused(403, MAY_NOT)
+
+    def _is_known(self) -> bool:
+        """Take the principal and its rights, if it asked before; return if it did."""
+        headers, callers = self._headers, self._process.callers
+        if headers.repeated:
+            return False
+        caller = callers.at(self._slug, headers.raw, time.monotonic())
+        if caller is None or caller.catalog is not self._catalog:
+            return False
+        self._principal, self._rights = caller.principal, caller.rights
+        self._identified = True
+        return True
 
     async def _refuse_method(self) -> None:
         raise self._not_allowed()
@@ -311,6 +329,8 @@ class HttpRequestHandler:
             raise
         finally:
             current.uploads.end(task)
+        if self._value is not UNREAD:
+            return self._value
         return await read_json(current, body)
 
     def _is_late(self) -> bool:

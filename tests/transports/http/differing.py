@@ -9,12 +9,13 @@ from __future__ import annotations
 import __future__
 
 import inspect
+import itertools
 import json
 import re
 import textwrap
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -23,6 +24,7 @@ from mcp_app.auth.token_cache import token_cache
 from mcp_app.process.runtime import Process
 from mcp_app.transports.http.plain_call import PlainCall
 from mcp_app.transports.http.plain_headers import known_headers
+from mcp_app.transports.http.request_handler import HttpRequestHandler
 from tests.asgi_client import Visit
 from tests.wire.middleware import WireCheck
 
@@ -44,8 +46,12 @@ HEADERS: Final[tuple[tuple[str, str], ...]] = (
 ADD: Final = {"name": "drill_add", "arguments": {"a": 1, "b": 2}}
 # Random, and different each time: the id of a failure, sealed state, a time to wait.
 _RANDOM: Final = re.compile(
-    rb'(?<=in the log is )[0-9a-f]{8}|(?<="requestState":")[^"]+'
+    rb'(?<=in the log is )[0-9a-f]{8}|(?<="requestState":")[^"]+|(?<=^id: )\S+',
+    re.MULTILINE,
 )
+# Each request of a session has an id of its own, of the same length.
+_OWN_ID: Final = re.compile(rb'(?<="id":)1\d{6}\b|(?<=with the id )1\d{6}\b')
+_own_ids = itertools.count(1_000_000)
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,18 @@ def call(
     return Request(encoded(message(params)), headers, path)
 
 
+def in_session(request: Request, session: str, version: str) -> Request:
+    """Return a request as a client of that session sends it."""
+    headers = [
+        (name, version if (name, value) == ("mcp-protocol-version", VERSION) else value)
+        for name, value in request.headers
+        if name not in {"mcp-method", "mcp-name"}
+    ]
+    body = request.body.replace(b',"_meta":' + encoded(META), b"")
+    named = (*headers, ("mcp-session-id", session))
+    return replace(request, body=body, headers=named)
+
+
 class Seen(NamedTuple):
     """What is seen of one request."""
 
@@ -144,7 +162,8 @@ class Both:
         with self._counting():
             ours = [await self._step(each) for each in steps]
         with self._patched.context() as off:
-            off.setattr(PlainCall, "is_admitted", lambda _: False)
+            off.setattr(PlainCall, "is_admitted", lambda *_: False)
+            off.setattr(HttpRequestHandler, "_is_known", lambda _: False)
             theirs = [await self._step(each) for each in steps]
         return [
             f"{step}:\n  {one}\n  {other}"
@@ -154,14 +173,14 @@ class Both:
 
     @contextmanager
     def _counting(self) -> Iterator[None]:
-        over = PlainCall._over
+        record = PlainCall._record
 
         def counted(*given: Any) -> Any:
             self.plain += 1
-            return over(*given)
+            return record(*given)
 
         with self._patched.context() as patched:
-            patched.setattr(PlainCall, "_over", counted)
+            patched.setattr(PlainCall, "_record", counted)
             yield
 
     async def _step(self, step: Step) -> Seen | None:
@@ -177,6 +196,9 @@ class Both:
         token_cache._used.clear()
         self._process.turned_away._counts.clear()
         records: list[Any] = []
+        if "mcp-session-id" in dict(request.headers):
+            own = request.body.replace(b'"id":7,', b'"id":%d,' % next(_own_ids))
+            request = replace(request, body=own)
         visit = Visit(
             self._application, "POST", request.path, request.headers, request.parts()
         )
@@ -186,7 +208,7 @@ class Both:
         return Seen(
             visit.status,
             tuple(sorted((visit.headers | {"retry-after": ""}).items())),
-            _RANDOM.sub(b"-", body),
+            _OWN_ID.sub(b"7", _RANDOM.sub(b"-", body)),
             # Without the times, and without the id of a failure.
             tuple((each[0], *each[3:7], *_text(each[8])) for each in records),
             tuple(group[1:] for group in self._process.turned_away.counts()),

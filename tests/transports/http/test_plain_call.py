@@ -22,9 +22,11 @@ from mcp_app.pools.database import writer
 from mcp_app.process import callers
 from mcp_app.process.callers import Callers
 from mcp_app.process.runtime import Process
+from mcp_app.transports import addresses
 from mcp_app.transports.http import plain_call, request_handler
 from mcp_app.transports.http.plain_call import PlainCall
 from mcp_app.transports.http.plain_headers import KnownHeaders, PlainHeaders
+from mcp_app.transports.http.stateless_call import StatelessCall
 from tests.asgi_client import Client
 from tests.published import published, start, stopped
 from tests.suite.marks import long_cases
@@ -489,8 +491,8 @@ FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
     "a second Mcp-Name": (PlainCall, "is_admitted", "len(raw) != len(pairs)", "False"),
     "many headers": (PlainCall, "is_admitted", "len(pairs) > MOST_HEADERS", "False"),
     "large headers": (PlainCall, "is_admitted", "> MOST_HEADER_BYTES", "< 0"),
-    "the method's header": (PlainCall, "is_admitted", "!= ENCODED_METHOD", "== 0"),
-    "another name": (PlainCall, "_is_callable", "!= tool.plain.header", "== 0"),
+    "the method's header": (addresses, "_plain_call", "== ENCODED_METHOD", "!= b''"),
+    "another name": (StatelessCall, "_known_tool", "!= tool.plain.header", "== 0"),
     "arguments that do not fit": (
         PlainCall,
         "_is_callable",
@@ -499,15 +501,15 @@ FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
     ),
     "a tool that is not to be seen": (
         PlainCall,
-        "_found",
+        "_find_tool",
         "not self.sees(entry.definition)",
         "False",
     ),
     "state of an earlier round": (
-        PlainCall,
-        "_is_recognised",
-        "len(params) == _PARAMS",
-        "True",
+        StatelessCall,
+        "_is_of_its_era",
+        "len(params) != _PARAMS",
+        "False",
     ),
     "a _meta that is not plain": (
         PlainHeaders,
@@ -529,10 +531,10 @@ FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
     ),
     "a result that is too large": (PlainCall, "_encoded", "len(result) >", "0 >"),
     "who asked before is in the log": (
-        PlainCall,
-        "_is_callable",
-        "self.known.tools.get((self.caller, name))",
-        "next((t for (_, n), t in self.known.tools.items() if n == name), None)",
+        StatelessCall,
+        "_known_tool",
+        "kept.get(key)",
+        "next((t for (_, n, _s), t in kept.items() if n == name), None)",
     ),
     "one digest for all": (
         callers,
@@ -594,14 +596,14 @@ async def test_a_body_that_comes_too_slowly(
 @pytest.mark.parametrize("request_", [call("drill_add", a=1, b=2), call("blocks")])
 async def test_a_call_leaves_no_cycle(both: Both, request_: Request) -> None:
     made: list[weakref.ref[PlainCall]] = []
-    run = PlainCall.serve
+    run = StatelessCall.serve
 
-    async def serve(each: PlainCall) -> None:
+    async def serve(each: StatelessCall) -> None:
         made.append(weakref.ref(each))
         await run(each)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(PlainCall, "serve", serve)
+        patched.setattr(StatelessCall, "serve", serve)
         gc.disable()
         try:
             for _ in range(3):

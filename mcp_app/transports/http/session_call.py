@@ -1,0 +1,162 @@
+"""A plain call in a session: it goes on if its client leaves.
+
+So it runs in a task of its own.  From Python 3.12 on the task begins at once, and most
+calls are over then.  The session is cached, the tool may run twice, and the id is not
+that of a call that runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_app.protocol import negotiation
+from mcp_app.protocol.headers import SESSION_HEADER
+from mcp_app.server.context import current_call, leave
+from mcp_app.transports.http.logged_replies import LoggedReply
+from mcp_app.transports.http.plain_call import METHOD, PlainCall
+from mcp_app.transports.http.plain_headers import known_headers
+from mcp_app.transports.http.request_handler import NO_WAY_BACK
+from mcp_app.transports.http.responses import OK, json_start
+from mcp_app.transports.http.resumption import Returning
+
+if TYPE_CHECKING:
+    from mcp_app.catalog.snapshot import ToolEntry
+    from mcp_app.process.running import Answer
+    from mcp_app.protocol.json_types import JsonObject
+    from mcp_app.streams.open_session import OpenSession
+    from mcp_app.transports.http.plain_headers import KnownTool
+
+_QUOTED_METHOD: Final = f'"{METHOD}"'.encode()
+_PARAMS: Final = 2
+"""The name and the arguments; `_meta` may be there."""
+
+
+class SessionCall(PlainCall):
+    """A call with its own task, and the future that its connection waits for."""
+
+    session: OpenSession
+    _waiting: asyncio.Future[Answer | None] | None = None
+    _answer: Answer | None = None
+    _left = False
+    """The connection is over, and the call goes on."""
+
+    async def serve(self) -> None:
+        current = self.process
+        task = current.uploads.begin(self.arrived)
+        try:
+            first = await self.receive()
+        except (Exception, asyncio.CancelledError) as error:
+            return await self._unread(task, error)
+        finally:
+            current.uploads.end(task)
+        if not self._is_recognised(first):
+            return await self._otherwise(first)
+        current.running.start_at_once(self, self._run(), self)
+        return await self._deliver()
+
+    async def _deliver(self) -> None:
+        """Wait for the answer, and send it."""
+        try:
+            answer = self._answer or await self._future()
+            if answer is None or answer[0] != OK or self._reply is not None:
+                await self.outgoing.conclude(answer)
+            else:
+                # Whoever still has the call sends nothing more.
+                self._reply, body = NO_WAY_BACK, answer[1]
+                await self.send(json_start(body, self.known.cors))
+                await self.send({"type": "http.response.body", "body": body})
+        except asyncio.CancelledError:
+            if self._reply is not NO_WAY_BACK:
+                self.outgoing.gone()
+            raise
+        except Exception as error:
+            self._unsent(error)
+        finally:
+            self._leave()
+
+    async def _run(self) -> Answer:
+        """Return the answer."""
+        if self._violations is not None:
+            return await self._answer_of(None)
+        plain, token = self._tool.plain, current_call.set(self)
+        try:
+            output: Any = await plain.run(**self._bound)
+            if type(output) is not plain.scalar:
+                output = plain.convert(output)
+        except BaseException as error:
+            leave(token)
+            return await self._answer_of(error)
+        current_call.reset(token)
+        body = self._encoded(output)
+        if body is None:
+            return await self._answer_of(output)
+        self._record(body)
+        return OK, body
+
+    def _leave(self) -> None:
+        """Take note that the connection is over; the call may go on."""
+        if self._reply is not NO_WAY_BACK:
+            self.outgoing.over()
+        if self.task is None:
+            self._forget_reply()
+        else:
+            self._left = True
+
+    def _may_be_call(self, body: bytes) -> bool:
+        return _QUOTED_METHOD in body
+
+    def _is_of_its_era(self, params: JsonObject, size: int) -> bool:
+        session = self.process.sessions.cached(
+            self.raw[SESSION_HEADER].decode("latin-1"), self.principal, self.slug
+        )
+        revision = self.known.revision
+        if (
+            session is None
+            or (revision is not None and revision is not session.revision)
+            or self.request_id in session.running
+            or len(params) != _PARAMS + ("_meta" in params)
+        ):
+            return False
+        self.meta = negotiation.meta_of(params) or {}
+        self.session, self.revision = session, session.revision
+        return negotiation.PROTOCOL_VERSION not in self.meta
+
+    def _known_tool(self, name: str) -> KnownTool | None:
+        kept = known_headers.session_tools
+        key = self.caller, name, self.session.digest
+        return kept.get(key) or self._find_tool(kept, key)
+
+    def _may_serve(self, entry: ToolEntry) -> bool:
+        return entry.definition.hints.repeatable
+
+    @property
+    def outgoing(self) -> Any:  # type: ignore[override]
+        if self._reply is None:
+            log, request = self.process.log, self.request_id
+            self._reply = LoggedReply(self, self, self.session, log, request)
+            self._reply.expected(self._future())
+        return self._reply
+
+    def returning(self) -> Returning:
+        """Return the `Returning` of this client."""
+        return Returning(self, self.process, self.principal)
+
+    def finished(self, task: asyncio.Task[Answer]) -> None:
+        """Take the answer of the call; one that was cancelled has none."""
+        if self._reply is not None:
+            self._reply.finished(task)
+        elif task.cancelled() or task.exception() is not None:
+            self._future().set_result(None)
+        elif self._waiting is None:
+            self._answer = task.result()
+        elif not self._waiting.done():
+            self._waiting.set_result(task.result())
+        if self._left:
+            self._forget_reply()
+
+    def _future(self) -> asyncio.Future[Answer | None]:
+        """Return the answer that the connection waits for."""
+        if self._waiting is None:
+            self._waiting = self.adapters.loop.create_future()
+        return self._waiting

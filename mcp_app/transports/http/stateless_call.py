@@ -1,0 +1,104 @@
+"""A plain call of the stateless era: one coroutine from its headers to its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_app.server.context import current_call, leave
+from mcp_app.transports.http.plain_call import METHOD, PlainCall
+from mcp_app.transports.http.replies import Reply, was_ours
+from mcp_app.transports.http.request_handler import NO_WAY_BACK
+from mcp_app.transports.http.responses import json_start
+
+if TYPE_CHECKING:
+    from mcp_app.process.running import Answer
+    from mcp_app.protocol.json_types import JsonObject
+    from mcp_app.transports.http.plain_headers import KnownTool
+
+ENCODED_METHOD: Final = METHOD.encode()
+"""The value of `Mcp-Method`."""
+_PARAMS: Final = 3
+"""The name, the arguments and `_meta`."""
+
+
+class StatelessCall(PlainCall):
+    """A call that its connection's task runs; it ends if its client leaves."""
+
+    async def serve(self) -> None:
+        current = self.process
+        task = current.uploads.begin(self.arrived)
+        try:
+            first = await self.receive()
+        except (Exception, asyncio.CancelledError) as error:
+            return await self._unread(task, error)
+        finally:
+            current.uploads.end(task)
+        if not self._is_recognised(first):
+            return await self._otherwise(first)
+        current.running.begin(self, self, task)
+        if self._violations is not None:
+            return await self._finish(None)
+        plain, token = self._tool.plain, current_call.set(self)
+        try:
+            output: Any = await plain.run(**self._bound)
+            if type(output) is not plain.scalar:
+                output = plain.convert(output)
+        except BaseException as error:
+            leave(token)
+            return await self._finish(error)
+        current_call.reset(token)
+        body = self._encoded(output)
+        if body is None:
+            return await self._finish(output)
+        current.running.end(self)
+        # Whoever still has the call sends nothing more.
+        self._reply = NO_WAY_BACK
+        try:
+            self._record(body)
+            await self.send(json_start(body, self.known.cors))
+            await self.send({"type": "http.response.body", "body": body})
+        except Exception as error:
+            self._unsent(error)
+        return None
+
+    async def _finish(self, output: Any) -> None:
+        """Answer as any stateless call does whose function has returned, or raised."""
+        answer: Answer | None
+        try:
+            answer = await self._answer_of(output)
+        except asyncio.CancelledError:
+            if not was_ours(self):
+                raise
+            answer = None
+        finally:
+            self.process.running.end(self)
+            reply = self.outgoing
+            self._forget_reply()
+            reply.over()
+        await reply.conclude(answer)
+
+    def _is_of_its_era(self, params: JsonObject, size: int) -> bool:
+        revision = self.known.revision
+        if revision is None or len(params) != _PARAMS:
+            return False
+        self.revision = revision
+        self.meta = meta = params["_meta"]
+        return self.known.has_plain_meta(meta, size)
+
+    def _known_tool(self, name: str) -> KnownTool | None:
+        kept = self.known.tools
+        key = self.caller, name, ""
+        tool = kept.get(key) or self._find_tool(kept, key)
+        if tool is None or self.raw.get(b"mcp-name") != tool.plain.header:
+            return None
+        return tool
+
+    @property
+    def outgoing(self) -> Any:  # type: ignore[override]
+        if self._reply is None:
+            self._reply = Reply(self, self)
+        return self._reply
+
+    def finished(self, task: asyncio.Task[Answer]) -> None:
+        """Do nothing: the call has no task of its own."""
