@@ -50,18 +50,18 @@ class Switch:
         return "/" + found.removeprefix(get_script_prefix())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        place = self._place(scope) if scope["type"] == "http" else None
+        if scope["type"] != "http":
+            await self._site(scope, receive, send)
+            return
+        key = scope.get("root_path", ""), scope["path"]
+        place = self._places[key] if key in self._places else self._place(key)
         if place is None:
             await self._site(scope, receive, send)
         else:
-            slug, part = place
-            await self._endpoint(scope, receive, send, slug=slug, part=part)
+            await self._endpoint(scope, receive, send, *place)
 
-    def _place(self, scope: Scope) -> Place | None:
+    def _place(self, key: tuple[str, str]) -> Place | None:
         """Return what a path names, None for the site's own paths."""
-        key = (scope.get("root_path", ""), scope["path"])
-        if key in self._places:
-            return self._places[key]
         place = self._named(*key)
         if len(key[1]) <= LONGEST_KEPT:
             if len(self._places) >= KEPT:

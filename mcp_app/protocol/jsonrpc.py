@@ -68,6 +68,16 @@ def read(body: bytes, limits: ReadLimits = DEFAULT_LIMITS) -> object:
     Strict is: UTF-8 without a byte order mark, no duplicate keys, no NaN, Infinity
     or number beyond a double, no lone surrogates, exact integers, within `limits`.
     """
+    value = read_any_depth(body, limits)
+    check_depth(body, limits)
+    return value
+
+
+def read_any_depth(body: bytes, limits: ReadLimits) -> object:
+    """Do what `read` does, but leave the depth of what is written as usual unchecked.
+
+    The caller calls `check_depth`, unless it knows that the value is shallow.
+    """
     if len(body) > limits.nodes:
         _check_nodes(body, limits)
     try:
@@ -79,10 +89,14 @@ def read(body: bytes, limits: ReadLimits = DEFAULT_LIMITS) -> object:
         return _read_strictly(body, limits)
     # What comes out as it went in cannot have held anything that a strict reader
     # refuses: a second key, a rounded integer or a lone surrogate would show.
-    # To take the brackets out is quicker than to count them.
-    if len(body) - len(body.replace(b"{", b"").replace(b"[", b"")) > limits.depth:
-        _check_depth(body, limits)
     return value
+
+
+def check_depth(body: bytes, limits: ReadLimits) -> None:
+    """Raise ParseError if containers stand too deep within others."""
+    # To take the brackets out is quicker than to count them.
+    if len(body) - len(body.translate(None, b"{[")) > limits.depth:
+        _check_depth(body, limits)
 
 
 def _read_strictly(body: bytes, limits: ReadLimits) -> object:

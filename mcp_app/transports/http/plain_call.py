@@ -22,6 +22,7 @@ import logging
 import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ from mcp_app.process.current import process
 from mcp_app.process.running import Answer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc, negotiation
-from mcp_app.protocol.errors import Unavailable
+from mcp_app.protocol.errors import ParseError, Unavailable
 from mcp_app.protocol.headers import MOST_HEADER_BYTES, MOST_HEADERS, Accepts, Headers
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import Violation
@@ -57,10 +58,6 @@ logger = logging.getLogger("mcp_app.transports")
 METHOD: Final = "tools/call"
 
 
-class _BindingError(Exception):
-    """Arguments that fit the schema could not be bound."""
-
-
 class PlainCall(Exchange):
     """The call, its connection, and what waits for its answer, in one object.
 
@@ -71,8 +68,12 @@ class PlainCall(Exchange):
     started = True
     """Nothing else can be sent once it runs."""
     value: object = UNREAD
+    sign = b""
+    """What the body has if it is worth reading; headers may describe it, too."""
     _reply: Any = None
     """The `Reply`; `NO_WAY_BACK` after an answer that needed none."""
+    _is_changed = False
+    """The code of types may have changed what was read."""
     _violations: list[Violation] | None = None
     """What is wrong with the arguments."""
 
@@ -116,9 +117,10 @@ class PlainCall(Exchange):
             ):
                 return False
             caller = current.callers.at(self.slug, raw, self.arrived)
-            announced = raw.get(b"content-length")
+            announced = raw.get(b"content-length", b"")
             if caller is None or (
-                announced is not None and is_more(announced, current.limits.body)
+                len(announced) > known_headers.digits
+                and is_more(announced, current.limits.body)
             ):
                 return False
             self.raw = raw
@@ -155,9 +157,9 @@ class PlainCall(Exchange):
 
     def _is_recognised(self, message: Message) -> bool:
         """Whether the message is the whole body, and that of a plain call."""
-        value: Any = UNREAD
         try:
             current, body = self.process, message.get("body", b"")
+            self._began = now = time.monotonic()
             if (
                 message["type"] != "http.request"
                 or message.get("more_body", False)
@@ -165,53 +167,60 @@ class PlainCall(Exchange):
                 or len(body) > current.limits.parse_in_thread
                 or current.generation != self.generation
                 or current.stopping
-                or time.monotonic() - self.arrived > AT_ONCE_S
-                or not self._may_be_call(body)
+                or now - self.arrived > AT_ONCE_S
+                or self.sign not in body
             ):
                 return False
-            value = jsonrpc.read(body, current.read_limits)
-            self._began = time.monotonic()
+            value: Any = jsonrpc.read_any_depth(body, current.read_limits)
+        except Exception:
+            # Whatever it is, it is raised again where there is an answer for it.
+            return False
+        if self._is_plain(value, body):
+            return True
+        if not self._is_changed:
+            with suppress(ParseError):
+                self._check_depth(body)
+                self.value = value
+        return False
+
+    def _is_plain(self, value: Any, body: bytes) -> bool:
+        """Whether the JSON of the body is a plain call."""
+        try:
             self.params = params = value["params"]
-            self.request_id = value["id"]
-            if (
+            self.request_id = request_id = value["id"]
+            return (
                 len(value) == negotiation.MEMBERS
                 and value["jsonrpc"] == "2.0"
                 and value["method"] == METHOD
                 and type(params) is type(params["arguments"]) is dict
-                and negotiation.is_plain_id(self.request_id)
-                and self._is_of_its_era(params, len(body))
-                and self._is_callable(params["name"], params["arguments"])
-            ):
-                return True
-        except _BindingError:
-            # The code of its types may have changed what was read.
-            return False
+                and negotiation.is_plain_id(request_id)
+                and self._is_of_its_era(params, body)
+                and self._is_callable(params["name"], params["arguments"], body)
+            )
         except Exception:
-            # Whatever it is, it is raised again where there is an answer for it.
-            self.value = value
+            # It is raised again where there is an answer for it.
             return False
-        self.value = value
-        return False
 
-    def _may_be_call(self, body: bytes) -> bool:
-        """Whether it is worth reading a body that its headers do not describe."""
-        return True
+    def _check_depth(self, body: bytes) -> None:
+        """Raise ParseError if the body is nested too deeply."""
+        jsonrpc.check_depth(body, self.process.read_limits)
 
     @abstractmethod
-    def _is_of_its_era(self, params: JsonObject, size: int) -> bool:
-        """Whether nothing but the tool is left to be looked at; `size` is the body's.
+    def _is_of_its_era(self, params: JsonObject, body: bytes) -> bool:
+        """Whether nothing but the tool is left to be looked at.
 
-        Sets `meta` and `revision`.  May raise what is wrong with `_meta`.
+        Sets `meta` and `revision`.  May raise what is wrong with `_meta`, which has
+        the depth that it may have.
         """
 
     @abstractmethod
     def _known_tool(self, name: str) -> KnownTool | None:
         """Return a plain tool that the caller sees, None if there is none."""
 
-    def _is_callable(self, name: str, arguments: JsonObject) -> bool:
+    def _is_callable(self, name: str, arguments: JsonObject, body: bytes) -> bool:
         """Whether the caller may call a plain tool of that name.
 
-        Raises `Unavailable` if too many run, and `_BindingError`.
+        Raises `Unavailable` if too many run, and what binding the arguments raises.
         """
         tool = self._known_tool(name)
         if tool is None:
@@ -223,15 +232,16 @@ class PlainCall(Exchange):
             tuple(arguments) != plain.names
             or tuple(map(type, arguments.values())) != plain.types
         ):
+            # Only scalars are surely shallow.
+            self._check_depth(body)
             if not plain.fits(arguments):
                 return False
+            self._is_changed = True
             try:
                 bound = plain.bind(arguments)
             except ArgumentsRefused as error:
                 # The code of its types is not run again to find out.
                 self._violations = error.violations
-            except Exception as error:
-                raise _BindingError from error
         self._tool, self.entry = tool, tool.entry
         self.seconds = plain.timeout or self.adapters.limits.tool_timeout
         if plain.context is not None:
@@ -256,7 +266,7 @@ class PlainCall(Exchange):
         plain = entry.plain(self.revision)
         if plain is None:
             return None
-        tool = KnownTool(entry, plain)
+        tool = KnownTool(entry, plain, self.catalog.result_end(self.revision))
         kept.keep(key, tool)
         return tool
 
@@ -276,10 +286,10 @@ class PlainCall(Exchange):
         """Return the answer of a call that did nothing but return its output."""
         if self.core is not None or self.end is not None or self._reply is not None:
             return None
+        tool = self._tool
         try:
-            if type(output) is self._tool.plain.scalar:
-                end = self.catalog.result_end(self.revision)
-                result = scalar_members(output) + end
+            if type(output) is tool.plain.scalar:
+                result = scalar_members(output) + tool.end
             else:
                 result = tools.check_and_encode(self, self.entry, output)
         except Exception:

@@ -51,6 +51,8 @@ class KnownTool:
 
     entry: ToolEntry
     plain: PlainTool
+    end: bytes
+    """The text that ends each result."""
     circumstances: CircumstancesValues | None = None
 
 
@@ -70,7 +72,7 @@ class KnownTools(dict[tuple[Caller, str, str], KnownTool]):
 class PlainHeaders:
     """The headers of a client's plain calls."""
 
-    __slots__ = ("_meta", "accepts", "cors", "revision", "tools")
+    __slots__ = ("accepts", "cors", "meta", "revision", "tools")
 
     def __init__(
         self, cors: RawHeaders, accepts: Accepts, revision: Revision | None
@@ -79,21 +81,17 @@ class PlainHeaders:
         self.cors = cors
         self.accepts = accepts
         self.revision = revision
-        self._meta: JsonObject | object = _NOTHING
+        self.meta: JsonObject | object = _NOTHING
+        """The last one that was plain: clients send the same again."""
         self.tools = KnownTools(MOST_TOOLS)
         """Those that were called with this `_meta`."""
 
     def has_plain_meta(self, meta: JsonObject, size: int) -> bool:
-        """Whether nothing is special in the `_meta` of a body of `size` bytes.
-
-        The last one is kept: clients send the same again.
-        """
-        if meta == self._meta:
-            return True
+        """Whether nothing is special in the `_meta` of a body of `size` bytes."""
         if self.revision is None or not is_plain_meta(meta, self.revision):
             return False
         self.tools = KnownTools(MOST_TOOLS)
-        self._meta = meta if size <= LONGEST else _NOTHING
+        self.meta = meta if size <= LONGEST else _NOTHING
         return True
 
 
@@ -105,6 +103,8 @@ class KnownHeaders:
         self._generation = 0
         self._known: dict[Key, PlainHeaders] = {}
         self.session_tools = KnownTools(MOST_SESSION_TOOLS)
+        self.digits = 0
+        """A Content-Length of so many digits is surely within the limit."""
 
     def __len__(self) -> int:
         return len(self._known)
@@ -130,6 +130,7 @@ class KnownHeaders:
             self._known.clear()
             self.session_tools.clear()
             self._generation, self._process = current.generation, current
+            self.digits = len(str(current.limits.body)) - 1
         found = self._known.get(key)
         if found is None:
             found = _read(raw)

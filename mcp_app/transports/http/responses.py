@@ -8,7 +8,8 @@ from typing import Protocol
 from mcp_app.protocol.headers import Accepts
 from mcp_app.transports.asgi_types import Message, RawHeaders, Receive, Send
 
-JSON_HEADERS: RawHeaders = [(b"content-type", b"application/json")]
+_JSON_HEADER = (b"content-type", b"application/json")
+JSON_HEADERS: RawHeaders = [_JSON_HEADER]
 
 OK = 200
 UNAVAILABLE = 503
@@ -25,11 +26,10 @@ def send_json(
 
 def json_start(body: bytes, headers: RawHeaders) -> Message:
     """Return the message that begins a whole answer of status 200."""
-    return {
-        "type": "http.response.start",
-        "status": OK,
-        "headers": [*JSON_HEADERS, (b"content-length", b"%d" % len(body)), *headers],
-    }
+    own = [_JSON_HEADER, (b"content-length", b"%d" % len(body))]
+    if headers:
+        own += headers
+    return {"type": "http.response.start", "status": OK, "headers": own}
 
 
 async def send_whole(send: Send, status: int, body: bytes, headers: RawHeaders) -> None:

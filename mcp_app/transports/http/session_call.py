@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mcp_app.streams.open_session import OpenSession
     from mcp_app.transports.http.plain_headers import KnownTool
 
-_QUOTED_METHOD: Final = f'"{METHOD}"'.encode()
 _PARAMS: Final = 2
 """The name and the arguments; `_meta` may be there."""
 
@@ -35,6 +34,7 @@ _PARAMS: Final = 2
 class SessionCall(PlainCall):
     """A call with its own task, and the future that its connection waits for."""
 
+    sign = f'"{METHOD}"'.encode()
     session: OpenSession
     _waiting: asyncio.Future[Answer | None] | None = None
     _answer: Answer | None = None
@@ -103,10 +103,7 @@ class SessionCall(PlainCall):
         else:
             self._left = True
 
-    def _may_be_call(self, body: bytes) -> bool:
-        return _QUOTED_METHOD in body
-
-    def _is_of_its_era(self, params: JsonObject, size: int) -> bool:
+    def _is_of_its_era(self, params: JsonObject, body: bytes) -> bool:
         session = self.process.sessions.cached(
             self.raw[SESSION_HEADER].decode("latin-1"), self.principal, self.slug
         )
@@ -119,6 +116,8 @@ class SessionCall(PlainCall):
         ):
             return False
         self.meta = negotiation.meta_of(params) or {}
+        if self.meta:
+            self._check_depth(body)
         self.session, self.revision = session, session.revision
         return negotiation.PROTOCOL_VERSION not in self.meta
 

@@ -78,13 +78,16 @@ class StatelessCall(PlainCall):
             reply.over()
         await reply.conclude(answer)
 
-    def _is_of_its_era(self, params: JsonObject, size: int) -> bool:
-        revision = self.known.revision
-        if revision is None or len(params) != _PARAMS:
+    def _is_of_its_era(self, params: JsonObject, body: bytes) -> bool:
+        known = self.known
+        if known.revision is None or len(params) != _PARAMS:
             return False
-        self.revision = revision
+        self.revision = known.revision
         self.meta = meta = params["_meta"]
-        return self.known.has_plain_meta(meta, size)
+        if meta == known.meta:
+            return True
+        self._check_depth(body)
+        return known.has_plain_meta(meta, len(body))
 
     def _known_tool(self, name: str) -> KnownTool | None:
         kept = self.known.tools

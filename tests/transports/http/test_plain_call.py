@@ -8,6 +8,7 @@ import json
 import weakref
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from functools import reduce
 from typing import Any, Final
 
 import pytest
@@ -50,6 +51,7 @@ from tests.wire.middleware import WireCheck
 pytestmark = pytest.mark.databases
 
 OTHER_META: Final = {**META, f"{PREFIX}clientInfo": {"name": "other", "version": "2"}}
+DEEP: Final[Any] = reduce(lambda inner, _: [inner], range(70), [])
 ODD_META: Final[list[Any]] = [
     {},
     None,
@@ -67,6 +69,7 @@ ODD_META: Final[list[Any]] = [
     {**META, f"{PREFIX}clientInfo": {"name": 1, "version": "1"}},
     {**META, f"{PREFIX}clientInfo": "x"},
     {**META, "example.org/more": 1},
+    {**META, f"{PREFIX}clientCapabilities": {"experimental": DEEP}},
     {key: META[key] for key in META if not key.endswith("clientInfo")},
     {key: META[key] for key in META if not key.endswith("Capabilities")},
     {key: META[key] for key in META if not key.endswith("Version")},
@@ -164,6 +167,7 @@ ODD_ARGUMENTS: Final[list[dict[str, Any]]] = [
 TOOLS: Final = [
     call("typed", count=3, names=["a"], options={"b": 1}),
     call("typed", count=3, kind="c"),
+    call("loose", anything=DEEP),
     call("weather", place="Rome"),
     call("weather"),
     call("prints"),
@@ -487,7 +491,7 @@ FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
     "the Origin is not in the key": (KnownHeaders, "of", 'get(b"origin"),', ""),
     "Accept is not in the key": (KnownHeaders, "of", 'get(b"accept"),', ""),
     "the type is not in the key": (KnownHeaders, "of", 'get(b"content-type"),', ""),
-    "any _meta is the last one": (PlainHeaders, "has_plain_meta", "meta ==", "0 !="),
+    "any _meta is the last one": (StatelessCall, "_is_of_its_era", "meta ==", "0 !="),
     "a second Mcp-Name": (PlainCall, "is_admitted", "len(raw) != len(pairs)", "False"),
     "many headers": (PlainCall, "is_admitted", "len(pairs) > MOST_HEADERS", "False"),
     "large headers": (PlainCall, "is_admitted", "> MOST_HEADER_BYTES", "< 0"),
@@ -519,10 +523,12 @@ FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
     ),
     "a wrong version of JSON-RPC": (
         PlainCall,
-        "_is_recognised",
+        "_is_plain",
         'value["jsonrpc"] == "2.0"',
         "True",
     ),
+    "deep arguments": (PlainCall, "_is_callable", "self._check_depth(body)", "0"),
+    "a deep _meta": (StatelessCall, "_is_of_its_era", "self._check_depth(body)", "0"),
     "half a body": (
         PlainCall,
         "_is_recognised",
