@@ -6,14 +6,11 @@ They are here and not in the models, so that changing them needs no migration.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.interface.labels import Label
-
-if TYPE_CHECKING:
-    pass
 
 Words: TypeAlias = Mapping[str, tuple[Label, Label]]
 
@@ -22,6 +19,7 @@ PROGRAM_NAME = _("What programs call it: letters, digits and _ - .")
 EVERY: Words = {
     "title": (_("Title"), _("What people see. A few words.")),
     "name": (_("Name"), _("What programs call it.")),
+    "description": (_("Description"), ""),
     "kind": (_("What stands behind it"), ""),
     "function": (
         _("Function"),
@@ -180,6 +178,13 @@ READABLE: Words = {
 
 RESOURCE: Words = {
     **READABLE,
+    "description": (
+        _("Description"),
+        _(
+            "People and models read this to decide whether to read the contents. Say"
+            " what the contents are. One or two sentences."
+        ),
+    ),
     "uri": (
         _("Address"),
         _(
@@ -196,6 +201,13 @@ RESOURCE: Words = {
 
 RESOURCE_TEMPLATE: Words = {
     **READABLE,
+    "description": (
+        _("Description"),
+        _(
+            "People and models read this to decide what to read. Say what the contents"
+            " are, and what each name in braces stands for."
+        ),
+    ),
     "uri_template": (_("Address pattern"), _("For example shop://orders/{number}.")),
     "suggestions": (_("Suggestions"), ""),
 }
