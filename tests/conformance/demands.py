@@ -214,7 +214,8 @@ def as_markdown(rows: list[Row], proved: Container[str]) -> str:
     parts = [
         INTRODUCTION.rstrip("\n"),
         "## By strength",
-        "Proved rows also count as named. FACT counts the rows whose text has none of MUST, SHOULD and MAY.",
+        "Proved rows also count as named. FACT counts the rows whose text has none of"
+        " MUST, SHOULD and MAY.",
         "\n".join(counted(rows, "strength", keys=STRENGTHS, proved=proved)),
         "## By document",
         "If several documents contain a row, it counts for each of them.",

@@ -104,7 +104,7 @@ def test_one_press_stops_and_two_start(
     assert (
         "by admin. Why: “Wrong prices go out”. Clients do not see it any more." in text
     )
-    assert "Calls that were running then may finish." in text
+    assert "Calls that were running when it was stopped may finish." in text
     stop = Stop.objects.get()
     found = (stop.scope, stop.by_name, stop.running, stop.reason)
     assert found == (scope, "admin", Running.FINISH, "Wrong prices go out")

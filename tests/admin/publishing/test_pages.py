@@ -120,7 +120,7 @@ def test_only_tools_take_a_part_of_every_request(admin_client: Client) -> None:
 def test_no_difference_has_nothing_to_press(admin_client: Client) -> None:
     row = published(tool())
     text = admin_client.get(page("tool", "publish", row.pk)).content.decode()
-    assert "Clients already see exactly this." in text
+    assert "Clients already see exactly this working copy." in text
     assert "Publish version" not in text
 
 

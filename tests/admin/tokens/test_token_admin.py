@@ -162,7 +162,7 @@ def test_a_token_whose_servers_are_gone_says_so(
     shop = Server.objects.create(slug="shop")
     token(user("ana"), servers=[shop])
     shop.delete()
-    assert "none: they were deleted" in text_of(admin_client.get(LIST))
+    assert "none: its servers were deleted" in text_of(admin_client.get(LIST))
 
 
 def test_an_empty_list_says_what_a_token_is(kim: Client) -> None:
