@@ -77,7 +77,7 @@ class TextToolForm(TextForm[Tool], ToolForm):
 
     EASY = ("text", "file")
     RICH_ADVICE = BEYOND_PARTS
-    NOT_BOTH = _("Fill in either this field, or the text and the file.")
+    NOT_BOTH = _("Fill in either the text and the file or this field, not both.")
 
     file = FilePartField()
 

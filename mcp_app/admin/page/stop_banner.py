@@ -124,12 +124,8 @@ def who_may(request: HttpRequest) -> str:
     """Say who can stop; name people only to users who may view users."""
     names = holders(request, RIGHT)
     if not names:
-        return _(
-            "If this has to be stopped: someone with the right “Can stop"
-            " and start” can do so."
-        )
+        return _("To stop something, ask someone with the right “Can stop and start”.")
     said = _(
-        "If this has to be stopped: people with the right “Can stop"
-        " and start” can do so: %(names)s."
+        "To stop something, ask someone with the right “Can stop and start”: %(names)s."
     )
     return said % {"names": visible(", ".join(names), None)}

@@ -118,7 +118,7 @@ def test_a_name_that_the_settings_lack_is_seen_and_said(admin_client: Client) ->
     url = page("server", "change", server.pk)
     shown = admin_client.get(url)
     assert boxes(shown)["way-partners"].startswith(
-        "partners The settings do not have this"
+        "partners This way to come in is missing"
     )
     found = errors(fill_in_again(admin_client, url, shown))
     assert "no authentication method “partners”. Available: token." in found["access"]

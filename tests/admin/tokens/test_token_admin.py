@@ -297,7 +297,7 @@ def test_another_name_changes_nothing_else(kim: Client, token: Make) -> None:
     assert kim.post(page("accesstoken", "change", row.pk), sent).status_code == 302
     assert AccessToken.objects.values().get() == {**before, "name": "old laptop"}
     assert [each.change_message for each in LogEntry.objects.all()] == [
-        f"Named it “old laptop ({row.prefix}…)”."
+        f"Renamed this token to “old laptop ({row.prefix}…)”."
     ]
 
 

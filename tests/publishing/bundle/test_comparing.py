@@ -234,8 +234,14 @@ def test_what_a_server_chooses_must_be_somewhere() -> None:
     }
     found = next(each for each in compared(file).entries if each.entry.key == "shop")
     assert found.problems == [
-        "It chooses “nowhere”, which is neither here nor in the file.",
-        "It chooses “here”, which is neither here nor in the file.",
+        (
+            "The server in the file offers “nowhere”, which is"
+            " neither at this site nor in the file."
+        ),
+        (
+            "The server in the file offers “here”, which is"
+            " neither at this site nor in the file."
+        ),
     ]
     choice["tools"].remove("nowhere")
     del choice["prompts"]

@@ -61,13 +61,17 @@ def test_what_they_cannot(name: str, value: Any, said: str) -> None:
 
 @pytest.mark.parametrize("name", ["shoe", "published", "enabled", "chosen", "id"])
 def test_no_other_column(name: str) -> None:
-    assert of_tool(**{name: {}}) == [f"tools[3].{name}: There is no such member."]
+    assert of_tool(**{name: {}}) == [
+        f"tools[3].{name}: No member of this name is allowed here."
+    ]
 
 
 def test_what_code_declares_has_fewer_columns() -> None:
     row = Tool(source=Source.CODE)
     assert problems(row, title="x") == []
-    assert problems(row, config={}) == ["tools[3].config: There is no such member."]
+    assert problems(row, config={}) == [
+        "tools[3].config: No member of this name is allowed here."
+    ]
 
 
 def test_what_no_database_takes_is_refused_wherever_it_stands() -> None:
@@ -91,7 +95,7 @@ def test_a_choice(chosen: Any) -> None:
     ("chosen", "said"),
     [
         ([], [": This must be an object."]),
-        ({"shoes": []}, [".shoes: There is no such member."]),
+        ({"shoes": []}, [".shoes: No member of this name is allowed here."]),
         ({"tools": "a"}, [".tools: This must be a list of texts."]),
         ({"tools": ["a", 1]}, [".tools: This must be a list of texts."]),
         ({"tools": ["a", "a"]}, [".tools: This list has an entry twice."]),
@@ -109,6 +113,6 @@ def test_no_choice(chosen: Any, said: list[str]) -> None:
 
 
 def test_a_choice_of_a_server_that_does_not_choose() -> None:
-    said = ["tools[3].chosen: This needs the selection “chosen”."]
+    said = ["tools[3].chosen: This is allowed only with the selection “chosen”."]
     assert of_choice({"tools": []}, "all") == said
     assert problems(Server(), chosen={}) == said
