@@ -131,7 +131,7 @@ def test_a_token_is_made_seen_once_used_and_deleted(staff: Page, server: str) ->
 def test_what_is_wrong_is_told_where_it_is(staff: Page) -> None:
     staff.goto("/admin/mcp_app/accesstoken/add/")
     fill_in(staff, "wrong")
-    staff.get_by_text("Allowed networks and tags").click()
+    staff.get_by_text("Limits by network and tag").click()
     staff.get_by_label("Allowed networks").fill("home")
     press(staff, MAKE)
     expect(staff.get_by_text("“home” is not a network")).to_be_visible()
