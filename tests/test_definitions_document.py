@@ -178,7 +178,7 @@ def test_the_dialects_that_schemas_may_have() -> None:
 @pytest.mark.covers("L-HEAD-055", "L-HEAD-056", "L-HEAD-057", "L-TOOLS-032")
 def test_what_headers_are_for_and_what_not() -> None:
     section = DOCUMENT.partition("## Parameters in headers\n")[2].partition("\n## ")[0]
-    for words in ("routes by", "x-mcp-header", "hides nothing", "password", "token"):
+    for words in ("routes by", "x-mcp-header", "can decode", "password", "token"):
         assert words in section
 
 
@@ -195,8 +195,8 @@ def test_what_structured_content_is_in_each_revision() -> None:
 def test_why_there_is_what_is_deprecated() -> None:
     section = DOCUMENT.partition("## The context")[2].partition("\n## ")[0]
     said = " ".join(section.split())
-    assert "are there for clients of the revisions up to 2025-11-25" in said
-    named = re.findall(r"`(\w+)`", said.partition(" are there for")[0])[-3:]
+    assert "are for clients of revisions up to 2025-11-25" in said
+    named = re.findall(r"`(\w+)`", said.partition(" are for clients")[0])[-3:]
     used = {"log": "logging", "sample": "sampling", "list_roots": "roots"}
     assert {used[each] for each in named} == LATEST.deprecated
     assert not any(each.deprecated for each in STATEFUL.values())

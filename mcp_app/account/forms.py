@@ -116,8 +116,9 @@ class NewTokenForm(OnceForm, TokenForm):
                 " 192.0.2.0/24. Separated by spaces. Empty: from everywhere."
             ),
             "tags": gettext_lazy(
-                "The token is valid for definitions with one of these tags. Separated"
-                " by spaces. Empty: for everything that you may use."
+                "The token is valid only for tools and other definitions with"
+                " one of these tags. Separated by spaces. Empty: for"
+                " everything that you may use."
             ),
         }
         field_classes = {"servers": ChosenServers}
@@ -147,7 +148,7 @@ class NewTokenForm(OnceForm, TokenForm):
         today = timezone.localdate()
         latest = LAST_DAY if mcp_settings.endless_tokens else today + LONGEST
         if until is None:
-            self.add_error("until", _("Say until when, or choose a number of days."))
+            self.add_error("until", _("Fill in a date, or choose a number of days."))
         elif until < today:
             said = _("%(date)s is in the past. Choose a later day.")
             self.add_error("until", said % {"date": date_format(until)})

@@ -53,7 +53,7 @@ def state_of(row: AccessToken) -> State:
         return State("stopped", _("Expired"), said, has_ended=True)
     if not row.user.is_active:
         return State("bad", _("Stopped"), str(STOPPED))
-    return State("good", _("Good"), _("It lets its owner in."))
+    return State("good", _("Good"), _("A program with this token can connect."))
 
 
 def when(at: datetime) -> SafeString:
@@ -84,7 +84,7 @@ def servers_of(row: AccessToken) -> str:
     if row.everywhere:
         return _("all")
     names = ", ".join(map(str, row.servers.all()))
-    return names or _("none: they were deleted")
+    return names or _("none: its servers were deleted")
 
 
 def begins_of(row: AccessToken) -> SafeString:

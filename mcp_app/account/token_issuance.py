@@ -115,7 +115,7 @@ def rename(by: AbstractBaseUser, row: AccessToken) -> None:
     """Store the new name of a token."""
     with own_transaction(router.db_for_write(AccessToken)):
         row.save(update_fields=["name"])
-        _log(by, row, CHANGE, _("Named it “%(token)s”.") % {"token": row})
+        _log(by, row, CHANGE, _("Renamed this token to “%(token)s”.") % {"token": row})
 
 
 def _check_new(made_with: UUID | None) -> None:
@@ -143,9 +143,9 @@ def _made(row: AccessToken) -> str:
 
 
 def _replaced(row: AccessToken, new: AccessToken, overlap: timedelta) -> str:
-    said = _("Replaced it by the token “%(token)s”. This one ends on %(end)s.")
+    said = _("This token was replaced by “%(token)s”, and itself ends on %(end)s.")
     if not overlap:
-        said = _("Replaced it by the token “%(token)s”. This one has ended.")
+        said = _("This token was replaced by “%(token)s”, and itself has ended.")
     return said % {"token": new, "end": _date(row)}
 
 

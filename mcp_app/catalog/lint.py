@@ -148,8 +148,8 @@ def _hints(definition: ToolDefinition) -> Iterator[Finding]:
         yield must_fix("hints-contradict", "destructive", message)
     elif hints.read_only is False and hints.destructive is None:
         message = _(
-            "Say whether this tool may delete or overwrite. If you do not, clients"
-            " assume that it may."
+            "Say whether this tool may delete or overwrite something. If"
+            " you do not say it, clients assume that it may."
         )
         yield advice("deleting-unsaid", "destructive", message)
     if hints.read_only and (verb := _changing(definition.name)):

@@ -88,9 +88,10 @@ def _unreadable(facts: _Facts) -> Iterator[Finding]:
     """
     if facts.recursive:
         message = _(
-            "%(names)s contains itself. llama-index cannot read such a schema, and"
-            " then shows none of the server's tools. Write out the levels that you"
-            " need, or accept anything there."
+            "The schema %(names)s contains itself. llama-index cannot read"
+            " such a schema, and then shows none of the server's tools."
+            " Write out the levels that you need, or accept any value in"
+            " their place."
         )
         shown = {"names": name_of(facts.recursive)}
         yield advice("schema-recursive", "input_schema", message % shown)
@@ -315,6 +316,6 @@ def required_findings(schema: Schema) -> Iterator[Finding]:
     members = parameters(schema)
     unknown = [str(name) for name in required if name not in members]
     if unknown:
-        message = _("The schema requires %(names)s, which it does not describe.")
+        message = _("The schema requires %(names)s, but “properties” does not have it.")
         shown = {"names": name_of(unknown)}
         yield advice("required-unknown", "input_schema", message % shown)

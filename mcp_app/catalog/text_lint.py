@@ -37,7 +37,7 @@ def description_findings(definition: Definition) -> Iterator[Finding]:
         _letters(definition.name),
         _letters(str(definition.title)),
     }:
-        message = _("The description says no more than the name does.")
+        message = _("The description only repeats the name. Say more.")
         yield advice("description-repeats-name", "description", message)
     if len(text) > LONG_DESCRIPTION:
         message = _(

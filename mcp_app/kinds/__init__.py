@@ -132,8 +132,9 @@ def _overruled(definition: Definition, registry: Registry) -> Iterator[Finding]:
     for name in suggestions_of(definition):
         if (reference, name) in registry.completers:
             message = _(
-                "The suggestions for %(name)s are never used, because code completes"
-                " it. Remove them here, or ask a developer to remove that code."
+                "The suggestions for %(name)s are never used, because code"
+                " already completes this name. Remove the suggestions here, or"
+                " ask a developer to remove that code."
             )
             field = SUGGESTING[type(definition)]
             yield advice("suggestions-unused", field, message % {"name": name})

@@ -41,13 +41,19 @@ class FunctionKind(Kind):
 
     name = _("Run a prepared function")
     examples = {
-        ToolDefinition: _("A developer wrote what happens: “Orders of a customer”."),
-        ResourceDefinition: _(
-            "A developer wrote what is read: “What is in stock right now”."
+        ToolDefinition: _(
+            "A function by a developer gives the answer. Example: “Orders"
+            " of a customer”."
         ),
-        ResourceTemplateDefinition: _("A developer wrote what is read: “One order”."),
+        ResourceDefinition: _(
+            "A function by a developer gives the contents. Example: “What"
+            " is in stock right now”."
+        ),
+        ResourceTemplateDefinition: _(
+            "A function by a developer gives the contents. Example: “One order”."
+        ),
         PromptDefinition: _(
-            "A developer wrote how the messages are made: “Sum up an order”."
+            "A function by a developer makes the messages. Example: “Sum up an order”."
         ),
     }
     forms = {

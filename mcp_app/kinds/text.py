@@ -57,17 +57,17 @@ class TextKind(Kind):
     guarded = False
     examples = {
         ToolDefinition: gettext_lazy(
-            "The same sentence each time, perhaps with what was asked in it: “Our "
-            "opening hours”."
+            "The same text each time, perhaps with the arguments filled"
+            " in. Example: “Our opening hours”."
         ),
         ResourceDefinition: gettext_lazy(
-            "A text or a file: “Our returns policy”, a price list."
+            "A text or a file. Examples: “Our returns policy”, a price list."
         ),
         ResourceTemplateDefinition: gettext_lazy(
-            "One text for many addresses: “Order {{number}}”."
+            "One text for many addresses. Example: “Order {{number}}”."
         ),
         PromptDefinition: gettext_lazy(
-            "Messages with gaps to fill in: “Answer a complaint”."
+            "Messages with gaps to fill in. Example: “Answer a complaint”."
         ),
     }
     forms = {

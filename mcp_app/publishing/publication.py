@@ -233,8 +233,9 @@ def unpublish(row: PublishedRow, *, number: int) -> None:
 def declared_in_code() -> str:
     """Return why what code declares cannot be taken off the lists."""
     return _(
-        "The code declares it, so you cannot unpublish it. To hide it, stop it. To"
-        " serve it as in the code, use everything from code and publish that."
+        "The code declares this definition, so you cannot unpublish"
+        " it. To hide it, stop it. To serve it as in the code, press"
+        " “Use everything from code”, and publish."
     )
 
 

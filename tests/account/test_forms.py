@@ -51,7 +51,7 @@ def test_it_is_good_until_the_end_of_a_day(ana: User, settings: Settings) -> Non
 @pytest.mark.parametrize(
     ("typed", "field", "said"),
     [
-        ({"ends": "date"}, "until", "Say until when"),
+        ({"ends": "date"}, "until", "Fill in a date"),
         ({"ends": "date", "until": "2020-01-01"}, "until", "is in the past"),
         ({"ends": "date", "until": "2999-01-01"}, "until", "is too far ahead"),
         ({"ends": "date", "until": "soon"}, "until", "Enter a valid date"),

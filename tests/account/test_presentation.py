@@ -126,7 +126,7 @@ def test_where_a_token_is_good() -> None:
     assert servers_of(made) == "Shop"
     shop.delete()
     # It is not good everywhere all at once.
-    assert servers_of(made) == "none: they were deleted"
+    assert servers_of(made) == "none: its servers were deleted"
 
 
 @pytest.mark.django_db

@@ -118,7 +118,7 @@ def test_a_server_for_everyone_asks_for_no_token(hers: Client, access: str) -> N
     published(server)
     page = text_of(hers.post(account("add"), filled(hers, account("add"))))
     assert "Authorization: Bearer mcp_" in page
-    assert ("It does not ask for the token." in page) is (access == "public")
+    assert ("so it does not ask for the token." in page) is (access == "public")
 
 
 def test_to_load_the_page_again_makes_no_second_one(hers: Client, bert: User) -> None:
@@ -280,7 +280,7 @@ def test_what_was_done_is_logged(hers: Client, ana: User) -> None:
     said = [each.change_message for each in LogEntry.objects.order_by("pk")]
     assert said[0].startswith(f"Made the token “laptop ({name})” for ana (Read). It")
     assert said[1:] == [
-        f"Named it “old ({name})”.",
+        f"Renamed this token to “old ({name})”.",
         f"Deleted the token “old ({name})”. It lets nobody in any more.",
         f"Took the token “old ({name})”, which had ended, from the list.",
     ]

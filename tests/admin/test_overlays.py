@@ -40,7 +40,7 @@ def test_the_form_says_what_is_inherited(admin_client: Client) -> None:
     response = admin_client.get(page("tool", "change", overlay().pk))
     text = response.content.decode()
     assert "From code: “Orders of a customer, newest first.”." in text
-    assert text.count("as in the code") == 1
+    assert text.count("the value from the code applies") == 1
     assert "From code: “mcp_app.view_tool”. Your entry here is required" in text
     assert "Changed here" not in text
     assert 'name="name"' not in text

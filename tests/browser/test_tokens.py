@@ -117,7 +117,7 @@ def test_a_token_is_made_seen_once_used_and_deleted(staff: Page, server: str) ->
     second = shown(staff)
     good(server, second)
     good(server, token)
-    staff.get_by_role("link", name="I have it").click()
+    staff.get_by_role("link", name="I have copied the token").click()
     look(staff, "tokens")
     staff.get_by_role("link", name="Claude Code on my laptop").last.click()
     press(staff, "Delete now")
@@ -131,7 +131,7 @@ def test_a_token_is_made_seen_once_used_and_deleted(staff: Page, server: str) ->
 def test_what_is_wrong_is_told_where_it_is(staff: Page) -> None:
     staff.goto("/admin/mcp_app/accesstoken/add/")
     fill_in(staff, "wrong")
-    staff.get_by_text("Where from, and for what").click()
+    staff.get_by_text("Limits by network and tag").click()
     staff.get_by_label("Allowed networks").fill("home")
     press(staff, MAKE)
     expect(staff.get_by_text("“home” is not a network")).to_be_visible()
@@ -200,7 +200,7 @@ def test_a_user_s_own_page(maria: Page, server: str) -> None:
     second = shown(maria)
     assert call(server, token).status_code == 401
     good(server, second)
-    maria.get_by_role("link", name="I have it").click()
+    maria.get_by_role("link", name="I have copied the token").click()
     look(maria, "account-tokens")
     press(maria, f"Delete now: Cursor at the office ({second[:10]}…)")
     expect(maria.get_by_text("lets nobody in any more.")).to_be_visible()

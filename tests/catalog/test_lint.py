@@ -187,7 +187,7 @@ MESSAGES: list[tuple[Definition, Finding]] = [
             Level.ADVICE,
             "required-unknown",
             "input_schema",
-            "The schema requires town, which it does not describe.",
+            "The schema requires town, but “properties” does not have it.",
         ),
     ),
 ]

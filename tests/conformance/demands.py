@@ -196,8 +196,9 @@ the markers of the tests.
 A row is **named** if a test names it (`@pytest.mark.covers("id")`), **reasoned** if it gives a
 reason why there is nothing to test, **planned** if it waits for a part that does not exist yet, and
 **open** otherwise. The first word of a reason is its kind. The kinds `deprecated`, `optional` and
-`unsupported` are for parts that a server need not have. A MUST without a test needs one of these
-three kinds. `client` is about clients, and `note` covers all other reasons.
+`unsupported` are for parts that a server need not have. If a MUST or MUST NOT is reasoned, its
+reason must have one of these three kinds. `client` is about clients, and `note` covers all other
+reasons, for rows of other strengths.
 
 A named row is **proved** if [guards.py](../tests/conformance/guards.py) lists the code that
 enforces it: a function, or an entry of a table. `python -m tests.conformance.proving --all`
@@ -213,7 +214,8 @@ def as_markdown(rows: list[Row], proved: Container[str]) -> str:
     parts = [
         INTRODUCTION.rstrip("\n"),
         "## By strength",
-        "Proved rows also count as named. FACT has no MUST, SHOULD or MAY.",
+        "Proved rows also count as named. FACT counts the rows whose text has none of"
+        " MUST, SHOULD and MAY.",
         "\n".join(counted(rows, "strength", keys=STRENGTHS, proved=proved)),
         "## By document",
         "If several documents contain a row, it counts for each of them.",

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sqlite3
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -20,8 +22,8 @@ import pytest
 
 from tests.asgi_client import routing_headers
 from tests.drill.ports import claimed, free_port
-from tests.newcomer.demo import PASSWORD, demo, password, refused
-from tests.newcomer.programs import Serving
+from tests.newcomer.demo import PASSWORD, demo, demo_environment, password, refused
+from tests.newcomer.programs import CHECKOUT, Serving, run
 
 pytestmark = pytest.mark.xdist_group("make run")
 
@@ -35,6 +37,7 @@ class Endpoint:
 
     def __init__(self, url: str, token: str = "") -> None:
         self.url = url
+        self.token = token
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
@@ -126,7 +129,16 @@ def test_a_later_start_makes_nothing_and_says_so(
         assert f"MCP endpoint   {served.url}/mcp   (public)\n" in served.output
         assert not PASSWORD.search(served.output)
         assert "manage.py changepassword admin\n" in served.output
-        assert "Token          made at the first start; another: " in served.output
+        [made] = re.findall(
+            r"^Token +made at the first start; another: \S+ manage.py (.+)$",
+            served.output,
+            re.MULTILINE,
+        )
+        command = [sys.executable, "manage.py", *shlex.split(made)]
+        token = run(command, CHECKOUT, demo_environment(database)).split()[-1]
+        placeholder = team_of(served)
+        assert placeholder.token == "YOUR-TOKEN"
+        assert Endpoint(placeholder.url, token).tools() == TEAM
         assert Endpoint(f"{served.url}/mcp").tools() == PUBLIC
     assert Endpoint(f"{first_start.url}/mcp").tools() == PUBLIC
 

@@ -29,6 +29,7 @@ pytestmark = [
 
 ADD = "Add it to your site"
 NEW_TOKEN = "python manage.py mcp_token new admin laptop"
+FIRST = "Make a first call"
 STREAM = "Stream over ASGI"
 SERVE = "Serve it without runserver"
 TOKENS = "With access tokens"
@@ -144,6 +145,19 @@ async def test_the_first_answer(site: Site) -> None:
         for mode in MODES:
             answer = await called(served.url, mode, Authorization=f"Bearer {token}")
             assert answer == {"result": 5}
+
+
+def test_the_first_call(site: Site) -> None:
+    """With the script of README, which needs no other program."""
+    install, script = blocks(FIRST)
+    site.install(install.text.strip())
+    token = site.printed[NEW_TOKEN].split()[-1]
+    with site.serving("python manage.py runserver") as served:
+        assert "http://127.0.0.1:8000/mcp" in script.text
+        text = script.text.replace("http://127.0.0.1:8000", served.url)
+        site.write(script.file, text)
+        said = site.type(f"python {script.file} {token}")
+    assert said.splitlines() == ["['add']", "{'result': 5}"]
 
 
 @pytest.mark.parametrize("way", [ADD, STREAM, SERVE])

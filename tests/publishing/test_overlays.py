@@ -165,8 +165,14 @@ def test_the_command(
     published(Tool(name="a", kind="function", config='{"function": "gone"}'))
     call_command("mcp_sync")
     said = capsys.readouterr().out
-    assert "Made 1 rows for definitions in code." in said
-    assert "1 definitions are broken." in said
+    assert "Definitions in code that got a row: 1." in said
+    assert "Broken definitions: 1." in said
+    Tool.objects.filter(name="a").delete()
+    call_command("mcp_sync")
+    assert capsys.readouterr().out.splitlines() == [
+        "All definitions in code have their rows already.",
+        "No definition is broken.",
+    ]
 
 
 def test_a_migration_makes_them(

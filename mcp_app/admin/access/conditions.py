@@ -96,11 +96,16 @@ def _offered(
     label = _("Offered by the server “%(server)s”") % named
     if server.offers(tags, (row.kind_of_row, str(row.pk))):
         return Gate(label=label)
-    change = _("Choose it on the page of the server, and publish the server.")
+    change = _(
+        "Choose this definition on the page of the server, and publish the server."
+    )
     if server.selection == "tags":
         shared = {"tags": either(server.tags)}
-        change = _("Give it a tag of the server (%(tags)s), and publish it.") % shared
-    closed = _("The server “%(server)s” does not offer it.") % named
+        change = (
+            _("Give this definition a tag of the server (%(tags)s), and publish it.")
+            % shared
+        )
+    closed = _("The server “%(server)s” does not offer this definition.") % named
     return Gate(label=label, closed=closed, change=change)
 
 
@@ -115,7 +120,9 @@ def _lets_in(server: ServerDefinition) -> Gate:
     if not server.access:
         closed = _("The server lets nobody in.")
         return Gate(
-            label=_("The server lets somebody in"), closed=closed, change=fill_in
+            label=_("The server has at least one way to come in"),
+            closed=closed,
+            change=fill_in,
         )
     if unknown:
         closed = _(
@@ -178,12 +185,13 @@ def _uncounted() -> str:
     backends = permission_queries.uncounted_backends()
     if not backends:
         return _(
-            "This site's users check permissions in their own way. It can only be"
-            " checked person by person."
+            "This site's user model checks permissions in its own way, so"
+            " this condition can only be checked for one person at a time."
         )
     return _(
-        "The authentication backend %(backends)s does not list who has it. It can only"
-        " be checked person by person."
+        "The authentication backend %(backends)s does not list who has"
+        " the permission, so this condition can only be checked for"
+        " one person at a time."
     ) % {"backends": all_of(backends)}
 
 
@@ -220,8 +228,9 @@ def _rule(key: str) -> Condition:
         )
     if rule.object:
         note = _(
-            "The rule %(rule)s is checked for each resource: people without the right"
-            " do not find that resource. Lists show the template in any case."
+            "The permission %(rule)s is checked for each resource: people"
+            " without it do not find that resource. Lists show the"
+            " template in any case."
         )
         return Condition(
             which=permission_queries.EVERYBODY, change="", note=note % named, **parts
@@ -229,16 +238,16 @@ def _rule(key: str) -> Condition:
     written = {"function": visible(qualified_name(rule.judge))}
     notes = [
         _(
-            "This rule is written in code (%(function)s). It can only be checked person"
-            " by person."
+            "This rule is written in code (%(function)s), so it can only"
+            " be checked for one person at a time."
         )
         % written
     ]
     if rule.arguments:
         notes.append(
             _(
-                "The rule also runs at each call, and may refuse it because of its"
-                " arguments."
+                "The rule also runs at each call, and may refuse the call"
+                " because of its arguments."
             )
         )
     change = _("To change this, change the code of %(function)s.") % written

@@ -214,16 +214,16 @@ def in_numbers(row: PublishedRow, content: JsonObject) -> list[str]:
     groups = permission_queries.known_groups(before.and_also(after))
     numbers = _meeting(before, groups), _meeting(after, groups)
     if before == after:
-        said = _("People who have the rights that it requires: %(after)s.")
+        said = _("People who have the required rights: %(after)s.")
         if not _is_unseen(row):
             said = _(
-                "People who have the rights that it requires: %(after)s. Publishing"
-                " does not change that."
+                "People who have the required rights: %(after)s. Publishing"
+                " does not change this number."
             )
     else:
         said = _(
-            "People who have the rights that it requires: %(before)s now, %(after)s"
-            " once it is published."
+            "People who have the required rights: %(before)s now,"
+            " %(after)s once this is published."
         )
     return [said % {"before": numbers[0], "after": numbers[1]}]
 

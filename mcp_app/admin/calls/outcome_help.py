@@ -38,25 +38,28 @@ class Meaning:
 
 
 NOTHING_RAN: Final = _("Nothing ran.")
-NOBODY: Final = _("Nothing. The client no longer waited for the answer.")
+NOBODY: Final = _(
+    "The client was told nothing, because it no longer waited for the answer."
+)
 SHOW: Final = Advice(_("Check whether other calls ended like this."), "similar")
 
 MEANINGS: Final[Mapping[str, Meaning]] = {
     Outcome.ANSWERED: Meaning(
         _("Answered"),
         "good",
-        _("It was answered."),
+        _("The call was answered."),
         _("The call did what it was asked to do, and its client has the answer."),
         (),
-        _("It got its answer."),
+        _("The client got the answer."),
     ),
     Outcome.ASKED: Meaning(
         _("Asked"),
         "good",
-        _("It asked a question first."),
+        _("The call asked a question first."),
         _(
-            "The call needs an answer from a person or from the client's model. The "
-            "client calls again when it has one; that is a call of its own here."
+            "The call needs an answer from a person or from the client's"
+            " model. When the client has this answer, it calls again; that"
+            " second call has its own page."
         ),
         (
             Advice(
@@ -67,7 +70,7 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
                 "similar",
             ),
         ),
-        _("It got a question."),
+        _("The client got a question."),
     ),
     Outcome.ARGUMENTS: Meaning(
         _("Wrong arguments"),
@@ -83,49 +86,56 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             ),
             Advice(
                 _(
-                    "If it happens often, the description is misleading. Say the"
-                    " format of that parameter in its description."
+                    "If this happens often, the description of the parameter is"
+                    " unclear. Write the format of the parameter into its"
+                    " description."
                 ),
                 "change",
             ),
             SHOW,
         ),
-        _("That its arguments do not fit."),
+        _("The client was told that the arguments do not fit."),
     ),
     Outcome.INVALID: Meaning(
         _("Wrong request"),
         "bad",
         _("The request itself is wrong."),
         _(
-            "Nothing ran. The client broke a rule of the protocol, or asked for"
-            " something that this server does not offer. A model cannot repair that."
+            "Nothing ran. The client broke a rule of the protocol, or"
+            " asked for something that this server does not offer. A model"
+            " cannot repair such a request."
         ),
         (
             Advice(_("Read what the client was told.")),
             Advice(_("Bring the client up to date, or tell those who make it.")),
             SHOW,
         ),
-        _("That its request is wrong."),
+        _("The client was told that its request is wrong."),
     ),
     Outcome.UNKNOWN: Meaning(
         _("Unknown"),
         "bad",
-        _("There is nothing with the name that it asked for."),
+        _("There is nothing with the name that the client asked for."),
         _(
             "Nothing ran. The definition was renamed, taken off the lists or stopped,"
             " or it never existed. The client may have an old list."
         ),
         (
             Advice(_("Reconnect the client, so that it reads the lists again.")),
-            Advice(_("If it should be there, check whether it is published.")),
+            Advice(
+                _(
+                    "If there should be a definition with this name, check whether"
+                    " it is published."
+                )
+            ),
             SHOW,
         ),
-        _("That there is nothing with this name."),
+        _("The client was told that there is nothing with this name."),
     ),
     Outcome.FORBIDDEN: Meaning(
         _("No right"),
         "bad",
-        _("Its caller lacks a right."),
+        _("The caller lacks a right."),
         _(
             "Nothing ran. The definition exists, but this caller may not use it: a"
             " permission is missing, or the access token does not allow it. The"
@@ -139,27 +149,31 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             Advice(_("Give the right to one of their groups, or make another token.")),
             SHOW,
         ),
-        _("That there is nothing with this name."),
+        _("The client was told that there is nothing with this name."),
     ),
     Outcome.SWITCHED_OFF: Meaning(
         _("Stopped"),
         "bad",
-        _("It is stopped."),
+        _("What was called is stopped."),
         _(
-            "Nothing ran. Somebody has stopped it, or its server, or all tools that "
-            "change things. The client was told not to try again."
+            "Nothing ran. Somebody has stopped this definition, its"
+            " server, or all tools that change things. The client was told"
+            " not to try again."
         ),
         (
             Advice(
                 _(
-                    "Check who stopped it, and why. Start it again when the reason is"
-                    " gone."
+                    "Check who stopped it, and why. Start it again when there is"
+                    " no reason any more to keep it stopped."
                 ),
                 "stop",
             ),
             SHOW,
         ),
-        _("That it is switched off by the people who run this site."),
+        _(
+            "The client was told that the people who run this site have"
+            " switched this off."
+        ),
     ),
     Outcome.INCAPABLE: Meaning(
         _("Client cannot"),
@@ -170,18 +184,21 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             " its model, but this client said that it cannot."
         ),
         (
-            Advice(_("Use a client that can; newer versions often can.")),
+            Advice(_("Use another client, or a newer version of this one.")),
             Advice(
-                _("Or ask a developer to change the function so that it works without.")
+                _(
+                    "Or ask a developer to change the function so that it does not"
+                    " need this."
+                )
             ),
             SHOW,
         ),
-        _("That it lacks a capability."),
+        _("The client was told that it lacks a capability."),
     ),
     Outcome.TOOL_ERROR: Meaning(
         _("Tool error"),
         "bad",
-        _("The tool itself said no."),
+        _("The tool itself refused."),
         _(
             "The function ran, and refused with a message that the model reads. This"
             " is often right, for example for an order that does not exist or a date"
@@ -200,7 +217,7 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     Outcome.CRASHED: Meaning(
         _("Crashed"),
         "bad",
-        _("The code behind it failed."),
+        _("The code behind the definition failed."),
         _(
             "The code has a fault, or met something unexpected. The same call will"
             " most likely fail again."
@@ -213,34 +230,40 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
                 )
             ),
             Advice(
-                _("Until it is repaired, stop it, so that models do not keep trying."),
+                _(
+                    "Until the code is repaired, stop the definition, so that"
+                    " models do not keep trying."
+                ),
                 "stop",
             ),
             SHOW,
         ),
-        _("That it failed."),
+        _("The client was told that the call failed."),
     ),
     Outcome.TIMED_OUT: Meaning(
         _("Too slow"),
         "bad",
-        _("It took longer than it may."),
+        _("The call took longer than its time limit."),
         _(
-            "It did not end within its time limit. Nobody knows whether it had an"
-            " effect, because its code may still run in its thread."
+            "The call did not end within its time limit. Nobody knows"
+            " whether it had an effect, because its code may still run in"
+            " its thread."
         ),
         (
             Advice(
                 _("Check whether other calls were too slow at the same time."),
                 "similar",
             ),
-            Advice(_("If it needs longer, raise its time limit."), "change"),
+            Advice(
+                _("If the definition needs more time, raise its time limit."), "change"
+            ),
         ),
-        _("That it took too long."),
+        _("The client was told that the call took too long."),
     ),
     Outcome.TOO_LARGE: Meaning(
         _("Too large"),
         "bad",
-        _("Its answer is larger than the limit."),
+        _("The answer is larger than the limit."),
         _(
             "The call ran, but its answer was not sent, because no model could read"
             " so much."
@@ -256,12 +279,12 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             Advice(_("The maximum size of an answer is in the setting MCP[“LIMITS”].")),
             SHOW,
         ),
-        _("That the answer is too large."),
+        _("The client was told that the answer is too large."),
     ),
     Outcome.SHAPE: Meaning(
         _("Wrong shape"),
         "bad",
-        _("Its result does not match the tool's output schema, or cannot be sent."),
+        _("The result does not match the tool's output schema, or cannot be sent."),
         _(
             "The call ran. Its result does not match the output schema of the tool"
             " (“The answer's shape”), or cannot be written as JSON. Clients rely on the"
@@ -269,35 +292,47 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         ),
         (
             Advice(
-                _("Give the text to the developers, or correct the output schema."),
+                _(
+                    "Give the text under “What the client was told” to the"
+                    " developers, or correct the output schema."
+                ),
                 "change",
             ),
             SHOW,
         ),
-        _("That the answer cannot be sent."),
+        _("The client was told that the answer cannot be sent."),
     ),
     Outcome.CANCELLED: Meaning(
         _("Cancelled"),
         "",
-        _("It was cancelled."),
+        _("The call was cancelled."),
         _(
-            "The client, or somebody who runs this site, cancelled it before it had"
-            " ended. Nobody knows whether it had an effect."
+            "The client, or somebody who runs this site, cancelled the"
+            " call before it had ended. Nobody knows whether it had an"
+            " effect."
         ),
-        (Advice(_("If people often give up, it may be too slow."), "similar"),),
+        (
+            Advice(
+                _("If people often cancel such calls, the definition may be too slow."),
+                "similar",
+            ),
+        ),
         NOBODY,
     ),
     Outcome.CLIENT_GONE: Meaning(
         _("Client gone"),
         "",
-        _("Its client went away before the answer."),
+        _("The client went away before the answer."),
         _(
             "The connection broke, or the client stopped waiting, before there was an "
             "answer."
         ),
         (
             Advice(
-                _("If it happens to many, look at the time-outs of the proxy in front.")
+                _(
+                    "If this happens to many calls, look at the timeouts of the"
+                    " proxy in front of the site."
+                )
             ),
             SHOW,
         ),
@@ -306,27 +341,33 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     Outcome.SHUT_DOWN: Meaning(
         _("Shut down"),
         "bad",
-        _("The process that ran it was stopped."),
+        _("The process that ran the call was stopped."),
         _(
             "The process was stopped, for example by a deployment, and the call did"
             " not end in time. Nobody knows whether it had an effect."
         ),
         (
             Advice(
-                _("Check whether it has done its work before anybody calls it again.")
+                _("Check whether the call has done its work before anybody repeats it.")
             ),
-            Advice(_("If deployments cut off calls, raise the limit “drain”.")),
+            Advice(
+                _(
+                    "If deployments cut off calls, raise the limit “drain”"
+                    " (MCP[“LIMITS”])."
+                )
+            ),
             SHOW,
         ),
-        _("That this process stopped before the call was done."),
+        _("The client was told that the process stopped before the call had ended."),
     ),
     Outcome.UNAVAILABLE: Meaning(
         _("Not available"),
         "bad",
-        _("The server could not run it now."),
+        _("The server could not run the call at that time."),
         _(
-            "The database could not be reached, all threads were busy, or a limit was"
-            " reached. The call itself is right, and may work in a moment."
+            "The database could not be reached, all threads were busy, or"
+            " a limit was reached. Nothing is wrong with the call itself,"
+            " so it may work if the client tries again."
         ),
         (
             Advice(
@@ -334,11 +375,14 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
                 "live",
             ),
             Advice(
-                _("If it lasts, more processes or more threads (MCP[“THREADS”]) help.")
+                _(
+                    "If this happens for a longer time, more processes or more"
+                    " threads (MCP[“THREADS”]) help."
+                )
             ),
             SHOW,
         ),
-        _("That it can try again in a moment."),
+        _("The client was told that it can try again in a moment."),
     ),
     Outcome.FAILED: Meaning(
         _("Server failed"),
@@ -354,7 +398,7 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             ),
             SHOW,
         ),
-        _("That the server failed."),
+        _("The client was told that the server failed."),
     ),
 }
 
@@ -368,7 +412,7 @@ def meaning_of(outcome: str) -> Meaning:
     return MEANINGS.get(outcome) or Meaning(
         visible(outcome),
         "bad",
-        _("It failed."),
+        _("The call failed."),
         _("This version of the software does not know this outcome."),
         (),
         "",

@@ -53,7 +53,7 @@ _REASONS: Final[Mapping[str, tuple[Label, str, Label, Label]]] = {
             "The client sent no credentials. Clients often try once like this before"
             " they sign in."
         ),
-        gettext_lazy("If it never signs in, give it an access token."),
+        gettext_lazy("If the client never signs in, give it an access token."),
     ),
     Reason.CREDENTIALS: (
         gettext_lazy("Not let in"),
@@ -74,7 +74,9 @@ _REASONS: Final[Mapping[str, tuple[Label, str, Label, Label]]] = {
         gettext_lazy("No such session"),
         "404",
         gettext_lazy("The session was closed, or is too old, or is somebody else's."),
-        gettext_lazy("Nothing: clients open a new one. If one does not, restart it."),
+        gettext_lazy(
+            "Nothing: clients open a new session. If a client does not, restart it."
+        ),
     ),
     Reason.METHOD: (
         gettext_lazy("Wrong method"),
@@ -83,12 +85,13 @@ _REASONS: Final[Mapping[str, tuple[Label, str, Label, Label]]] = {
             "The client, or a browser, used an HTTP method that is not supported here."
         ),
         gettext_lazy(
-            "Nothing, if the client works otherwise: some clients only try. Under"
-            " WSGI there are no streams."
+            "Nothing, if the client works apart from this: some clients"
+            " only try whether they get a stream. Under WSGI there are no"
+            " streams."
         ),
     ),
     Reason.ACCEPT: (
-        gettext_lazy("Takes other answers"),
+        gettext_lazy("Accepts other answers"),
         "406",
         gettext_lazy("The client does not accept both JSON and event streams."),
         gettext_lazy(
@@ -124,7 +127,7 @@ _REASONS: Final[Mapping[str, tuple[Label, str, Label, Label]]] = {
         gettext_lazy("Wrong headers"),
         "400",
         gettext_lazy("A header is missing, is repeated, or contradicts the request."),
-        gettext_lazy("Update the client, or check what a proxy does with headers."),
+        gettext_lazy("Update the client, or check whether a proxy changes headers."),
     ),
     Reason.VERSION: (
         gettext_lazy("Unknown version"),
@@ -138,7 +141,10 @@ _REASONS: Final[Mapping[str, tuple[Label, str, Label, Label]]] = {
         gettext_lazy("No JSON"),
         "400",
         gettext_lazy("The body is not JSON."),
-        gettext_lazy("Find out which program sends it, and what a proxy does with it."),
+        gettext_lazy(
+            "Find out which program sends such bodies, and whether a proxy"
+            " changes them."
+        ),
     ),
     Reason.MESSAGE: (
         gettext_lazy("Wrong message"),
@@ -152,13 +158,15 @@ _REASONS: Final[Mapping[str, tuple[Label, str, Label, Label]]] = {
         gettext_lazy(
             "The client has reached a limit of open streams or running calls."
         ),
-        gettext_lazy("Wait. If the client is right to need more, raise the limit."),
+        gettext_lazy("Wait. If the client really needs more, raise the limit."),
     ),
     Reason.UNAVAILABLE: (
         gettext_lazy("Not available"),
         "503",
         gettext_lazy("A process was stopping, or its database could not be reached."),
-        gettext_lazy("Check the database. During a deployment, a few are normal."),
+        gettext_lazy(
+            "Check the database. During a deployment, a few such refusals are normal."
+        ),
     ),
     Reason.FAILED: (
         gettext_lazy("Server failed"),
@@ -170,7 +178,9 @@ _REASONS: Final[Mapping[str, tuple[Label, str, Label, Label]]] = {
         gettext_lazy("Refused"),
         "",
         gettext_lazy("Refused for a reason that this page does not know."),
-        gettext_lazy("Look into the client's log. The answer said why."),
+        gettext_lazy(
+            "Look into the client's log: the answer to the client had the reason."
+        ),
     ),
 }
 REFUSALS: Final = {name: Refusal(*texts) for name, texts in _REASONS.items()}
@@ -187,7 +197,7 @@ class Group:
 
 
 def _client(told: str) -> str:
-    return _("others") if told == OTHERS else visible(told) or _("not told")
+    return _("others") if told == OTHERS else visible(told) or _("unknown")
 
 
 def turned_away() -> dict[str, object]:

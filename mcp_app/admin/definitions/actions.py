@@ -127,7 +127,7 @@ class ListActions(ExportAction[Row]):
         row = proposal.row
         reason = " ".join(each.message for each in proposal.judged.to_fix)
         if proposal.is_served_already:
-            reason = _("Clients already see exactly this.")
+            reason = _("Clients already see exactly this working copy.")
         return PublishProposal(
             row,
             proposal,

@@ -155,7 +155,7 @@ class DefinitionAdmin(
         with transaction.atomic():
             locked = self._lock(request, row)
             reset(locked, names, mcp, author=request.user)
-            self.log_change(request, locked, _("Put back to what the code says."))
+            self.log_change(request, locked, _("Everything is as in the code again."))
         said = _(
             "The working copy is as in the code. Publish it to let clients see it."
         )

@@ -115,6 +115,9 @@ def _variables(stored: str, uri_template: str) -> Iterator[Cells]:
     for row in rows_of(texts_of(stored), variables_of(uri_template)):
         note = ""
         if not row.is_known:
-            note = _("The address pattern has no %(variable)s, so these are not used.")
+            note = _(
+                "The address pattern has no %(variable)s, so these suggestions"
+                " are not used."
+            )
             note %= {"variable": row.name}
         yield [row.name, row.text, note]

@@ -260,7 +260,7 @@ class TextForm(DefinitionForm[AnyRow]):
     RICH: ClassVar[tuple[str, ...]] = ("config",)
     """The fields for a config that those cannot show."""
     RICH_ADVICE: ClassVar[Label] = BEYOND
-    NOT_BOTH: ClassVar[Label] = _("Fill in the text or this, not both.")
+    NOT_BOTH: ClassVar[Label] = _("Fill in either the text or this field, not both.")
 
     text = forms.CharField(
         required=False, strip=False, widget=PlaceholderTextarea(LONG)

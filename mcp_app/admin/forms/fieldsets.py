@@ -64,7 +64,7 @@ ADVICE: Mapping[type[DefinitionRow], Label] = {
         "Most prompts have one User message. Write the arguments in double braces:"
         " Write an answer to order {{order}}."
     ),
-    Resource: _("Clients get it unchanged."),
+    Resource: _("Clients get the content unchanged."),
     ResourceTemplate: _(
         "Put a name of the address pattern in double braces: Order {{number}}."
     ),
@@ -200,8 +200,8 @@ def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:
             {
                 "fields": ["title", "description"],
                 "description": _(
-                    "An empty field means: as in the code. This is true of the fields"
-                    " below, too."
+                    "If a field is empty, the value from the code applies. This"
+                    " also holds for the fields below."
                 ),
             },
         ),

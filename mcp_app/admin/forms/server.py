@@ -44,7 +44,9 @@ class ServerForm(WatchedForm[Server]):
         if not answer.names:
             # Clear it, so that the model reports no second error.
             self.instance.access = ""
-            raise ValidationError(_("Nobody could come in. Tick at least one way."))
+            raise ValidationError(
+                _("Nobody could connect. Tick at least one way to come in.")
+            )
         opens = PUBLIC in answer.names and PUBLIC not in self.instance.access_names
         if opens and answer.confirmed != PUBLIC:
             raise ValidationError(_("Type the word public to confirm."))

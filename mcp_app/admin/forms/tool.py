@@ -77,7 +77,7 @@ class TextToolForm(TextForm[Tool], ToolForm):
 
     EASY = ("text", "file")
     RICH_ADVICE = BEYOND_PARTS
-    NOT_BOTH = _("Fill in the text and the file or this, not both.")
+    NOT_BOTH = _("Fill in either the text and the file or this field, not both.")
 
     file = FilePartField()
 

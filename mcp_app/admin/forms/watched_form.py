@@ -209,8 +209,8 @@ class WatchedForm(TypedForm[Row]):
         self.initial["opened_version"] = self.instance.lock_version
         self.initial["opened_fields"] = shown
         self.note = _(
-            "The form shows your changes on top of the saved version. Nothing is"
-            " saved yet: check it, then press Save."
+            "The form shows the saved version with your changes in it."
+            " Nothing is saved yet: check the form, then press Save."
         )
         self.note = self._with_files(self.note)
 

@@ -69,9 +69,7 @@ class LivePages(SettledAdmin[Session]):
         if part is None:
             return self._live_page(request, context)
         if part not in PARTS:
-            raise Http404(
-                _("The address asks for a part of this page that does not exist.")
-            )
+            raise Http404(_("This page has no such part."))
         template = f"admin/mcp_app/includes/live_{part}.html"
         return TemplateResponse(request, template, {**context, **PARTS[part]()})
 
@@ -130,7 +128,10 @@ class LivePages(SettledAdmin[Session]):
             said = _("Cancelled: %(call)s. Its client has been told.")
             level = messages.SUCCESS
         else:
-            said = _("Its process was told to cancel %(call)s. Look again in a moment.")
+            said = _(
+                "The process that runs %(call)s was told to cancel it. Look"
+                " again in a moment."
+            )
             level = messages.INFO
         return self._back(request, said % {"call": call_name(stream)}, level)
 

@@ -84,7 +84,7 @@ def sentence(stop: Stop) -> SafeString:
         ),
         Scope.SERVER.value: _("The server {what} is stopped since {since}, by {who}."),
     }.get(stop.scope, _("{what} is stopped since {since}, by {who}."))
-    who = visible(stop.by_name) or _("nobody known")
+    who = visible(stop.by_name) or _("an unknown person")
     first = format_html(said, what=stop.what, since=since(stop), who=who)
     if not stop.reason:
         return first
@@ -95,7 +95,7 @@ def sentence(stop: Stop) -> SafeString:
 def result(stop: Stop) -> str:
     """Say what the stop did; true once the request that made it was answered."""
     if not stop.cancels:
-        calls = _("Calls that were running then may finish.")
+        calls = _("Calls that were running when it was stopped may finish.")
     elif stop.cancelled:
         calls = ngettext(
             "%(count)d running call was cancelled.",
@@ -124,6 +124,8 @@ def who_may(request: HttpRequest) -> str:
     """Say who can stop; name people only to users who may view users."""
     names = holders(request, RIGHT)
     if not names:
-        return _("Someone with the right “Can stop and start” can stop this.")
-    said = _("Someone with the right “Can stop and start” can stop this: %(names)s.")
+        return _("To stop something, ask someone with the right “Can stop and start”.")
+    said = _(
+        "To stop something, ask someone with the right “Can stop and start”: %(names)s."
+    )
     return said % {"names": visible(", ".join(names), None)}

@@ -6,22 +6,20 @@ They are here and not in the models, so that changing them needs no migration.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.interface.labels import Label
 
-if TYPE_CHECKING:
-    pass
-
 Words: TypeAlias = Mapping[str, tuple[Label, Label]]
 
-PROGRAM_NAME = _("What programs call it: letters, digits and _ - .")
+PROGRAM_NAME = _("The name that programs use: letters, digits and _ - .")
 
 EVERY: Words = {
     "title": (_("Title"), _("What people see. A few words.")),
-    "name": (_("Name"), _("What programs call it.")),
+    "name": (_("Name"), _("The name that programs use.")),
+    "description": (_("Description"), ""),
     "kind": (_("What stands behind it"), ""),
     "function": (
         _("Function"),
@@ -37,7 +35,10 @@ EVERY: Words = {
     "text": (_("Text"), ""),
     "config": (
         _("Content as JSON"),
-        _("If the contents are more than one text; it replaces the text above."),
+        _(
+            "Only if the contents are more than one text. This JSON"
+            " replaces the text above."
+        ),
     ),
     "permission": (
         _("Permission"),
@@ -90,7 +91,7 @@ EVERY: Words = {
     ),
     "public": (
         _("The same for everyone"),
-        _("If so, caches on the way to the client may keep it, too."),
+        _("If so, caches on the way to the client may keep the contents, too."),
     ),
 }
 
@@ -110,20 +111,29 @@ SERVER: Words = {
             "for and in which order to use its tools. Up to 500 words."
         ),
     ),
-    "version": (_("Version"), _("Empty: the version of this software.")),
+    "version": (_("Version"), _("If empty, clients get the version of this software.")),
     "website_url": (_("Website"), _("For example https://shop.example.com/help.")),
     "access": (
         _("Who may come in"),
         _(
-            "One of them is enough to come in. A developer adds others in the"
-            " settings, under MCP[“AUTHENTICATION”]."
+            "A client needs only one of these ways. A developer adds"
+            " further ways in the settings, under MCP[“AUTHENTICATION”]."
         ),
     ),
     "selection": (_("What it offers"), ""),
-    "tools": (_("Tools"), _("For “Only the ones chosen here”.")),
-    "resources": (_("Resources"), _("For “Only the ones chosen here”.")),
-    "templates": (_("Resource templates"), _("For “Only the ones chosen here”.")),
-    "prompts": (_("Prompts"), _("For “Only the ones chosen here”.")),
+    "tools": (_("Tools"), _("Used only if you choose “Only the ones chosen here”.")),
+    "resources": (
+        _("Resources"),
+        _("Used only if you choose “Only the ones chosen here”."),
+    ),
+    "templates": (
+        _("Resource templates"),
+        _("Used only if you choose “Only the ones chosen here”."),
+    ),
+    "prompts": (
+        _("Prompts"),
+        _("Used only if you choose “Only the ones chosen here”."),
+    ),
     "tags": (_("Tags"), _("Separated by spaces or commas.")),
     "page_size": (
         _("Page size"),
@@ -151,7 +161,10 @@ TOOL: Words = {
     "changes": (_("What it changes"), ""),
     "config": (
         _("Content as JSON"),
-        _("If the answer has more parts; it replaces the text and the file above."),
+        _(
+            "Only if the answer has more parts. This JSON replaces the"
+            " text and the file above."
+        ),
     ),
     "file": (
         _("Image or file"),
@@ -180,6 +193,13 @@ READABLE: Words = {
 
 RESOURCE: Words = {
     **READABLE,
+    "description": (
+        _("Description"),
+        _(
+            "People and models read this to decide whether to read the contents. Say"
+            " what the contents are. One or two sentences."
+        ),
+    ),
     "uri": (
         _("Address"),
         _(
@@ -196,6 +216,13 @@ RESOURCE: Words = {
 
 RESOURCE_TEMPLATE: Words = {
     **READABLE,
+    "description": (
+        _("Description"),
+        _(
+            "People and models read this to decide what to read. Say what the contents"
+            " are, and what each name in braces stands for."
+        ),
+    ),
     "uri_template": (_("Address pattern"), _("For example shop://orders/{number}.")),
     "suggestions": (_("Suggestions"), ""),
 }

@@ -118,8 +118,14 @@ def looking(version: DefinitionVersion) -> dict[str, Any]:
 def unpublishing(row: PublishedRow) -> list[str]:
     """Say what happens when a row is unpublished."""
     return [
-        _("Clients no longer find it, and connected clients are notified."),
-        _("Its versions are kept: publishing brings it back."),
+        _(
+            "Clients no longer find this definition, and connected clients"
+            " are notified."
+        ),
+        _(
+            "The versions are kept: if you publish again, clients see the"
+            " definition again."
+        ),
         _("If you only want to switch it off for a while, stop it instead."),
         *_told(row),
     ]
@@ -235,7 +241,7 @@ def _heads(row: PublishedRow) -> Iterable[DefinitionVersion]:
 def _choice(row: PublishedRow, version: DefinitionVersion) -> Choice:
     label = _version_label(version.number)
     if version.pk == row.published_id:
-        label = _("%(version)s (what clients see)") % {"version": label}
+        label = _("%(version)s (clients see this one)") % {"version": label}
     return Choice(version.number, label)
 
 

@@ -416,7 +416,7 @@ def note_of(request: HttpRequest) -> str:
     note = request.POST.get("note", "").strip()
     if len(note) > LONGEST_NOTE:
         raise PublicationRefused(
-            _("The note has %(count)d characters; at most %(most)d are kept.")
+            _("The note has %(count)d characters; at most %(most)d are allowed.")
             % {"count": len(note), "most": LONGEST_NOTE}
         )
     if problem := text_problem(note, lines=True):

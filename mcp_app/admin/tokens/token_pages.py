@@ -44,7 +44,7 @@ MEDIA: Final = Media(
 FIELDSETS: Final[list[tuple[Any, dict[str, list[str]]]]] = [
     (None, {"fields": ["name", "servers", "may", "ends", "until"]}),
     (
-        gettext_lazy("Where from, and for what"),
+        gettext_lazy("Limits by network and tag"),
         {"fields": ["networks", "tags"], "classes": ["collapse"]},
     ),
 ]

@@ -93,13 +93,18 @@ class Command(BaseCommand):
             path = _write(client, name, entries[chosen])
             self.stdout.write(f"Wrote {name!r} into {path}.")
             if token and chosen != "stdio":
-                self.stderr.write(ABOUT_TOKEN)
+                self._tell(ABOUT_TOKEN)
             return
         for transport in TRANSPORTS:
             if options["transport"] in (transport, None):
                 self._show(client, transport, client.document(name, entries[transport]))
         if token and options["transport"] != "stdio":
-            self.stderr.write(ABOUT_TOKEN)
+            self._tell(ABOUT_TOKEN)
+
+    def _tell(self, text: str) -> None:
+        """Write a message to stderr: stdout may be piped into a file."""
+        # Django writes stderr in red, unless another style is given.
+        self.stderr.write(text, str)
 
     def _warn(self, server: Server, options: Mapping[str, Any]) -> None:
         """Warn if a client could not use the configuration for stdio."""
@@ -113,8 +118,7 @@ class Command(BaseCommand):
 
     def _show(self, client: ClientProgram, transport: str, document: str) -> None:
         place = client.file or client.elsewhere
-        # Messages go to stderr: stdout may be piped into a file.
-        self.stderr.write(f"{client.title}, {transport}: {place}")
+        self._tell(f"{client.title}, {transport}: {place}")
         self.stdout.write(document)
 
 

@@ -19,5 +19,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         made, broken = make_overlays(mcp), store_all_findings(mcp)
-        self.stdout.write(f"Made {made} rows for definitions in code.")
-        self.stdout.write(f"{broken} definitions are broken.")
+        if made:
+            self.stdout.write(f"Definitions in code that got a row: {made}.")
+        else:
+            self.stdout.write("All definitions in code have their rows already.")
+        if broken:
+            self.stdout.write(
+                f"Broken definitions: {broken}. The lists in the admin show them first."
+            )
+        else:
+            self.stdout.write("No definition is broken.")

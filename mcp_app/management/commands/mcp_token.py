@@ -16,6 +16,7 @@ from mcp_app.account import token_issuance
 from mcp_app.account.addresses import server_name, server_url
 from mcp_app.account.client_configs import TOKEN, command_line
 from mcp_app.auth.permissions import find_user
+from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import AccessToken, Server
@@ -95,6 +96,7 @@ class Command(BaseCommand):
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         self._show(row, token)
+        self._note_others(row)
 
     def _replace(self, options: Mapping[str, Any]) -> None:
         old = _token(options["prefix"])
@@ -103,21 +105,39 @@ class Command(BaseCommand):
         except token_issuance.HasEnded as error:
             raise CommandError(str(error)) from None
         self._show(row, token)
-        self.stderr.write(
-            f"The old token, {old.prefix}…, is valid until {_at(old.expires)}."
-        )
+        self._tell(f"The old token, {old.prefix}…, is valid until {_at(old.expires)}.")
+
+    def _tell(self, text: str) -> None:
+        """Write a message to stderr: stdout may be piped into a file."""
+        # Django writes stderr in red, unless another style is given.
+        self.stderr.write(text, str)
+
+    def _note_others(self, row: AccessToken) -> None:
+        """Say that the user has other tokens with this name that still work."""
+        rows = AccessToken.objects.filter(user=row.user, name=row.name)
+        now = timezone.now()
+        for other in rows.exclude(pk=row.pk).order_by("pk"):
+            if not other.has_ended(now):
+                self._tell(
+                    f"{_user_of(row)} has another token with this name: {other.prefix}…"
+                    f" It still works; `mcp_token revoke {other.prefix}` ends it."
+                )
 
     def _show(self, row: AccessToken, token: str) -> None:
-        # Messages go to stderr: stdout may be piped into a file.
         whose = _user_of(row)
-        self.stderr.write(f"The token of {whose} for {row.name}, shown only now:")
+        self._tell(f"The token of {whose} for {row.name}, shown only now:")
         self.stdout.write(token)
         slugs = sorted(each.slug for each in row.servers.all())
         slug = slugs[0] if slugs else DEFAULT_SLUG
         # A token that is written to a file is not to appear on the screen as well.
         shown = token if self.stdout.isatty() else TOKEN
         line = command_line(server_name(slug), server_url(slug), shown)
-        self.stderr.write(f"Connect Claude Code with it:\n  {line}")
+        self._tell(f"Connect Claude Code with it:\n  {line}")
+        if not mcp_settings.public_url:
+            self._tell(
+                "If your site has another host or port, change the address in this"
+                " line, or set MCP['PUBLIC_URL']."
+            )
 
     def _revoke(self, options: Mapping[str, Any]) -> None:
         row = _token(options["prefix"])

@@ -214,7 +214,8 @@ class _Comparer:
         for kind, key in chosen_in(content):
             if (kind, key) not in known:
                 yield _(
-                    "It chooses “%(key)s”, which is neither here nor in the file."
+                    "The server in the file offers “%(key)s”, which is neither at"
+                    " this site nor in the file."
                 ) % {"key": visible(key)}
 
     # -- judging ----------------------------------------------------------------------
@@ -276,11 +277,12 @@ class _Comparer:
 
 def _other_source(entry: Entry, row: DefinitionRow) -> ComparedEntry:
     said = _(
-        "It was made in the admin here, but the file has changes to a definition in"
-        " code."
+        "At this site the definition was made in the admin, but the"
+        " file has changes to a definition in code."
     )
     if row.from_code:
         said = _(
-            "It is declared in code here, but was made in the admin of the other site."
+            "At this site the definition is declared in code, but at the"
+            " other site it was made in the admin."
         )
     return ComparedEntry(entry, row, False, {}, [], [said], Findings([]), None)

@@ -48,7 +48,7 @@ def at(place: str, sentence: str) -> str:
 
 def unknown(place: str) -> str:
     """Return what is said of a member that means nothing."""
-    return at(place, _("There is no such member."))
+    return at(place, _("No member of this name is allowed here."))
 
 
 def _value_problems(
@@ -95,7 +95,7 @@ MUST: Final = {
     models.CharField: gettext_lazy("This must be a text."),
     models.TextField: gettext_lazy("This must be a text."),
     models.BooleanField: gettext_lazy("This must be true or false."),
-    models.FloatField: gettext_lazy("This must be a number, and not beyond 1.8e308."),
+    models.FloatField: gettext_lazy("This must be a number, at most 1.8e308."),
     models.IntegerField: gettext_lazy("This must be a whole number."),
     dict: gettext_lazy("This must be an object."),
     list: gettext_lazy("This must be a list."),
@@ -106,7 +106,7 @@ MUST: Final = {
 def _choice_problems(content: JsonObject, place: str) -> Iterator[str]:
     chosen = content[CHOSEN]
     if content.get("selection") != Server.Selection.CHOSEN:
-        yield at(place, _("This needs the selection “chosen”."))
+        yield at(place, _("This is allowed only with the selection “chosen”."))
     if not isinstance(chosen, dict):
         yield at(place, str(MUST[dict]))
         return

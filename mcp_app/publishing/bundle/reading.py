@@ -221,7 +221,7 @@ class _Reader:
             for name in _names(entry):
                 first = seen.setdefault(name, entry)
                 if first is not entry:
-                    said = _("“%(key)s” is already at %(place)s.")
+                    said = _("The file has “%(key)s” already at %(place)s.")
                     shown = {"key": visible(name[2]), "place": first.place}
                     self.problems.append(at(entry.place, said % shown))
 
@@ -235,7 +235,7 @@ class _Reader:
                 continue
             assert isinstance(value, dict)  # noqa: S101 - `_members` has looked
             if value["digest"] in found:
-                self.problems.append(at(place, _("This digest is there twice.")))
+                self.problems.append(at(place, _("The file has this digest twice.")))
             if upload := self._upload(value, place):
                 found[value["digest"]] = upload
         return found
@@ -267,7 +267,10 @@ class _Reader:
                 named.update(digests_of(content))
                 for name in digests_of(content):
                     if name not in uploads:
-                        said = _("It uses the upload “%(name)s”, which is missing.")
+                        said = _(
+                            "This entry uses the upload “%(name)s”, which is missing in"
+                            " the file."
+                        )
                         shown = said % {"name": visible(name[:64])}
                         self.problems.append(at(entry.place, shown))
         for name in uploads.keys() - named:
@@ -304,7 +307,7 @@ def _key_problems(entry: Entry) -> Iterator[str]:
     named = entry.working.get(key_column(entry.model))
     # What is missing, or no text, was told already.
     if isinstance(named, str) and named not in {"", entry.key}:
-        said = _("“%(key)s” is not the name of the working copy.")
+        said = _("The key “%(key)s” differs from the name in the working copy.")
         yield at(entry.place, said % {"key": visible(entry.key)})
 
 

@@ -34,7 +34,9 @@ def compare_columns(field: str, old: object, new: object) -> list[Difference]:
 def _names(field: str, old: object, new: object) -> Iterator[Difference]:
     breaks = ""
     if old is not ABSENT:
-        breaks = _("It is called %(new)s now: calls to %(old)s fail.") % {
+        breaks = _(
+            "The name changes from %(old)s to %(new)s: calls to %(old)s fail."
+        ) % {
             "new": new,
             "old": old,
         }

@@ -77,8 +77,8 @@ def test_what_a_server_offers(
     _, gate, _ = gates(tool(), at, frozenset(tags))
     assert (gate.closed == "") is offered
     if not offered:
-        assert gate.closed == "The server “shop” does not offer it."
-        assert ("Give it a tag" in gate.change) is (at.selection == "tags")
+        assert gate.closed == "The server “shop” does not offer this definition."
+        assert ("Give this definition a tag" in gate.change) is (at.selection == "tags")
 
 
 def test_without_a_server_nobody_offers_it() -> None:
@@ -168,8 +168,8 @@ def test_a_group_that_there_is_not_is_named() -> None:
 @pytest.mark.parametrize(
     ("key", "which", "note"),
     [
-        ("plain", None, "It can only be checked person by person."),
-        ("calls", None, "may refuse it because of its arguments."),
+        ("plain", None, "so it can only be checked for one person at a time."),
+        ("calls", None, "may refuse the call because of its arguments."),
         ("object", permission_queries.EVERYBODY, "show the template in any case."),
         (
             "gone",

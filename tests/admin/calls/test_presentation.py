@@ -48,11 +48,12 @@ def test_a_call_that_failed_in_full(admin_client: Client) -> None:
         '<span class="mcp-state bad">Crashed</span>',
         "Error number <strong>7f3a29cd</strong>",
         "<strong>maria</strong> called <strong>Book a table</strong> (version 1) "
-        "through <strong>Claude Code 2.1</strong>. The code behind it failed.",
+        "through <strong>Claude Code 2.1</strong>. The code"
+        " behind the definition failed.",
         "The same call will most likely fail again.",
         "Give the error number to the developers",
         f'<a href="{page("tool", "stop", tool.pk)}">Stop it…</a>',
-        "2 calls of it ended like this",
+        "2 calls of this definition ended like this",
         '<pre class="mcp-code">book_table failed. Its error number in the log is'
         " 7f3a29cd.</pre>",
         "fingerprint <code>9c1e…ab77</code>",

@@ -55,7 +55,7 @@ def test_processes_are_added_up(
     assert 'class="mcp-number">5<' in text
     assert text.index("Wrong host") < text.index("Not let in")
     assert "Add the host name to ALLOWED_HOSTS" in text
-    assert 'data-label="Client">not told<' in text
+    assert 'data-label="Client">unknown<' in text
     assert "gone" not in text
 
 

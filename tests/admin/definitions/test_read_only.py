@@ -110,7 +110,7 @@ def test_suggestions_stand_by_the_names_of_variables(looking: Client) -> None:
     assert '<th scope="row">kind</th>' in text
     assert f'<td data-label="Suggestions">order<br>{EVIL}</td>' in text
     assert '<th scope="row">number</th>' in text
-    assert "The address pattern has no gone, so these are not used." in text
+    assert "The address pattern has no gone, so these suggestions are not used." in text
     # The labels and the help are those of the form.
     assert "Address pattern:" in text
     assert "For example shop://orders/{number}." in text

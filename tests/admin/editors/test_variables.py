@@ -78,7 +78,9 @@ def test_the_names_come_from_the_pattern() -> None:
 def test_what_the_pattern_has_no_more_is_kept_and_told() -> None:
     text = html_of(field(pattern="shop://{id}"))
     assert "<legend>id" in text
-    assert "The address pattern has no number, so these are not used." in text
+    assert (
+        "The address pattern has no number, so these suggestions are not used." in text
+    )
     assert field(pattern="shop://{id}").clean(sent()) == STORED
     emptied = html_of(field(pattern="shop://{id}"), sent(number=""))
     assert "<legend>number" not in emptied

@@ -177,7 +177,7 @@ def test_half_done_work_is_kept_and_cannot_be_published(
     assert missing in [each.message for each in found]
     text = admin_client.get(page(model, "publish", row.pk)).content.decode()
     assert missing in unescape(text)
-    assert "Fix what must be fixed first." in text
+    assert "First fix the problems that must be fixed." in text
 
 
 def test_the_kind_is_asked_although_other_fields_have_errors(

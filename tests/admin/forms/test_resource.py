@@ -141,7 +141,7 @@ def test_a_file_that_is_gone_is_told(admin_client: Client) -> None:
 
 def test_a_new_resource_reads_nothing_yet(admin_client: Client) -> None:
     text = admin_client.get(form_page("resource")).content.decode()
-    assert "Nothing yet, because it is not saved." in text
+    assert "Clients see nothing yet, because the resource is not saved." in text
 
 
 def test_for_whom_and_how_important_need_no_json(admin_client: Client) -> None:

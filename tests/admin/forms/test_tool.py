@@ -424,7 +424,9 @@ def test_a_file_has_a_limit(admin_client: Client) -> None:
 def test_a_file_or_json_and_not_both(admin_client: Client) -> None:
     typed = {"name": "a", "file": logo(), "config": CONFIG}
     found = errors(fill_in(admin_client, form_page("tool"), **typed))
-    assert found == {"config": "Fill in the text and the file or this, not both."}
+    assert found == {
+        "config": "Fill in either the text and the file or this field, not both."
+    }
 
 
 def test_a_file_goes_on_top_of_what_someone_else_saved(admin_client: Client) -> None:

@@ -170,7 +170,7 @@ def test_of_an_older_release_nobody_knows_who_listens(admin_client: Client) -> N
     worker(code="c")
     worker("older")
     text = shown(admin_client, "sessions")
-    assert 'data-label="Open stream">not told<' in text
+    assert 'data-label="Open stream">unknown<' in text
 
 
 def test_streams_that_were_not_told(
@@ -181,7 +181,7 @@ def test_streams_that_were_not_told(
     worker(sessions=(first.pk,))
     text = shown(admin_client, "sessions")
     assert 'data-label="Open stream">yes<' in text
-    assert 'data-label="Open stream">not told<' in text
+    assert 'data-label="Open stream">unknown<' in text
 
 
 def test_calls(admin_client: Client) -> None:
@@ -207,7 +207,7 @@ def test_calls(admin_client: Client) -> None:
     ):
         assert said in text
     assert "over<" not in text
-    assert text.count("Its process is gone.") == 2
+    assert text.count("The process of this call is gone.") == 2
     assert text.count(">Cancel<") == 2
 
 
@@ -350,7 +350,10 @@ def test_a_call_is_cancelled(
     worker()
     stream = call(session(), requests=requests)
     said = pressed(admin_client, "cancel", stream.pk)
-    assert said == "Its process was told to cancel book_table. Look again in a moment."
+    assert said == (
+        "The process that runs book_table was told to cancel"
+        " it. Look again in a moment."
+    )
     told = set(Change.objects.filter(kind="stopped").values_list("ref", flat=True))
     assert told == {f"{stream.session_id}:{identity.key(each)}" for each in ids}
     entry = LogEntry.objects.get()

@@ -104,7 +104,7 @@ def test_one_press_stops_and_two_start(
     assert (
         "by admin. Why: “Wrong prices go out”. Clients do not see it any more." in text
     )
-    assert "Calls that were running then may finish." in text
+    assert "Calls that were running when it was stopped may finish." in text
     stop = Stop.objects.get()
     found = (stop.scope, stop.by_name, stop.running, stop.reason)
     assert found == (scope, "admin", Running.FINISH, "Wrong prices go out")
@@ -183,7 +183,7 @@ def test_find_a_tool_and_stop_it(admin_client: Client) -> None:
     assert 'value="finish" checked' in html
     press(admin_client, f"tool:{Tool.objects.get(name='add_0').pk}")
     assert "Stop Add 0" not in shown(admin_client, f"{STOPS}?q=add")
-    assert "Nothing that is not stopped was found for “zzz”." in shown(
+    assert "For “zzz” nothing was found that runs now and could be stopped." in shown(
         admin_client, f"{STOPS}?q=zzz"
     )
 
@@ -294,7 +294,10 @@ def test_very_many_that_are_stopped_are_counted(admin_client: Client) -> None:
     text = text_of(admin_client.get(STOPS))
     assert "many_49" in text
     assert "many_50" not in text
-    assert "2 more are stopped one by one: see the lists, by the state" in text
+    assert (
+        "2 more definitions or servers are stopped: filter the lists by the state"
+        in text
+    )
 
 
 def test_what_was_deleted_does_not_come_back(admin_client: Client) -> None:
@@ -322,7 +325,7 @@ def test_without_the_right(staff: Staff) -> None:
     night = Group.objects.create(name="Night shift")
     night.permissions.add(Permission.objects.get(codename="stop"))
     text = shown(client, reverse("admin:app_list", args=["mcp_app"]))
-    said = "Someone with the right “Can stop and start” can stop this"
+    said = "To stop something, ask someone with the right “Can stop and start”"
     assert f"{said}: Night shift." in text
     right = Permission.objects.get(codename="view_user")
     User.objects.get(username="kim").user_permissions.add(right)
@@ -371,8 +374,8 @@ def test_the_pages_of_a_row_and_its_list(admin_client: Client) -> None:
             admin_client, page("tool", name, row.pk)
         )
     Stop.objects.make(Scope.DEFINITION, row, by=LEE, reason="Fire")
-    assert "Stopped one by one: add_0." in shown(admin_client, page("tool"))
-    assert "Stopped one by one" not in shown(admin_client, page("prompt"))
+    assert "Also stopped, each by itself: add_0." in shown(admin_client, page("tool"))
+    assert "Also stopped, each by itself" not in shown(admin_client, page("prompt"))
     text = shown(admin_client, page("tool", "change", row.pk))
     assert "add_0 is stopped since" in text
     assert "Why: “Fire”." in text

@@ -22,7 +22,6 @@ PAGES = [
     (Server, ""),
 ]
 SEEN_WITHOUT_HELP = {
-    "description",
     "icons",
     "kind",
     "opened_fields",

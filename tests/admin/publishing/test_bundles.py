@@ -118,7 +118,7 @@ def test_working_copies_alone(admin_client: Client) -> None:
     assert "0 new · 1 changed" in text
     assert "Opening hours" in text
     assert "Import 1" in text
-    assert "Publish at once" not in text
+    assert "Publish the imported versions at once" not in text
     done = admin_client.post(URL, sent(response), follow=True)
     assert "1 was imported." in text_of(done)
     row = Tool.objects.get(name="Hours")

@@ -120,7 +120,7 @@ def test_only_tools_take_a_part_of_every_request(admin_client: Client) -> None:
 def test_no_difference_has_nothing_to_press(admin_client: Client) -> None:
     row = published(tool())
     text = admin_client.get(page("tool", "publish", row.pk)).content.decode()
-    assert "Clients already see exactly this." in text
+    assert "Clients already see exactly this working copy." in text
     assert "Publish version" not in text
 
 
@@ -480,10 +480,10 @@ def test_what_code_declares_is_not_unpublished(admin_client: Client) -> None:
     assert "Unpublish" not in text
     url = page("tool", "unpublish", row.pk)
     done = admin_client.post(url, {"number": 1}, follow=True)
-    assert "The code declares it, so" in done.content.decode()
+    assert "The code declares this definition, so" in done.content.decode()
     sent = {**chosen(row), "action": "unpublish_chosen"}
     done = admin_client.post(page("tool"), sent, follow=True)
-    assert "The code declares it, so" in done.content.decode()
+    assert "The code declares this definition, so" in done.content.decode()
     assert "0 were taken off." in done.content.decode()
     row.refresh_from_db()
     assert row.published is not None

@@ -179,10 +179,10 @@ def test_each_of_several_servers_has_its_numbers(
     assert "3 people can" in text_of(look(admin_client, row, server="desk"))
     apart = text_of(look(admin_client, row, server="apart"))
     assert (
-        "Nobody can list and call this tool. The server “apart” does not offer it."
-        in apart
+        "Nobody can list and call this tool. The server"
+        " “apart” does not offer this definition." in apart
     )
-    assert "Give it a tag of the server (b), and publish it." in apart
+    assert "Give this definition a tag of the server (b), and publish it." in apart
 
 
 @pytest.mark.parametrize(
@@ -282,8 +282,8 @@ def test_a_rule_in_code_is_asked_person_by_person(
     text = text_of(seen)
     assert "At most 3 people can list and call this tool" in text
     assert (
-        f"This rule is written in code ({__name__}.rule.<locals>.can_refund)."
-        " It can only be checked person by person." in text
+        f"This rule is written in code ({__name__}.rule.<locals>.can_refund),"
+        " so it can only be checked for one person at a time." in text
     )
     assert counts(seen)[-1] == "at most 3"
     assert why(seen)["ana"] == "in Support; the rest must be checked"
@@ -359,8 +359,9 @@ def test_a_backend_that_cannot_list_is_asked_person_by_person(
     text = text_of(look(admin_client, row))
     assert "At most 4 people can" in text
     assert (
-        f"The authentication backend {__name__}.{name} does not list who has it."
-        " It can only be checked person by person." in text
+        f"The authentication backend {__name__}.{name} does not list who has the"
+        " permission, so this condition can only be checked for one person at a time."
+        in text
     )
     zoe = look(admin_client, row, person="zoe")
     assert zoe.context["admitted"] is (name == "Asking")
@@ -519,16 +520,16 @@ def test_publishing_says_how_many_that_is(
     )
     row.groups = "Support"
     row.save()
-    said = "People who have the rights that it requires:"
+    said = "People who have the required rights:"
     assert f"{said} 3." in text_of(admin_client.get(url))
     published(row)
-    assert f"{said} 3. Publishing does not change that." in text_of(
+    assert f"{said} 3. Publishing does not change this number." in text_of(
         admin_client.get(url)
     )
     row.groups = ""
     row.save()
     with django_assert_max_num_queries(15):
         text = text_of(admin_client.get(url))
-    assert f"{said} 3 now, 4 once it is published." in text
+    assert f"{said} 3 now, 4 once this is published." in text
     server = Server.objects.get()
     assert said not in text_of(admin_client.get(page("server", "publish", server.pk)))

@@ -108,7 +108,9 @@ def test_somebody_must_be_able_to_come_in(admin_client: Client, slug: str) -> No
     url = page("server", "change", server.pk) if server else page("server", "add")
     sent = {"slug": slug, "access-way-token": None}
     found = errors(fill_in(admin_client, url, **sent))
-    assert found == {"access": "Nobody could come in. Tick at least one way."}
+    assert found == {
+        "access": "Nobody could connect. Tick at least one way to come in."
+    }
 
 
 def test_a_name_that_the_settings_lack_is_seen_and_said(admin_client: Client) -> None:
@@ -116,7 +118,7 @@ def test_a_name_that_the_settings_lack_is_seen_and_said(admin_client: Client) ->
     url = page("server", "change", server.pk)
     shown = admin_client.get(url)
     assert boxes(shown)["way-partners"].startswith(
-        "partners The settings do not have this"
+        "partners This way to come in is missing"
     )
     found = errors(fill_in_again(admin_client, url, shown))
     assert "no authentication method “partners”. Available: token." in found["access"]
@@ -131,7 +133,9 @@ def test_a_new_server_where_the_settings_have_no_tokens(admin_client: Client) ->
     shown = admin_client.get(page("server", "add"))
     assert set(boxes(shown)) == {"way-partners", "public"}
     found = errors(fill_in_again(admin_client, page("server", "add"), shown, slug="a"))
-    assert found == {"access": "Nobody could come in. Tick at least one way."}
+    assert found == {
+        "access": "Nobody could connect. Tick at least one way to come in."
+    }
     ticked = {"slug": "a", "access-way-partners": "on"}
     assert saved(fill_in_again(admin_client, page("server", "add"), shown, **ticked))
     assert Server.objects.get(slug="a").access == "partners"

@@ -162,7 +162,7 @@ def test_a_token_whose_servers_are_gone_says_so(
     shop = Server.objects.create(slug="shop")
     token(user("ana"), servers=[shop])
     shop.delete()
-    assert "none: they were deleted" in text_of(admin_client.get(LIST))
+    assert "none: its servers were deleted" in text_of(admin_client.get(LIST))
 
 
 def test_an_empty_list_says_what_a_token_is(kim: Client) -> None:
@@ -297,7 +297,7 @@ def test_another_name_changes_nothing_else(kim: Client, token: Make) -> None:
     assert kim.post(page("accesstoken", "change", row.pk), sent).status_code == 302
     assert AccessToken.objects.values().get() == {**before, "name": "old laptop"}
     assert [each.change_message for each in LogEntry.objects.all()] == [
-        f"Named it “old laptop ({row.prefix}…)”."
+        f"Renamed this token to “old laptop ({row.prefix}…)”."
     ]
 
 

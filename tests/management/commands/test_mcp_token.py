@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.utils import timezone
 
+from mcp_app.management.commands import mcp_token
 from mcp_app.models import AccessToken, Server
 
 pytestmark = pytest.mark.django_db
@@ -26,6 +27,12 @@ def run(*arguments: str) -> str:
     said = StringIO()
     call_command("mcp_token", *arguments, stdout=said, stderr=StringIO())
     return said.getvalue().removesuffix("\n")
+
+
+def notes(*arguments: str) -> str:
+    told = StringIO()
+    call_command("mcp_token", *arguments, stdout=StringIO(), stderr=told)
+    return told.getvalue()
 
 
 def refusal(*arguments: str) -> str:
@@ -45,6 +52,8 @@ def test_the_token_alone_is_printed(user: Any) -> None:
         "Connect Claude Code with it:",
         "  claude mcp add --transport http mcp-project http://127.0.0.1:8000/mcp"
         ' --header "Authorization: Bearer YOUR-TOKEN"',
+        "If your site has another host or port, change the address in this line, or set"
+        " MCP['PUBLIC_URL'].",
     ]
     assert (row.user, row.name, row.may, row.expires) == (
         user,
@@ -66,9 +75,37 @@ def test_on_a_terminal_the_line_can_be_pasted() -> None:
     said, told = Terminal(), StringIO()
     arguments = ("new", "ana", "a laptop", "--server", "shop")
     call_command("mcp_token", *arguments, stdout=said, stderr=told)
-    line = told.getvalue().splitlines()[-1]
+    line = told.getvalue().splitlines()[2]
     assert f'Bearer {said.getvalue().strip()}"' in line
     assert " mcp-project-shop http://127.0.0.1:8000/mcp/shop " in line
+
+
+@pytest.mark.usefixtures("user")
+def test_only_an_error_is_red() -> None:
+    command = mcp_token.Command(stdout=Terminal(), stderr=Terminal())
+    command.stderr.style_func = "<red>{}".format
+    call_command(command, "new", "ana", "a laptop")
+    told = command.stderr.getvalue()
+    assert "The token of ana for a laptop, shown only now:" in told
+    assert "<red>" not in told
+
+
+@pytest.mark.usefixtures("user")
+def test_an_address_from_the_settings_needs_no_change(settings: Any) -> None:
+    settings.MCP = {**settings.MCP, "PUBLIC_URL": "https://mcp.example.com"}
+    told = notes("new", "ana", "a laptop")
+    assert " https://mcp.example.com/mcp " in told
+    assert "change the address" not in told
+
+
+def test_a_second_token_of_the_same_name_is_noted(user: Any) -> None:
+    noted = "ana has another token with this name: mcp_"
+    other = get_user_model()._default_manager.create(username="bert")
+    AccessToken.objects.make(user=other, name="a laptop")
+    assert noted not in notes("new", "ana", "a laptop")
+    assert noted in notes("new", "ana", "a laptop")
+    AccessToken.objects.update(revoked=timezone.now())
+    assert noted not in notes("new", "ana", "a laptop")
 
 
 def test_all_that_a_token_may_be_limited_to(user: Any) -> None:

@@ -166,15 +166,20 @@ def test_a_definition_of_code_is_no_definition_made_here() -> None:
     made_here = tools({"name": "find", "title": "Mine"})
     [found] = compared(made_here, registry).entries
     assert found.problems == [
-        "It is declared in code here, but was made in the admin of the other site."
+        (
+            "At this site the definition is declared in code, but at the"
+            " other site it was made in the admin."
+        )
     ]
     Tool.objects.all().delete()
     tool("find")
     overlay = {"tools": [{"name": "find", "source": "code", "working": {"title": "A"}}]}
     [found] = compared(overlay, registry).entries
     assert found.problems == [
-        "It was made in the admin here, but the file has changes to a definition in"
-        " code."
+        (
+            "At this site the definition was made in the admin, but the"
+            " file has changes to a definition in code."
+        )
     ]
 
 
@@ -229,8 +234,14 @@ def test_what_a_server_chooses_must_be_somewhere() -> None:
     }
     found = next(each for each in compared(file).entries if each.entry.key == "shop")
     assert found.problems == [
-        "It chooses “nowhere”, which is neither here nor in the file.",
-        "It chooses “here”, which is neither here nor in the file.",
+        (
+            "The server in the file offers “nowhere”, which is"
+            " neither at this site nor in the file."
+        ),
+        (
+            "The server in the file offers “here”, which is"
+            " neither at this site nor in the file."
+        ),
     ]
     choice["tools"].remove("nowhere")
     del choice["prompts"]

@@ -45,9 +45,9 @@ def test_what_columns_can_hold(content: dict[str, Any]) -> None:
         ("description", ["x"], "This must be a text."),
         ("position", True, "This must be a whole number."),
         ("position", 1.0, "This must be a whole number."),
-        ("timeout", True, "This must be a number, and not beyond 1.8e308."),
-        ("timeout", "3", "This must be a number, and not beyond 1.8e308."),
-        ("timeout", 10**309, "This must be a number, and not beyond 1.8e308."),
+        ("timeout", True, "This must be a number, at most 1.8e308."),
+        ("timeout", "3", "This must be a number, at most 1.8e308."),
+        ("timeout", 10**309, "This must be a number, at most 1.8e308."),
         ("read_only", 1, "This must be true or false."),
         ("read_only", None, "This must be true or false."),
         ("input_schema", [], "This must be an object."),
@@ -61,13 +61,17 @@ def test_what_they_cannot(name: str, value: Any, said: str) -> None:
 
 @pytest.mark.parametrize("name", ["shoe", "published", "enabled", "chosen", "id"])
 def test_no_other_column(name: str) -> None:
-    assert of_tool(**{name: {}}) == [f"tools[3].{name}: There is no such member."]
+    assert of_tool(**{name: {}}) == [
+        f"tools[3].{name}: No member of this name is allowed here."
+    ]
 
 
 def test_what_code_declares_has_fewer_columns() -> None:
     row = Tool(source=Source.CODE)
     assert problems(row, title="x") == []
-    assert problems(row, config={}) == ["tools[3].config: There is no such member."]
+    assert problems(row, config={}) == [
+        "tools[3].config: No member of this name is allowed here."
+    ]
 
 
 def test_what_no_database_takes_is_refused_wherever_it_stands() -> None:
@@ -91,7 +95,7 @@ def test_a_choice(chosen: Any) -> None:
     ("chosen", "said"),
     [
         ([], [": This must be an object."]),
-        ({"shoes": []}, [".shoes: There is no such member."]),
+        ({"shoes": []}, [".shoes: No member of this name is allowed here."]),
         ({"tools": "a"}, [".tools: This must be a list of texts."]),
         ({"tools": ["a", 1]}, [".tools: This must be a list of texts."]),
         ({"tools": ["a", "a"]}, [".tools: This list has an entry twice."]),
@@ -109,6 +113,6 @@ def test_no_choice(chosen: Any, said: list[str]) -> None:
 
 
 def test_a_choice_of_a_server_that_does_not_choose() -> None:
-    said = ["tools[3].chosen: This needs the selection “chosen”."]
+    said = ["tools[3].chosen: This is allowed only with the selection “chosen”."]
     assert of_choice({"tools": []}, "all") == said
     assert problems(Server(), chosen={}) == said

@@ -142,23 +142,26 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (file(secrets=[]), ["secrets: There is no such member."]),
+        (file(secrets=[]), ["secrets: No member of this name is allowed here."]),
         (file(tools={}), ["tools: This must be a list."]),
         (file(tools=[1]), ["tools[0]: This must be an object."]),
         (file(tools=[{}]), ["tools[0]: “name” is missing."]),
         (file(tools=[{"name": ""}]), ["tools[0].name: This must be a text"]),
         (file(tools=[{"name": "a\0"}]), ["tools[0].name: This must be a text"]),
-        (file(tools=[a_tool(id=7)]), ["tools[0].id: There is no such member."]),
-        (file(tools=[a_tool(**{"a\u202eb": 7})]), ["tools[0].a⟦U+202E⟧b: There is"]),
+        (
+            file(tools=[a_tool(id=7)]),
+            ["tools[0].id: No member of this name is allowed here."],
+        ),
+        (file(tools=[a_tool(**{"a\u202eb": 7})]), ["tools[0].a⟦U+202E⟧b: No member"]),
         (file(tools=[a_tool(source="http")]), ["tools[0].source: This must be"]),
         (file(tools=[a_tool(working=1)]), ["tools[0].working: This must be an object"]),
         (
             file(tools=[a_tool(), a_tool()]),
-            ["tools[1]: “a” is already at tools[0]."],
+            ["tools[1]: The file has “a” already at tools[0]."],
         ),
         (
             file(tools=[{"name": "b", "working": {"name": "a"}}]),
-            ["tools[0]: “b” is not the name of the working copy."],
+            ["tools[0]: The key “b” differs from the name in the working copy."],
         ),
         (file(tools=[{"name": "a"}]), ["tools[0].working: “name” is missing."]),
         (
@@ -167,7 +170,7 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             file(resources=[{"uri": "shop://a", "name": "a"}]),
-            ["resources[0].name: There is no such member."],
+            ["resources[0].name: No member of this name is allowed here."],
         ),
         (
             file(resources=[{"uri": "shop://a", "source": "code"}]),
@@ -175,7 +178,7 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             file(tools=[{"name": "a", "source": "code", "working": {"config": {}}}]),
-            ["tools[0].working.config: There is no such member."],
+            ["tools[0].working.config: No member of this name is allowed here."],
         ),
         (working(title=5), ["tools[0].working.title: This must be a text."]),
         (working(title=None), ["tools[0].working.title: This must be a text."]),
@@ -191,7 +194,10 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         (working(read_only=1), ["tools[0].working.read_only: This must be true or"]),
         (working(config=[]), ["tools[0].working.config: This must be an object."]),
         (working(icons={}), ["tools[0].working.icons: This must be a list."]),
-        (working(enabled=True), ["tools[0].working.enabled: There is no such member."]),
+        (
+            working(enabled=True),
+            ["tools[0].working.enabled: No member of this name is allowed here."],
+        ),
         (
             working(config={"text": "a\0b"}),
             ["tools[0].working: The text has the character NUL (U+0000); remove it."],
@@ -206,7 +212,10 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
             ["tools[0].published.created: This must be"],
         ),
         (published(note="a\0"), ["tools[0].published.note: This must be a text"]),
-        (published(email="x"), ["tools[0].published.email: There is no such member."]),
+        (
+            published(email="x"),
+            ["tools[0].published.email: No member of this name is allowed here."],
+        ),
         (
             published(hash="0" * 64),
             ["tools[0].published: The hash does not match the content"],
@@ -223,22 +232,25 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
                 ]
             ),
             [
-                "tools[1]: “b” is not the name of the working copy.",
-                "tools[1]: “a” is already at tools[0].",
+                "tools[1]: The key “b” differs from the name in the working copy.",
+                "tools[1]: The file has “a” already at tools[0].",
             ],
         ),
-        (with_upload(), ["resources[0]: It uses the upload"]),
+        (with_upload(), ["resources[0]: This entry uses the upload"]),
         (
             with_upload(blob(), name="nothing"),
             [
-                "resources[0]: It uses the upload “nothing”, which is missing.",
+                (
+                    "resources[0]: This entry uses the upload “nothing”,"
+                    " which is missing in the file."
+                ),
                 "Nothing uses the upload",
             ],
         ),
         (file(blobs=[blob()]), ["Nothing uses the upload “0f4636c7"]),
         (
             with_upload(blob(), blob()),
-            ["blobs[1]: This digest is there twice."],
+            ["blobs[1]: The file has this digest twice."],
         ),
         (
             with_upload(blob(content="AAAA")),
@@ -246,7 +258,7 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             with_upload(blob(content="é")),
-            ["blobs[0]: The content is not base64.", "resources[0]: It uses"],
+            ["blobs[0]: The content is not base64.", "resources[0]: This entry uses"],
         ),
         (with_upload(blob(media_type="x")), ["blobs[0]: “x” is not a media type"]),
         (
@@ -255,7 +267,10 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             with_upload(blob(digest="x")),
-            ["blobs[0].digest: This must be a SHA-256", "resources[0]: It uses"],
+            [
+                "blobs[0].digest: This must be a SHA-256",
+                "resources[0]: This entry uses",
+            ],
         ),
         (
             file(servers=[{"slug": "a", "access": ["a b", "c,d"], "page_size": 1}]),
@@ -274,7 +289,10 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             server(chosen={}),
-            ["servers[0].working.chosen: This needs the selection “chosen”."],
+            [
+                "servers[0].working.chosen: This is allowed only"
+                " with the selection “chosen”."
+            ],
         ),
         (
             server(selection="chosen", chosen=[]),
@@ -284,7 +302,10 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
             server(selection="chosen", chosen={"tools": [1], "users": []}),
             [
                 "servers[0].working.chosen.tools: This must be a list of texts.",
-                "servers[0].working.chosen.users: There is no such member.",
+                (
+                    "servers[0].working.chosen.users: No member of this"
+                    " name is allowed here."
+                ),
             ],
         ),
         (

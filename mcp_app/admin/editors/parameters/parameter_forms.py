@@ -168,7 +168,7 @@ class ParameterSheet(JsonEditor):
         "as_table": _("Edit as a table"),
         "as_json": _("Edit as JSON Schema"),
         "own": _("The function's own"),
-        "own_help": _("As they are in the code; they follow it."),
+        "own_help": _("The parameters are as in the code, and change with it."),
         "json": _("The same as JSON Schema"),
         "json_label": _("JSON Schema"),
         "add": _("Add a parameter"),

@@ -82,7 +82,7 @@ class ArgumentSheet(JsonEditor):
         "as_table": _("Edit one by one"),
         "as_json": _("Edit as JSON"),
         "own": _("The function's own"),
-        "own_help": _("As they are in the code; they follow it."),
+        "own_help": _("The parameters are as in the code, and change with it."),
         "json": _("The same as JSON"),
         "json_label": _("JSON"),
         "add": _("Add an argument"),

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from mcp_app.account import token_issuance
-from mcp_app.account.client_configs import command_line
+from mcp_app.account.client_configs import TOKEN, command_line
 from mcp_app.interface.server import BY_TOKEN, DEFAULT_SLUG, PUBLIC
 from mcp_app.models import AccessToken, DefinitionRow, Prompt, Resource, Server
 from mcp_app.models.definitions import Source
@@ -24,6 +24,7 @@ USER_NAME: Final = "admin"
 TEAM: Final = "team"
 URL: Final = "http://127.0.0.1:8000"
 MANAGE: Final = ".venv/bin/python manage.py"
+ANOTHER: Final = f"{MANAGE} mcp_token new {USER_NAME} laptop --change --server {TEAM}"
 NOTE: Final = "The demo."
 
 
@@ -74,12 +75,10 @@ def _block(url: str, shown: Secrets) -> str:
         ("Log in", login),
         ("Connect", command_line("shop", endpoint, "")),
     ]
-    if shown.token:
-        team = command_line(f"shop-{TEAM}", f"{endpoint}/{TEAM}", shown.token)
-        lines.append(("", team))
-    else:
-        another = f"{MANAGE} mcp_token new {USER_NAME} laptop"
-        lines.append(("Token", f"made at the first start; another: {another}"))
+    token = shown.token or TOKEN
+    lines.append(("", command_line(f"shop-{TEAM}", f"{endpoint}/{TEAM}", token)))
+    if not shown.token:
+        lines.append(("Token", f"made at the first start; another: {ANOTHER}"))
     return "\n".join(f"{name:<15}{text}" for name, text in lines)
 
 
