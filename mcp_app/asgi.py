@@ -50,18 +50,18 @@ class Switch:
         return "/" + found.removeprefix(get_script_prefix())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._site(scope, receive, send)
-            return
-        key = scope.get("root_path", ""), scope["path"]
-        place = self._places[key] if key in self._places else self._place(key)
+        place = self._place(scope) if scope["type"] == "http" else None
         if place is None:
             await self._site(scope, receive, send)
         else:
-            await self._endpoint(scope, receive, send, *place)
+            slug, part = place
+            await self._endpoint(scope, receive, send, slug=slug, part=part)
 
-    def _place(self, key: tuple[str, str]) -> Place | None:
+    def _place(self, scope: Scope) -> Place | None:
         """Return what a path names, None for the site's own paths."""
+        key = (scope.get("root_path", ""), scope["path"])
+        if key in self._places:
+            return self._places[key]
         place = self._named(*key)
         if len(key[1]) <= LONGEST_KEPT:
             if len(self._places) >= KEPT:

@@ -32,9 +32,9 @@ class Endpoint:
         scope: Scope,
         receive: Receive,
         send: Send,
+        *,
         slug: str,
         part: str = "",
-        *,
         streams: bool = True,
     ) -> Coroutine[Any, Any, None]:
         if slug == HEALTH_SLUG and not part:

@@ -8,7 +8,6 @@ import json
 import weakref
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
-from functools import reduce
 from typing import Any, Final
 
 import pytest
@@ -51,7 +50,7 @@ from tests.wire.middleware import WireCheck
 pytestmark = pytest.mark.databases
 
 OTHER_META: Final = {**META, f"{PREFIX}clientInfo": {"name": "other", "version": "2"}}
-DEEP: Final[Any] = reduce(lambda inner, _: [inner], range(70), [])
+DEEP: Final[Any] = json.loads("[" * 70 + "]" * 70)
 ODD_META: Final[list[Any]] = [
     {},
     None,
