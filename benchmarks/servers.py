@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -37,13 +37,15 @@ def drill(
 
 
 @contextmanager
-def floor(answer: Answer, server: str = "uvicorn") -> Iterator[Process]:
+def floor(
+    answer: Answer, server: str = "uvicorn", under: Sequence[str] = ()
+) -> Iterator[Process]:
     """Serve the floor: that answer, whatever the request."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "answer.json")
         path.write_text(replay(answer))
         environment = {"FLOOR_ANSWER": str(path)}
-        with application("benchmarks.floors", server, environment) as process:
+        with application("benchmarks.floors", server, environment, under) as process:
             yield process
 
 
@@ -77,11 +79,11 @@ def sdk() -> AbstractContextManager[Process]:
 
 
 def application(
-    module: str, server: str, environment: Mapping[str, str]
+    module: str, server: str, environment: Mapping[str, str], under: Sequence[str] = ()
 ) -> AbstractContextManager[Process]:
-    """Serve the `application` of a module in one process."""
+    """Serve the `application` of a module in one process, `under` another program."""
     port = free_port()
-    command = [sys.executable, "-m", *_commands(port)[server]]
+    command = [*under, sys.executable, "-m", *_commands(port)[server]]
     return serving([*command, f"{module}:application"], port, environment)
 
 

@@ -195,10 +195,10 @@ the markers of the tests.
 
 A row is **named** if a test names it (`@pytest.mark.covers("id")`), **reasoned** if it gives a
 reason why there is nothing to test, **planned** if it waits for a part that does not exist yet, and
-**open** otherwise. The first word of a reason is its kind. The kinds `deprecated`, `optional` and
-`unsupported` are for parts that a server need not have. If a MUST or MUST NOT is reasoned, its
-reason must have one of these three kinds. `client` is about clients, and `note` covers all other
-reasons, for rows of other strengths.
+**open** otherwise. The first word of a reason is its kind: `deprecated`, `optional` and
+`unsupported` are for parts that a server need not have, `client` is for what concerns clients, and
+`note` is for anything else. The reason of a MUST or MUST NOT must be of one of the first three
+kinds.
 
 A named row is **proved** if [guards.py](../tests/conformance/guards.py) lists the code that
 enforces it: a function, or an entry of a table. `python -m tests.conformance.proving --all`

@@ -93,7 +93,9 @@ _REASONS: Final[Mapping[str, tuple[Label, str, Label, Label]]] = {
     Reason.ACCEPT: (
         gettext_lazy("Accepts other answers"),
         "406",
-        gettext_lazy("The client does not accept both JSON and event streams."),
+        gettext_lazy(
+            "The client must accept both JSON and event streams, and does not."
+        ),
         gettext_lazy(
             "Configure the client to send the header Accept: application/json,"
             " text/event-stream. If it cannot, it may not be an MCP client."

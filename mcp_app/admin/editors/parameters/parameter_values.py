@@ -148,7 +148,10 @@ def _not_a(kind: str, text: str) -> str:
         "integers": _("“%(text)s” is not a list of whole numbers, such as: 1, 2."),
         "numbers": _("“%(text)s” is not a list of numbers, such as: 1, 2.5."),
     }
-    quoted = _("“%(text)s” is not a text: double quotes are for JSON.")
+    quoted = _(
+        "%(text)s begins with a double quote, so it is read as JSON, but it is no JSON"
+        " string. Leave the quotes out, or correct it."
+    )
     return sentences.get(kind, quoted) % {"text": text}
 
 

@@ -67,7 +67,7 @@ def test_a_value_comes_back_from_its_line(kind: str, value: object, text: str) -
         ("texts", "[1]", "“[1]” is not a list of texts, such as: red, blue."),
         ("choices", "[1]", "“[1]” is not a list of choices, such as: red, blue."),
         ("json", "x", "“x” is not JSON. Put a text in double quotes."),
-        ("text", '"\\x"', "is not a text: double quotes are for JSON."),
+        ("text", '"\\x"', "Leave the quotes out, or correct it."),
     ],
 )
 def test_lines_that_are_no_value(kind: str, text: str, said: str) -> None:

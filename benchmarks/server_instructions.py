@@ -1,0 +1,197 @@
+"""How many instructions a server process takes for a call, with its sockets.
+
+Callgrind (valgrind) counts what the loop's thread executes in user mode while eight
+connections call: the server program, the application, and what both do in the loop.
+What the process does without calls in as much time is taken away, and the thread that
+writes the call log is not counted.
+"""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from benchmarks.client import TIMEOUT, WrongAnswerError, open_session
+from benchmarks.load import Answer, LoadGeneratorMissingError
+from benchmarks.messages import FIRST_ID, Request, call, is_sum
+from benchmarks.processes import ROOT, Process, free_port, serving
+from benchmarks.servers import floor
+
+CONNECTIONS: Final = 8
+CALLS: Final = 200
+"""For each connection."""
+WARM_UP: Final = 50
+ROUNDS: Final = 3
+
+_identifiers = itertools.count(FIRST_ID + 1)
+
+
+def measured(audit: str) -> dict[str, float]:
+    """Return the instructions of a call, by name; `audit` is `MCP_AUDIT`.
+
+    Raise `LoadGeneratorMissingError` if there is no valgrind.
+    """
+    program = shutil.which("valgrind")
+    if program is None:
+        raise LoadGeneratorMissingError("Instructions need valgrind on the PATH.")
+    found: dict[str, float] = {}
+    with _serving(program, audit) as (server, folder):
+        answer = Answer.learned(server.port, call("drill_add"), is_sum)
+        counter = _Counter(server, folder)
+        found["server: stateless"] = counter.of(call("drill_add"))
+        session = open_session(server.port)
+        found["server: session"] = counter.of(call("drill_add", session=session))
+    with _serving(program, audit) as (server, folder):
+        token = {"Authorization": f"Bearer {_guarded(folder)}"}
+        counter = _Counter(server, folder)
+        found["server: guarded"] = counter.of(call("drill_add"), token)
+    with _folder() as folder, floor(answer, under=_under(program, folder)) as server:
+        found["server: floor"] = _Counter(server, folder).of(call("drill_add"))
+    return found
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def _under(program: str, folder: Path) -> list[str]:
+    return [
+        *(program, "--tool=callgrind", "--instr-atstart=no", "--separate-threads=yes"),
+        f"--callgrind-out-file={folder / 'counted'}",
+    ]
+
+
+@contextmanager
+def _serving(program: str, audit: str) -> Iterator[tuple[Process, Path]]:
+    port = free_port()
+    with _folder() as folder:
+        environment = _environment(folder) | {"PORT": str(port), "MCP_AUDIT": audit}
+        command = [*_under(program, folder), sys.executable, "-m", "benchmarks.pinned"]
+        with serving(command, port, environment) as process:
+            yield process, folder
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {
+        "DATABASE_URL": f"sqlite:///{folder / 'db.sqlite3'}",
+        "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
+        # The order of dictionaries of strings is the same in each run.
+        "PYTHONHASHSEED": "0",
+    }
+
+
+def _guarded(folder: Path) -> str:
+    """Guard the endpoint and the tool; return a token that may call it."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmarks.guarding"],
+        cwd=ROOT,
+        env={**os.environ, **_environment(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # The process notices it with its next check.
+    time.sleep(1)
+    token: str = json.loads(ended.stdout)["token"]
+    return token
+
+
+class _Counter:
+    """Counts what a server executes while it is called."""
+
+    def __init__(self, server: Process, folder: Path) -> None:
+        self._server = server
+        self._folder = folder
+        self._read: set[Path] = set()
+
+    def of(self, request: Request, more: Mapping[str, str] | None = None) -> float:
+        """Return the instructions of one call: the least of `ROUNDS`."""
+        headers = {**dict(request.lines(self._server.port)), **(more or {})}
+        self._load(request, headers, WARM_UP)
+        if "pinned" in self._command():
+            os.kill(self._server.pid, signal.SIGUSR1)
+        self._control("-i", "on")
+        self._load(request, headers, WARM_UP)
+        self._executed()
+        counts = []
+        for _ in range(ROUNDS):
+            began = time.monotonic()
+            self._load(request, headers, CALLS)
+            took = time.monotonic() - began
+            executed = self._executed()
+            time.sleep(took)
+            counts.append((executed - self._executed()) / CALLS / CONNECTIONS)
+        self._control("-i", "off")
+        return min(counts)
+
+    def _command(self) -> str:
+        return Path(f"/proc/{self._server.pid}/cmdline").read_text()
+
+    def _control(self, *arguments: str) -> None:
+        subprocess.run(
+            ["callgrind_control", *arguments, str(self._server.pid)],
+            check=True,
+            capture_output=True,
+            timeout=TIMEOUT,
+        )
+
+    def _executed(self) -> int:
+        """Return what the loop's thread has executed since this was asked last."""
+        self._control("-d")
+        total = 0
+        for path in set(self._folder.glob("counted*")) - self._read:
+            self._read.add(path)
+            text = path.read_text()
+            if re.search(r"^thread: 1$", text, re.MULTILINE):
+                match = re.search(r"^(?:totals|summary): (\d+)$", text, re.MULTILINE)
+                total += int(match[1]) if match else 0
+        return total
+
+    def _load(self, request: Request, headers: Mapping[str, str], calls: int) -> None:
+        """Call so often on each connection, and check every answer."""
+
+        def connection(_: int) -> None:
+            way = http.client.HTTPConnection(
+                "127.0.0.1", self._server.port, timeout=TIMEOUT
+            )
+            for _number in range(calls):
+                _check(way, request, headers, next(_identifiers))
+            way.close()
+
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            list(pool.map(connection, range(CONNECTIONS)))
+
+
+def _check(
+    way: http.client.HTTPConnection,
+    request: Request,
+    headers: Mapping[str, str],
+    identifier: int,
+) -> None:
+    way.putrequest("POST", "/mcp", skip_host=True, skip_accept_encoding=True)
+    body = request.body(identifier)
+    for name, value in {**headers, "Content-Length": str(len(body))}.items():
+        way.putheader(name, value)
+    way.endheaders(body)
+    response = way.getresponse()
+    text = response.read()
+    answer = json.loads(text)
+    right = response.status == 200 and answer["id"] == identifier
+    if not right or not is_sum(answer.get("result", {})):
+        raise WrongAnswerError(f"HTTP {response.status}: {text[:500]!r}")
