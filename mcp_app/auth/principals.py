@@ -58,6 +58,12 @@ def _required(server: ServerDefinition) -> str:
     return "Authentication is required."
 
 
+def cached_principal(server: ServerDefinition, headers: Headers) -> Principal | None:
+    """Return the cached principal of a request, None if it must be looked up."""
+    found = cached_token(server, headers)
+    return None if found is None else found[0].principal
+
+
 def cached_token(
     server: ServerDefinition, headers: Headers
 ) -> tuple[TokenEntry, float] | None:

@@ -180,9 +180,8 @@ class HttpRequestHandler:
         catalog = self._catalog
         if not catalog.public:
             forget_token(self._scope, self._slug)
-            if self._is_known():
-                return
-            self._principal = await self._authenticate()
+            cached = principals.cached_principal(catalog.server, self._headers)
+            self._principal = cached or await self._authenticate()
         self._identified = True
         if catalog.restricted:
             rights = self._process.rights
@@ -190,18 +189,6 @@ class HttpRequestHandler:
             self._rights = rights.cached(*key) or await rights.find(*key)
             if not self._rights.meet(catalog.server.demands):
                 raise RequestRefused(403, MAY_NOT)
-
-    def _is_known(self) -> bool:
-        """Take the principal and its rights, if it asked before; return if it did."""
-        headers, callers = self._headers, self._process.callers
-        if headers.repeated:
-            return False
-        caller = callers.at(self._slug, headers.raw, time.monotonic())
-        if caller is None or caller.catalog is not self._catalog:
-            return False
-        self._principal, self._rights = caller.principal, caller.rights
-        self._identified = True
-        return True
 
     async def _refuse_method(self) -> None:
         raise self._not_allowed()

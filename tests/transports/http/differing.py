@@ -24,7 +24,6 @@ from mcp_app.auth.token_cache import token_cache
 from mcp_app.process.runtime import Process
 from mcp_app.transports.http.plain_call import PlainCall
 from mcp_app.transports.http.plain_headers import known_headers
-from mcp_app.transports.http.request_handler import HttpRequestHandler
 from tests.asgi_client import Visit
 from tests.wire.middleware import WireCheck
 
@@ -163,7 +162,6 @@ class Both:
             ours = [await self._step(each) for each in steps]
         with self._patched.context() as off:
             off.setattr(PlainCall, "is_admitted", lambda *_: False)
-            off.setattr(HttpRequestHandler, "_is_known", lambda _: False)
             theirs = [await self._step(each) for each in steps]
         return [
             f"{step}:\n  {one}\n  {other}"
