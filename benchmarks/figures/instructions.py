@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from benchmarks.instructions import measured
+from benchmarks import instructions, server_instructions
 from benchmarks.measuring import AtMost, Effort, Result
 
 RECORDED: Final = Path(__file__).parents[1] / "results" / "instructions.csv"
@@ -21,19 +21,19 @@ Calls = Mapping[tuple[str, str], float]
 
 
 def of_calls(effort: Effort) -> Iterator[Result]:
-    """Count them, for each call with the call log and without it."""
+    """Count them in one process and in a server's, with the call log and without."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     recorded = read(RECORDED.read_text(), version)
-    for audit in AUDITS:
-        counts = measured(audit)
-        yield from compared(counts, recorded, audit, version)
+    for count in (instructions.measured, server_instructions.measured):
+        for audit in AUDITS:
+            yield from compared(count(audit), recorded, audit, version)
 
 
 def compared(
     counts: Mapping[str, float], recorded: Calls, audit: str, version: str
 ) -> Iterator[Result]:
     """Return a line for each call; without a recorded value any number will do."""
-    floor = counts["floor"]
+    floor = next(count for name, count in counts.items() if name.endswith("floor"))
     for name, count in counts.items():
         before = recorded.get((name, audit))
         beside = f"{count / floor:.2f} x floor, "

@@ -6,11 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
+from benchmarks import instructions, server_instructions
 from benchmarks.figures.instructions import GROWTH, RECORDED, compared, read
-from benchmarks.instructions import measured
 from benchmarks.load import LoadGeneratorMissingError
 from tests.suite.rooms import ROOT
 
@@ -40,17 +41,20 @@ def test_a_call_may_hardly_grow(grown: float, ok: bool) -> None:
     assert "nothing is recorded for Python 3.13" in other[0].raw
 
 
-def test_without_valgrind_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("module", [instructions, server_instructions])
+def test_without_valgrind_nothing_is_counted(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType
+) -> None:
     monkeypatch.setenv("PATH", "/nothing")
     with pytest.raises(LoadGeneratorMissingError, match="valgrind"):
-        measured("off")
+        module.measured("off")
 
 
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 def test_counts_repeat() -> None:
     program = (
-        "from benchmarks import instructions as i; i.CALLS = 20;"
+        "from benchmarks import instructions as i; i.CALLS = 100;"
         "print(i.measured('off')['stateless'])"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
