@@ -22,6 +22,8 @@ Send = Callable[[Event], Awaitable[None]]
 _answer = json.loads(Path(os.environ["FLOOR_ANSWER"]).read_text())
 BEFORE: bytes = _answer["before"].encode()
 AFTER: bytes = _answer["after"].encode()
+LOOPS = int(os.environ.get("FLOOR_LOOPS", "0"))
+"""How often an empty loop runs for each request: the control of the benchmarks."""
 HEADERS = [(name.encode(), value.encode()) for name, value in _answer["headers"]]
 
 
@@ -34,6 +36,8 @@ async def application(scope: Event, receive: Receive, send: Send) -> None:
         event = await receive()
         body += event.get("body", b"")
         more = event.get("more_body", False)
+    for _ in range(LOOPS):
+        pass
     answer = b"%b%d%b" % (BEFORE, orjson.loads(body)["id"], AFTER)
     headers = [*HEADERS, (b"content-length", b"%d" % len(answer))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})

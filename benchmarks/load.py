@@ -58,6 +58,8 @@ class Sample:
     calls: int
     calls_per_second: float
     cpu_per_call: float
+    kernel_per_call: float
+    """The part of it in the kernel."""
     p50: float
     p99: float
 
@@ -76,11 +78,11 @@ def run(
     With a pause each connection waits that long before every request, which
     makes the rate connections x 1,000 / (pause + time of an answer) a second.
     """
-    before = server.cpu_seconds()
+    before, kernel = server.cpu_seconds(), server.kernel_seconds()
     with tempfile.TemporaryDirectory() as folder:
         _write(Path(folder), request.raw(server.port), answer)
         output = _wrk(server.port, folder, seconds, connections, pause_ms)
-    cpu = server.cpu_seconds() - before
+    cpu, kernel = server.cpu_seconds() - before, server.kernel_seconds() - kernel
     numbers = _numbers(output)
     _refuse_errors(numbers, output)
     calls = int(numbers["requests"])
@@ -88,6 +90,7 @@ def run(
         calls=calls,
         calls_per_second=calls / numbers["microseconds"] * 1e6,
         cpu_per_call=cpu / calls * 1e6,
+        kernel_per_call=kernel / calls * 1e6,
         p50=numbers["p50"],
         p99=numbers["p99"],
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from benchmarks.awake import awake
 from benchmarks.load import Answer, Sample, run
 from benchmarks.messages import IsRight, Request
 from benchmarks.processes import Process
@@ -105,27 +106,34 @@ class Medians:
         return median(sample.cpu_per_call for sample in self.samples)
 
     @property
+    def kernel(self) -> float:
+        """Microseconds of it in the kernel."""
+        return median(sample.kernel_per_call for sample in self.samples)
+
+    @property
     def p99(self) -> float:
         """Microseconds in which 99 of 100 calls were answered."""
         return median(sample.p99 for sample in self.samples)
 
     def __str__(self) -> str:
-        return f"{self.rate:,.0f}/s {self.cpu:.0f} us"
+        return f"{self.rate:,.0f}/s {self.cpu:.0f} us ({self.kernel:.0f} kernel)"
 
 
 def interleaved(effort: Effort, subjects: Sequence[Subject]) -> list[Medians]:
     """Measure the subjects in turn, round by round, back and forth.
 
-    What disturbs the machine for a while then falls on all of them.
+    What disturbs the machine for a while then falls on all of them.  The processors are
+    kept awake meanwhile.
     """
     for subject in subjects:
         subject.sample(effort.warm_up)
     medians = [Medians() for _ in subjects]
     order = list(zip(subjects, medians, strict=True))
-    for _ in range(effort.rounds):
-        for subject, found in order:
-            found.samples.append(subject.sample(effort.seconds))
-        order.reverse()
+    with awake():
+        for _ in range(effort.rounds):
+            for subject, found in order:
+                found.samples.append(subject.sample(effort.seconds))
+            order.reverse()
     return medians
 
 

@@ -22,6 +22,9 @@ START_SECONDS = 180.0
 STOP_SECONDS = 15.0
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_ALL = (11, 12, 13, 14)
+"""User and system time, of the process and of its children that have ended."""
+_KERNEL = (12, 14)
 _PORTS = range(20_000, 32_000)
 """Below the ephemeral ports, so that no client's socket sits on one."""
 
@@ -47,6 +50,10 @@ class Process:
     def cpu_seconds(self) -> float:
         """Return the user and system time of the tree, ended children included."""
         return sum(_ticks(pid) for pid in self.tree()) / _TICKS_PER_SECOND
+
+    def kernel_seconds(self) -> float:
+        """Return the system time in it."""
+        return sum(_ticks(pid, _KERNEL) for pid in self.tree()) / _TICKS_PER_SECOND
 
     def resident_kib(self) -> float:
         """Return the tree's resident set size, which nobody who shares it changes.
@@ -161,11 +168,11 @@ def _entries(pid: int, folder: str) -> int:
     return 0
 
 
-def _ticks(pid: int) -> int:
+def _ticks(pid: int, fields: tuple[int, ...] = _ALL) -> int:
     with suppress(OSError):
         # The name, in brackets, may hold spaces; utime is the 14th field.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(int(field) for field in fields[11:15])
+        found = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(int(found[field]) for field in fields)
     return 0
 
 

@@ -38,13 +38,16 @@ def drill(
 
 @contextmanager
 def floor(
-    answer: Answer, server: str = "uvicorn", under: Sequence[str] = ()
+    answer: Answer,
+    server: str = "uvicorn",
+    under: Sequence[str] = (),
+    loops: int = 0,
 ) -> Iterator[Process]:
-    """Serve the floor: that answer, whatever the request."""
+    """Serve the floor: that answer, whatever the request, after an empty loop."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "answer.json")
         path.write_text(replay(answer))
-        environment = {"FLOOR_ANSWER": str(path)}
+        environment = {"FLOOR_ANSWER": str(path), "FLOOR_LOOPS": str(loops)}
         with application("benchmarks.floors", server, environment, under) as process:
             yield process
 

@@ -22,6 +22,7 @@ from benchmarks.figures import (
 from benchmarks.measuring import Figure
 
 FIGURES: Mapping[str, Figure] = {
+    "control": calls.control,
     "calls": calls.on_uvicorn,
     "audit": calls.audited,
     "guarded": guarded.by_token,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Final
 
 from benchmarks import servers
 from benchmarks.client import open_session
@@ -47,6 +48,32 @@ def _compared(
     yield _rate("drill_add / SDK, session", session, sdk_session, AtLeast(5))
     yield _cpu("CPU: session / stateless", session, stateless, AtMost(1.15))
     yield _cpu("CPU: sync / async", sync, stateless, AtMost(2))
+
+
+LOOPS: Final = 2_000
+"""About as long as a call of ours takes."""
+
+
+def control(effort: Effort) -> Iterator[Result]:
+    """Compare the floor with itself after an empty loop: the kernel's part is alike.
+
+    If it is not, the client sleeps while the slower server works, and each ratio of
+    the other figures is too low.
+    """
+    with servers.drill() as ours:
+        one = _stateless(ours)
+        with (
+            servers.floor(one.answer) as bare,
+            servers.floor(one.answer, loops=LOOPS) as slow,
+        ):
+            subjects = [Subject(each, one.request, one.answer) for each in (bare, slow)]
+            floor, looping = interleaved(effort, subjects)
+    yield Result(
+        figure="kernel: floor with a loop / floor",
+        measured=looping.kernel / floor.kernel,
+        bound=AtMost(1.2),
+        raw=f"{looping} : {floor}",
+    )
 
 
 def on_daphne(effort: Effort) -> Iterator[Result]:

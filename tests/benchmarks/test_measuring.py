@@ -24,7 +24,14 @@ def test_a_bound_is_kept_or_missed(
 
 def test_medians_are_of_each_number_by_itself() -> None:
     samples = [
-        Sample(calls=1, calls_per_second=rate, cpu_per_call=cpu, p50=1, p99=p99)
+        Sample(
+            calls=1,
+            calls_per_second=rate,
+            cpu_per_call=cpu,
+            kernel_per_call=cpu / 2,
+            p50=1,
+            p99=p99,
+        )
         for rate, cpu, p99 in [(1, 9, 5), (2, 7, 50), (300, 8, 6)]
     ]
     medians = Medians(samples)
