@@ -43,4 +43,4 @@ def test_a_name_that_is_no_figure_is_refused(
 ) -> None:
     # A part of a name is none: "log" is in "catalog".
     assert main(["--only", "nonsense|cata"]) == 2
-    assert "there are: calls, audit, guarded" in capsys.readouterr().err
+    assert "there are: control, calls, audit" in capsys.readouterr().err
