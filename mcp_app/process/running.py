@@ -38,6 +38,9 @@ class Waiting(Protocol):
 if sys.version_info >= (3, 12):
 
     def _begun(loop: asyncio.AbstractEventLoop, work: Work) -> asyncio.Task[Answer]:
+        if loop.get_task_factory() is not None:
+            # The site makes its tasks itself, perhaps to watch them.
+            return loop.create_task(work)
         return asyncio.Task(work, loop=loop, eager_start=True)
 
 else:

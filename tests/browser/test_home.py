@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import log_in, open_page
 from tests.browser.inspector import Inspector
 from tests.browser.test_publishing import picture, press, said
-from tests.newcomer.demo import demo_environment
+from tests.newcomer.demo import demo, demo_environment
 from tests.newcomer.programs import CHECKOUT, Serving, run
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
@@ -32,18 +32,31 @@ nora.user_permissions.set(ours.filter(codename__in=[*names, "publish"]))
 
 
 @pytest.fixture
-def nora(browser: Browser, served: Serving, database: Path) -> Iterator[Page]:
+def rows(tmp_path: Path) -> Path:
+    """The file of a site in which nothing was published by staff."""
+    return tmp_path / "fresh.sqlite3"
+
+
+@pytest.fixture
+def fresh(rows: Path) -> Iterator[Serving]:
+    """Serve a demo of its own: other tests publish in theirs, in any order."""
+    with demo(rows) as served:
+        yield served
+
+
+@pytest.fixture
+def nora(browser: Browser, fresh: Serving, rows: Path) -> Iterator[Page]:
     """Open a page as somebody who may make and publish tools and prompts alone."""
     manage = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MADE]
-    run(manage, CHECKOUT, demo_environment(database))
-    with open_page(browser, served) as page:
+    run(manage, CHECKOUT, demo_environment(rows))
+    with open_page(browser, fresh) as page:
         page.goto("/admin/")
         log_in(page, NAME, PASSWORD)
         yield page
 
 
 def test_a_first_tool_from_the_home_page(
-    nora: Page, served: Serving, tmp_path: Path, browser: Browser
+    nora: Page, fresh: Serving, tmp_path: Path
 ) -> None:
     nora.goto(HOME)
     steps = nora.locator(".mcp-steps li")
@@ -61,7 +74,7 @@ def test_a_first_tool_from_the_home_page(
     press(nora, "Save and publish…")
     press(nora, "Publish version 1")
     said(nora, "Version 1 is published. Clients see it now.")
-    client = Inspector(f"{served.url}/mcp", "modern", tmp_path)
+    client = Inspector(f"{fresh.url}/mcp", "modern", tmp_path)
     tools = client.result("tools/list")["tools"]
     assert "first-steps" in {tool["name"] for tool in tools}
     nora.goto(f"{HOME}?begin")

@@ -53,9 +53,14 @@ async def call(exchange: Exchange) -> bytes:
 
 
 async def finish(
-    exchange: Exchange, entry: ToolEntry, output: ToolOutput | BaseException
+    exchange: Exchange, entry: ToolEntry, taken: list[ToolOutput | BaseException]
 ) -> bytes:
-    """Return the result of a tool whose function has returned, or raised."""
+    """Return the result of a tool whose function has returned, or raised.
+
+    The output is taken out of its list: an error has the frames that it went through,
+    and none of them must hold it.
+    """
+    output = taken.pop()
     try:
         if isinstance(output, BaseException):
             calls.conclude(exchange, output)
@@ -65,16 +70,21 @@ async def finish(
     except (Exception, asyncio.CancelledError) as error:
         result = _failed(exchange, entry, error)
     finally:
-        # An error has this frame: it must not hold the error.
         del output
     return check_and_encode(exchange, entry, result)
 
 
 async def refuse(
-    exchange: Exchange, entry: ToolEntry, violations: list[Violation]
+    exchange: Exchange, entry: ToolEntry, taken: list[BaseException]
 ) -> bytes:
-    """Return the result of a call whose arguments do not fit."""
-    return _refused(exchange, entry, violations)
+    """Return the result of a call whose arguments do not fit, or raise the error.
+
+    It is taken out of its list, as in `finish`.
+    """
+    try:
+        raise taken.pop()
+    except ArgumentsRefused as error:
+        return _refused(exchange, entry, error.violations)
 
 
 def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:

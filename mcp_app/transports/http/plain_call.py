@@ -26,7 +26,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.catalog.scalars import scalar_members
 from mcp_app.catalog.snapshot import ToolEntry
 from mcp_app.process.callers import Caller
@@ -37,7 +36,6 @@ from mcp_app.protocol import jsonrpc, negotiation
 from mcp_app.protocol.errors import ParseError, Unavailable
 from mcp_app.protocol.headers import MOST_HEADER_BYTES, MOST_HEADERS, Accepts, Headers
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.schemas import Violation
 from mcp_app.server import dispatch, recording
 from mcp_app.server.context import AsyncFace, core_of
 from mcp_app.server.exchange import Exchange
@@ -72,10 +70,9 @@ class PlainCall(Exchange):
     """What the body has if it is worth reading; headers may describe it, too."""
     _reply: Any = None
     """The `Reply`; `NO_WAY_BACK` after an answer that needed none."""
-    _is_changed = False
-    """The code of types may have changed what was read."""
-    _violations: list[Violation] | None = None
-    """What is wrong with the arguments."""
+    _raised: list[BaseException] | None = None
+    """What binding the arguments or encoding the output raised, until it is taken out:
+    an error has the frames that it went through, and so this object."""
 
     entry: ToolEntry
     known: PlainHeaders
@@ -177,10 +174,9 @@ class PlainCall(Exchange):
             return False
         if self._is_plain(value, body):
             return True
-        if not self._is_changed:
-            with suppress(ParseError):
-                self._check_depth(body)
-                self.value = value
+        with suppress(ParseError):
+            self._check_depth(body)
+            self.value = value
         return False
 
     def _is_plain(self, value: Any, body: bytes) -> bool:
@@ -220,7 +216,7 @@ class PlainCall(Exchange):
     def _is_callable(self, name: str, arguments: JsonObject, body: bytes) -> bool:
         """Whether the caller may call a plain tool of that name.
 
-        Raises `Unavailable` if too many run, and what binding the arguments raises.
+        Raises `Unavailable` if too many run.
         """
         tool = self._known_tool(name)
         if tool is None:
@@ -236,12 +232,11 @@ class PlainCall(Exchange):
             self._check_depth(body)
             if not plain.fits(arguments):
                 return False
-            self._is_changed = True
             try:
                 bound = plain.bind(arguments)
-            except ArgumentsRefused as error:
+            except (Exception, asyncio.CancelledError) as error:
                 # The code of its types is not run again to find out.
-                self._violations = error.violations
+                self._raised = [error]
         self._tool, self.entry = tool, tool.entry
         self.seconds = plain.timeout or self.adapters.limits.tool_timeout
         if plain.context is not None:
@@ -292,8 +287,9 @@ class PlainCall(Exchange):
                 result = scalar_members(output) + tool.end
             else:
                 result = tools.check_and_encode(self, self.entry, output)
-        except Exception:
-            # It is raised again where there is an answer for it.
+        except (Exception, asyncio.CancelledError) as error:
+            # The code of the output is not run again to find out.
+            self._raised = [error]
             return None
         if len(result) > self.adapters.limits.tool_result:
             return None
@@ -320,19 +316,21 @@ class PlainCall(Exchange):
     def _answer_of(self, output: Any) -> Coroutine[Any, Any, Answer]:
         """Return the answer of any call whose function has returned, or raised."""
         handler: Handler
-        if self._violations is not None:
-            violations = self._violations
-            handler = partial(tools.refuse, entry=self.entry, violations=violations)
+        if self._raised is not None:
+            handler = partial(tools.refuse, entry=self.entry, taken=self._raised)
         else:
             if type(output) is self._tool.plain.scalar:
                 output = self._tool.plain.convert(output)
-            handler = partial(tools.finish, entry=self.entry, output=output)
+            handler = partial(tools.finish, entry=self.entry, taken=[output])
         return dispatch.answer(self, handler, self._began)
 
     def _unsent(self, error: Exception) -> None:
         """Log that an answer could not be sent, unless its client has left."""
         if not isinstance(error, OSError):
-            logger.error("A request failed.", extra={"path": self.path}, exc_info=error)
+            self._log(error)
+
+    def _log(self, error: Exception) -> None:
+        logger.error("A request failed.", extra={"path": self.path}, exc_info=error)
 
     def _forget_reply(self) -> None:
         """Drop what would make the call hold itself, by its reply or its Context."""

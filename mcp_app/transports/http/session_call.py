@@ -77,7 +77,7 @@ class SessionCall(PlainCall):
 
     async def _run(self) -> Answer:
         """Return the answer."""
-        if self._violations is not None:
+        if self._raised is not None:
             return await self._answer_of(None)
         plain, token = self._tool.plain, current_call.set(self)
         try:
@@ -146,13 +146,17 @@ class SessionCall(PlainCall):
         if self._reply is not None:
             self._reply.finished(task)
         elif task.cancelled() or task.exception() is not None:
-            self._future().set_result(None)
+            self._resolve(None)
         elif self._waiting is None:
             self._answer = task.result()
-        elif not self._waiting.done():
-            self._waiting.set_result(task.result())
+        else:
+            self._resolve(task.result())
         if self._left:
             self._forget_reply()
+
+    def _resolve(self, answer: Answer | None) -> None:
+        if not self._future().done():
+            self._future().set_result(answer)
 
     def _future(self) -> asyncio.Future[Answer | None]:
         """Return the answer that the connection waits for."""

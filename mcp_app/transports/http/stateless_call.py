@@ -12,6 +12,8 @@ from mcp_app.transports.http.request_handler import NO_WAY_BACK
 from mcp_app.transports.http.responses import json_start
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from mcp_app.process.running import Answer
     from mcp_app.protocol.json_types import JsonObject
     from mcp_app.transports.http.plain_headers import KnownTool
@@ -37,7 +39,7 @@ class StatelessCall(PlainCall):
         if not self._is_recognised(first):
             return await self._otherwise(first)
         current.running.begin(self, self, task)
-        if self._violations is not None:
+        if self._raised is not None:
             return await self._finish(None)
         plain, token = self._tool.plain, current_call.set(self)
         try:
@@ -64,9 +66,18 @@ class StatelessCall(PlainCall):
 
     async def _finish(self, output: Any) -> None:
         """Answer as any stateless call does whose function has returned, or raised."""
+        answering = self._answer_of(output)
+        # An error has the frames that it went through: none of them must hold it.
+        del output
+        try:
+            await self._conclude(answering)
+        except Exception as error:
+            self._log(error)
+
+    async def _conclude(self, answering: Awaitable[Answer]) -> None:
         answer: Answer | None
         try:
-            answer = await self._answer_of(output)
+            answer = await answering
         except asyncio.CancelledError:
             if not was_ours(self):
                 raise

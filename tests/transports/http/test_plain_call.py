@@ -598,7 +598,10 @@ async def test_a_body_that_comes_too_slowly(
     assert not process.uploads._reading
 
 
-@pytest.mark.parametrize("request_", [call("drill_add", a=1, b=2), call("blocks")])
+@pytest.mark.parametrize(
+    "request_",
+    [call("drill_add", a=1, b=2), call("blocks"), call("fails", kind="tool error")],
+)
 async def test_a_call_leaves_no_cycle(both: Both, request_: Request) -> None:
     made: list[weakref.ref[PlainCall]] = []
     run = StatelessCall.serve
@@ -618,3 +621,28 @@ async def test_a_call_leaves_no_cycle(both: Both, request_: Request) -> None:
             gc.enable()
     assert made
     assert [each() for each in made] == [None] * len(made)
+
+
+@pytest.mark.parametrize(
+    "request_", [call("drill_add", a=1, b=2), call("fails", kind="tool error")]
+)
+@pytest.mark.usefixtures("each_way", "application")
+async def test_what_cannot_be_sent_is_logged(
+    process: Process, caplog: pytest.LogCaptureFixture, request_: Request
+) -> None:
+    await process.gate.look()
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": request_.body, "more_body": False}
+
+    async def send(_: Any) -> None:
+        raise RuntimeError("The server program is broken.")
+
+    headers = [(name.encode(), value.encode()) for name, value in request_.headers]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers}
+    for _ in range(2):
+        caplog.clear()
+        await addresses.endpoint(scope, receive, send, slug="default")
+        assert "A request failed." in caplog.messages
+    assert not len(process.running)
+    caplog.clear()

@@ -136,7 +136,9 @@ async def test_a_session_serves_its_principal_alone(
     assert both.plain >= 6
 
 
-@pytest.mark.parametrize("request_", [SUM, call("blocks"), call("logs")])
+@pytest.mark.parametrize(
+    "request_", [SUM, call("blocks"), call("logs"), call("fails", kind="tool error")]
+)
 async def test_a_call_leaves_no_cycle(
     both: Both, application: WireCheck, request_: Request
 ) -> None:
