@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -124,10 +125,10 @@ class _Counter:
         """Return the instructions of one call: the least of `ROUNDS`."""
         headers = {**dict(request.lines(self._server.port)), **(more or {})}
         self._load(request, headers, WARM_UP)
-        if "pinned" in self._command():
-            os.kill(self._server.pid, signal.SIGUSR1)
         self._control("-i", "on")
         self._load(request, headers, WARM_UP)
+        if "pinned" in self._command():
+            os.kill(self._server.pid, signal.SIGUSR1)
         self._executed()
         counts = []
         for _ in range(ROUNDS):
@@ -165,32 +166,29 @@ class _Counter:
 
     def _load(self, request: Request, headers: Mapping[str, str], calls: int) -> None:
         """Call so often on each connection, and check every answer."""
+        address = "127.0.0.1", self._server.port
 
         def connection(_: int) -> None:
-            way = http.client.HTTPConnection(
-                "127.0.0.1", self._server.port, timeout=TIMEOUT
-            )
-            for _number in range(calls):
-                _check(way, request, headers, next(_identifiers))
-            way.close()
+            with socket.create_connection(address, TIMEOUT) as way:
+                for _number in range(calls):
+                    _check(way, request, headers, next(_identifiers))
 
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             list(pool.map(connection, range(CONNECTIONS)))
 
 
 def _check(
-    way: http.client.HTTPConnection,
-    request: Request,
-    headers: Mapping[str, str],
-    identifier: int,
+    way: socket.socket, request: Request, headers: Mapping[str, str], identifier: int
 ) -> None:
-    way.putrequest("POST", "/mcp", skip_host=True, skip_accept_encoding=True)
     body = request.body(identifier)
-    for name, value in {**headers, "Content-Length": str(len(body))}.items():
-        way.putheader(name, value)
-    way.endheaders(body)
-    response = way.getresponse()
-    text = response.read()
+    lines = {**headers, "Content-Length": str(len(body))}.items()
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines)
+    # In one piece, as most clients send a small body: if it came later, the server
+    # would wait for it in some calls and not in others.
+    way.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body)
+    with http.client.HTTPResponse(way, method="POST") as response:
+        response.begin()
+        text = response.read()
     answer = json.loads(text)
     right = response.status == 200 and answer["id"] == identifier
     if not right or not is_sum(answer.get("result", {})):

@@ -24,10 +24,11 @@ class PendingCalls:
     keep the texts of its request in memory.
     """
 
-    __slots__ = ("_fields", "_known")
+    __slots__ = ("_fields", "_known", "_last")
 
     def __init__(self) -> None:
         self._fields: list[Any] = []
+        self._last: CircumstancesValues | None = None
         self._known: dict[CircumstancesValues, CircumstancesValues] = {}
 
     def __len__(self) -> int:
@@ -39,9 +40,11 @@ class PendingCalls:
 
     def add(self, record: CallValues) -> None:
         """Add a call."""
-        circumstances = self._known.setdefault(record[0], record[0])
-        if circumstances is not record[0]:
-            record = (circumstances, *record[1:])
+        given = record[0]
+        if given is not self._last:
+            self._last = self._known.setdefault(given, given)
+            if self._last is not given:
+                record = (self._last, *record[1:])
         self._fields += record
 
     def take(self, count: int) -> PendingCalls:
@@ -52,4 +55,5 @@ class PendingCalls:
         # Without this, circumstances of calls that are gone would stay for ever.
         if len(self._known) > len(self):
             self._known = {each: each for each in self._fields[::_FIELDS]}
+            self._last = None
         return taken

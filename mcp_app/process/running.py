@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import Counter
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -58,7 +57,7 @@ class RunningCalls:
         self._young: dict[Exchange, Waiting] = {}
         self._lasting: dict[Exchange, Waiting] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._owned: Counter[str] = Counter()
+        self._owned: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._young) + len(self._lasting)
@@ -68,7 +67,7 @@ class RunningCalls:
 
     def of(self, principal_key: str) -> int:
         """Return how many calls of an authenticated principal run here."""
-        return self._owned[principal_key]
+        return self._owned.get(principal_key, 0)
 
     def start(self, exchange: Exchange, work: Work, waiting: Waiting) -> None:
         """Run a request in a task that outlives the client's connection."""
@@ -97,7 +96,7 @@ class RunningCalls:
         """Count a session's request while its row is written; it can be ended."""
         running, key = session.running, exchange.principal.key
         first = running.setdefault(exchange.request_id, exchange)
-        self._owned[key] += 1
+        self._own(key)
         try:
             yield
         finally:
@@ -118,7 +117,7 @@ class RunningCalls:
         if exchange.session is not None:
             exchange.session.running[exchange.request_id] = exchange
         if not exchange.principal.anonymous:
-            self._owned[exchange.principal.key] += 1
+            self._own(exchange.principal.key)
         if self._timer is None:
             self._timer = self._loop.call_later(LASTING_AFTER, self._look)
 
@@ -138,10 +137,13 @@ class RunningCalls:
         if exchange.session is not None:
             exchange.session.running.pop(exchange.request_id, None)
 
+    def _own(self, principal_key: str) -> None:
+        self._owned[principal_key] = self._owned.get(principal_key, 0) + 1
+
     def _disown(self, principal_key: str) -> None:
-        self._owned[principal_key] -= 1
-        if not self._owned[principal_key]:
-            del self._owned[principal_key]
+        left = self._owned.pop(principal_key) - 1
+        if left:
+            self._owned[principal_key] = left
 
     def _finished(
         self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Answer]

@@ -75,16 +75,17 @@ LOOK_S = 1.0
 class Process:
     """One per OS process and loop; everything here is used on that loop only."""
 
-    stopping = False
+    stopping: bool
     dropped = 0
     """Messages of calls that went nowhere: their clients take JSON alone."""
-    generation = 0
+    generation: int
     """It goes up where other things are served, or somebody may have other rights."""
     at_close: Callable[[], None] | None = None
     """Called once it is closed."""
     _away = False
 
     def __init__(self, registry: Registry = mcp) -> None:
+        self.stopping, self.generation = False, 0
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.lenient = mcp_settings.lenient

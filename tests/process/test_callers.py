@@ -100,7 +100,7 @@ async def test_no_credential_is_kept(
     assert len(process.callers) == 1
     secret = token.encode()
     for _slug, digest in process.callers._known:
-        assert len(digest) == callers.DIGEST_BYTES
+        assert len(digest) == 32
         assert secret not in digest
 
 

@@ -23,12 +23,12 @@ import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Coroutine, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 from mcp_app.catalog.scalars import scalar_members
-from mcp_app.catalog.snapshot import ToolEntry
-from mcp_app.process.callers import Caller
+from mcp_app.catalog.snapshot import Catalog, ToolEntry
+from mcp_app.interface.rights import Rights
 from mcp_app.process.current import process
 from mcp_app.process.running import Answer
 from mcp_app.process.runtime import Process
@@ -38,7 +38,7 @@ from mcp_app.protocol.headers import MOST_HEADER_BYTES, MOST_HEADERS, Accepts, H
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import dispatch, recording
 from mcp_app.server.context import AsyncFace, core_of
-from mcp_app.server.exchange import Exchange
+from mcp_app.server.exchange import Adapters, Exchange
 from mcp_app.server.handlers import Handler, tools
 from mcp_app.transports.asgi_types import Message, RawHeaders, Receive, Scope, Send
 from mcp_app.transports.http.bodies import is_more, too_slow
@@ -47,6 +47,7 @@ from mcp_app.transports.http.plain_headers import (
     KnownTool,
     KnownTools,
     PlainHeaders,
+    ToolKey,
     known_headers,
 )
 from mcp_app.transports.http.request_handler import AT_ONCE_S, NO_WAY_BACK, UNREAD
@@ -54,6 +55,7 @@ from mcp_app.transports.http.request_handler import AT_ONCE_S, NO_WAY_BACK, UNRE
 logger = logging.getLogger("mcp_app.transports")
 
 METHOD: Final = "tools/call"
+_ANSWERED: Final = Exchange.outcome
 
 
 class PlainCall(Exchange):
@@ -68,13 +70,14 @@ class PlainCall(Exchange):
     value: object = UNREAD
     sign = b""
     """What the body has if it is worth reading; headers may describe it, too."""
-    _reply: Any = None
+    _reply: Any
     """The `Reply`; `NO_WAY_BACK` after an answer that needed none."""
-    _raised: list[BaseException] | None = None
+    _raised: list[BaseException] | None
     """What binding the arguments or encoding the output raised, until it is taken out:
     an error has the frames that it went through, and so this object."""
+    _number: bytes | None
+    """The id as text, if the body has the form of a template."""
 
-    entry: ToolEntry
     known: PlainHeaders
     process: Process
     _tool: KnownTool
@@ -88,6 +91,9 @@ class PlainCall(Exchange):
         self.receive = receive
         self.send = send
         self.slug = slug
+        # Defaults of the class take several times as long to read.
+        self.core = self.end = self.session = None
+        self._reply = self._raised = self._number = None
 
     # -- before the body ------------------------------------------------------------
 
@@ -102,7 +108,7 @@ class PlainCall(Exchange):
                 self.scope.get("query_string")
                 or len(raw) != len(pairs)
                 or len(pairs) > MOST_HEADERS
-                or len(b"".join(raw.values())) > MOST_HEADER_BYTES
+                or sum(map(len, raw.values())) > MOST_HEADER_BYTES
             ):
                 return False
             current = process()
@@ -123,10 +129,7 @@ class PlainCall(Exchange):
             self.raw = raw
             self.known, self.caller, self.process = known, caller, current
             self.generation = current.generation
-            self.adapters = current.adapters
-            self.catalog = caller.catalog
             self.principal = caller.principal
-            self.rights = caller.rights
             return True
         except Exception:
             # It is raised again where there is an answer for it.
@@ -165,8 +168,13 @@ class PlainCall(Exchange):
                 or current.generation != self.generation
                 or current.stopping
                 or now - self.arrived > AT_ONCE_S
-                or self.sign not in body
             ):
+                return False
+            if (tool := self._expected_tool()) is not None:
+                call = tool.template.read(body) if tool.template is not None else None
+                if call is not None and len(body) <= current.read_limits.nodes:
+                    return self._is_usual(tool, call[0], call[1], body)
+            if self.sign and self.sign not in body:
                 return False
             value: Any = jsonrpc.read_any_depth(body, current.read_limits)
         except Exception:
@@ -179,20 +187,49 @@ class PlainCall(Exchange):
             self.value = value
         return False
 
+    @abstractmethod
+    def _expected_tool(self) -> KnownTool | None:
+        """Return the tool that the client probably calls, None if there is none.
+
+        Sets `revision`.
+        """
+
+    def _is_usual(
+        self, tool: KnownTool, number: bytes, arguments: JsonObject, body: bytes
+    ) -> bool:
+        """Whether a call that the client writes as always is a plain one.
+
+        Nothing but the id and the arguments is left to be looked at.
+        """
+        self._number = number
+        self.params = {"name": tool.entry.definition.name, "arguments": arguments}
+        return self._is_in_turn() and self._is_callable(tool, arguments, body)
+
+    def _is_in_turn(self) -> bool:
+        """Whether no call with the same id runs."""
+        return True
+
     def _is_plain(self, value: Any, body: bytes) -> bool:
         """Whether the JSON of the body is a plain call."""
         try:
             self.params = params = value["params"]
             self.request_id = request_id = value["id"]
-            return (
+            if not (
                 len(value) == negotiation.MEMBERS
                 and value["jsonrpc"] == "2.0"
                 and value["method"] == METHOD
                 and type(params) is type(params["arguments"]) is dict
                 and negotiation.is_plain_id(request_id)
+                and self._is_in_turn()
                 and self._is_of_its_era(params, body)
-                and self._is_callable(params["name"], params["arguments"], body)
-            )
+            ):
+                return False
+            tool = self._known_tool(params["name"])
+            if tool is None:
+                return False
+            if tool.template is None:
+                tool.learn(value)
+            return self._is_callable(tool, params["arguments"], body)
         except Exception:
             # It is raised again where there is an answer for it.
             return False
@@ -213,14 +250,11 @@ class PlainCall(Exchange):
     def _known_tool(self, name: str) -> KnownTool | None:
         """Return a plain tool that the caller sees, None if there is none."""
 
-    def _is_callable(self, name: str, arguments: JsonObject, body: bytes) -> bool:
-        """Whether the caller may call a plain tool of that name.
+    def _is_callable(self, tool: KnownTool, arguments: JsonObject, body: bytes) -> bool:
+        """Whether the caller may call the tool now, with these arguments.
 
         Raises `Unavailable` if too many run.
         """
-        tool = self._known_tool(name)
-        if tool is None:
-            return False
         if not self.principal.anonymous:
             self.process.admit(self.principal, 1)
         plain, bound = tool.plain, arguments
@@ -237,18 +271,16 @@ class PlainCall(Exchange):
             except (Exception, asyncio.CancelledError) as error:
                 # The code of its types is not run again to find out.
                 self._raised = [error]
-        self._tool, self.entry = tool, tool.entry
-        self.seconds = plain.timeout or self.adapters.limits.tool_timeout
+        self._tool = tool
+        self.seconds = plain.timeout or self.process.limits.tool_timeout
         if plain.context is not None:
             bound = {**bound, plain.context: AsyncFace(core_of(self))}
         self._bound = bound
         return True
 
-    def _find_tool(
-        self, kept: KnownTools, key: tuple[Caller, str, str]
-    ) -> KnownTool | None:
-        """Find the tool that the key names second, and keep it."""
-        entry = self.catalog.tools.get(key[1])
+    def _find_tool(self, kept: KnownTools, key: ToolKey, name: str) -> KnownTool | None:
+        """Find the tool of that name, and keep it."""
+        entry = self.catalog.tools.get(name)
         if (
             entry is None
             or not self._may_serve(entry)
@@ -291,16 +323,18 @@ class PlainCall(Exchange):
             # The code of the output is not run again to find out.
             self._raised = [error]
             return None
-        if len(result) > self.adapters.limits.tool_result:
+        if len(result) > self.process.limits.tool_result:
             return None
-        return dispatch.result_message(self.request_id, result)
+        if self._number is None:
+            return dispatch.result_message(self.request_id, result)
+        return dispatch.enveloped(self._number, result)
 
     def _record(self, body: bytes) -> None:
         """Write the answered call into the call log."""
         audit, tool = self.process.audit, self._tool
         if audit is None:
             return
-        if self.outcome is not Exchange.outcome:
+        if self.outcome is not _ANSWERED:
             recording.record(audit, self, self._began, len(body))
             return
         if tool.circumstances is None:
@@ -337,6 +371,35 @@ class PlainCall(Exchange):
         self._reply, self._bound = NO_WAY_BACK, {}
 
     # -- what others need of it -----------------------------------------------------
+
+    @cached_property
+    def request_id(self) -> str | int:  # type: ignore[override]
+        """The id; made here if the body has the form of a template."""
+        return int(self._number or 0)
+
+    @cached_property
+    def meta(self) -> JsonObject:  # type: ignore[override]
+        """The `_meta`; made here if the body has the form of a template."""
+        template = self._tool.template
+        return {} if template is None else dict(template.meta())
+
+    # More than 30 attributes would be a dictionary of each call's own.
+
+    @property
+    def adapters(self) -> Adapters:  # type: ignore[override]
+        return self.process.adapters
+
+    @property
+    def catalog(self) -> Catalog:  # type: ignore[override]
+        return self.caller.catalog
+
+    @property
+    def rights(self) -> Rights:  # type: ignore[override]
+        return self.caller.rights
+
+    @property
+    def entry(self) -> ToolEntry:  # type: ignore[override]
+        return self._tool.entry
 
     @property
     def headers(self) -> Headers:  # type: ignore[override]

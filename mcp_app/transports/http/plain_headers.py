@@ -10,14 +10,18 @@ together, is looked at in each request.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
+
+from orjson import JSONEncodeError
 
 from mcp_app.catalog.plain_tool import PlainTool
 from mcp_app.catalog.snapshot import ToolEntry
 from mcp_app.interface.call_record import CircumstancesValues
 from mcp_app.process.callers import Caller
 from mcp_app.process.runtime import Process
+from mcp_app.protocol.call_template import CallTemplate
 from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.headers import SESSION_HEADER, Accepts, Headers, accepted_content
 from mcp_app.protocol.json_types import JsonObject
@@ -33,13 +37,17 @@ from mcp_app.transports.http.request_handler import policy
 MOST: Final = 512
 """Combinations of headers that are kept."""
 LONGEST: Final = 1_024
-"""Bytes of a combination, or of a body with `_meta`: longer ones are not kept."""
+"""Bytes of a combination, of a body with `_meta`, of a template: longer ones are not
+kept."""
 MOST_TOOLS: Final = 64
 """Tools that are kept with one combination."""
 MOST_SESSION_TOOLS: Final = 10_000
 """Tools that are kept with all sessions."""
 
+SECOND: Final = 2
+
 Key = tuple[bytes | bool | None, ...]
+ToolKey = tuple[Caller, bytes | str | None, str]
 
 _NOTHING: Final = object()
 """No value of JSON is equal to it: `"_meta": null` is none that was kept."""
@@ -54,15 +62,27 @@ class KnownTool:
     end: bytes
     """The text that ends each result."""
     circumstances: CircumstancesValues | None = None
+    template: CallTemplate | None = None
+    """How the client writes its calls."""
+    _calls: int = 0
+    """Those whose body was read as a whole."""
+
+    def learn(self, message: JsonObject) -> None:
+        """Take the template of the second call: most clients make only one."""
+        self._calls += 1
+        if self._calls == SECOND:
+            with suppress(JSONEncodeError):
+                template = CallTemplate(message)
+                self.template = template if len(template) <= LONGEST else None
 
 
-class KnownTools(dict[tuple[Caller, str, str], KnownTool]):
-    """At most so many tools, by who asks, the name and the session's digest."""
+class KnownTools(dict[ToolKey, KnownTool]):
+    """At most so many tools, by who calls, the name and the session's digest."""
 
     def __init__(self, most: int) -> None:
         self._most = most
 
-    def keep(self, key: tuple[Caller, str, str], tool: KnownTool) -> None:
+    def keep(self, key: ToolKey, tool: KnownTool) -> None:
         """Keep a tool."""
         if len(self) >= self._most:
             self.clear()

@@ -69,12 +69,14 @@ class AdmittedRequest(Protocol):
     arrived: float
     process: Process
     generation: int
-    catalog: Catalog
     principal: Principal
-    rights: Rights
     value: object
     """The JSON of its body, `UNREAD` if it was not read yet."""
 
+    @property
+    def catalog(self) -> Catalog: ...
+    @property
+    def rights(self) -> Rights: ...
     @property
     def headers(self) -> Headers: ...
     @property

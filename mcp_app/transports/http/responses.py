@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import lru_cache
 from typing import Protocol
 
 from mcp_app.protocol.headers import Accepts
@@ -26,10 +27,15 @@ def send_json(
 
 def json_start(body: bytes, headers: RawHeaders) -> Message:
     """Return the message that begins a whole answer of status 200."""
-    own = [_JSON_HEADER, (b"content-length", b"%d" % len(body))]
+    own = [_JSON_HEADER, _length(len(body))]
     if headers:
         own += headers
     return {"type": "http.response.start", "status": OK, "headers": own}
+
+
+@lru_cache(1_024)
+def _length(size: int) -> tuple[bytes, bytes]:
+    return b"content-length", b"%d" % size
 
 
 async def send_whole(send: Send, status: int, body: bytes, headers: RawHeaders) -> None:

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from mcp_app.process.running import Answer
     from mcp_app.protocol.json_types import JsonObject
     from mcp_app.streams.open_session import OpenSession
-    from mcp_app.transports.http.plain_headers import KnownTool
+    from mcp_app.transports.http.plain_headers import KnownTool, ToolKey
 
 _PARAMS: Final = 2
 """The name and the arguments; `_meta` may be there."""
+LAST: Final = b""
+"""In the place of a tool's name: the tool that was called last."""
 
 
 class SessionCall(PlainCall):
@@ -107,28 +109,43 @@ class SessionCall(PlainCall):
         else:
             self._left = True
 
-    def _is_of_its_era(self, params: JsonObject, body: bytes) -> bool:
+    def _expected_tool(self) -> KnownTool | None:
+        """Return the tool that was called last in the session.
+
+        Raises LookupError if the session is not cached, or has another revision.
+        """
         session = self.process.sessions.cached(
             self.raw[SESSION_HEADER].decode("latin-1"), self.principal, self.slug
         )
         revision = self.known.revision
-        if (
-            session is None
-            or (revision is not None and revision is not session.revision)
-            or self.request_id in session.running
-            or len(params) != _PARAMS + ("_meta" in params)
+        if session is None or (
+            revision is not None and revision is not session.revision
         ):
+            raise LookupError
+        self.session, self.revision = session, session.revision
+        return known_headers.session_tools.get((self.caller, LAST, session.digest))
+
+    def _is_in_turn(self) -> bool:
+        if self._number is not None:
+            self.request_id = int(self._number)
+        return self.request_id not in self.session.running
+
+    def _is_of_its_era(self, params: JsonObject, body: bytes) -> bool:
+        if len(params) != _PARAMS + ("_meta" in params):
             return False
         self.meta = negotiation.meta_of(params) or {}
         if self.meta:
             self._check_depth(body)
-        self.session, self.revision = session, session.revision
         return negotiation.PROTOCOL_VERSION not in self.meta
 
     def _known_tool(self, name: str) -> KnownTool | None:
         kept = known_headers.session_tools
-        key = self.caller, name, self.session.digest
-        return kept.get(key) or self._find_tool(kept, key)
+        key: ToolKey = self.caller, name, self.session.digest
+        tool = kept.get(key) or self._find_tool(kept, key, name)
+        last = self.caller, LAST, self.session.digest
+        if tool is not None and kept.get(last) is not tool:
+            kept.keep(last, tool)
+        return tool
 
     def _may_serve(self, entry: ToolEntry) -> bool:
         return entry.definition.hints.repeatable

@@ -93,20 +93,26 @@ class StatelessCall(PlainCall):
         known = self.known
         if known.revision is None or len(params) != _PARAMS:
             return False
-        self.revision = known.revision
         self.meta = meta = params["_meta"]
         if meta == known.meta:
             return True
         self._check_depth(body)
         return known.has_plain_meta(meta, len(body))
 
-    def _known_tool(self, name: str) -> KnownTool | None:
-        kept = self.known.tools
-        key = self.caller, name, ""
-        tool = kept.get(key) or self._find_tool(kept, key)
-        if tool is None or self.raw.get(b"mcp-name") != tool.plain.header:
+    def _expected_tool(self) -> KnownTool | None:
+        known = self.known
+        if known.revision is None:
             return None
-        return tool
+        self.revision = known.revision
+        return known.tools.get((self.caller, self.raw.get(b"mcp-name"), ""))
+
+    def _known_tool(self, name: str) -> KnownTool | None:
+        kept, header = self.known.tools, self.raw.get(b"mcp-name")
+        key = self.caller, header, ""
+        tool = kept.get(key)
+        if tool is not None:
+            return tool if tool.entry.definition.name == name else None
+        return self._find_tool(kept, key, name) if header == name.encode() else None
 
     @property
     def outgoing(self) -> Any:  # type: ignore[override]
