@@ -139,10 +139,10 @@ class SessionCall(PlainCall):
         return negotiation.PROTOCOL_VERSION not in self.meta
 
     def _known_tool(self, name: str) -> KnownTool | None:
-        kept = known_headers.session_tools
-        key: ToolKey = self.caller, name, self.session.digest
+        kept, digest = known_headers.session_tools, self.session.digest
+        key: ToolKey = self.caller, name, digest
         tool = kept.get(key) or self._find_tool(kept, key, name)
-        last = self.caller, LAST, self.session.digest
+        last = self.caller, LAST, digest
         if tool is not None and kept.get(last) is not tool:
             kept.keep(last, tool)
         return tool

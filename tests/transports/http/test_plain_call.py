@@ -22,6 +22,7 @@ from mcp_app.pools.database import writer
 from mcp_app.process import callers
 from mcp_app.process.callers import Callers
 from mcp_app.process.runtime import Process
+from mcp_app.protocol.call_template import CallTemplate
 from mcp_app.transports import addresses
 from mcp_app.transports.http import plain_call, request_handler
 from mcp_app.transports.http.plain_call import PlainCall
@@ -146,6 +147,7 @@ ODD_PARAMS: Final[list[dict[str, Any]]] = [
     {"name": None, "arguments": {}},
     {"name": {}, "arguments": {}},
     {"name": "nothing", "arguments": {}},
+    {**ADD, "name": "nothing"},
     {**ADD, "requestState": "x"},
     {**ADD, "inputResponses": {}},
     {**ADD, "task": {}},
@@ -163,6 +165,26 @@ ODD_ARGUMENTS: Final[list[dict[str, Any]]] = [
     {"a": 2**70, "b": -(2**70)},
     {"b": 2, "a": 1},
 ]
+IDS: Final = (
+    *(b"8", b"0", b"10", b"07", b"00", b"-7", b"7.0", b"7e1", b'"7"', b"", b" 7"),
+    *(b"1" * 15, b"1" * 16, b"1" * 17, b"9" * 40, b"7,8", b"[7]", b"\xb2", b"null"),
+)
+ARGUMENTS: Final = (
+    b'"arguments":{"b":2,"a":1}',
+    b'"arguments":{"a":1,"b":2,"a":1}',
+    b'"arguments":{"a":1, "b":2}',
+    b'"arguments":{"a":1,"b":2.0}',
+    b'"arguments":{"a":1,"b":2},"arguments":{"a":1,"b":2}',
+    b'"arguments":{"a":1,"b":2},"requestState":"x"',
+    b'"arguments":{"a":1,"b":NaN}',
+    b'"arguments":{"a":1,"b":"\\ud800"}',
+    b'"arguments":{"a":1,"b":18446744073709551616}',
+    b'"arguments":{"a":1,"b":[[[]]]}',
+    b'"arguments":[1,2]',
+    b'"arguments":{}',
+    b'"arguments":',
+    b'"arguments":null',
+)
 TOOLS: Final = [
     call("typed", count=3, names=["a"], options={"b": 1}),
     call("typed", count=3, kind="c"),
@@ -194,6 +216,30 @@ PLACES: Final = [
     call("drill_add", path=path, a=1, b=2)
     for path in ("/mcp/", "/mcp/nothing", "/mcp/private", "/mcp/off", "/mcp?a=b")
 ]
+_PARAMS: Final = {**ADD, "_meta": META}
+_LAST: Final = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": _PARAMS}
+_FIRST: Final = {"method": "tools/call", "params": _PARAMS, "jsonrpc": "2.0", "id": 7}
+NEARLY: Final[list[bytes]] = [
+    changed_text
+    for order in (_LAST, _FIRST)
+    for usual in [encoded(order)]
+    for changed_text in (
+        *[usual] * 3,
+        *(usual.replace(b'"id":7', b'"id":' + each) for each in IDS),
+        *(usual.replace(b'"arguments":{"a":1,"b":2}', each) for each in ARGUMENTS),
+        *(usual.replace(b"{}", each) for each in (b"{ }", b"[]", b"{}}", b'{"a":1}')),
+        usual.replace(b'"method"', b'"method":"tools/call","method"'),
+        usual.replace(b'"2.0"', b'"2.1"'),
+        usual.replace(b'"_meta"', b'"_meta":{},"_meta"'),
+        usual + b"\n",
+        b" " + usual,
+        usual[:-1],
+        usual[1:],
+        usual + usual,
+        usual.replace(b"drill_add", b"drill_ado"),
+    )
+]
+"""Texts that are nearly those of the last call, of both SDKs."""
 CORPUS: Final[list[Request]] = [
     call("drill_add", a=1, b=2),
     *(Request(encoded(message(meta=meta))) for meta in ODD_META),
@@ -248,6 +294,11 @@ async def test_the_corpus_is_answered_alike(both: Both) -> None:
     twice = [each for each in CORPUS for _ in range(2)]
     assert await both.differences(twice) == []
     assert both.plain > 60
+
+
+async def test_what_is_nearly_the_last_call_is_answered_alike(both: Both) -> None:
+    assert await both.differences([Request(each) for each in NEARLY]) == []
+    assert both.plain > 20
 
 
 # -- who asks ---------------------------------------------------------------------
@@ -495,7 +546,19 @@ FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
     "many headers": (PlainCall, "is_admitted", "len(pairs) > MOST_HEADERS", "False"),
     "large headers": (PlainCall, "is_admitted", "> MOST_HEADER_BYTES", "< 0"),
     "the method's header": (addresses, "_plain_call", "== ENCODED_METHOD", "!= b''"),
-    "another name": (StatelessCall, "_known_tool", "!= tool.plain.header", "== 0"),
+    "another name": (StatelessCall, "_known_tool", "header == name.encode()", "True"),
+    "another name, again": (
+        StatelessCall,
+        "_known_tool",
+        "tool.entry.definition.name == name",
+        "True",
+    ),
+    "the last client's template": (
+        StatelessCall,
+        "_expected_tool",
+        "known.tools.get((self.caller,",
+        "known.tools.get((next(iter(known.tools), (self.caller,))[0],",
+    ),
     "arguments that do not fit": (
         PlainCall,
         "_is_callable",
@@ -539,13 +602,13 @@ FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
         StatelessCall,
         "_known_tool",
         "kept.get(key)",
-        "next((t for (_, n, _s), t in kept.items() if n == name), None)",
+        "next((t for (_, n, _s), t in kept.items() if n == header), None)",
     ),
     "one digest for all": (
         callers,
         "_digest",
-        'blake2b(credential or b""',
-        'blake2b(b""',
+        'blake2s(credential or b""',
+        'blake2s(b""',
     ),
     "a generation not looked at": (
         Callers,
@@ -556,6 +619,32 @@ FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
     "the token's end": (Callers, "at", "caller.token.ends is not None", "False"),
     "a use that is not noted": (Callers, "at", "token_cache.used(caller.token)", "0"),
 }
+
+
+TEMPLATE_FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
+    "arguments that are not strict": (
+        CallTemplate,
+        "read",
+        "dumps(arguments) == text",
+        "True",
+    ),
+    "another text after the arguments": (CallTemplate, "read", "not fits", "False"),
+    "another text around the id": (
+        CallTemplate,
+        "read",
+        "(one, other) != self._texts",
+        "False",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", TEMPLATE_FAULTS)
+async def test_a_fault_of_templates_is_found(
+    both: Both, application: WireCheck, fault: str
+) -> None:
+    with planted(*TEMPLATE_FAULTS[fault]):
+        assert await both.differences([Request(each) for each in NEARLY])
+    application.violations.clear()
 
 
 @pytest.mark.parametrize("fault", FAULTS)

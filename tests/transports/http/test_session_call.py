@@ -95,7 +95,7 @@ async def test_the_corpus_is_answered_alike(both: Both, application: WireCheck) 
 FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
     "a revision that is not the session's": (
         SessionCall,
-        "_is_of_its_era",
+        "_expected_tool",
         "revision is not session.revision",
         "False",
     ),
