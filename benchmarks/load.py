@@ -14,6 +14,7 @@ from benchmarks.messages import FIRST_ID, IsRight, Request
 from benchmarks.processes import Process
 
 CONNECTIONS = 32
+LATE_MS = 20
 
 _SCRIPT = Path(__file__).with_name("wrk.lua")
 _IDS_PER_RUN = 5_000_000
@@ -62,6 +63,10 @@ class Sample:
     """The part of it in the kernel."""
     p50: float
     p99: float
+    p999: float
+    longest: float
+    late: int
+    """Calls that took longer than `LATE_MS`."""
 
 
 def run(
@@ -93,6 +98,9 @@ def run(
         kernel_per_call=kernel / calls * 1e6,
         p50=numbers["p50"],
         p99=numbers["p99"],
+        p999=numbers["p999"],
+        longest=numbers["longest"],
+        late=int(numbers["late"]),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from benchmarks.awake import awake
-from benchmarks.load import Answer, Sample, run
+from benchmarks.load import CONNECTIONS, Answer, Sample, run
 from benchmarks.messages import IsRight, Request
 from benchmarks.processes import Process
 
@@ -84,9 +84,18 @@ class Subject:
         """Return a subject whose first answer was right and is now the pattern."""
         return cls(server, request, Answer.learned(server.port, request, is_right))
 
-    def sample(self, seconds: float) -> Sample:
+    def sample(
+        self, seconds: float, *, connections: int = CONNECTIONS, pause_ms: int = 0
+    ) -> Sample:
         """Measure once."""
-        return run(self.server, self.request, self.answer, seconds=seconds)
+        return run(
+            self.server,
+            self.request,
+            self.answer,
+            seconds=seconds,
+            connections=connections,
+            pause_ms=pause_ms,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,21 +129,31 @@ class Medians:
 
 
 def interleaved(effort: Effort, subjects: Sequence[Subject]) -> list[Medians]:
-    """Measure the subjects in turn, round by round, back and forth.
+    """Measure the subjects in turn, after a warm-up of each."""
+    for subject in subjects:
+        subject.sample(effort.warm_up)
+    found = alternately(
+        subjects, lambda subject: subject.sample(effort.seconds), effort.rounds
+    )
+    return [Medians(samples) for samples in found]
+
+
+def alternately(
+    subjects: Sequence[Subject], measure: Callable[[Subject], Sample], rounds: int
+) -> list[list[Sample]]:
+    """Measure the subjects round by round, back and forth.
 
     What disturbs the machine for a while then falls on all of them.  The processors are
     kept awake meanwhile.
     """
-    for subject in subjects:
-        subject.sample(effort.warm_up)
-    medians = [Medians() for _ in subjects]
-    order = list(zip(subjects, medians, strict=True))
+    samples: list[list[Sample]] = [[] for _ in subjects]
+    order = list(zip(subjects, samples, strict=True))
     with awake():
-        for _ in range(effort.rounds):
+        for _ in range(rounds):
             for subject, found in order:
-                found.samples.append(subject.sample(effort.seconds))
+                found.append(measure(subject))
             order.reverse()
-    return medians
+    return samples
 
 
 Figure = Callable[[Effort], Iterable[Result]]

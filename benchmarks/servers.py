@@ -62,16 +62,18 @@ def django_floor(answer: Answer) -> Iterator[Process]:
             yield process
 
 
-def mcpz() -> AbstractContextManager[Process]:
-    """Serve the benchmark's tool with django-mcpz by gunicorn."""
-    return _wsgi_peer({"PEER": "mcpz"})
+def mcpz(server: str = "gunicorn") -> AbstractContextManager[Process]:
+    """Serve the benchmark's tool with django-mcpz, by gunicorn or granian."""
+    return _wsgi_peer({"PEER": "mcpz"}, server)
 
 
-def _wsgi_peer(environment: Mapping[str, str]) -> AbstractContextManager[Process]:
+def _wsgi_peer(
+    environment: Mapping[str, str], server: str = "gunicorn"
+) -> AbstractContextManager[Process]:
     # As the fixture set is served by it.
     return application(
         "benchmarks.wsgi_peers",
-        "gunicorn",
+        server,
         {"DATABASE_URL": "sqlite://:memory:", **environment},
     )
 
@@ -98,6 +100,10 @@ def _commands(port: int) -> dict[str, list[str]]:
     return {
         "uvicorn": ["uvicorn", *address, *silent, *fastest],
         "daphne": ["daphne", "--bind", "127.0.0.1", "-p", str(port), "-v", "0"],
+        "granian": [
+            *("granian", *address, "--interface", "wsgi", "--workers", "1"),
+            *("--no-access-log", "--log-level", "warning"),
+        ],
         "gunicorn": [
             *("gunicorn", "--bind", f"127.0.0.1:{port}", "--log-level", "error"),
             *("--worker-class", "gthread", "--workers", "2", "--threads", "8"),

@@ -6,6 +6,8 @@
 -- is, byte for byte, the answer to an id that was sent and not yet answered.
 
 local PLACEHOLDER, DIGITS = "100000000", 9
+-- Microseconds after which an answer is late: `LATE_MS` of load.py.
+local LATE = 20000
 local threads = {}
 
 local function contents(path)
@@ -71,12 +73,18 @@ function done(summary, latency, requests)
     wrong = wrong + thread:get("wrong")
     if example == "" then example = thread:get("example") end
   end
+  local late = 0
+  for index = 1, #latency do
+    local value, count = latency(index)
+    if value > LATE then late = late + count end
+  end
   local errors = summary.errors
   local numbers = {
     "requests", summary.requests, "microseconds", summary.duration, "wrong", wrong,
     "connect", errors.connect, "read", errors.read, "write", errors.write,
     "timeout", errors.timeout, "p50", latency:percentile(50),
-    "p99", latency:percentile(99), "end", 0,
+    "p99", latency:percentile(99), "p999", latency:percentile(99.9),
+    "longest", latency.max, "late", late, "end", 0,
   }
   io.write("\nNUMBERS")
   for _, word in ipairs(numbers) do io.write(" ", word) end

@@ -23,11 +23,13 @@ from tests.suite.marked import marked_modules
 TESTS: Final = ROOT / "tests"
 ON: Final = "on_"
 LOCKS: Final = "what locks rows"
-PROCESSES: Final = "process, transports"
+PROCESSES: Final = "processes"
+TRANSPORTS: Final = "transports"
 REST: Final = "all other rooms"
 PARTS: Final = [
     LOCKS,
     pytest.param(PROCESSES, marks=pytest.mark.long),
+    pytest.param(TRANSPORTS, marks=pytest.mark.long),
     pytest.param(REST, marks=pytest.mark.long),
 ]
 """Of a minute or two each, to be shared out.
@@ -40,7 +42,7 @@ PART_OF: Final = {
     "streams": LOCKS,
     "invalidation": LOCKS,
     "process": PROCESSES,
-    "transports": PROCESSES,
+    "transports": TRANSPORTS,
 }
 OWN: Final = ("COVERAGE_", "PYTEST_")
 """How the variables begin that are for the pytest of this run alone."""
@@ -112,7 +114,7 @@ def test_no_module_with_the_mark_is_left_out(tmp_path: Path) -> None:
 
 def test_each_module_with_the_mark_is_in_a_part() -> None:
     """And is one that has tests: a mark that others import would not be read."""
-    cases = product(DATABASES, (LOCKS, PROCESSES, REST))
+    cases = product(DATABASES, (LOCKS, PROCESSES, TRANSPORTS, REST))
     there = {path for case in cases for path in modules(*case)}
     assert there == set(marked_modules(TESTS, "databases"))
     assert all(path.name.startswith(("test_", ON)) for path in there)

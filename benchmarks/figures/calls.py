@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Final
@@ -21,10 +22,13 @@ from benchmarks.messages import JsonObject, call, is_sum
 from benchmarks.postgres import cluster
 from benchmarks.processes import Process
 
+SESSION_RATIO: Final = 1.15 if sys.version_info >= (3, 12) else 1.2
+"""Before Python 3.12 a task cannot begin at once."""
+
 
 def on_uvicorn(effort: Effort) -> Iterator[Result]:
     """Compare `drill_add` of both eras and `drill_add_sync` with floor and SDK."""
-    with servers.drill() as ours, servers.sdk() as peer:
+    with servers.drill(audit="off") as ours, servers.sdk() as peer:
         one, in_session = _stateless(ours), _in_session(ours)
         sync = _stateless(ours, "drill_add_sync")
         with servers.floor(one.answer) as bare:
@@ -43,11 +47,22 @@ def _compared(
     sdk_stateless: Medians,
     sdk_session: Medians,
 ) -> Iterator[Result]:
-    yield _rate("drill_add / floor, uvicorn", stateless, floor, AtLeast(0.5))
-    yield _rate("drill_add / SDK, stateless", stateless, sdk_stateless, AtLeast(5))
-    yield _rate("drill_add / SDK, session", session, sdk_session, AtLeast(5))
-    yield _cpu("CPU: session / stateless", session, stateless, AtMost(1.15))
+    yield _rate("drill_add / floor, uvicorn", stateless, floor, AtLeast(0.6))
+    yield _rate("drill_add / SDK, stateless", stateless, sdk_stateless, AtLeast(7))
+    yield _rate("drill_add / SDK, session", session, sdk_session, AtLeast(7))
+    yield _cpu("CPU: session / stateless", session, stateless, AtMost(SESSION_RATIO))
     yield _cpu("CPU: sync / async", sync, stateless, AtMost(2))
+
+
+def beside_django_mcpz(effort: Effort) -> Iterator[Result]:
+    """Compare `drill_add` on uvicorn with the same tool of django-mcpz on granian."""
+    with servers.drill(audit="off") as server, servers.mcpz("granian") as peer:
+        ours = _stateless(server)
+        theirs = Subject.asked(peer, ours.request, _is_structured_sum)
+        own, other = interleaved(effort, [ours, theirs])
+    name = "drill_add, uvicorn / django-mcpz, granian"
+    yield _cpu(f"CPU: {name}", own, other, AtMost(0.36))
+    yield _rate(name, own, other, AtLeast(2.5))
 
 
 LOOPS: Final = 2_000
@@ -119,16 +134,20 @@ def audited(effort: Effort) -> Iterator[Result]:
             given(servers.drill(audit="off")),
             given(servers.drill(database=database.url)),
             given(servers.drill()),
+            given(servers.sdk()),
         ]
         stateless = interleaved(effort, [_stateless(each) for each in those])
         session = interleaved(effort, [_in_session(each) for each in those])
-    for era, (off, written, embedded) in {
+    for era, (off, written, embedded, sdk) in {
         "stateless": stateless,
         "session": session,
     }.items():
         name = "CPU: audited / not"
         yield _cpu(f"{name}, PostgreSQL, {era}", written, off, AtMost(1.25))
-        yield _cpu(f"{name}, SQLite, {era}", embedded, off, AtMost(1.35))
+        yield _cpu(f"{name}, SQLite, {era}", embedded, off, AtMost(1.3))
+        beside = f"audited drill_add / SDK, {era}"
+        yield _rate(f"{beside}, PostgreSQL", written, sdk, AtLeast(5.5))
+        yield _rate(f"{beside}, SQLite", embedded, sdk, AtLeast(5.5))
 
 
 def _stateless(server: Process, tool: str = "drill_add") -> Subject:

@@ -31,6 +31,9 @@ def test_medians_are_of_each_number_by_itself() -> None:
             kernel_per_call=cpu / 2,
             p50=1,
             p99=p99,
+            p999=p99,
+            longest=p99,
+            late=0,
         )
         for rate, cpu, p99 in [(1, 9, 5), (2, 7, 50), (300, 8, 6)]
     ]

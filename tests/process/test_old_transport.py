@@ -171,7 +171,12 @@ def test_the_process_with_the_stream_is_killed(
     kept.at(others[0]).say({"id": asked["id"], "result": answer})
     assert kept.text(waiting) == "mine"
     said = [each.get("method", "") for each in kept.stream.messages]
-    assert said == ["", "elicitation/create", ""]
+    # What an earlier test published may be announced late.
+    assert [each for each in said if "changed" not in each] == [
+        "",
+        "elicitation/create",
+        "",
+    ]
     assert new.request("ping").whole().status == 200
     kept.close()
     until_held(cluster, 0)
