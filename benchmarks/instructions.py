@@ -31,7 +31,7 @@ from benchmarks.messages import FIRST_ID, Request, call, initialize, is_sum, sta
 from benchmarks.processes import ROOT, ServerFailedError
 
 CALLS: Final = 200
-WARM_UP: Final = 50
+WARM_UP: Final = 1_000
 PORT: Final = 8000
 PATIENCE_S: Final = 600
 

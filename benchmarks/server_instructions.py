@@ -35,7 +35,10 @@ from benchmarks.servers import floor
 CONNECTIONS: Final = 8
 CALLS: Final = 200
 """For each connection."""
-WARM_UP: Final = 50
+WARM_UP: Final = 600
+"""Calls of each connection before the count: CPython adapts its bytecode to what it
+sees, and after a miss it looks again only thousands of calls later."""
+AGAIN: Final = 50
 ROUNDS: Final = 3
 
 _identifiers = itertools.count(FIRST_ID + 1)
@@ -126,7 +129,7 @@ class _Counter:
         headers = {**dict(request.lines(self._server.port)), **(more or {})}
         self._load(request, headers, WARM_UP)
         self._control("-i", "on")
-        self._load(request, headers, WARM_UP)
+        self._load(request, headers, AGAIN)
         if "pinned" in self._command():
             os.kill(self._server.pid, signal.SIGUSR1)
         self._executed()
