@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ from benchmarks.processes import ROOT, ServerFailedError
 CALLS: Final = 200
 WARM_UP: Final = 1_000
 PORT: Final = 8000
+TRACED: Final = 2_000
+"""Different headers of requests, more than any table keeps."""
 PATIENCE_S: Final = 600
 
 Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
@@ -122,7 +125,15 @@ class _Counter:
 class _Site:
     """The ASGI application and one request, again and again with a new id."""
 
-    def __init__(self, application: Asgi, request: Request, token: str = "") -> None:
+    def __init__(
+        self,
+        application: Asgi,
+        request: Request,
+        token: str = "",
+        *,
+        traced: bool = False,
+    ) -> None:
+        """With `traced` each request has a `traceparent` and an id of its own."""
         self._application = application
         self._request = request
         lines = [*request.lines(PORT), ("Content-Length", str(len(request.body())))]
@@ -131,6 +142,14 @@ class _Site:
         self._headers = [
             (name.lower().encode(), value.encode()) for name, value in lines
         ]
+        more = [
+            [
+                (b"traceparent", b"00-%032x-%016x-01" % (n, n)),
+                (b"x-request-id", b"%d" % n),
+            ]
+            for n in range(TRACED if traced else 0)
+        ]
+        self._more = cycle(more or [[]])
         self.status = 0
         self.headers: list[tuple[bytes, bytes]] = []
         self.body = b""
@@ -146,7 +165,7 @@ class _Site:
             "method": "POST",
             "path": "/mcp",
             "root_path": "",
-            "headers": list(self._headers),
+            "headers": [*self._headers, *next(self._more)],
             "extensions": {},
         }
 
@@ -217,6 +236,8 @@ class _Run:
         bare = _Site(self._application, call("drill_add"))
         answer = self._alone("stateless", bare)
         self._floor(answer)
+        traced = _Site(self._application, call("drill_add"), traced=True)
+        self._alone("traced", traced)
         session = self._open_session()
         self._in_tasks("session", _Site(self._application, session))
         token = self._loop.run_until_complete(_guarded())

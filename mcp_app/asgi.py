@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from asgiref.sync import markcoroutinefunction
 from django.conf import settings
 from django.urls import NoReverseMatch, get_script_prefix, reverse
 
@@ -26,9 +25,10 @@ Place: TypeAlias = tuple[str, str]
 
 KEPT = 1_024
 """Paths that the switch remembers."""
-_UNKNOWN: Final[Place] = "", ""
 LONGEST_KEPT = 256
 """Whoever makes paths up may make long ones up."""
+_UNKNOWN: Final[Place] = "", ""
+"""No path names an empty slug."""
 
 
 class Switch:
@@ -51,15 +51,14 @@ class Switch:
         # Where `manage.py` has set the prefix, the path has it, too.
         return "/" + found.removeprefix(get_script_prefix())
 
-    # Servers look whether it is a coroutine function; one more coroutine would cost
-    # each call 1 %.
-    @markcoroutinefunction
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    # Servers ask `inspect` whether it is a coroutine function: ASGI, and not WSGI.
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         place = self._place(scope) if scope["type"] == "http" else None
         if place is None:
-            return self._site(scope, receive, send)
-        slug, part = place
-        return self._endpoint(scope, receive, send, slug=slug, part=part)
+            await self._site(scope, receive, send)
+        else:
+            slug, part = place
+            await self._endpoint(scope, receive, send, slug=slug, part=part)
 
     def _place(self, scope: Scope) -> Place | None:
         """Return what a path names, None for the site's own paths."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
@@ -108,6 +109,10 @@ def test_paths_come_from_the_urlconf(
 ) -> None:
     with override_settings(ROOT_URLCONF=urlconf):
         assert named(path) == slug
+
+
+def test_servers_see_that_it_is_asgi() -> None:
+    assert inspect.iscoroutinefunction(Switch.__call__)
 
 
 def test_many_paths_are_not_remembered_for_ever() -> None:

@@ -14,6 +14,8 @@ from benchmarks.measuring import AtMost, Effort, Result
 RECORDED: Final = Path(__file__).parents[1] / "results" / "instructions.csv"
 GROWTH: Final = 1.03
 """What a call may take beyond what was recorded: counts repeat within 1 %."""
+TRACED: Final = 1.05
+"""What headers may cost that are not read."""
 AUDITS: Final = ("off", "batched")
 
 Calls = Mapping[tuple[str, str], float]
@@ -34,6 +36,13 @@ def compared(
 ) -> Iterator[Result]:
     """Return a line for each call; without a recorded value any number will do."""
     floor = next(count for name, count in counts.items() if name.endswith("floor"))
+    if "traced" in counts:
+        yield Result(
+            figure=f"instructions: traced / stateless, call log {audit}",
+            measured=counts["traced"] / counts["stateless"],
+            bound=AtMost(TRACED),
+            raw="a traceparent and an id in each request",
+        )
     for name, count in counts.items():
         before = recorded.get((name, audit))
         beside = f"{count / floor:.2f} x floor, "

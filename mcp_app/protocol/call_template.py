@@ -38,7 +38,8 @@ class CallTemplate:
         self._id_is_first = text.index(_ID) < text.index(_ARGUMENTS)
         before, between, after = text.replace(_ARGUMENTS, _ID).split(_ID)
         self._size = len(before) + len(between) + len(after)
-        self._meta = dumps(params.get("_meta", {}))
+        # The copy has no room left, as what `dumps` returns has.
+        self._meta = bytes(memoryview(dumps(params.get("_meta") or {})))
         first = self._id_is_first
         self._texts = (before, between) if first else (between, after)
         self._rest = after if first else before

@@ -6,7 +6,7 @@ A client that did not get its answer may send a request again, with the same id.
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mcp_app.protocol import jsonrpc
 
@@ -38,10 +38,8 @@ def key(request_id: str | int) -> str:
 
 def digest(exchange: Exchange) -> str:
     """Return the digest of a request's content without its progress token."""
-    params: dict[str, Any] = exchange.params
-    if "_meta" in params:
-        meta = {k: v for k, v in exchange.meta.items() if k != "progressToken"}
-        params = {k: v for k, v in params.items() if k != "_meta"}
-        if meta:
-            params["_meta"] = meta
+    meta = {k: v for k, v in exchange.meta.items() if k != "progressToken"}
+    params = {k: v for k, v in exchange.params.items() if k != "_meta"}
+    if meta:
+        params["_meta"] = meta
     return sha256(jsonrpc.canonical([exchange.method, params])).hexdigest()

@@ -41,6 +41,14 @@ def test_a_call_may_hardly_grow(grown: float, ok: bool) -> None:
     assert "nothing is recorded for Python 3.13" in other[0].raw
 
 
+@pytest.mark.parametrize(("grown", "ok"), [(1.04, True), (1.06, False)])
+def test_headers_that_are_not_read_cost_little(grown: float, ok: bool) -> None:
+    counts = {"floor": 1.0, "stateless": 100.0, "traced": 100 * grown}
+    first, *_ = compared(counts, {}, "off", "3.11")
+    assert "traced" in first.figure
+    assert first.ok is ok
+
+
 @pytest.mark.parametrize("module", [instructions, server_instructions])
 def test_without_valgrind_nothing_is_counted(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType

@@ -84,8 +84,9 @@ def test_a_text_in_a_gap_is_none_of_the_template() -> None:
     assert CallTemplate(message).read(written(message, 3, {"x": 1})) == (b"3", {"x": 1})
 
 
-def test_without_a_meta() -> None:
-    message = {**ID_FIRST, "params": {"name": "add", "arguments": {}}}
+@pytest.mark.parametrize("more", [{}, {"_meta": None}, {"_meta": {}}])
+def test_without_a_meta(more: dict[str, Any]) -> None:
+    message = {**ID_FIRST, "params": {"name": "add", "arguments": {}, **more}}
     template = CallTemplate(message)
     assert template.read(written(message, 1, {"a": 1})) == (b"1", {"a": 1})
     assert template.meta() == {}

@@ -34,7 +34,7 @@ from mcp_app.protocol.revisions import Revision
 from mcp_app.transports.asgi_types import RawHeaders
 from mcp_app.transports.http.request_handler import policy
 
-MOST: Final = 512
+MOST: Final = 128
 """Combinations of headers that are kept."""
 LONGEST: Final = 1_024
 """Bytes of a combination, of a body with `_meta`, of a template: longer ones are not
@@ -84,7 +84,7 @@ class KnownTools(dict[ToolKey, KnownTool]):
 
     def keep(self, key: ToolKey, tool: KnownTool) -> None:
         """Keep a tool."""
-        if len(self) >= self._most:
+        if len(self) >= self._most and key not in self:
             self.clear()
         self[key] = tool
 
