@@ -51,7 +51,7 @@ def _compared(
     yield _rate("drill_add / SDK, stateless", stateless, sdk_stateless, AtLeast(7))
     yield _rate("drill_add / SDK, session", session, sdk_session, AtLeast(7))
     yield _cpu("CPU: session / stateless", session, stateless, AtMost(SESSION_RATIO))
-    yield _cpu("CPU: sync / async", sync, stateless, AtMost(2))
+    yield _cpu("CPU: sync / async", sync, stateless, AtMost(2.5))
 
 
 def beside_django_mcpz(effort: Effort) -> Iterator[Result]:

@@ -150,15 +150,15 @@ def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, byt
 def result_message(request_id: str | int, result: bytes) -> bytes:
     """Put the envelope around an encoded result without encoding it again."""
     if type(request_id) is int:
-        return enveloped(b"%d" % request_id, result)
-    return enveloped(jsonrpc.write(request_id), result)
+        return result_envelope(b"%d" % request_id, result)
+    return result_envelope(jsonrpc.write(request_id), result)
 
 
 _BEFORE_ID: Final = b'{"jsonrpc":"2.0","id":'
 _BEFORE_RESULT: Final = b',"result":'
 
 
-def enveloped(request_id: bytes, result: bytes) -> bytes:
+def result_envelope(request_id: bytes, result: bytes) -> bytes:
     """Put the envelope around an encoded result; the id is encoded, too."""
     return b"".join(
         (b'{"jsonrpc":"2.0","id":', request_id, b',"result":', result, b"}")

@@ -327,7 +327,7 @@ class PlainCall(Exchange):
             return None
         if self._number is None:
             return dispatch.result_message(self.request_id, result)
-        return dispatch.enveloped(self._number, result)
+        return dispatch.result_envelope(self._number, result)
 
     def _record(self, body: bytes) -> None:
         """Write the answered call into the call log."""
