@@ -154,10 +154,6 @@ def result_message(request_id: str | int, result: bytes) -> bytes:
     return result_envelope(jsonrpc.write(request_id), result)
 
 
-_BEFORE_ID: Final = b'{"jsonrpc":"2.0","id":'
-_BEFORE_RESULT: Final = b',"result":'
-
-
 def result_envelope(request_id: bytes, result: bytes) -> bytes:
     """Put the envelope around an encoded result; the id is encoded, too."""
     return b"".join(

@@ -44,11 +44,10 @@ MOST_TOOLS: Final = 64
 MOST_SESSION_TOOLS: Final = 10_000
 """Tools that are kept with all sessions."""
 
-SECOND: Final = 2
-
 Key = tuple[bytes | bool | None, ...]
 ToolKey = tuple[Caller, bytes | str | None, str]
 
+_SECOND: Final = 2
 _NOTHING: Final = object()
 """No value of JSON is equal to it: `"_meta": null` is none that was kept."""
 
@@ -68,9 +67,12 @@ class KnownTool:
     """Those whose body was read as a whole."""
 
     def learn(self, message: JsonObject) -> None:
-        """Take the template of the second call: most clients make only one."""
+        """Take the template of the second call with the same `_meta`.
+
+        A client whose `_meta` changes from call to call has no second one.
+        """
         self._calls += 1
-        if self._calls == SECOND:
+        if self._calls == _SECOND:
             with suppress(JSONEncodeError):
                 template = CallTemplate(message)
                 self.template = template if len(template) <= LONGEST else None

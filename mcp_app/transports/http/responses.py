@@ -21,8 +21,8 @@ def send_json(
     send: Send, status: int, body: bytes, headers: RawHeaders
 ) -> Awaitable[None]:
     """Send a whole answer."""
-    length = (b"content-length", b"%d" % len(body))
-    return send_whole(send, status, body, [*JSON_HEADERS, length, *headers])
+    own = [_JSON_HEADER, _length(len(body)), *headers]
+    return send_whole(send, status, body, own)
 
 
 def json_start(body: bytes, headers: RawHeaders) -> Message:

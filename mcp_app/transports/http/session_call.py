@@ -126,8 +126,6 @@ class SessionCall(PlainCall):
         return known_headers.session_tools.get((self.caller, LAST, session.digest))
 
     def _is_in_turn(self) -> bool:
-        if self._number is not None:
-            self.request_id = int(self._number)
         return self.request_id not in self.session.running
 
     def _is_of_its_era(self, params: JsonObject, body: bytes) -> bool:
