@@ -169,6 +169,13 @@ class Both:
             if one != other
         ]
 
+    async def differ(self, *parts: Sequence[Request | Callable[[], Any]]) -> bool:
+        """Return whether the ways differ in one part; those after it are not sent."""
+        for part in parts:
+            if await self.differences(part):
+                return True
+        return False
+
     @contextmanager
     def _counting(self) -> Iterator[None]:
         record = PlainCall._record
