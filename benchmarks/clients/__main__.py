@@ -2,7 +2,8 @@
 
 The tables go to standard output, and what is done meanwhile beside it.  Exits with 1 if
 a cell is `-`, that is if the server has a fault, and with 2 for a name that no client
-has.  `--prepare` only installs.
+has.  `--prepare` only installs.  `--record FILE` writes how each client writes a call:
+`tests/transports/http/recorded.jsonl` has such lines.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing = _installed(chosen)
     if options.prepare:
         return int(bool(missing))
-    with serving() as site:
+    with serving(options.record) as site:
         verdicts = [_driven(client, site, missing) for client in chosen]
     print(markdown(verdicts))
     faults = [fault for each in verdicts for fault in each.faults] + site.faults
@@ -57,6 +58,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "names", nargs="*", metavar="NAME", help=f"all, or some of {_names()}"
     )
     parser.add_argument("--prepare", action="store_true", help="only install")
+    parser.add_argument("--record", metavar="FILE", default="", help="write calls")
     return parser.parse_args(arguments)
 
 

@@ -38,11 +38,13 @@ class Site:
     wrong: Final = f"mcp_{'A' * 43}"
     command: Final = COMMAND
 
-    def __init__(self, env: dict[str, str], operator: Operator) -> None:
+    def __init__(
+        self, env: dict[str, str], operator: Operator, record: str = ""
+    ) -> None:
         self.environment = env
         self.faults: list[str] = []
         self._operator = operator
-        self._given = {"DATABASE_URL": env["DATABASE_URL"], **THERE}
+        self._given = {"DATABASE_URL": env["DATABASE_URL"], "RECORD": record, **THERE}
         self._server = started(SERVER, self._given)
 
     def address(self, slug: str, transport: str) -> str:
@@ -76,15 +78,18 @@ def _last(server: DrillServer) -> str:
 
 
 @contextmanager
-def serving() -> Iterator[Site]:
-    """Run the server with a database of its own until the block ends."""
+def serving(record: str = "") -> Iterator[Site]:
+    """Run the server with a database of its own until the block ends.
+
+    `record` is a file for how clients write their calls.
+    """
     with tempfile.TemporaryDirectory() as directory:
         env = environment(database(Path(directory)))
         subprocess.run([sys.executable, "-c", ROWS], cwd=ROOT, env=env, check=True)
         with closing(
             Operator({"DATABASE_URL": env["DATABASE_URL"], **THERE})
         ) as typist:
-            site = Site(env, typist)
+            site = Site(env, typist, record)
             try:
                 yield site
             finally:

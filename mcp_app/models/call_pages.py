@@ -16,6 +16,16 @@ LOOKED: Final = 20_000
 COUNTED: Final = 10_001
 """So many rows are counted at most."""
 
+INDEXED: Final = {
+    "outcome": "NOT (outcome = 'answered')",
+    "user_name": "NOT (user_name = '')",
+    "failure": "NOT (failure = '')",
+}
+"""Columns whose index has only these rows, in the words of the index.
+
+SQLite uses such an index only where a query has the same words, without parameters.
+"""
+
 Value: TypeAlias = str | int | tuple[str, ...]
 Condition: TypeAlias = tuple[str, str, Value]
 """A column, an operator (= < <= >= IN) and what it is compared with."""
@@ -34,8 +44,9 @@ class Key:
 class CallQuery:
     """Which calls are meant: those of a time that one of the `ways` leads to.
 
-    `ways` are columns and values that an index begins with; none means all.  Of what
-    they lead to, `rest` is looked for among the `LOOKED` that come first.
+    `ways` are columns and values that an index begins with, of rows that it has
+    (`INDEXED`); none means all.  Of what they lead to, `rest` is looked for among the
+    `LOOKED` that come first.
     """
 
     start_ms: int
@@ -108,6 +119,8 @@ def _looked_at(
     parts, values = [], []
     for number, way in enumerate(sought.ways or [None]):
         where, given = _where([*([way] if way else []), *time])
+        if way and way[0] in INDEXED:
+            where += f" AND {INDEXED[way[0]]}"
         # What an earlier way leads to is not read again.
         unlike, others = _without(sought.ways[:number])
         after, keys = cursor

@@ -54,6 +54,7 @@ OWN: Final = frozenset(
         "NOISE",
         "NTOOLS",
         "PORT",
+        "RECORD",
         "REDIS_URL",
         "ROWS",
         "SECRET_KEY",

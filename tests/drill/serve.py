@@ -6,11 +6,11 @@ Environment: PORT; SERVER=daphne|uvicorn|granian|uvicorn-worker|gunicorn, of whi
 last serves by WSGI; MOUNT=consumer|view; DATABASE_URL (without it, a temporary SQLite
 file for the port); REDIS_URL; NTOOLS=n for n plain tools more;
 WIRE=check to validate each message sent, with a copy of what is found in the file
-WIRE_REPORT; LEDGER=bound for resources that show the ledger; FAULTS, a directory by
-which `tests.drill.faults` are switched on; JANITOR=n for a janitor that comes each n
-seconds, and removes what was over for as long; UNFOLD=there for an admin with
-django-unfold; ROWS=there where the database has its tables and rows already, or a file
-of SQLite to begin with a copy of.
+WIRE_REPORT; RECORD, a file for how clients write their calls; LEDGER=bound for
+resources that show the ledger; FAULTS, a directory by which `tests.drill.faults` are
+switched on; JANITOR=n for a janitor that comes each n seconds, and removes what was
+over for as long; UNFOLD=there for an admin with django-unfold; ROWS=there where the
+database has its tables and rows already, or a file of SQLite to begin with a copy of.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import django
 from django.utils.module_loading import import_string
 
 from tests.drill.ports import HOST, PortTaken, claimed, directory_of
+from tests.drill.recorder import Recorder
 from tests.drill.servers import BY_WSGI, SERVERS
 from tests.drill.telling import tell_when_asked
 from tests.wire.by_wsgi import WsgiCheck
@@ -66,6 +67,7 @@ class Options:
     rows: str = ""
     janitor: int = 0
     mount: str = "consumer"
+    record: str = ""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Options:
@@ -83,6 +85,7 @@ class Options:
             port=_number(environment, "PORT", DEFAULT_PORT, HIGHEST_PORT),
             server=server,
             mount=mount,
+            record=environment.get("RECORD", ""),
             plain_tools=_number(environment, "NTOOLS", "0", 99_999),
             wire=wire == "check",
             report=environment.get("WIRE_REPORT", ""),
@@ -180,7 +183,8 @@ def _application(options: Options, set_up: Callable[[], object]) -> Any:
     if options.janitor:
         import_string("tests.drill.hurried.sweep_each")(options.janitor)
     served = WSGI if options.server in BY_WSGI else MOUNTS[options.mount]
-    return import_string(served)
+    application = import_string(served)
+    return Recorder(application, options.record) if options.record else application
 
 
 def _reporter(path: str, violated: mmap.mmap) -> Callable[[str], None]:

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.calls.outcome_help import FAILED, MEANINGS
 from mcp_app.interface.labels import Label
+from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.rules import visible
 from mcp_app.models.call_pages import CallQuery, Condition, Key
 from mcp_app.models.calls import HOUR_S, MINUTE_S
@@ -121,13 +122,14 @@ class CallFilter:
         """Return the query of the rows; `names` are those that match the search.
 
         Failures are rarer than all calls of a name, so their outcome leads the search.
+        Calls that were answered are most of all, and no index has them.
         """
         found = self._conditions()
         if self.q:
             ways = [_is("user_name", self.q), *(_is("name", each) for each in names)]
         elif "user" in found:
             ways = [found.pop("user")]
-        elif self.outcomes and (self.outcomes != ("answered",) or not self.name):
+        elif self.outcomes and self.outcomes != (Outcome.ANSWERED,):
             found.pop("outcome")
             ways = [_is("outcome", each) for each in self.outcomes]
         else:

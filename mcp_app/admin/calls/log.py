@@ -188,7 +188,8 @@ def _by_error_number(text: str) -> Call | None:
     number = text.lower().replace("-", "").replace(" ", "")
     if not ERROR_NUMBER.fullmatch(number):
         return None
-    return Call.objects.filter(failure=number).order_by("-pk").first()
+    calls = Call.objects.page(CallQuery(0, ways=[("failure", "=", number)]), 1)
+    return calls[0] if calls else None
 
 
 def _sought(wanted: CallFilter) -> CallQuery:

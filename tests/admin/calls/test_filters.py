@@ -177,7 +177,8 @@ SLOW = ("took_us", ">", 100_000)
         # What is rarest leads.
         ({"outcome": "crashed", "name": "add"}, [OUTCOME], [NAME]),
         ({"outcome": "answered", "name": "add"}, [NAME], ["answered"]),
-        ({"outcome": "answered"}, [("outcome", "=", "answered")], []),
+        # No index has what was answered: that is nearly all.
+        ({"outcome": "answered"}, [], ["answered"]),
         ({"user": "ana", "name": "add"}, [USER], [NAME]),
         ({"user": "ana", "outcome": "crashed"}, [USER], ["crashed"]),
         ({"kind": "tool", "slower": "100"}, [], [("kind", "=", "tool"), SLOW]),
