@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 
 from benchmarks import servers
-from benchmarks.client import WrongAnswerError, send
+from benchmarks.guarded_server import guarded_call
 from benchmarks.measuring import (
     AtLeast,
     AtMost,
@@ -23,12 +18,11 @@ from benchmarks.measuring import (
     Subject,
     interleaved,
 )
-from benchmarks.messages import Request, call, is_sum
+from benchmarks.messages import call, is_sum
 from benchmarks.postgres import Cluster, cluster
-from benchmarks.processes import ROOT, Process, ServerFailedError
+from benchmarks.processes import Process
 from benchmarks.rows import counted
 
-UNAUTHORIZED = 401
 WRITTEN_S = 30.0
 """So long it may take until the last calls have their rows."""
 
@@ -46,7 +40,7 @@ def by_token(effort: Effort) -> Iterator[Result]:
             given(servers.drill(audit="off")), call("drill_add"), is_sum
         )
         written, embedded = (
-            _guarded(given(servers.drill(database=url)), url)
+            _asked(given(servers.drill(database=url)), url)
             for url in (database.url, file)
         )
         least = given(servers.floor(written.answer))
@@ -75,25 +69,8 @@ def _compared(
         )
 
 
-def _guarded(server: Process, url: str) -> Subject:
-    """Let nobody in without a token, and return the call of who has one."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "benchmarks.guarding"],
-        cwd=ROOT,
-        env={**os.environ, "DATABASE_URL": url},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if ended.returncode:
-        raise ServerFailedError(ended.stderr)
-    token = json.loads(ended.stdout.splitlines()[-1])["token"]
-    request = call("drill_add")
-    if (reply := send(server.port, request)).status != UNAUTHORIZED:
-        raise WrongAnswerError(f"Without a token: HTTP {reply.status}.")
-    headers = {**request.headers, "Authorization": f"Bearer {token}"}
-    own: Request = replace(request, headers=headers)
-    return Subject.asked(server, own, is_sum)
+def _asked(server: Process, url: str) -> Subject:
+    return Subject.asked(server, guarded_call(server, url), is_sum)
 
 
 def _each_has_a_row(

@@ -1,4 +1,4 @@
-"""What is left behind by sessions that were closed, and by what was refused."""
+"""What is left behind by closed sessions, by what was refused, and by what differs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from contextlib import ExitStack
 
 from benchmarks import servers
 from benchmarks.client import checked, close_session, open_session
+from benchmarks.different import send_different
+from benchmarks.guarded_server import guarded_call
 from benchmarks.measuring import AtMost, Effort, Result
 from benchmarks.messages import call, is_sum, is_text
 from benchmarks.postgres import Cluster, cluster
@@ -27,6 +29,8 @@ or a request, a dictionary of its own, is more."""
 LARGE_EACH = 100
 """One request in so many is too large by its body, and not by what it announces."""
 
+_PART = 100
+"""Different requests on one connection."""
 _CLIENTS = 16
 """A session waits for commits and checks more than it works."""
 _JANITOR_SECONDS = 15
@@ -46,6 +50,7 @@ def left_behind(effort: Effort) -> Iterator[Result]:
         )
         yield from _sessions(server, database, times)
         yield from _refused(server, database, times)
+        yield _different(server, database, 10 * times)
 
 
 # -- sessions ------------------------------------------------------------------------
@@ -105,6 +110,24 @@ def _chosen(kinds: list[Refused], large: Refused, number: int) -> Refused:
     return large if number % LARGE_EACH == 0 else kinds[number % len(kinds)]
 
 
+def _different(server: Process, database: Cluster, times: int) -> Result:
+    """Send requests of which no two are alike."""
+    request = guarded_call(server, database.url)
+    parts = range(0, times, _PART)
+
+    def send(part: int) -> None:
+        send_different(server.port, request, range(part, part + _PART))
+
+    # Half of them fill whatever has a bound.
+    half = len(parts) // 2
+    _together(lambda part: send(parts[part]), half)
+    early = _least(server.resident_kib)
+    _together(lambda part: send(parts[half + part]), len(parts) - half)
+    what = "different headers, tokens, paths and sessions"
+    late = _least(server.resident_kib)
+    return _memory(what, times // 2, early, late, warm=1 / 2)
+
+
 # -- looking -------------------------------------------------------------------------
 
 
@@ -144,13 +167,15 @@ def _settled(
     return rows
 
 
-def _memory(what: str, count: int, before: float, after: float) -> Result:
+def _memory(
+    what: str, count: int, before: float, after: float, warm: float = WARM
+) -> Result:
     return Result(
         figure=f"memory that {count:,} {what} leave",
         measured=(after - before) / 1024,
         bound=AtMost(GROWTH_MIB),
         unit="MiB",
-        raw=f"{before:,.0f} KiB after {WARM:.0%} of all, then {after:,.0f} KiB",
+        raw=f"{before:,.0f} KiB after {warm:.0%} of all, then {after:,.0f} KiB",
     )
 
 

@@ -1,4 +1,4 @@
-"""Writes how clients write their calls: one line of JSON for each way to write one.
+"""Writes how clients call `drill_add`: a line of JSON for each way to write that.
 
 What differs from run to run has a name instead: the id, the session, the token, the
 port.  The differential tests of plain calls send these requests again.
@@ -16,6 +16,9 @@ SESSION: Final = "SESSION"
 TOKEN: Final = "TOKEN"
 HOST: Final = "localhost"
 ID: Final = 7
+CALL: Final = b'"tools/call"', b'"drill_add"'
+STREAMABLE: Final = frozenset({b"mcp-session-id", b"mcp-method"})
+"""Calls by the older transport have neither header."""
 _DIFFERENT: Final = {
     "host": HOST,
     "mcp-session-id": SESSION,
@@ -27,7 +30,7 @@ _TEXT: Final = re.compile(r'("(?:id|progressToken)": ?)"[^"]*"')
 
 
 class Recorder:
-    """ASGI middleware; a `tools/call` that is written in a new way goes to a file."""
+    """ASGI middleware; a call that is written in a new way goes to a file."""
 
     def __init__(self, application: Application, path: str) -> None:
         self._application = application
@@ -40,7 +43,7 @@ class Recorder:
         async def heard() -> Any:
             message = await receive()
             body.extend(message.get("body", b""))
-            if not message.get("more_body") and b'"tools/call"' in body:
+            if not message.get("more_body"):
                 self._write(scope, bytes(body))
                 body.clear()
             return message
@@ -48,6 +51,10 @@ class Recorder:
         await self._application(scope, heard, send)
 
     def _write(self, scope: Scope, body: bytes) -> None:
+        if not all(each in body for each in CALL):
+            return
+        if STREAMABLE.isdisjoint(name for name, _ in scope["headers"]):
+            return
         text = _TEXT.sub(r'\1"seven"', _NUMBER.sub(rf"\g<1>{ID}", body.decode()))
         pairs = [(name.decode(), value.decode()) for name, value in scope["headers"]]
         headers = [

@@ -8,7 +8,10 @@ from typing import Any
 
 from tests.drill.recorder import Recorder
 
-CALL = '{"id": %d, "method":"tools/call","params":{"_meta":{"progressToken":%d}}}'
+CALL = (
+    '{"id": %d, "method":"tools/call",'
+    '"params":{"name":"drill_add","_meta":{"progressToken":%d}}}'
+)
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -23,7 +26,8 @@ async def test_each_way_to_write_a_call_is_written_once(tmp_path: Path) -> None:
     recorder = Recorder(application, str(path))
 
     async def sent(body: str, session: str, **more: str) -> None:
-        headers = {"host": "127.0.0.1:81", "mcp-session-id": session, **more}
+        named = {"mcp-session-id": session} if session else {}
+        headers = {"host": "127.0.0.1:81", **named, **more}
         pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
         pieces = iter(
             [
@@ -44,6 +48,8 @@ async def test_each_way_to_write_a_call_is_written_once(tmp_path: Path) -> None:
         await sent(CALL % (number, number), f"session {number}")
     await sent(CALL.replace("%d", '"%d"', 1) % (1, 1), "x", authorization="Bearer y")
     await sent('{"id":1,"method":"tools/list"}', "x")
+    await sent(CALL.replace("add", "odd") % (1, 1), "x")
+    await sent(CALL % (1, 1), "")
     lines = [json.loads(each) for each in path.read_text().splitlines()]
     usual = [["host", "localhost"], ["mcp-session-id", "SESSION"]]
     assert lines == [

@@ -46,6 +46,7 @@ from tests.transports.http.differing import (
     message,
     planted,
 )
+from tests.transports.http.recorded import recorded
 from tests.wire.middleware import WireCheck
 
 pytestmark = pytest.mark.databases
@@ -305,6 +306,12 @@ async def test_what_is_nearly_the_last_call_is_answered_alike(both: Both) -> Non
     assert both.plain > 20
 
 
+async def test_calls_of_real_clients_are_answered_alike(both: Both) -> None:
+    calls = recorded()
+    assert await both.differences(calls) == []
+    assert both.plain >= len(calls) / 8
+
+
 # -- who asks ---------------------------------------------------------------------
 
 BY: Final = "/mcp/by-token"
@@ -450,7 +457,8 @@ async def crowd(
 
 
 async def test_who_asks_is_found_alike(both: Both, crowd: Crowd) -> None:
-    assert await both.differences(crowd.steps()) == []
+    steps = [*crowd.steps(), *recorded(path=BY, token=crowd.token)]
+    assert await both.differences(steps) == []
     assert both.plain > 30
 
 

@@ -29,6 +29,7 @@ from tests.transports.http.differing import (
     message,
     planted,
 )
+from tests.transports.http.recorded import recorded
 from tests.transports.http.test_plain_call import BY, CORPUS, Crowd, both, crowd, mcp
 from tests.wire.middleware import WireCheck
 
@@ -90,6 +91,14 @@ async def test_the_corpus_is_answered_alike(both: Both, application: WireCheck) 
     twice = [each for each in requests_of(sessions) for _ in range(2)]
     assert await both.differences([*corpus, *twice]) == []
     assert both.plain > 80
+
+
+async def test_calls_of_real_clients_are_answered_alike(
+    both: Both, application: WireCheck
+) -> None:
+    calls = recorded(sessions=await opened(application))
+    assert await both.differences(calls) == []
+    assert both.plain >= len(calls) / 2
 
 
 FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
