@@ -8,11 +8,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypedDict, TypeVar, cast
 
 from django.db import models
 
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.stops import Halt, Stops
 from mcp_app.interface.access_requirements import AccessRequirements, read_requirements
 from mcp_app.interface.decorations import (
@@ -24,7 +23,6 @@ from mcp_app.interface.decorations import (
 from mcp_app.interface.definitions import (
     EMPTY_SCHEMA,
     Definition,
-    PromptArgument,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
@@ -49,9 +47,6 @@ from mcp_app.models.listings import lines, words
 from mcp_app.models.stops import Running, Scope, is_stopped
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.json_types import JsonObject
-
-if TYPE_CHECKING:
-    from mcp_app.catalog.registry import RegisteredFunction, Registry
 
 logger = logging.getLogger("mcp_app")
 
@@ -87,6 +82,8 @@ class StoredDefinition(Generic[Defined_co]):
     uploads: Mapping[str, bytes] = field(default_factory=dict)
     version: int = 0
     """The number of the published version; 0 for a working copy."""
+    stated: frozenset[str] = frozenset()
+    """The columns that the row fills in: its kind completes only the others."""
 
     @property
     def row(self) -> str:
@@ -171,7 +168,7 @@ def served_versions(
     return {(kind, str(pk)): version or 0 for pk, version in versions}
 
 
-def load(registry: Registry, keys: Iterable[Key]) -> list[StoredRow | UnreadableRow]:
+def load(keys: Iterable[Key]) -> list[StoredRow | UnreadableRow]:
     """Return these rows as they were published; two statements for each 500.
 
     A row that cannot be read is logged: it never takes others along.
@@ -183,7 +180,7 @@ def load(registry: Registry, keys: Iterable[Key]) -> list[StoredRow | Unreadable
     for kind, refs in by_kind.items():
         rows = MODELS[kind]._default_manager.select_related("published").order_by()
         for some in _batches(refs):
-            loaded += _readable(rows.filter(pk__in=some), registry)
+            loaded += _readable(rows.filter(pk__in=some))
     return loaded
 
 
@@ -197,32 +194,29 @@ def _batches(refs: Iterable[str] | None) -> Iterator[list[int] | None]:
         yield keys[start : start + AT_ONCE]
 
 
-def stored_definition(
-    row: DefinitionRow, registry: Registry
-) -> StoredDefinition[Definition]:
+def stored_definition(row: DefinitionRow) -> StoredDefinition[Definition]:
     """Return a working copy as a definition; ValueError where its columns do not fit.
 
-    Raises `RegistrationError` where its function cannot be described.
+    Its kind has not completed it.
     """
     content = row.working_content()
-    return definition_of(_key(row), content, registry, _uploads([content]))
+    return definition_of(_key(row), content, _uploads([content]))
 
 
 def definition_of(
-    key: Key, content: JsonObject, registry: Registry, uploads: Mapping[str, bytes]
+    key: Key, content: JsonObject, uploads: Mapping[str, bytes]
 ) -> StoredDefinition[Definition]:
     """Return what a row's content says; ValueError where it does not fit."""
     config = content.get("config") or {}
-    kind = str(content.get("kind", "text"))
-    function = None
-    if kind == "function":
-        function = registry.functions.get(str(config.get("function")))
     return StoredDefinition(
-        definition=_READERS[key[0]](content, function),
-        kind=kind,
+        definition=_READERS[key[0]](content),
+        kind=str(content.get("kind", "text")),
         config=config,
         key=key,
         uploads={name: uploads[name] for name in _digests(config) if name in uploads},
+        stated=frozenset(
+            name for name, value in content.items() if value is not None and value != {}
+        ),
     )
 
 
@@ -232,7 +226,7 @@ def uploads_of(content: JsonObject) -> Mapping[str, bytes]:
 
 
 def _readable(
-    rows: Iterable[DefinitionRow], registry: Registry
+    rows: Iterable[DefinitionRow],
 ) -> Iterator[StoredRow | UnreadableRow]:
     contents = {row: _content(row) for row in rows}
     uploads = _uploads(contents.values())
@@ -241,9 +235,9 @@ def _readable(
             yield StoredOverlay(_key(row), row.identity, content, _version(row))
             continue
         try:
-            stored = definition_of(_key(row), content, registry, uploads)
+            stored = definition_of(_key(row), content, uploads)
             yield replace(stored, version=_version(row))
-        except (ValueError, RegistrationError) as error:
+        except ValueError as error:
             logger.warning(
                 "The %s %r is not served: %s", row.kind_of_row, row.name, error
             )
@@ -344,16 +338,11 @@ def _readable_columns(content: JsonObject) -> _Readable:
     }
 
 
-def _tool(content: JsonObject, function: RegisteredFunction | None) -> ToolDefinition:
-    input_schema = content.get("input_schema")
-    output_schema = content.get("output_schema")
-    if function is not None:
-        input_schema = input_schema or function.signature.input_schema
-        output_schema = output_schema or function.signature.output_schema
+def _tool(content: JsonObject) -> ToolDefinition:
     return ToolDefinition(
         **_described(content),
-        input_schema=input_schema or EMPTY_SCHEMA,
-        output_schema=output_schema,
+        input_schema=content.get("input_schema") or EMPTY_SCHEMA,
+        output_schema=content.get("output_schema"),
         hints=hints_of(content),
     )
 
@@ -369,9 +358,7 @@ def hints_of(content: JsonObject, inherited: ToolHints | None = None) -> ToolHin
     )
 
 
-def _resource(
-    content: JsonObject, function: RegisteredFunction | None
-) -> ResourceDefinition:
+def _resource(content: JsonObject) -> ResourceDefinition:
     return ResourceDefinition(
         **_readable_columns(content),
         uri=content.get("uri", ""),
@@ -379,9 +366,7 @@ def _resource(
     )
 
 
-def _template(
-    content: JsonObject, function: RegisteredFunction | None
-) -> ResourceTemplateDefinition:
+def _template(content: JsonObject) -> ResourceTemplateDefinition:
     return ResourceTemplateDefinition(
         **_readable_columns(content),
         uri_template=content.get("uri_template", ""),
@@ -389,28 +374,9 @@ def _template(
     )
 
 
-def _prompt(
-    content: JsonObject, function: RegisteredFunction | None
-) -> PromptDefinition:
-    given = content.get("arguments")
-    if given is None and function is not None:
-        arguments = _signature_arguments(function.signature.input_schema)
-    else:
-        arguments = arguments_from_json(given or [])
+def _prompt(content: JsonObject) -> PromptDefinition:
+    arguments = arguments_from_json(content.get("arguments") or [])
     return PromptDefinition(**_described(content), arguments=arguments)
-
-
-def _signature_arguments(schema: Mapping[str, Any]) -> tuple[PromptArgument, ...]:
-    required = schema.get("required", ())
-    return tuple(
-        PromptArgument(
-            name=name,
-            title=str(about.get("title", "")),
-            description=str(about.get("description", "")),
-            required=name in required,
-        )
-        for name, about in schema.get("properties", {}).items()
-    )
 
 
 _READERS: Mapping[str, Callable[..., Definition]] = {

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
 
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog import lint
 from mcp_app.catalog.findings import Finding, advice, in_order, must_fix
 from mcp_app.catalog.registry import Registry, mcp
+from mcp_app.catalog.row_loader import StoredDefinition
 from mcp_app.catalog.suggestions import SUGGESTING, suggestions_of
 from mcp_app.catalog.text_lint import HIDDEN
 from mcp_app.interface.definitions import (
@@ -41,6 +44,7 @@ __all__ = [
     "ResourceDefinition",
     "ResourceTemplateDefinition",
     "ToolDefinition",
+    "complete",
     "findings",
     "kinds_of",
     "problems",
@@ -63,6 +67,30 @@ def kinds_of(registry: Registry) -> Mapping[str, Kind]:
                 key,
             )
     return kinds
+
+
+COMPLETED: Final = ("input_schema", "output_schema", "arguments")
+"""What a row says of these columns wins over its kind."""
+
+
+def complete(
+    stored: StoredDefinition[Definition], kinds: Mapping[str, Kind]
+) -> StoredDefinition[Definition]:
+    """Return a row's definition with what its kind knows of it.
+
+    Whoever serves, checks or shows the definition of a row takes this one.  Raises
+    `KindError` if the kind cannot describe what stands behind it.
+    """
+    kind = kinds.get(stored.kind)
+    if kind is None:
+        return stored
+    definition = kind.completed(stored.definition, stored.config)
+    own = {
+        name: getattr(stored.definition, name)
+        for name in COMPLETED
+        if name in stored.stated and hasattr(definition, name)
+    }
+    return replace(stored, definition=replace(definition, **own))
 
 
 def problems(

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registry import RegisteredFunction
 from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.signatures import Signature
 from mcp_app.interface.definitions import (
     EMPTY_SCHEMA,
     Definition,
+    PromptArgument,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
@@ -24,6 +28,7 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.results import PromptOutput, ToolOutput
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
+    Defined,
     Incomplete,
     Kind,
     KindError,
@@ -70,6 +75,16 @@ class FunctionKind(Kind):
             "No function is registered. A developer registers one in an app's mcp.py:"
         )
         return Missing(reason, '@mcp.function("shop.find_orders")')
+
+    def complete(self, definition: Defined, config: JsonObject) -> Defined:
+        """Take the schemas or arguments of the function, if it is there."""
+        function = self.registry.functions.get(str(config.get("function")))
+        if function is None:
+            return definition
+        try:
+            return _described(definition, function.signature)
+        except RegistrationError as error:
+            raise KindError(str(error)) from None
 
     def tool(
         self,
@@ -138,6 +153,31 @@ class FunctionKind(Kind):
         if function is None:
             raise KindError(_unknown(key, self.registry.functions))
         return function
+
+
+def _described(definition: Defined, signature: Signature) -> Defined:
+    if isinstance(definition, ToolDefinition):
+        return replace(
+            definition,
+            input_schema=signature.input_schema,
+            output_schema=signature.output_schema,
+        )
+    if isinstance(definition, PromptDefinition):
+        return replace(definition, arguments=_arguments(signature.input_schema))
+    return definition
+
+
+def _arguments(schema: Mapping[str, Any]) -> tuple[PromptArgument, ...]:
+    required = schema.get("required", ())
+    return tuple(
+        PromptArgument(
+            name=name,
+            title=str(about.get("title", "")),
+            description=str(about.get("description", "")),
+            required=name in required,
+        )
+        for name, about in schema.get("properties", {}).items()
+    )
 
 
 def _returning(

@@ -19,16 +19,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Final,
-    NamedTuple,
-    Self,
-    TypeAlias,
-    TypeVar,
-)
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from mcp_app.catalog.callables import inspect_function
 from mcp_app.catalog.findings import Finding
@@ -47,10 +38,8 @@ from mcp_app.interface.results import PromptOutput, ToolOutput
 from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
 
-if TYPE_CHECKING:
-    pass
-
 Output = TypeVar("Output")
+Defined = TypeVar("Defined", bound=Definition)
 
 logger = logging.getLogger("mcp_app.kinds")
 
@@ -120,6 +109,15 @@ class Kind:
     def missing(self) -> Missing | None:
         """Say why it cannot be chosen now; None where it can."""
         return None
+
+    def complete(self, definition: Defined, config: JsonObject) -> Defined:
+        """Return a definition with what follows from the config.
+
+        That may be schemas, arguments, hints, and whom it is for.  A schema or
+        arguments that the row states stay as they are there.  It gets a copy of the
+        config, which fits the `schema` and may be one that `check` refuses.
+        """
+        return definition
 
     def check(
         self, definition: Definition, config: JsonObject, uploads: Uploads
@@ -214,6 +212,22 @@ class Kind:
             for problem in self._wrong(definition, config, uploads):
                 raise problem
             return makers[type(definition)](definition, config, uploads)
+        except KindError:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def completed(self, definition: Defined, config: JsonObject) -> Defined:
+        """Return a completed definition; whatever is raised becomes a `KindError`.
+
+        Where the config does not fit, which `problems` tell, nothing follows from it.
+        """
+        if type(definition) not in self.examples:
+            return definition
+        try:
+            if schemas.compile(self.schema).violations(config):
+                return definition
+            return self.complete(definition, deepcopy(config))
         except KindError:
             raise
         except Exception as error:

@@ -9,11 +9,12 @@ from typing import Any
 
 from mcp_app import kinds
 from mcp_app.catalog import row_loader
-from mcp_app.catalog.lint import Finding, server_findings
+from mcp_app.catalog.findings import Finding, must_fix
+from mcp_app.catalog.lint import server_findings
 from mcp_app.catalog.overlays import overlaid
 from mcp_app.catalog.registered_function import Declaration
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.row_loader import StoredDefinition, StoredOverlay
+from mcp_app.catalog.row_loader import StoredDefinition, StoredOverlay, StoredRow
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.server import Key, ServerDefinition
 
@@ -43,12 +44,13 @@ def row_findings(registry: Registry) -> Iterator[SurveyFinding]:
     """Yield what lint says of servers, and of what staff published; blocks."""
     rows: list[StoredDefinition[Definition]] = []
     overlays: dict[tuple[str, str], StoredOverlay] = {}
-    for kind in row_loader.MODELS:
-        for each in row_loader.load(registry, row_loader.served_versions(kind)):
-            if isinstance(each, StoredOverlay):
-                overlays[kind, each.identity] = each
-            elif isinstance(each, StoredDefinition):
-                rows.append(each)
+    for each in _published(registry):
+        if isinstance(each, SurveyFinding):
+            yield each
+        elif isinstance(each, StoredOverlay):
+            overlays[each.key[0], each.identity] = each
+        else:
+            rows.append(each)
     offers = [*_code_offers(registry, overlays)]
     offers.extend((row.definition, row.key) for row in rows)
     for server in row_loader.load_servers().values():
@@ -61,6 +63,21 @@ def row_findings(registry: Registry) -> Iterator[SurveyFinding]:
             yield SurveyFinding(server, f"server {server.slug}", finding)
     for row in rows:
         yield from _row_findings(row, registry)
+
+
+def _published(registry: Registry) -> Iterator[StoredRow | SurveyFinding]:
+    """Yield what staff published, and what is wrong where a kind cannot complete it."""
+    made = kinds.kinds_of(registry)
+    for kind in row_loader.MODELS:
+        for each in row_loader.load(row_loader.served_versions(kind)):
+            if isinstance(each, StoredOverlay):
+                yield each
+            elif isinstance(each, StoredDefinition):
+                try:
+                    yield kinds.complete(each, made)
+                except kinds.KindError as error:
+                    finding = must_fix("kind", error.field, error.message)
+                    yield SurveyFinding(each.definition, each.row, finding)
 
 
 def _code_offers(

@@ -35,7 +35,7 @@ from mcp_app.interface.results import Completion
 from mcp_app.interface.server import Key, ServerDefinition
 from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
-from mcp_app.kinds import KindError, kinds_of
+from mcp_app.kinds import KindError, complete, kinds_of
 from mcp_app.protocol.errors import RequestRefused, SwitchedOff
 
 logger = logging.getLogger("mcp_app.catalog")
@@ -206,7 +206,7 @@ class Catalogs:
         loaded = {
             each.key: self._offer(each, changed[each.key])
             for each in row_loader.load(
-                self._registry, [key for key, now in changed.items() if now is not None]
+                [key for key, now in changed.items() if now is not None]
             )
         }
         if not gone and not loaded:
@@ -250,6 +250,7 @@ class Catalogs:
         if isinstance(each, UnreadableRow):
             return _broken(each.key, version, each.reason)
         try:
+            each = complete(each, self._kinds)
             run = self._runnable(each)
         except KindError as error:
             logger.warning("%s is not served: %s", each.row, error.message)

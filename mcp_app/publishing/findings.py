@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.findings import Finding, Level, in_order, must_fix
 from mcp_app.catalog.overlays import overlaid
 from mcp_app.catalog.registry import Registry
@@ -15,7 +14,7 @@ from mcp_app.catalog.row_loader import definition_of, server_definition, uploads
 from mcp_app.catalog.server_lint import server_findings
 from mcp_app.catalog.token_cost import tokens
 from mcp_app.interface.definitions import Definition
-from mcp_app.kinds import findings
+from mcp_app.kinds import KindError, complete, findings, kinds_of
 from mcp_app.kinds.survey import declarations
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.protocol.json_types import JsonObject
@@ -68,8 +67,9 @@ def judge_content(
         return _judged_overlay(row, content, registry)
     key = row.kind_of_row, str(row.pk)
     try:
-        stored = definition_of(key, content, registry, uploads)
-    except (ValueError, RegistrationError) as error:
+        stored = definition_of(key, content, uploads)
+        stored = complete(stored, kinds_of(registry))
+    except (ValueError, KindError) as error:
         return Findings([must_fix("kind", "", str(error))])
     found = findings(
         stored.definition, stored.kind, stored.config, stored.uploads, registry

@@ -29,6 +29,7 @@ from mcp_app.interface.definitions import (
     ToolHints,
 )
 from mcp_app.interface.server import ServerDefinition
+from mcp_app.kinds import complete, kinds_of
 from mcp_app.models import (
     Blob,
     Prompt,
@@ -75,9 +76,14 @@ def make(model: type[Row], **columns: Any) -> Row:
 def loaded(registry: Registry) -> list[StoredDefinition[Definition]]:
     """Return all that is served and not declared in code, in the order of lists."""
     found: list[StoredDefinition[Definition]] = []
+    kinds = kinds_of(registry)
     for kind in MODELS:
-        stored = load(registry, served_versions(kind))
-        made_here = [each for each in stored if isinstance(each, StoredDefinition)]
+        stored = load(served_versions(kind))
+        made_here = [
+            complete(each, kinds)
+            for each in stored
+            if isinstance(each, StoredDefinition)
+        ]
         found += sorted(
             made_here, key=lambda each: (each.definition.position, each.definition.name)
         )
@@ -252,22 +258,22 @@ def test_what_is_served_is_what_was_published(registry: Registry) -> None:
     assert (tool.name, tool.title) == ("a", "Then")
 
 
-def test_only_some_rows(registry: Registry) -> None:
+def test_only_some_rows() -> None:
     rows = [make(Tool, name=name) for name in "abc"]
     keys = served_versions("tool", [str(rows[1].pk), "99", "no key"])
     assert keys == {("tool", str(rows[1].pk)): rows[1].published_id}
-    [one] = load(registry, keys)
+    [one] = load(keys)
     assert isinstance(one, StoredDefinition)
     assert (one.definition.name, one.version) == ("b", 1)
 
 
-def test_an_overlay_has_only_what_staff_published(registry: Registry) -> None:
+def test_an_overlay_has_only_what_staff_published() -> None:
     row = Tool.objects.create(name="declared", source="code", title="Better")
     key = ("tool", str(row.pk))
-    assert load(registry, [key]) == [StoredOverlay(key, "declared", {})]
+    assert load([key]) == [StoredOverlay(key, "declared", {})]
     assert served_versions("tool") == {key: 0}
     published(row)
-    [overlay] = load(registry, served_versions("tool"))
+    [overlay] = load(served_versions("tool"))
     assert overlay == StoredOverlay(key, "declared", {"title": "Better"}, 1)
 
 
@@ -300,8 +306,8 @@ def test_the_number_of_statements_does_not_grow(
         assert len(loaded(registry)) == 40
 
 
-def test_one_row_as_the_admin_asks_for_it(registry: Registry) -> None:
-    stored: StoredDefinition[Definition] = stored_definition(Tool(name="a"), registry)
+def test_one_row_as_the_admin_asks_for_it() -> None:
+    stored: StoredDefinition[Definition] = stored_definition(Tool(name="a"))
     assert stored.definition == ToolDefinition(name="a")
 
 

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from mcp_app import mcp
 from mcp_app.catalog.row_loader import stored_definition
-from mcp_app.kinds import problems
+from mcp_app.kinds import complete, kinds_of, problems
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Tool
 from mcp_app.models.definitions import DefinitionRow
 from tests.drill.rows import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Row, plain_tool
@@ -66,7 +66,7 @@ def _save_if_different(row: DefinitionRow, columns: Row) -> None:
 
 def _check_kind(row: DefinitionRow) -> None:
     """Demand what the admin's forms demand."""
-    stored = stored_definition(row, mcp)
+    stored = complete(stored_definition(row), kinds_of(mcp))
     found = problems(stored.definition, stored.kind, stored.config, stored.uploads)
     if found:
         sentences = " ".join(problem.message for problem in found)

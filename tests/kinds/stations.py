@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from mcp_app import Context, PromptMessage, Text
+from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
     ToolDefinition,
+    ToolHints,
 )
 from mcp_app.kinds import Kind
+from mcp_app.kinds.kind import Defined
 from mcp_app.protocol.json_types import JsonObject
 
 SITES = ("harbour", "hill")
+
+
+def measures(station: str) -> JsonObject:
+    """Return the input schema of a tool that asks a station."""
+    measure = {"enum": ["wind", "rain"], "title": f"At the {station}"}
+    return {"type": "object", "properties": {"measure": measure}}
 
 
 class Station(Kind):
@@ -33,6 +43,18 @@ class Station(Kind):
         "required": ["station"],
     }
     forms = {ToolDefinition: "tests.kinds.station_forms.StationForm"}
+
+    def complete(self, definition: Defined, config: JsonObject) -> Defined:
+        if not isinstance(definition, ToolDefinition):
+            return definition
+        return replace(
+            definition,
+            input_schema=measures(config["station"]),
+            hints=ToolHints(read_only=True),
+            demands=definition.demands.and_also(
+                AccessRequirements(permissions=("sea.view",))
+            ),
+        )
 
     def check(
         self, definition: Definition, config: JsonObject, uploads: object

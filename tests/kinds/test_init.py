@@ -1,17 +1,23 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mcp_app.catalog.findings import Level, advice, must_fix
 from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.row_loader import StoredDefinition
+from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
     ToolDefinition,
+    ToolHints,
 )
-from mcp_app.kinds import Problem, findings, kinds_of, problems
+from mcp_app.kinds import KindError, Problem, complete, findings, kinds_of, problems
+from mcp_app.kinds.kind import Defined
 from mcp_app.protocol.json_types import JsonObject
 from tests.catalog.lint_cases import (
     FOUND_OF_KINDS,
@@ -21,6 +27,7 @@ from tests.catalog.lint_cases import (
     taking,
     tool,
 )
+from tests.kinds.stations import Station, measures
 
 
 @pytest.fixture
@@ -78,6 +85,77 @@ def test_other_names_are_free(registry: Registry) -> None:
 def test_an_unknown_kind_is_told(registry: Registry) -> None:
     said = problems(ToolDefinition(name="a"), "http", {}, registry=registry)
     assert said == [Problem("kind", "There is no kind “http”.")]
+
+
+def of_station(
+    definition: Definition, config: JsonObject, *stated: str
+) -> StoredDefinition[Definition]:
+    return StoredDefinition(
+        definition=definition,
+        kind="station",
+        config=config,
+        key=("tool", "1"),
+        stated=frozenset(stated),
+    )
+
+
+STATIONS = {"station": Station()}
+
+
+def test_a_kind_completes_a_definition() -> None:
+    stored = of_station(ToolDefinition(name="a", title="Wind"), {"station": "hill"})
+    made = complete(stored, STATIONS)
+    assert made == replace(
+        stored,
+        definition=ToolDefinition(
+            name="a",
+            title="Wind",
+            input_schema=measures("hill"),
+            hints=ToolHints(read_only=True),
+            demands=AccessRequirements(permissions=("sea.view",)),
+        ),
+    )
+
+
+def test_what_a_row_states_wins_over_its_kind() -> None:
+    own = {"type": "object", "properties": {"hour": {"type": "integer"}}}
+    stored = of_station(
+        ToolDefinition(name="a", input_schema=own), {"station": "hill"}, "input_schema"
+    )
+    made = complete(stored, STATIONS).definition
+    assert isinstance(made, ToolDefinition)
+    assert made.input_schema == own
+    assert made.hints.read_only
+
+
+@pytest.mark.parametrize(
+    ("definition", "config"),
+    [
+        (ToolDefinition(name="a"), {}),
+        (ToolDefinition(name="a"), {"station": 7}),
+        (PromptDefinition(name="a"), {"station": "hill"}),
+        (ResourceDefinition(name="a", uri="x:a"), {"station": "hill"}),
+    ],
+)
+def test_nothing_follows_from_what_does_not_fit(
+    definition: Definition, config: JsonObject
+) -> None:
+    stored = of_station(definition, config)
+    assert complete(stored, STATIONS) == stored
+    assert complete(stored, {}) == stored
+
+
+def test_a_kind_that_fails_to_complete_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Lost(Station):
+        def complete(self, definition: Defined, config: JsonObject) -> Defined:
+            raise LookupError("no map")
+
+    stored = of_station(ToolDefinition(name="a"), {"station": "hill"})
+    with pytest.raises(KindError, match=r"failed to read this: LookupError\('no map'"):
+        complete(stored, {"station": Lost()})
+    assert "The kind Lost raised an exception." in caplog.text
 
 
 def test_the_kinds_of_rows() -> None:

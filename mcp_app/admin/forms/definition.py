@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast
 
 from django import forms
@@ -16,13 +17,12 @@ from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextare
 from mcp_app.admin.forms.fieldsets import ADVICE, BEYOND, FUNCTION, RUNS, TEXTS, Behind
 from mcp_app.admin.forms.from_code import declared_values
 from mcp_app.admin.forms.watched_form import WatchedForm
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import StoredDefinition, digests_of, stored_definition
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
-from mcp_app.kinds import problems
+from mcp_app.kinds import KindError, complete, kinds_of, problems
 from mcp_app.kinds.registry import name_of_kind
 from mcp_app.models import DefinitionRow
 from mcp_app.protocol import jsonrpc
@@ -99,21 +99,15 @@ class DefinitionForm(WatchedForm[AnyRow]):
             upload.keep()
 
     def stored(self) -> StoredDefinition[Definition]:
-        """Return the definition of the row; raise ValueError or RegistrationError."""
-        stored = stored_definition(self.instance, mcp)
+        """Return the definition of the row; raise ValueError or `KindError`."""
+        stored = complete(stored_definition(self.instance), kinds_of(mcp))
         known = {
             digest: content
             for digest, content in stored.uploads.items()
             if self.may_use(digest)
         }
         new = {upload.digest: upload.content for upload in self.uploads()}
-        return StoredDefinition(
-            definition=stored.definition,
-            kind=stored.kind,
-            config=stored.config,
-            key=stored.key,
-            uploads={**known, **new},
-        )
+        return replace(stored, uploads={**known, **new})
 
     def may_use(self, digest: str) -> bool:
         """Return whether the row already has this file, or the user may use it."""
@@ -130,9 +124,9 @@ class DefinitionForm(WatchedForm[AnyRow]):
             return
         try:
             stored = self.stored()
-        except RegistrationError as error:
-            # The function's return annotation cannot become a result.
-            self.add_error(self._shown_at("config"), str(error))
+        except KindError as error:
+            # A function whose return annotation cannot become a result, for example.
+            self.add_error(self._shown_at(error.field), error.message)
             return
         for problem in problems(
             stored.definition, stored.kind, stored.config, stored.uploads

@@ -10,12 +10,12 @@ from mcp_app.admin.editors.parameters.parameter_tables import summaries
 from mcp_app.admin.editors.parameters.parameter_values import type_label
 from mcp_app.catalog.annotations import Annotation
 from mcp_app.catalog.callables import MISSING
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import stored_definition
 from mcp_app.interface.definitions import PromptDefinition, ToolDefinition
 from mcp_app.interface.rules import visible
+from mcp_app.kinds import KindError, complete, kinds_of
 from mcp_app.models import Prompt, Tool
 from mcp_app.protocol import jsonrpc
 
@@ -76,9 +76,10 @@ def _own(row: Tool | Prompt, registry: Registry) -> str:
     if row.json("config")["function"] not in registry.functions:
         return ""
     try:
-        definition = stored_definition(row, registry).definition
-    except RegistrationError:
+        stored = complete(stored_definition(row), kinds_of(registry))
+    except KindError:
         return ""
+    definition = stored.definition
     if isinstance(definition, ToolDefinition):
         return jsonrpc.write(definition.input_schema).decode()
     if isinstance(definition, PromptDefinition) and definition.arguments:

@@ -447,7 +447,7 @@ def test_a_file_goes_on_top_of_what_someone_else_saved(admin_client: Client) -> 
 
 
 def test_clients_get_the_file(admin_client: Client) -> None:
-    stored = stored_definition(picture(), mcp)
+    stored = stored_definition(picture())
     assert isinstance(stored.definition, ToolDefinition)
     run = kinds_of(mcp)["text"].tool(stored.definition, stored.config, stored.uploads)
     output = run.convert(run.run(**run.bind({"who": "Ada"})))
