@@ -28,7 +28,7 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.results import PromptOutput, ToolOutput
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
-    Defined,
+    AnyDefinition,
     Incomplete,
     Kind,
     KindError,
@@ -76,7 +76,7 @@ class FunctionKind(Kind):
         )
         return Missing(reason, '@mcp.function("shop.find_orders")')
 
-    def complete(self, definition: Defined, config: JsonObject) -> Defined:
+    def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
         """Take the schemas or arguments of the function, if it is there."""
         function = self.registry.functions.get(str(config.get("function")))
         if function is None:
@@ -155,7 +155,7 @@ class FunctionKind(Kind):
         return function
 
 
-def _described(definition: Defined, signature: Signature) -> Defined:
+def _described(definition: AnyDefinition, signature: Signature) -> AnyDefinition:
     if isinstance(definition, ToolDefinition):
         return replace(
             definition,

@@ -39,7 +39,7 @@ from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
 
 Output = TypeVar("Output")
-Defined = TypeVar("Defined", bound=Definition)
+AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
 
 logger = logging.getLogger("mcp_app.kinds")
 
@@ -110,7 +110,7 @@ class Kind:
         """Say why it cannot be chosen now; None where it can."""
         return None
 
-    def complete(self, definition: Defined, config: JsonObject) -> Defined:
+    def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
         """Return a definition with what follows from the config.
 
         That may be schemas, arguments, hints, and whom it is for.  A schema or
@@ -217,7 +217,7 @@ class Kind:
         except Exception as error:
             raise self._failed(error) from error
 
-    def completed(self, definition: Defined, config: JsonObject) -> Defined:
+    def completed(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
         """Return a completed definition; whatever is raised becomes a `KindError`.
 
         Where the config does not fit, which `problems` tell, nothing follows from it.

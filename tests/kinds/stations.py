@@ -17,7 +17,7 @@ from mcp_app.interface.definitions import (
     ToolHints,
 )
 from mcp_app.kinds import Kind
-from mcp_app.kinds.kind import Defined
+from mcp_app.kinds.kind import AnyDefinition
 from mcp_app.protocol.json_types import JsonObject
 
 SITES = ("harbour", "hill")
@@ -44,7 +44,7 @@ class Station(Kind):
     }
     forms = {ToolDefinition: "tests.kinds.station_forms.StationForm"}
 
-    def complete(self, definition: Defined, config: JsonObject) -> Defined:
+    def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
         if not isinstance(definition, ToolDefinition):
             return definition
         return replace(

@@ -17,7 +17,7 @@ from mcp_app.interface.definitions import (
     ToolHints,
 )
 from mcp_app.kinds import KindError, Problem, complete, findings, kinds_of, problems
-from mcp_app.kinds.kind import Defined
+from mcp_app.kinds.kind import AnyDefinition
 from mcp_app.protocol.json_types import JsonObject
 from tests.catalog.lint_cases import (
     FOUND_OF_KINDS,
@@ -149,7 +149,9 @@ def test_a_kind_that_fails_to_complete_is_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Lost(Station):
-        def complete(self, definition: Defined, config: JsonObject) -> Defined:
+        def complete(
+            self, definition: AnyDefinition, config: JsonObject
+        ) -> AnyDefinition:
             raise LookupError("no map")
 
     stored = of_station(ToolDefinition(name="a"), {"station": "hill"})
