@@ -321,6 +321,13 @@ class _Current:
 mcp_settings: McpSettings = cast("McpSettings", _Current())
 
 
+def secrets() -> list[str]:
+    """Return what keys are derived from: the first is in use, all still open."""
+    if mcp_settings.state_keys:
+        return list(mcp_settings.state_keys)
+    return [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+
+
 @receiver(setting_changed)
 def _forget(*, setting: str, **_: object) -> None:
     if setting == "MCP":

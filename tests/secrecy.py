@@ -37,7 +37,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 LENGTH: Final = 43
 """Characters of 32 random bytes in base64."""
 LIKE_A_SECRET: Final = re.compile(rf"[A-Za-z0-9_-]{{{LENGTH},}}")
-PURPOSES: Final = ("request-state", "cursors", "call arguments")
+PURPOSES: Final = ("request-state", "cursors", "query cursors", "call arguments")
 CLIENTS: Final = frozenset(
     {"fastmcp", "FastMCP", "httpcore", "httpcore2", "httpx", "httpx2", "mcp"}
 )
@@ -70,7 +70,7 @@ class Watch:
 
     def knows_key(self, key: str) -> None:
         """Note the site's key, and what is derived from it."""
-        from mcp_app.server.request_state import derived_key  # noqa: PLC0415
+        from mcp_app.protocol.sealing import derived_key  # noqa: PLC0415
 
         derived = (derived_key(key, purpose).hex() for purpose in PURPOSES)
         for each in (key, *derived):
@@ -124,13 +124,13 @@ def watch() -> None:
         _watch.knows_key(settings.SECRET_KEY)
         return
 
-    from mcp_app.server.request_state import StateSealer  # noqa: PLC0415
+    from mcp_app.protocol.sealing import Sealer  # noqa: PLC0415
 
     _watch = Watch(ROOT / os.environ[VARIABLE])
     _watch.knows_key(settings.SECRET_KEY)
     noting = _noting(_watch)
     secrets.token_urlsafe = noting(secrets.token_urlsafe)
-    StateSealer.seal = noting(StateSealer.seal)  # type: ignore[method-assign]
+    Sealer.seal = noting(Sealer.seal)  # type: ignore[method-assign]
     _look_at_logs(_watch)
 
 

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
@@ -216,3 +217,20 @@ def test_an_old_name_leads_to_the_new_one() -> None:
     assert conf.unknown_keys({"AROUND": []}) == [
         "MCP['AROUND'] is not a setting. It is called 'CALL_CONTEXT_MANAGERS' now."
     ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "secrets"),
+    [
+        ({}, [settings.SECRET_KEY]),
+        ({"STATE_KEYS": ["a" * 32, "b" * 32]}, ["a" * 32, "b" * 32]),
+    ],
+)
+def test_secrets(keys: dict[str, Any], secrets: list[str]) -> None:
+    with override_settings(MCP=keys):
+        assert conf.secrets() == secrets
+
+
+def test_older_keys_of_the_site_still_open_what_they_sealed() -> None:
+    with override_settings(MCP={}, SECRET_KEY_FALLBACKS=["older"]):
+        assert conf.secrets() == [settings.SECRET_KEY, "older"]

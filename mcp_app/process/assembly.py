@@ -5,26 +5,20 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from django.conf import settings
 from django.utils.module_loading import import_string
 
 from mcp_app.audit.call_log import CallLog
 from mcp_app.auth.permissions import RightsCache, UserRows
-from mcp_app.conf import Limits, mcp_settings
+from mcp_app.conf import Limits, mcp_settings, secrets
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import UserThreads
+from mcp_app.protocol.sealing import derived_key
 from mcp_app.server.exchange import Adapters, Topics
 from mcp_app.server.invocation import InvocationPlaces
-from mcp_app.server.request_state import StateSealer, derived_key
+from mcp_app.server.request_state import StateSealer
 from mcp_app.streams.questions import OpenQuestions
 from mcp_app.streams.session_store import SessionStore
 from mcp_app.streams.steps import StoredSteps
-
-
-def secrets() -> list[str]:
-    if mcp_settings.state_keys:
-        return list(mcp_settings.state_keys)
-    return [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
 
 
 def call_log(worker: str, limits: Limits) -> CallLog | None:

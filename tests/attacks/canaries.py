@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from mcp_app.server.request_state import derived_key
+from mcp_app.protocol.sealing import derived_key
 from tests.process.streaming import INITIALIZED, JSON, Answer, Session, stateless
 from tests.secrecy import PURPOSES
 

@@ -23,6 +23,7 @@ from mcp_app.protocol import (
     revisions,
     schema_graph,
     schemas,
+    sealing,
     sse,
     uri_templates,
 )
@@ -356,12 +357,12 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        request_state.StateSealer._decoded,
+        sealing.Sealer._decoded,
         returns=None,
         demands=("L-MRTR-014", "L-MRTR-033", "L-MRTR-037"),
     ),
     Guard(
-        request_state.StateSealer._decrypted,
+        sealing.Sealer._decrypted,
         returns=None,
         demands=("L-MRTR-015", "L-MRTR-016"),
     ),

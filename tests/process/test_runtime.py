@@ -12,7 +12,6 @@ from uuid import uuid4
 
 import pytest
 from asgiref.sync import SyncToAsync
-from django.conf import settings as site
 from django.db import connections, transaction
 
 import mcp_app
@@ -25,15 +24,7 @@ from mcp_app.models import Change, Session, Stream, Tool, Worker
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.workers import Report
 from mcp_app.pools.database import POOLS, authenticators, log_writer, reader, writer
-from mcp_app.process import (
-    announcements,
-    assembly,
-    drain,
-    freshness,
-    heartbeat,
-    runtime,
-    ticker,
-)
+from mcp_app.process import announcements, drain, freshness, heartbeat, runtime, ticker
 from mcp_app.process import current as current_process
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
@@ -678,26 +669,6 @@ async def test_a_stopping_process_takes_nothing_new(
     assert 2 <= int(refused.headers["retry-after"]) <= 5
     with pytest.raises(Unavailable):
         process.listen(None)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("keys", "secrets"),
-    [
-        ({}, [site.SECRET_KEY]),
-        ({"STATE_KEYS": ["a" * 32, "b" * 32]}, ["a" * 32, "b" * 32]),
-    ],
-)
-async def test_keys(settings: Any, keys: dict[str, Any], secrets: list[str]) -> None:
-    settings.MCP = keys
-    assert assembly.secrets() == secrets
-
-
-async def test_older_keys_of_the_site_still_open_what_they_sealed(
-    settings: Any,
-) -> None:
-    settings.MCP = {}
-    settings.SECRET_KEY_FALLBACKS = ["older"]
-    assert assembly.secrets() == [site.SECRET_KEY, "older"]
 
 
 # -- other processes that died ------------------------------------------------------

@@ -18,7 +18,6 @@ from mcp_app.server.request_state import (
     RequestState,
     StateSealer,
     binding,
-    derived_key,
 )
 from tests.asgi_client import Client
 from tests.serving import Connect
@@ -167,16 +166,6 @@ def test_keys_are_rotated() -> None:
     assert sealer("old", "new").open(text, BOUND, NOW) == STATE
     refused(text, "new")
     refused(sealer("new", "old").seal(STATE, BOUND, NOW), "old")
-
-
-def test_derived_keys() -> None:
-    keys = {
-        derived_key(secret, purpose)
-        for secret in ("a", "b")
-        for purpose in ("cursors", "request-state")
-    }
-    assert len(keys) == 4
-    assert {len(key) for key in keys} == {32}
 
 
 def test_what_is_too_large_is_not_sealed() -> None:
