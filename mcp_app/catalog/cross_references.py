@@ -16,7 +16,11 @@ from mcp_app.protocol.uri_templates import UriTemplate
 
 def problems(registry: Registry) -> list[str]:
     """Return a sentence for all that is not served, by files and lines."""
-    found = {**registry.problems, **dict(_unknown_arguments(registry))}
+    found = {
+        **registry.problems,
+        **dict(_unknown_arguments(registry)),
+        **dict(_unopened(registry)),
+    }
     return sorted(found, key=found.__getitem__)
 
 
@@ -32,6 +36,18 @@ def _unknown_arguments(registry: Registry) -> Iterator[tuple[str, Place]]:
             place = registry.origins["completer", (reference, argument)].place
             said = f"{reference!r} has no argument {argument!r} to complete. {has}"
             yield f"{place}: {function.qualified_name}: {said}", place
+
+
+def _unopened(registry: Registry) -> Iterator[tuple[str, Place]]:
+    """Yield the relations that open models have to models that are not opened."""
+    if not registry.open_models:
+        return
+    # Models can be imported only where the app registry is ready.
+    from mcp_app.catalog.open_models import unopened  # noqa: PLC0415
+
+    for sentence, label in unopened(registry.open_models):
+        place = registry.origins["open model", label].place
+        yield f"{place}: {sentence}", place
 
 
 def unknown_rules(registry: Registry) -> Iterator[tuple[str, str]]:

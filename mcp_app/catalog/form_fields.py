@@ -36,6 +36,11 @@ _SECRET = re.compile(
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
 
 
+def is_secret_name(name: str) -> bool:
+    """Whether a field has a name that secrets have."""
+    return _SECRET.search(_WORD.sub("_", name)) is not None
+
+
 class UnfitForm(TypeError):
     """A form has a field that no client can be asked for."""
 
@@ -47,7 +52,7 @@ def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
     left out where something else will check the answer, too.  A `pattern` stays in
     an exact schema for the check of the answer; clients never see it.
     """
-    if _SECRET.search(_WORD.sub("_", name)) or schema.get("format") == "password":
+    if is_secret_name(name) or schema.get("format") == "password":
         raise UnfitForm(
             f"The field {name} asks for a secret, which a form must not do. Use"
             " elicit_url() instead (client/elicitation)."

@@ -30,7 +30,10 @@ _USAGE: Final = {
     "complete": '@mcp.complete("prompt", "argument")',
     "function": '@mcp.function("key")',
     "rule": '@mcp.rule("key")',
+    "open_model": 'mcp.open_model(Order, fields=["number", "state"], rows="all")',
 }
+_NAMES: Final = {"open_model": "mcp.open_model"}
+"""Of what is no decorator."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -131,7 +134,8 @@ def _check_count(
     except TypeError:
         got = ", ".join(map(_shown, given[1:])) or "nothing"
         raise RegistrationError(
-            f"@mcp.{decorator} got {got}. Write it like {_USAGE[decorator]}."
+            f"{_NAMES.get(decorator, f'@mcp.{decorator}')} got {got}. Write it like"
+            f" {_USAGE[decorator]}."
         ) from None
 
 

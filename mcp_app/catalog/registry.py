@@ -5,7 +5,7 @@ User code imports `mcp`, the registry that is served, from `mcp_app`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from mcp_app.catalog.callables import MISSING
@@ -42,7 +42,10 @@ from mcp_app.catalog.rule_functions import made_rule, object_rule
 from mcp_app.interface.rights import Judge, Rule
 
 if TYPE_CHECKING:
+    from django.db.models import Model
+
     from mcp_app.catalog.bindings import Binding
+    from mcp_app.catalog.open_models import OpenModel, Rows
 
 __all__ = ["RegisteredFunction", "RegistrationError", "Registry", "mcp"]
 
@@ -80,6 +83,7 @@ class Registry:
         self.completers: dict[tuple[str, str], RegisteredFunction] = {}
         self.bindings: dict[str, Binding] = {}
         self.rules: dict[str, Rule] = {}
+        self.open_models: dict[str, OpenModel] = {}
         self.origins: dict[tuple[str, object], Origin] = {}
         """Where each of them is declared, by what it is and its key."""
         self.problems: Problems = {}
@@ -214,6 +218,49 @@ class Registry:
             return function
 
         return declare
+
+    @recording
+    def open_model(
+        self,
+        model: type[Model],
+        /,
+        *,
+        fields: Sequence[str] = (),
+        rows: Rows | None = None,
+        filters: Sequence[str] | None = None,
+        permission: str | None = None,
+        permissions: Mapping[str, str] | None = None,
+        title: str = "",
+    ) -> None:
+        """Open a model for rows of the kind `query`.
+
+        `fields` may be shown, `filters` (default: `fields`) may be asked by; `rows` is
+        "all", or says which rows a caller sees.  Whoever uses what a row makes of it
+        needs the `permission`, by default Django's to view it, and those of the
+        `permissions` of single fields that it names.
+        """
+        # Models can be imported only where the app registry is ready.
+        from mcp_app.catalog import open_models  # noqa: PLC0415
+
+        opened = open_models.open_model(
+            model,
+            fields=fields,
+            rows=rows,
+            filters=filters,
+            permission=permission,
+            permissions=permissions,
+            title=title,
+        )
+        origin = origin_of(getattr(model, "__module__", ""))
+        place = ("open model", opened.label)
+        known = self.origins.get(place)
+        if known is not None and known.place != origin.place:
+            raise RegistrationError(
+                f"{opened.label} is already opened at {known.place}. Open it once, with"
+                " all its fields."
+            )
+        self.open_models[opened.label] = opened
+        self.origins[place] = origin
 
     def _judged(self, options: DefinitionOptions) -> None:
         """Let an option name a rule by its key: a function may stand for itself."""

@@ -1,0 +1,399 @@
+"""Models that code opens: what rows of the kind `query` may show, and ask by.
+
+Nothing else of the site's data can be named by staff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import Enum
+from functools import cached_property
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from django.contrib.auth import get_permission_codename, get_user_model
+from django.contrib.sessions.base_session import AbstractBaseSession
+from django.db import models
+from django.db.models import Model, QuerySet
+from django.db.models.fields.related import RelatedField
+from django.db.models.fields.reverse_related import ForeignObjectRel
+
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.form_fields import is_secret_name
+from mcp_app.interface.rights import AccessRequest
+
+AnyField: TypeAlias = Any
+"""A field or a relation of a model; the stubs know less of each than its class has."""
+Rows: TypeAlias = Literal["all"] | Callable[[AccessRequest], QuerySet[Any]]
+ALL: Final = "all"
+
+
+class FieldKind(Enum):
+    """What a field is for those who compose a query."""
+
+    TEXT = "text"
+    CHOICE = "choice"
+    YES_NO = "yes or no"
+    NUMBER = "whole number"
+    FLOAT = "number"
+    DECIMAL = "decimal"
+    DATE = "date"
+    DATETIME = "date and time"
+    TIME = "time"
+    KEY = "key"
+    TO_ONE = "relation to one"
+    TO_MANY = "relation to many"
+    OTHER = "other"
+    """It can be shown, and that is all."""
+
+
+_KINDS: Mapping[type[AnyField], FieldKind] = {
+    models.BooleanField: FieldKind.YES_NO,
+    models.CharField: FieldKind.TEXT,
+    models.TextField: FieldKind.TEXT,
+    models.FileField: FieldKind.TEXT,
+    models.FilePathField: FieldKind.TEXT,
+    models.IntegerField: FieldKind.NUMBER,
+    models.FloatField: FieldKind.FLOAT,
+    models.DecimalField: FieldKind.DECIMAL,
+    models.DateTimeField: FieldKind.DATETIME,
+    models.DateField: FieldKind.DATE,
+    models.TimeField: FieldKind.TIME,
+    models.UUIDField: FieldKind.KEY,
+    models.GenericIPAddressField: FieldKind.KEY,
+    models.DurationField: FieldKind.OTHER,
+    models.JSONField: FieldKind.OTHER,
+}
+_CHOOSING: Final = frozenset({FieldKind.TEXT, FieldKind.NUMBER})
+
+
+class Link(NamedTuple):
+    """The columns of two models, or of a model and a table between, that are equal."""
+
+    here: str
+    there: str
+
+
+class Between(NamedTuple):
+    """The table of a many-to-many relation, and the name of its key to the target."""
+
+    model: type[Model]
+    forward: AnyField
+
+
+@dataclass(frozen=True)
+class OpenField:
+    """A field of a model, by the name that code has for it."""
+
+    name: str
+    kind: FieldKind
+    source: AnyField = field(repr=False)
+    permission: str = ""
+
+    @property
+    def relation(self) -> bool:
+        return self.kind in (FieldKind.TO_ONE, FieldKind.TO_MANY)
+
+    @property
+    def target(self) -> type[Model]:
+        """The model that a relation leads to."""
+        related: type[Model] = self.source.related_model
+        return related
+
+    @cached_property
+    def column(self) -> AnyField:
+        """The column whose values are shown: that of the target for keys."""
+        column = self.source
+        if isinstance(column, ForeignObjectRel):
+            column = column.related_model._meta.pk
+        while isinstance(column, RelatedField) and not column.many_to_many:
+            column = column.target_field
+        return column
+
+    @cached_property
+    def link(self) -> Link:
+        """The columns that join a relation, `there` in `between` if there is one."""
+        if self.between is not None:
+            back = _key_to(self.source, forward=False)
+            return Link(back.target_field.attname, back.attname)
+        if isinstance(self.source, ForeignObjectRel):
+            key = self.source.remote_field
+            return Link(key.target_field.attname, key.attname)
+        return Link(self.source.attname, self.source.target_field.attname)
+
+    @cached_property
+    def between(self) -> Between | None:
+        if not self.source.many_to_many:
+            return None
+        forward = _key_to(self.source, forward=True)
+        return Between(forward.model, forward)
+
+    @property
+    def key_column(self) -> str:
+        """The column of a relation's target that stands for it: what is shown."""
+        if isinstance(self.source, ForeignObjectRel):
+            key: str = self.target._meta.pk.attname
+            return key
+        return self.link.there
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether there may be nothing; a hidden row on the other side is nothing."""
+        if self.relation:
+            return True
+        return bool(self.source.null or self._may_be_blank)
+
+    @property
+    def _may_be_blank(self) -> bool:
+        return self.kind in _CHOOSING and bool(self.source.blank)
+
+    @property
+    def nullable(self) -> bool:
+        return self.relation or bool(self.source.null)
+
+
+def _key_to(source: AnyField, *, forward: bool) -> AnyField:
+    """Return a foreign key of the table behind a many-to-many relation."""
+    own = not isinstance(source, ForeignObjectRel)
+    relation = source if own else source.remote_field
+    through = relation.remote_field.through
+    named = relation.m2m_reverse_field_name, relation.m2m_field_name
+    return through._meta.get_field(named[own is not forward]())
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenModel:
+    """A model with the fields that may be shown, and those that may be asked by.
+
+    `permissions` are those of single fields, beside the one of the model; "" demands
+    nothing.
+    """
+
+    model: type[Model]
+    fields: Mapping[str, OpenField]
+    filters: Mapping[str, OpenField]
+    rows: Rows = field(repr=False)
+    permission: str
+    title: str
+
+    @property
+    def label(self) -> str:
+        label: str = self.model._meta.label
+        return label
+
+    @property
+    def per_caller(self) -> bool:
+        """Whether its rows depend on who asks."""
+        return self.rows != ALL
+
+    @property
+    def rows_name(self) -> str:
+        """By which name the function that says whose rows is found, "" for all rows."""
+        if not callable(self.rows):
+            return ""
+        name = getattr(self.rows, "__qualname__", repr(self.rows))
+        return f"{getattr(self.rows, '__module__', '')}.{name}"
+
+    @cached_property
+    def named(self) -> Mapping[str, OpenField]:
+        """All fields that are named at all."""
+        return {**self.filters, **self.fields}
+
+
+OpenModels: TypeAlias = Mapping[str, OpenModel]
+"""What is opened, by the models' labels ("shop.Order")."""
+
+
+def open_model(
+    model: object,
+    *,
+    fields: object,
+    rows: object,
+    filters: object = None,
+    permission: str | None = None,
+    permissions: Mapping[str, str] | None = None,
+    title: str = "",
+) -> OpenModel:
+    """Return an open model; raise `RegistrationError` for what cannot be one."""
+    opened = _model(model)
+    owner = opened._meta.label
+    if rows != ALL and not callable(rows):
+        raise RegistrationError(
+            f'{owner}: rows is {rows!r}. It must be "all", or a function that takes an'
+            " AccessRequest and returns a queryset of the rows that this caller sees."
+        )
+    single = dict(permissions or {})
+    make = _FieldMaker(opened, single)
+    shown = make.all("fields", fields)
+    asked = make.all("filters", filters) if filters is not None else _without(shown)
+    for name in single.keys() - shown.keys() - asked.keys():
+        raise RegistrationError(
+            f"{owner}: permissions names {name!r}, which is neither in fields nor in"
+            " filters."
+        )
+    if permission is None:
+        codename = get_permission_codename("view", opened._meta)
+        permission = f"{opened._meta.app_label}.{codename}"
+    return OpenModel(
+        model=opened,
+        fields=shown,
+        filters=asked,
+        rows=rows,
+        permission=permission,
+        title=title or str(opened._meta.verbose_name_plural).capitalize(),
+    )
+
+
+def _without(shown: Mapping[str, OpenField]) -> Mapping[str, OpenField]:
+    return {
+        name: each
+        for name, each in shown.items()
+        if each.kind not in (FieldKind.TO_MANY, FieldKind.OTHER)
+    }
+
+
+def _model(model: object) -> type[Model]:
+    if not (isinstance(model, type) and issubclass(model, Model)):
+        raise RegistrationError(
+            f"open_model got {model!r}. It must be a Django model, such as Order."
+        )
+    options = model._meta
+    if options.abstract or options.swapped:
+        why = "abstract" if options.abstract else f"swapped for {options.swapped}"
+        raise RegistrationError(f"{options.label} is {why}, so it has no rows.")
+    if options.app_label == "mcp_app" or issubclass(model, AbstractBaseSession):
+        raise RegistrationError(
+            f"{options.label} cannot be opened: its rows let others in."
+        )
+    if not hasattr(options.pk, "attname") or hasattr(options.pk, "field_names"):
+        raise RegistrationError(
+            f"{options.label} cannot be opened: its primary key has several columns."
+        )
+    return model
+
+
+@dataclass(frozen=True)
+class _FieldMaker:
+    """Makes the open fields of a model."""
+
+    model: type[Model]
+    permissions: Mapping[str, str]
+
+    def all(self, argument: str, names: object) -> Mapping[str, OpenField]:
+        if not isinstance(names, Sequence) or isinstance(names, str) or not names:
+            raise RegistrationError(
+                f"{self._owner}: {argument} is {names!r}. It must be a list of names of"
+                ' fields, such as ["number", "state"].'
+            )
+        return {str(name): self._field(argument, name) for name in names}
+
+    @property
+    def _owner(self) -> str:
+        label: str = self.model._meta.label
+        return label
+
+    @cached_property
+    def _sources(self) -> Mapping[str, AnyField]:
+        """Return all that can be named: columns, bare keys, and relations."""
+        sources: dict[str, AnyField] = {}
+        for each in self.model._meta.get_fields(include_hidden=False):
+            if isinstance(each, ForeignObjectRel):
+                sources[str(each.get_accessor_name())] = each
+            else:
+                sources[each.name] = each
+        return sources
+
+    def _field(self, argument: str, name: object) -> OpenField:
+        source = self._source(argument, name)
+        if source.is_relation and name == getattr(source, "attname", None):
+            kind = FieldKind.KEY
+        elif source.is_relation:
+            kind = self._relation(argument, str(name), source)
+        else:
+            kind = self._column(argument, str(name), source)
+        if argument == "filters" and kind in (FieldKind.TO_MANY, FieldKind.OTHER):
+            why = f"nobody can ask by a {_noun(kind, source)}"
+            raise self._refusal(argument, name, why)
+        permission = self.permissions.get(str(name), "")
+        return OpenField(str(name), kind, source, permission)
+
+    def _source(self, argument: str, name: object) -> AnyField:
+        source = self._sources.get(str(name))
+        if source is not None:
+            return source
+        for each in self._sources.values():
+            if isinstance(each, RelatedField) and name == getattr(each, "attname", ""):
+                return each
+        close = get_close_matches(str(name), self._sources, 1)
+        meant = f" Did you mean {close[0]!r}?" if close else ""
+        attribute = isinstance(name, str) and hasattr(self.model, name)
+        what = "is no column and no relation" if attribute else "does not exist"
+        raise RegistrationError(
+            f"{self._owner}: {argument} names {name!r}, which {what}.{meant}"
+        )
+
+    def _relation(self, argument: str, name: str, source: AnyField) -> FieldKind:
+        reverse = isinstance(source, ForeignObjectRel)
+        if source.many_to_many:
+            relation = source.remote_field if reverse else source
+            through = relation.remote_field.through
+            if not through._meta.auto_created:
+                why = f"open its model {through._meta.label}, which may have rules"
+                raise self._refusal(argument, name, f"{why} for its rows, instead")
+            return FieldKind.TO_MANY
+        if not reverse and not source.concrete:
+            why = "a generic relation cannot be opened"
+            raise self._refusal(argument, name, why)
+        one = source.one_to_one or not reverse
+        return FieldKind.TO_ONE if one else FieldKind.TO_MANY
+
+    def _column(self, argument: str, name: str, source: AnyField) -> FieldKind:
+        if issubclass(self.model, get_user_model()) and name == "password":
+            raise self._refusal(argument, name, "passwords cannot be opened")
+        kinds = (_KINDS[each] for each in type(source).__mro__ if each in _KINDS)
+        kind = next(kinds, None)
+        if kind is None:
+            raise self._refusal(
+                argument, name, f"a {type(source).__name__} has no form in JSON"
+            )
+        if source.primary_key:
+            return FieldKind.KEY
+        return FieldKind.CHOICE if source.choices and kind in _CHOOSING else kind
+
+    def _refusal(self, argument: str, name: object, why: str) -> RegistrationError:
+        said = f"{self._owner}: {argument} names {name!r}, but {why}."
+        return RegistrationError(said)
+
+
+def _noun(kind: FieldKind, source: AnyField) -> str:
+    return kind.value if kind is FieldKind.TO_MANY else type(source).__name__
+
+
+def unopened(opened: OpenModels) -> Iterator[tuple[str, str]]:
+    """Yield a sentence for each relation to a model that is not opened, and the label.
+
+    It can be told only when all modules are loaded.
+    """
+    for each in opened.values():
+        for name, part in each.named.items():
+            if part.relation and part.target._meta.label not in opened:
+                target = part.target._meta.label
+                yield (
+                    f"{each.label} opens {name!r}, which leads to {target}, but no code"
+                    f" opens {target}. Open it, too, or leave {name!r} out.",
+                    each.label,
+                )
+
+
+def advice(opened: OpenModels) -> Iterator[str]:
+    """Yield a sentence for each field that may tell more than its developer wants."""
+    for each in opened.values():
+        for name in each.filters.keys() - each.fields.keys():
+            yield (
+                f"{each.label}: {name!r} is in filters and not in fields. Nobody sees"
+                " it, but who asks often enough can guess its values."
+            )
+        for name in each.named:
+            if is_secret_name(name):
+                yield f"{each.label}: {name!r} sounds like a secret, and it is opened."

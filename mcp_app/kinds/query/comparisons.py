@@ -1,0 +1,281 @@
+"""What a field can be asked by, and what clients send for it.
+
+Values are cleaned by the field that Django's forms have for the column; keys by the
+column itself, because a form's field would tell which rows exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.validators import ProhibitNullCharactersValidator
+from django.db.models import Q
+from django.utils import timezone
+
+from mcp_app.catalog.open_models import FieldKind, OpenField
+from mcp_app.protocol.json_types import JsonObject
+
+LONGEST_TEXT: Final = 200
+MOST_VALUES: Final = 100
+MOST_DAYS: Final = 3_650
+
+PERIODS: Final = (
+    "today",
+    "yesterday",
+    "this_week",
+    "last_week",
+    "this_month",
+    "last_month",
+    "this_year",
+)
+_ORDERED: Final = ("is", "least", "most")
+_DATED: Final = (*_ORDERED, "last_days", "period")
+COMPARISONS: Final[Mapping[FieldKind, tuple[str, ...]]] = {
+    FieldKind.TEXT: ("is", "is_any_case", "one_of", "begins", "contains"),
+    FieldKind.CHOICE: ("is", "one_of"),
+    FieldKind.YES_NO: ("is",),
+    FieldKind.NUMBER: _ORDERED,
+    FieldKind.FLOAT: _ORDERED,
+    FieldKind.DECIMAL: _ORDERED,
+    FieldKind.DATE: _DATED,
+    FieldKind.DATETIME: _DATED,
+    FieldKind.TIME: _ORDERED,
+    FieldKind.KEY: ("is", "one_of"),
+    FieldKind.TO_ONE: ("is", "one_of"),
+}
+"""What each kind of field can be compared by, beside `empty`."""
+EMPTY: Final = "empty"
+SEVERAL: Final = ("begins", "contains")
+"""What can look at several texts at once."""
+
+LOOKUPS: Final[Mapping[str, str]] = {
+    "is": "exact",
+    "is_any_case": "iexact",
+    "one_of": "in",
+    "begins": "istartswith",
+    "contains": "icontains",
+    "least": "gte",
+    "most": "lte",
+}
+
+Value: TypeAlias = Any
+"""A value in the type of its column."""
+
+
+def comparisons_of(field: OpenField) -> tuple[str, ...]:
+    """Return what a field can be asked by."""
+    empty = (EMPTY,) if field.may_be_empty else ()
+    return (*COMPARISONS.get(field.kind, ()), *empty)
+
+
+def value_schema(field: OpenField, comparison: str) -> JsonObject:
+    """Return the JSON Schema of what clients send for a comparison."""
+    if comparison in _FIXED:
+        return dict(_FIXED[comparison])
+    one = _schema_of_one(field, exact=comparison in ("is", "one_of"))
+    if comparison == "one_of":
+        return {"type": "array", "items": one, "minItems": 1, "maxItems": MOST_VALUES}
+    return one
+
+
+_FIXED: Final[Mapping[str, JsonObject]] = {
+    EMPTY: {"type": "boolean"},
+    "last_days": {"type": "integer", "minimum": 1, "maximum": MOST_DAYS},
+    "period": {"type": "string", "enum": list(PERIODS)},
+}
+
+
+def _schema_of_one(field: OpenField, *, exact: bool) -> JsonObject:
+    column = field.column
+    if field.kind is FieldKind.CHOICE:
+        return {"enum": [value for value, _label in column.flatchoices]}
+    simple = _TYPES.get(_type_of(field))
+    if simple is not None:
+        return dict(simple)
+    schema: JsonObject = {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}
+    form = column.formfield()
+    for kind, text_format in _FORMATS.items():
+        if exact and isinstance(form, kind):
+            schema["format"] = text_format
+    return schema
+
+
+_TYPES: Final[Mapping[FieldKind, JsonObject]] = {
+    FieldKind.YES_NO: {"type": "boolean"},
+    FieldKind.NUMBER: {"type": "integer"},
+    FieldKind.FLOAT: {"type": "number"},
+    FieldKind.DECIMAL: {"type": "number"},
+    FieldKind.DATE: {"type": "string", "format": "date"},
+    FieldKind.DATETIME: {"type": "string", "format": "date-time"},
+    FieldKind.TIME: {"type": "string", "format": "time"},
+}
+_FORMATS: Final[Mapping[type[forms.Field], str]] = {
+    forms.EmailField: "email",
+    forms.URLField: "uri",
+    forms.UUIDField: "uuid",
+}
+
+
+def _type_of(field: OpenField) -> FieldKind:
+    """Return the kind of the column; of keys that of what they point to."""
+    whole = field.column.get_internal_type().removeprefix("Positive").removesuffix(
+        "Field"
+    ) in ("Auto", "BigAuto", "SmallAuto", "Integer", "BigInteger", "SmallInteger")
+    if field.kind in (FieldKind.KEY, FieldKind.TO_ONE) and whole:
+        return FieldKind.NUMBER
+    return field.kind
+
+
+class Unfit(Exception):
+    """A value that a column cannot have; its text is a sentence."""
+
+
+def clean(field: OpenField, comparison: str, value: object) -> Value:
+    """Return a JSON value, which fits the schema, as its column has it.
+
+    Raises `Unfit` for what the column could not hold.
+    """
+    if comparison in _FIXED:
+        return value
+    if comparison == "one_of":
+        return [_clean_one(field, each) for each in value]  # type: ignore[attr-defined]
+    if comparison in ("is_any_case", *SEVERAL):
+        return _text(value)
+    return _clean_one(field, value)
+
+
+def _clean_one(field: OpenField, value: object) -> Value:
+    column = field.column
+    try:
+        if isinstance(value, str):
+            value = _text(value)
+        form = None if field.kind in _KEYS else _form_field(column)
+        if form is None:
+            value = column.to_python(value)
+            column.run_validators(value)
+            return value
+        cleaned = form.clean(_as_typed(value))
+        if field.kind is FieldKind.NUMBER:
+            # Forms do not know how large a number the database holds.
+            column.run_validators(cleaned)
+    except ValidationError as error:
+        raise Unfit(" ".join(map(str, error.messages))) from None
+    return cleaned
+
+
+_KEYS: Final = frozenset(
+    {FieldKind.KEY, FieldKind.TO_ONE, FieldKind.CHOICE, FieldKind.YES_NO}
+)
+"""Kinds whose values the column itself reads."""
+
+
+def _form_field(column: Any) -> forms.Field | None:
+    form: forms.Field | None = column.formfield()
+    if isinstance(form, forms.CharField):
+        form.strip = False
+    if isinstance(form, forms.DecimalField):
+        # A limit may have more places than the column: 9.999 is a fine "at most".
+        form = forms.DecimalField()
+    if form is not None:
+        form.required = False
+    return form
+
+
+def _as_typed(value: object) -> object:
+    """Return numbers as people type them, which Django's fields read exactly."""
+    typed = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    try:
+        return str(value) if typed else value
+    except ValueError:
+        # Python writes no whole numbers of more than 4,300 digits.
+        raise Unfit("This number is too large.") from None
+
+
+_without_null: Final = ProhibitNullCharactersValidator()
+
+
+def _text(value: object) -> str:
+    text = str(value)
+    try:
+        _without_null(text)
+        text.encode()
+    except ValidationError as error:
+        raise Unfit(" ".join(error.messages)) from None
+    except UnicodeEncodeError:
+        raise Unfit("A text has a character that is no character.") from None
+    return text
+
+
+class Days(NamedTuple):
+    """Days from the first one, before the end."""
+
+    first: date
+    end: date
+
+
+def last_days(today: date, count: int) -> Days:
+    """Return the last so many days, today included."""
+    try:
+        first = today - timedelta(days=count - 1)
+    except OverflowError:
+        first = date.min
+    return Days(first, today + timedelta(days=1))
+
+
+def period(today: date, name: str) -> Days:
+    """Return the days of a period; weeks begin on Monday."""
+    return _PERIODS[name](today)
+
+
+def _days(first: date, count: int) -> Days:
+    return Days(first, first + timedelta(days=count))
+
+
+def _month(first: date) -> Days:
+    return Days(first, (first + timedelta(days=31)).replace(day=1))
+
+
+def _monday(today: date) -> date:
+    return today - timedelta(days=today.weekday())
+
+
+_PERIODS: Final[Mapping[str, Callable[[date], Days]]] = {
+    "today": lambda today: _days(today, 1),
+    "yesterday": lambda today: _days(today - timedelta(days=1), 1),
+    "this_week": lambda today: _days(_monday(today), 7),
+    "last_week": lambda today: _days(_monday(today) - timedelta(days=7), 7),
+    "this_month": lambda today: _month(today.replace(day=1)),
+    "last_month": lambda today: _month(
+        (today.replace(day=1) - timedelta(days=1)).replace(day=1)
+    ),
+    "this_year": lambda today: Days(
+        today.replace(month=1, day=1), date(today.year + 1, 1, 1)
+    ),
+}
+
+
+def condition(field: OpenField, comparison: str, value: Value, today: date) -> Q:
+    """Return the condition on a column of its own table."""
+    name = field.key_column if field.relation else field.source.attname
+    if comparison in ("last_days", "period"):
+        days = (last_days if comparison == "last_days" else period)(today, value)
+        first, end = (_beginning(field, each) for each in days)
+        return Q(**{f"{name}__gte": first, f"{name}__lt": end})
+    return Q(**{f"{name}__{LOOKUPS[comparison]}": value})
+
+
+def _beginning(field: OpenField, day: date) -> date | datetime:
+    """Return a day as the column has it: its first moment in the site's zone."""
+    if field.kind is FieldKind.DATE:
+        return day
+    moment = datetime.combine(day, time.min)
+    return timezone.make_aware(moment) if _has_zones() else moment
+
+
+def _has_zones() -> bool:
+    return timezone.is_aware(timezone.now())

@@ -1,0 +1,273 @@
+"""Reads a query's config against the models that code opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from django.db import connections, router
+from django.utils import timezone
+
+from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
+from mcp_app.kinds.kind import Incomplete, KindError
+from mcp_app.kinds.query.comparisons import SEVERAL, Unfit, comparisons_of
+from mcp_app.kinds.query.config import Filter, Group, Measure, Query, RelatedList, Term
+from mcp_app.kinds.query.paths import Path, Use, resolve, target, with_relation
+from mcp_app.kinds.query.schema import (
+    CURSOR,
+    DATES,
+    GROUPS,
+    LONGEST_SORTED,
+    MEASURES,
+    ROWS,
+)
+from mcp_app.protocol import schemas
+from mcp_app.protocol.json_types import JsonObject
+
+Part = TypeVar("Part")
+
+
+def read(
+    config: JsonObject, opened: OpenModels
+) -> tuple[Query | None, list[KindError]]:
+    """Return what a config that fits the `SCHEMA` says, or what is wrong with it."""
+    label = config.get("model")
+    if not label:
+        return None, [Incomplete("Choose what to look up.")]
+    if label not in opened:
+        return None, [KindError(f"No code opens the model “{label}” (any more).")]
+    reader = _Reader(opened)
+    query = reader.query(config, opened[label])
+    return (None if reader.problems else query), reader.problems
+
+
+class _Reader:
+    """Reads a config, and collects all that is wrong with it."""
+
+    def __init__(self, opened: OpenModels) -> None:
+        self._opened = opened
+        self._parameters: set[str] = set()
+        self.problems: list[KindError] = []
+
+    def query(self, config: JsonObject, model: OpenModel) -> Query:
+        answer = config.get("answer", ROWS)
+        grouped = answer == GROUPS
+        query = Query(
+            model=model,
+            filters=self._filters(config, model),
+            answer=answer,
+            fields=() if grouped else self._fields(config, model),
+            lists=() if grouped else self._each(config, "lists", self._list, model),
+            order=() if grouped else self._each(config, "order", self._term, model),
+            most=config.get("most", min(50, MOST_ROWS)),
+            count=config.get("count", False),
+            by=self._each(config, "by", self._group, model) if grouped else (),
+            measures=self._measures(config, model) if grouped else (),
+        )
+        if not self.problems:
+            self._check_names(query)
+            self._check_databases(query)
+        return query
+
+    def _each(
+        self,
+        config: JsonObject,
+        name: str,
+        read: Callable[[Any, OpenModel], Part],
+        model: OpenModel,
+    ) -> tuple[Part, ...]:
+        parts: list[Part] = []
+        for item in config.get(name, ()):
+            try:
+                parts.append(read(item, model))
+            except KindError as error:
+                self.problems.append(error)
+        return tuple(parts)
+
+    def _fields(self, config: JsonObject, model: OpenModel) -> tuple[Path, ...]:
+        if not config.get("fields") and not config.get("lists"):
+            self.problems.append(Incomplete("Choose at least one field to show."))
+        return self._each(config, "fields", self._shown, model)
+
+    def _shown(self, text: str, model: OpenModel) -> Path:
+        path = self._path(text, model, "fields")
+        return self._whole(path)
+
+    def _whole(self, path: Path) -> Path:
+        """Give a path that ends at a relation the relation as a hop."""
+        if path.field.kind is FieldKind.TO_MANY:
+            raise KindError(
+                f"“{path.text}” leads to many rows. Show them as a list instead."
+            )
+        if path.field.kind is FieldKind.TO_ONE:
+            return with_relation(path, self._opened)
+        return path
+
+    def _path(self, text: str, model: OpenModel, use: Use) -> Path:
+        return resolve(text, model, self._opened, use)
+
+    def _filters(self, config: JsonObject, model: OpenModel) -> tuple[Filter, ...]:
+        return self._each(config, "filters", self._filter, model)
+
+    def _filter(self, said: JsonObject, model: OpenModel) -> Filter:
+        texts = said["path"] if isinstance(said["path"], list) else [said["path"]]
+        paths = tuple(self._path(each, model, "filters") for each in texts)
+        comparison, field = said["is"], paths[0].field
+        for path in paths:
+            _check_comparison(path, comparison, several=len(paths) > 1)
+        related = None
+        if field.kind is FieldKind.TO_ONE:
+            related = target(field, self._opened)
+        read = partial(Filter, paths=paths, related=related, comparison=comparison)
+        if "parameter" in said:
+            return self._asked(said, read)
+        if "value" not in said:
+            raise KindError(
+                f"The filter of “{paths[0].text}” has neither a value nor a parameter."
+            )
+        fixed = read()
+        return read(value=_fitting(fixed, said["value"], "value"))
+
+    def _asked(self, said: JsonObject, read: Callable[..., Filter]) -> Filter:
+        name = said["parameter"]
+        if name == CURSOR or name in self._parameters:
+            why = "used twice" if name != CURSOR else "the name of our own parameter"
+            raise KindError(f"The parameter “{name}” is {why}. Choose another name.")
+        if "value" in said:
+            raise KindError(f"The parameter “{name}” has a fixed value, too.")
+        self._parameters.add(name)
+        asked = read(
+            parameter=name,
+            description=said.get("description", ""),
+            required=said.get("required", False),
+            default=said.get("default"),
+        )
+        if asked.default is not None:
+            _fitting(asked, asked.default, "default")
+        return asked
+
+    def _term(self, text: str, model: OpenModel) -> Term:
+        path = self._shown(text.removeprefix("-"), model)
+        field = path.field
+        if field.kind is FieldKind.OTHER or _is_long(field):
+            raise KindError(
+                f"Rows cannot be sorted by “{path.text}”: its values may be longer than"
+                f" {LONGEST_SORTED} characters, or have no order."
+            )
+        return Term(path, text.startswith("-"))
+
+    def _list(self, said: JsonObject, model: OpenModel) -> RelatedList:
+        path = self._path(said["path"], model, "fields")
+        if path.hops or path.field.kind is not FieldKind.TO_MANY:
+            raise KindError(f"“{path.text}” is no relation of {model.label} to many.")
+        listed = target(path.field, self._opened)
+        return RelatedList(
+            field=path.field,
+            model=listed,
+            fields=self._each(said, "fields", self._shown, listed),
+            filters=self._filters(said, listed),
+            order=self._each(said, "order", self._term, listed),
+            most=said.get("most", 20),
+        )
+
+    def _group(self, said: str | JsonObject, model: OpenModel) -> Group:
+        text, each = (
+            (said, "") if isinstance(said, str) else (said["path"], said["each"])
+        )
+        path = self._shown(text, model)
+        kind = path.field.kind
+        if kind is FieldKind.OTHER:
+            raise KindError(f"Rows cannot be grouped by “{path.text}”.")
+        if each and kind not in DATES:
+            raise KindError(f"“{path.text}” is no date, so it has no {each}.")
+        if each and kind is FieldKind.DATETIME:
+            _check_zones(path)
+        return Group(path, each)
+
+    def _measures(self, config: JsonObject, model: OpenModel) -> tuple[Measure, ...]:
+        if not config.get("measures"):
+            self.problems.append(Incomplete("Choose what to count or to add up."))
+        return self._each(config, "measures", self._measure, model)
+
+    def _measure(self, said: JsonObject, model: OpenModel) -> Measure:
+        do, text = said["do"], said.get("path")
+        if do == "count":
+            if text is not None:
+                raise KindError("A count counts rows, and takes no path.")
+            return Measure(do, None, said["as"])
+        if text is None:
+            raise KindError(f"Choose of which field the {do} is.")
+        path = self._path(text, model, "fields")
+        if (kind := path.field.kind) not in MEASURES[do]:
+            raise KindError(f"“{path.text}” is a {kind.value}, which has no {do}.")
+        return Measure(do, path, said["as"])
+
+    def _check_names(self, query: Query) -> None:
+        names = [each.name for each in query.by]
+        names += [each.name for each in query.measures]
+        names += [each.text for each in query.fields]
+        names += [each.field.name for each in query.lists]
+        for name in sorted({each for each in names if names.count(each) > 1}):
+            self.problems.append(KindError(f"“{name}” is there twice."))
+
+    def _check_databases(self, query: Query) -> None:
+        read_from = {
+            router.db_for_read(each.model): label
+            for label, each in query.models.items()
+        }
+        if len(read_from) > 1:
+            where = ", ".join(f"{label} on “{db}”" for db, label in read_from.items())
+            self.problems.append(
+                KindError(f"One query reads one database, but this has {where}.")
+            )
+
+
+def _check_comparison(path: Path, comparison: str, *, several: bool) -> None:
+    known = comparisons_of(path.field)
+    if several:
+        known = SEVERAL if path.field.kind is FieldKind.TEXT else ()
+    if comparison not in known:
+        what = "several texts" if several else f"a {path.field.kind.value}"
+        raise KindError(
+            f"“{path.text}” cannot be asked by “{comparison}”. For {what} there is:"
+            f" {', '.join(known) or 'nothing'}."
+        )
+
+
+def _fitting(asked: Filter, value: object, what: str) -> Any:
+    """Return a value of a config as its column has it."""
+    said = f"The {what} of “{asked.paths[0].text}” does not fit"
+    for violation in schemas.compile(asked.value_schema()).violations(value):
+        raise KindError(f"{said}: {violation.message}")
+    try:
+        return asked.cleaned(value)
+    except Unfit as error:
+        raise KindError(f"{said}: {error}") from None
+
+
+def _is_long(field: OpenField) -> bool:
+    longest = getattr(field.column, "max_length", None)
+    is_text = field.column.get_internal_type() in (
+        "CharField",
+        "TextField",
+        "FileField",
+    )
+    return is_text and (longest is None or longest > LONGEST_SORTED)
+
+
+_TEXTS: Final = frozenset({"CharField", "TextField", "FileField", "SlugField"})
+
+
+def _check_zones(path: Path) -> None:
+    """Raise where the database would answer null for a day in the site's zone."""
+    connection = connections[router.db_for_read(path.owner.model)]
+    if connection.vendor != "mysql":
+        return
+    features: Any = connection.features
+    zone = timezone.get_default_timezone_name()
+    if zone != "UTC" and not features.has_zoneinfo_database:
+        raise KindError(
+            f"“{path.text}” cannot be grouped by date here: the database does not know"
+            f" the zone {zone}. An operator loads zones with mysql_tzinfo_to_sql."
+        )
