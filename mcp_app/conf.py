@@ -53,6 +53,8 @@ class Limits:
     schema_depth: int = 32
     subschemas: int = 2_000
     tool_timeout: float = 60
+    query_time: float = 10
+    query_rows: int = 200
     question_deadline: float = 600
     request_state_age: float = 600
     request_state_size: int = 16 * KIB

@@ -36,6 +36,7 @@ from mcp_app.pools import loop_thread
 from mcp_app.pools.connections import without_old_connections
 from mcp_app.pools.futures import settle
 from mcp_app.pools.mailbox import Mailbox
+from mcp_app.pools.statement_time import limit_transaction
 from mcp_app.pools.user_threads import Job, NoPlace, UserThreads
 from mcp_app.server.context import core_of, current_call
 from mcp_app.server.exchange import Exchange
@@ -45,15 +46,6 @@ Value = TypeVar("Value")
 CallContextManager = Callable[..., AbstractContextManager[object]]
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
-
-LIMIT_STATEMENTS = """
-    SELECT set_config('statement_timeout', %(limit)s, true)
-    WHERE current_setting('statement_timeout')::interval
-        NOT BETWEEN '1 microsecond' AND %(limit)s::interval
-"""
-"""For the transaction (`SET LOCAL`); keeps a shorter limit of the site."""
-LONGEST_MS = 2**31 - 1
-"""PostgreSQL refuses more: 24 days."""
 
 _running = threading.local()
 
@@ -251,10 +243,8 @@ def _limit_statements(alias: str) -> None:
     """Let PostgreSQL cancel statements that outlast the call."""
     exchange = current_call.get()
     left = core_of(exchange).clock.left() if exchange is not None else None
-    if left is not None and connections[alias].vendor == "postgresql":
-        with connections[alias].cursor() as cursor:
-            milliseconds = min(max(1, int(left * 1000)), LONGEST_MS)
-            cursor.execute(LIMIT_STATEMENTS, {"limit": f"{milliseconds}ms"})
+    if left is not None:
+        limit_transaction(alias, left)
 
 
 def _atomic_aliases(runnable: Runnable[Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a query's config says: paths, filters and answers, all of them opened by code."""
+"""What a query says: paths, filters and answers, all of them opened by code."""
 
 from __future__ import annotations
 

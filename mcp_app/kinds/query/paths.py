@@ -57,6 +57,11 @@ class Path:
             yield field.permission
 
     @property
+    def is_relation(self) -> bool:
+        """Whether it ends at a relation, which is its last hop, too."""
+        return bool(self.hops) and self.hops[-1].field is self.field
+
+    @property
     def nullable(self) -> bool:
         """Whether its value may be null."""
         return bool(self.hops) or self.field.nullable

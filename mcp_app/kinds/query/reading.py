@@ -60,7 +60,7 @@ class _Reader:
             fields=() if grouped else self._fields(config, model),
             lists=() if grouped else self._each(config, "lists", self._list, model),
             order=() if grouped else self._each(config, "order", self._term, model),
-            most=config.get("most", min(50, MOST_ROWS)),
+            most=config.get("most", 50),
             count=config.get("count", False),
             by=self._each(config, "by", self._group, model) if grouped else (),
             measures=self._measures(config, model) if grouped else (),

@@ -34,6 +34,8 @@ class Scopes:
 
     def value(self, path: Path) -> Any:
         """Return what a path shows: null where a row on the way is hidden."""
+        if path.is_relation:
+            return self.key(path.hops)
         return self._value(path.hops, path.field)
 
     def key(self, hops: Sequence[Hop]) -> Any:
@@ -49,17 +51,21 @@ class Scopes:
         link = first.field.link
         return Q(**{f"{link.here}__in": rows.values(link.there)})
 
-    def empty(self, path: Path, related: OpenModel | None) -> Q:
-        """Return the condition that a field has nothing; a hidden row is nothing."""
+    def empty(self, path: Path, related: OpenModel | None, wanted: bool) -> Q:
+        """Return the condition that a field has nothing, or something if not `wanted`.
+
+        A hidden row is nothing.  The rows on the way to the field must be visible.
+        """
         field = path.field
         if related is not None:
             link = field.link
             rows = self.rows(related).filter(**{link.there: OuterRef(link.here)})
-            return self.where(path.hops, Q(~Exists(rows)))
-        nothing = Q(**{f"{field.source.attname}__isnull": True})
-        if field.kind is FieldKind.TEXT or _is_choice_of_texts(field):
-            nothing |= Q(**{field.source.attname: ""})
-        return self.where(path.hops, nothing)
+            nothing = ~Q(Exists(rows))
+        else:
+            nothing = Q(**{f"{field.source.attname}__isnull": True})
+            if _is_text(field):
+                nothing |= Q(**{field.source.attname: ""})
+        return self.where(path.hops, nothing if wanted else ~nothing)
 
     def _value(
         self,
@@ -93,8 +99,10 @@ class Scopes:
         return every.filter(pk__in=rows.values("pk"))
 
 
-def _is_choice_of_texts(field: OpenField) -> bool:
-    return field.kind is FieldKind.CHOICE and field.source.empty_strings_allowed
+def _is_text(field: OpenField) -> bool:
+    return field.kind in (FieldKind.TEXT, FieldKind.CHOICE) and (
+        field.source.empty_strings_allowed
+    )
 
 
 def _check(rows: object, model: OpenModel, using: str) -> None:

@@ -1,0 +1,347 @@
+"""The kind `query`: what staff can look up in the models that code opens.
+
+A query reads, and only rows that `rows` of each open model lets its caller see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, cast
+
+from django.db import router
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.catalog.outputs import content_output
+from mcp_app.catalog.runnable import ArgumentsRefused, Runnable
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.context import SyncContext
+from mcp_app.interface.definitions import (
+    EMPTY_SCHEMA,
+    Definition,
+    ResourceTemplateDefinition,
+    ToolDefinition,
+    ToolHints,
+)
+from mcp_app.interface.errors import ToolError
+from mcp_app.interface.results import ToolOutput
+from mcp_app.interface.rights import AccessRequest
+from mcp_app.kinds.kind import (
+    NO_UPLOADS,
+    AnyDefinition,
+    Kind,
+    KindError,
+    Missing,
+    Uploads,
+)
+from mcp_app.kinds.query import cursor
+from mcp_app.kinds.query.comparisons import Unfit
+from mcp_app.kinds.query.config import Query
+from mcp_app.kinds.query.cursor import ForeignCursor, Place
+from mcp_app.kinds.query.description import input_schema, output_schema
+from mcp_app.kinds.query.groups import MOST_GROUPS, read_groups
+from mcp_app.kinds.query.reading import read
+from mcp_app.kinds.query.rows import Page, RowReader
+from mcp_app.kinds.query.schema import CURSOR, GROUPS, ONE, ROWS, SCHEMA
+from mcp_app.kinds.query.scoping import Scopes
+from mcp_app.pools.statement_time import TimeIsUp, limited
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.schemas import Violation
+from mcp_app.protocol.uri_templates import UriTemplate
+
+HINTS: Final = ToolHints(
+    read_only=True, destructive=False, idempotent=True, open_world=False
+)
+UNTRUSTED: Final = {"untrusted": True}
+"""Of results that hold what others wrote."""
+_EXACT: Final = ("is", "is_any_case")
+"""What the variables of a template can be asked by."""
+
+
+class QueryKind(Kind):
+    """Looks up rows of open models."""
+
+    name = _("Look up data of this site")
+    examples = {
+        ToolDefinition: _(
+            "What you choose of this site's data: rows, or how many and how much."
+            " Example: “Orders of the last week by status”."
+        ),
+        ResourceTemplateDefinition: _(
+            "One row of this site's data for each address. Example: “One order”."
+        ),
+    }
+    schema = SCHEMA
+
+    def missing(self) -> Missing | None:
+        if self.registry.open_models:
+            return None
+        reason = _(
+            "No data is opened for this. A developer opens a model in an app's mcp.py:"
+        )
+        line = 'mcp.open_model(Order, fields=["number", "state"], rows="all")'
+        return Missing(reason, line)
+
+    def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
+        """Take schemas, hints and demands of what is looked up."""
+        query, _problems = read(config, self.registry.open_models)
+        if query is None:
+            return definition
+        demands = definition.demands.and_also(query.demands)
+        if isinstance(definition, ToolDefinition):
+            return replace(
+                definition,
+                input_schema=input_schema(query),
+                output_schema=output_schema(query),
+                hints=HINTS,
+                demands=demands,
+            )
+        template = cast("ResourceTemplateDefinition", definition)
+        public = template.public and not query.per_caller
+        completed = replace(template, demands=demands, public=public)
+        return cast("AnyDefinition", completed)
+
+    def tool(
+        self,
+        definition: ToolDefinition,
+        config: JsonObject,
+        uploads: Uploads = NO_UPLOADS,
+    ) -> Runnable[ToolOutput]:
+        lookup = Lookup(definition.name, self._query(config), config)
+        return Runnable(
+            run=lookup.answer,
+            style="sync",
+            bind=lookup.bind,
+            convert=content_output,
+            context="ctx",
+            atomic=False,
+        )
+
+    def template(
+        self,
+        definition: ResourceTemplateDefinition,
+        config: JsonObject,
+        uploads: Uploads = NO_UPLOADS,
+    ) -> Runnable[object]:
+        lookup = Lookup(definition.name, self._query(config), config)
+        return Runnable(
+            run=lookup.one,
+            style="sync",
+            bind=lookup.bind,
+            convert=lambda value: value,
+            context="ctx",
+            atomic=False,
+        )
+
+    def _query(self, config: JsonObject) -> Query:
+        query, problems = read(config, self.registry.open_models)
+        if query is None:
+            raise problems[0]
+        return query
+
+    def _wrong(
+        self, definition: Definition, config: JsonObject, uploads: Uploads
+    ) -> Iterator[KindError]:
+        wrong = list(super()._wrong(definition, config, uploads))
+        if wrong:
+            yield from wrong
+            return
+        query, problems = read(config, self.registry.open_models)
+        yield from problems
+        if query is not None:
+            yield from _unfit(definition, query)
+
+
+def _unfit(definition: Definition, query: Query) -> Iterator[KindError]:
+    """Yield what a query has that its definition cannot have."""
+    if isinstance(definition, ToolDefinition):
+        if query.answer == ONE:
+            yield KindError("One row is what templates answer. Choose rows or groups.")
+        if definition.input_schema not in (EMPTY_SCHEMA, input_schema(query)):
+            said = "The parameters of a query are those of its filters. Leave them out."
+            yield KindError(said, "input_schema")
+    if isinstance(definition, ResourceTemplateDefinition):
+        yield from _not_one(definition, query)
+
+
+def _not_one(
+    definition: ResourceTemplateDefinition, query: Query
+) -> Iterator[KindError]:
+    if query.answer != ONE:
+        yield KindError('A template answers with one row: "answer" must be "one".')
+    variables = UriTemplate.parse(definition.uri_template).variables
+    for name in variables:
+        asked = query.parameters.get(name)
+        if asked is None:
+            said = f"No filter has the variable {{{name}}} as its parameter."
+            yield KindError(said, "uri_template")
+        elif asked.comparison not in _EXACT:
+            yield KindError(f"The variable {{{name}}} can be asked by “is” alone.")
+    for name in query.parameters.keys() - {*variables}:
+        said = f"The address has no variable {{{name}}}, which a filter asks for."
+        yield KindError(said, "uri_template")
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A query that runs; `name` is the definition's."""
+
+    name: str
+    query: Query
+    config: JsonObject
+
+    def bind(self, arguments: JsonObject) -> dict[str, object]:
+        """Return the values of all filters; raise `ArgumentsRefused`."""
+        values: dict[str, object] = {}
+        violations = []
+        for name, asked in self.query.parameters.items():
+            given = arguments.get(name, asked.default)
+            if given is None:
+                continue
+            try:
+                values[name] = asked.cleaned(given)
+            except Unfit as error:
+                violations.append(Violation(f"$.{name}", "value", str(error)))
+        if violations:
+            raise ArgumentsRefused(violations)
+        return {"values": values, "arguments": arguments}
+
+    def answer(
+        self, *, ctx: SyncContext, values: Mapping[str, Any], arguments: JsonObject
+    ) -> ToolOutput:
+        """Return the rows or groups of a call."""
+        with self._limited(ctx, arguments):
+            scopes = self._scopes(ctx, arguments)
+            if self.query.answer == GROUPS:
+                structured = self._groups(scopes, values)
+            else:
+                structured = self._rows(ctx, scopes, values, arguments)
+        return ToolOutput((), structured=structured, meta=UNTRUSTED)
+
+    def one(
+        self, *, ctx: SyncContext, values: Mapping[str, Any], arguments: JsonObject
+    ) -> JsonObject | None:
+        """Return the one row of an address, None if there is none."""
+        with self._limited(ctx, arguments):
+            scopes = self._scopes(ctx, arguments)
+            reader = replace(self._reader(scopes, values), most=2)
+            rows = reader.page(None).rows
+        if len(rows) > 1:
+            names = ", ".join(self.query.parameters)
+            raise RuntimeError(
+                f"{self.name}: more than one row of {self.query.model.label} has this"
+                f" {names}. Ask by a field that is unique."
+            )
+        return rows[0] if rows else None
+
+    def _limited(self, ctx: SyncContext, arguments: JsonObject) -> Any:
+        return _Limit(self, ctx, arguments)
+
+    def _scopes(self, ctx: SyncContext, arguments: JsonObject) -> Scopes:
+        request = AccessRequest(
+            principal=ctx.principal,
+            server=ctx.server,
+            user=ctx.user() if self.query.per_caller else None,
+            name=self.name,
+            arguments=arguments,
+        )
+        return Scopes(request, self.database)
+
+    @property
+    def database(self) -> str:
+        """The alias of the database that is read."""
+        return router.db_for_read(self.query.model.model)
+
+    def _reader(self, scopes: Scopes, values: Mapping[str, Any]) -> RowReader:
+        limits = mcp_settings.limits
+        return RowReader(
+            query=self.query,
+            scopes=scopes,
+            values=values,
+            today=timezone.localdate(),
+            most=min(self.query.most, limits.query_rows),
+            size=limits.tool_result // 2,
+        )
+
+    def _groups(self, scopes: Scopes, values: Mapping[str, Any]) -> JsonObject:
+        groups, more = read_groups(self.query, scopes, values, timezone.localdate())
+        answer: JsonObject = {GROUPS: groups}
+        if more:
+            answer["note"] = (
+                f"These are the first {MOST_GROUPS} groups; there are more. Ask for"
+                " less."
+            )
+        return answer
+
+    def _rows(
+        self,
+        ctx: SyncContext,
+        scopes: Scopes,
+        values: Mapping[str, Any],
+        arguments: JsonObject,
+    ) -> JsonObject:
+        reader = self._reader(scopes, values)
+        asked = {name: value for name, value in arguments.items() if name != CURSOR}
+        bound = cursor.binding(
+            ctx.principal.key, ctx.server, self.name, asked, self.config
+        )
+        place = self._place(arguments.get(CURSOR), bound)
+        if place is not None:
+            reader = replace(reader, today=place.day)
+        return _page(reader.page(place), bound)
+
+    def _place(self, text: object, bound: bytes) -> Place | None:
+        if text is None:
+            return None
+        columns = [term.path.field.column for term in self.query.order]
+        try:
+            return cursor.open(text, bound, columns, self.query.model.model._meta.pk)
+        except ForeignCursor:
+            raise ToolError(
+                "This tool gave no such cursor for these arguments. Call without it."
+            ) from None
+
+    def late(self, seconds: float, arguments: JsonObject) -> ToolError:
+        """Return what a client reads of a query that took too long."""
+        missing = [name for name in self.query.parameters if name not in arguments]
+        how = f": give {' or '.join(missing)}" if missing else ""
+        said = f"This took longer than {seconds:g} seconds. Ask for less{how}."
+        return ToolError(said)
+
+
+def _page(page: Page, bound: bytes) -> JsonObject:
+    answer: JsonObject = {ROWS: page.rows}
+    if page.total is not None:
+        answer |= page.total.to_json()
+    if page.next is not None:
+        answer["next"] = cursor.seal(page.next, bound)
+        shown = f"These are {len(page.rows)} rows, and there are more."
+        if page.total is not None:
+            least = "" if page.total.exact else "at least "
+            shown = f"{len(page.rows)} of {least}{page.total.count}."
+        answer["note"] = (
+            f"{shown} Call again with the same arguments and cursor = next."
+        )
+    return answer
+
+
+class _Limit:
+    """The time limit of a query: the setting `query_time`, or the rest of the call."""
+
+    def __init__(self, lookup: Lookup, ctx: SyncContext, arguments: JsonObject) -> None:
+        longest = mcp_settings.limits.query_time
+        left = ctx.deadline
+        self._seconds = longest if left is None else min(longest, left)
+        self._late = partial(lookup.late, longest, arguments)
+        self._block = limited(lookup.database, max(self._seconds, 0.001))
+
+    def __enter__(self) -> None:
+        self._block.__enter__()
+
+    def __exit__(self, *raised: Any) -> bool | None:
+        try:
+            return self._block.__exit__(*raised)
+        except TimeIsUp as error:
+            raise self._late() from error

@@ -1,0 +1,172 @@
+"""A time limit for SQL statements, which the database itself keeps.
+
+PostgreSQL takes `statement_timeout`, for a transaction; MariaDB `max_statement_time`
+and MySQL `MAX_EXECUTION_TIME`, for a statement; SQLite asks a progress handler.
+Nothing of it outlasts the block, so that the connection has its own limits afterwards.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Final
+
+from django.db import Error, connections, transaction
+
+LIMIT_STATEMENTS: Final = """
+    SELECT set_config('statement_timeout', %(limit)s, true)
+    WHERE current_setting('statement_timeout')::interval
+        NOT BETWEEN '1 microsecond' AND %(limit)s::interval
+"""
+"""For the transaction (`SET LOCAL`); keeps a shorter limit of the site."""
+LONGEST_MS: Final = 2**31 - 1
+"""PostgreSQL refuses more: 24 days."""
+
+_INSTRUCTIONS: Final = 10_000
+"""Of SQLite's machine, between two looks at the clock: less than a millisecond."""
+_ENDED: Final = frozenset({"57014", 1969, 3024, "interrupted"})
+"""How the databases say that a statement took too long."""
+
+
+class TimeIsUp(Exception):
+    """A statement was ended at its limit, or came after it."""
+
+
+def limit_transaction(alias: str, seconds: float) -> None:
+    """Let PostgreSQL end statements of the open transaction; others do not."""
+    connection = connections[alias]
+    if connection.vendor == "postgresql":
+        limit = f"{_milliseconds(seconds)}ms"
+        with connection.cursor() as cursor:
+            cursor.execute(LIMIT_STATEMENTS, {"limit": limit})
+
+
+@contextmanager
+def limited(alias: str, seconds: float) -> Iterator[None]:
+    """End what the statements inside do on a database after so many seconds.
+
+    Raises `TimeIsUp` then, and for a statement that begins later.  On PostgreSQL it is
+    a transaction.  Other databases than these four only get no further statement.
+    """
+    connection = connections[alias]
+    clock = _Clock(seconds)
+    try:
+        with _LIMITERS.get(_product(connection), _without)(connection, clock):
+            yield
+    except Error as error:
+        if is_time_limit(error):
+            raise TimeIsUp from error
+        raise
+
+
+def is_time_limit(error: Error) -> bool:
+    """Whether a database says that a statement took longer than it may."""
+    words = {each for each in error.args[:1] if isinstance(each, str | int)}
+    return not _ENDED.isdisjoint({getattr(error.__cause__, "sqlstate", None), *words})
+
+
+class _Clock:
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left; raises `TimeIsUp` if there are none."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeIsUp
+        return left
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._end
+
+
+def _milliseconds(seconds: float) -> int:
+    return min(max(1, int(seconds * 1000)), LONGEST_MS)
+
+
+def _product(connection: Any) -> str:
+    if connection.vendor == "mysql" and connection.mysql_is_mariadb:
+        return "mariadb"
+    return str(connection.vendor)
+
+
+@contextmanager
+def _postgresql(connection: Any, clock: _Clock) -> Iterator[None]:
+    with transaction.atomic(using=connection.alias):
+        before = None
+        if connection.savepoint_ids:
+            # Only the outermost transaction would take the limit back.
+            with connection.cursor() as cursor:
+                cursor.execute("SHOW statement_timeout")
+                before = cursor.fetchone()[0]
+        limit_transaction(connection.alias, clock.left)
+        with connection.execute_wrapper(_looking_at(clock)):
+            yield
+        if before is not None:
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "SELECT set_config('statement_timeout', %s, true)", [before]
+                )
+
+
+def _looking_at(clock: _Clock) -> Callable[..., Any]:
+    def execute(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if clock.is_over:
+            raise TimeIsUp
+        return run(sql, params, many, context)
+
+    return execute
+
+
+def _for_each(
+    limit: Callable[[str, int], str],
+) -> Callable[[Any, _Clock], AbstractContextManager[None]]:
+    """Return what writes the time that is left into each statement that reads."""
+
+    @contextmanager
+    def limiter(connection: Any, clock: _Clock) -> Iterator[None]:
+        def execute(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+            milliseconds = _milliseconds(clock.left)
+            if sql.startswith("SELECT "):
+                sql = limit(sql, milliseconds)
+            return run(sql, params, many, context)
+
+        with connection.execute_wrapper(execute):
+            yield
+
+    return limiter
+
+
+@contextmanager
+def _sqlite(connection: Any, clock: _Clock) -> Iterator[None]:
+    connection.ensure_connection()
+    connection.connection.set_progress_handler(lambda: clock.is_over, _INSTRUCTIONS)
+    try:
+        with connection.execute_wrapper(_looking_at(clock)):
+            yield
+    finally:
+        if connection.connection is not None:
+            connection.connection.set_progress_handler(None, 0)
+
+
+@contextmanager
+def _without(connection: Any, clock: _Clock) -> Iterator[None]:
+    with connection.execute_wrapper(_looking_at(clock)):
+        yield
+
+
+_LIMITERS: Final[dict[str, Callable[[Any, _Clock], AbstractContextManager[None]]]] = {
+    "postgresql": _postgresql,
+    "mariadb": _for_each(
+        lambda sql, ms: f"SET STATEMENT max_statement_time={ms / 1000:g} FOR {sql}"
+    ),
+    "mysql": _for_each(
+        lambda sql, ms: sql.replace(
+            "SELECT", f"SELECT /*+ MAX_EXECUTION_TIME({ms}) */", 1
+        )
+    ),
+    "sqlite": _sqlite,
+}
