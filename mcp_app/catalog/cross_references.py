@@ -43,9 +43,9 @@ def _unopened(registry: Registry) -> Iterator[tuple[str, Place]]:
     if not registry.open_models:
         return
     # Models can be imported only where the app registry is ready.
-    from mcp_app.catalog.open_models import unopened  # noqa: PLC0415
+    from mcp_app.catalog.open_models import missing_targets  # noqa: PLC0415
 
-    for sentence, label in unopened(registry.open_models):
+    for sentence, label in missing_targets(registry.open_models):
         place = registry.origins["open model", label].place
         yield f"{place}: {sentence}", place
 

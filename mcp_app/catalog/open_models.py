@@ -306,7 +306,7 @@ class _FieldMaker:
 
     def _field(self, argument: str, name: object) -> OpenField:
         source = self._source(argument, name)
-        if source.is_relation and name == getattr(source, "attname", None):
+        if name != source.name and name == getattr(source, "attname", None):
             kind = FieldKind.KEY
         elif source.is_relation:
             kind = self._relation(argument, str(name), source)
@@ -370,7 +370,7 @@ def _noun(kind: FieldKind, source: AnyField) -> str:
     return kind.value if kind is FieldKind.TO_MANY else type(source).__name__
 
 
-def unopened(opened: OpenModels) -> Iterator[tuple[str, str]]:
+def missing_targets(opened: OpenModels) -> Iterator[tuple[str, str]]:
     """Yield a sentence for each relation to a model that is not opened, and the label.
 
     It can be told only when all modules are loaded.

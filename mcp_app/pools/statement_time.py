@@ -43,7 +43,7 @@ def limit_transaction(alias: str, seconds: float) -> None:
 
 
 @contextmanager
-def limited(alias: str, seconds: float) -> Iterator[None]:
+def time_limit(alias: str, seconds: float) -> Iterator[None]:
     """End what the statements inside do on a database after so many seconds.
 
     Raises `TimeIsUp` then, and for a statement that begins later.  On PostgreSQL it is

@@ -215,6 +215,7 @@ def test_clear(module: ModuleType) -> None:
     registry = module.mcp
     registry.resource("ledger://all", model=Ledger)(lambda: [])
     registry.rule("weekdays")(lambda asked: True)
+    registry.open_model(Ledger, fields=["key"], rows="all")
     with collecting(registry.problems):
         registry.tool(3)
     assert all(vars(registry).values())

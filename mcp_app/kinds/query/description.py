@@ -66,7 +66,7 @@ def output_schema(query: Query) -> JsonObject:
             else value_schema(each.path.field, nullable=each.path.nullable)
             for each in query.by
         }
-        properties |= {each.name: _measured(each) for each in query.measures}
+        properties |= {each.name: _measure_schema(each) for each in query.measures}
         line = {"type": "object", "properties": properties}
         return _answer(GROUPS, line, note=_NOTE)
     rows = row_schema(query.fields)
@@ -85,7 +85,7 @@ def _answer(name: str, item: JsonObject, **others: JsonObject) -> JsonObject:
     }
 
 
-def _measured(measure: Measure) -> JsonObject:
+def _measure_schema(measure: Measure) -> JsonObject:
     if measure.path is None:
         return dict(_COUNT)
     kind = measure.path.field.kind

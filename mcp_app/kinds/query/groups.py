@@ -15,7 +15,7 @@ from mcp_app.kinds.query.conditions import conditions
 from mcp_app.kinds.query.config import Group, Measure, Query
 from mcp_app.kinds.query.schema import DATES
 from mcp_app.kinds.query.scoping import Scopes
-from mcp_app.kinds.query.values import measured, plain, to_json
+from mcp_app.kinds.query.values import measure_to_json, plain, to_json
 from mcp_app.protocol.json_types import JsonObject
 
 MOST_GROUPS: Final = 200
@@ -100,5 +100,5 @@ def _line(query: Query, values: Mapping[str, Any]) -> JsonObject:
     for index, measure in enumerate(query.measures):
         field_of = measure.path.field if measure.path is not None else None
         value = values[f"mcp_m{index}"]
-        line[measure.name] = measured(measure.do, field_of, value)
+        line[measure.name] = measure_to_json(measure.do, field_of, value)
     return line

@@ -46,7 +46,7 @@ from mcp_app.kinds.query.reading import read
 from mcp_app.kinds.query.rows import Page, RowReader
 from mcp_app.kinds.query.schema import CURSOR, GROUPS, ONE, ROWS, SCHEMA
 from mcp_app.kinds.query.scoping import Scopes
-from mcp_app.pools.statement_time import TimeIsUp, limited
+from mcp_app.pools.statement_time import TimeIsUp, time_limit
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import Violation
 from mcp_app.protocol.uri_templates import UriTemplate
@@ -335,7 +335,7 @@ class _Limit:
         left = ctx.deadline
         self._seconds = longest if left is None else min(longest, left)
         self._late = partial(lookup.late, longest, arguments)
-        self._block = limited(lookup.database, max(self._seconds, 0.001))
+        self._block = time_limit(lookup.database, max(self._seconds, 0.001))
 
     def __enter__(self) -> None:
         self._block.__enter__()

@@ -111,12 +111,13 @@ class RowReader:
         left = self.size
         for row, read in zip(objects, values, strict=False):
             size = len(jsonrpc.write(row))
-            if size > self.size:
+            if size <= left:
+                left -= size
+                yield row
+                continue
+            if left == self.size:
                 raise ToolError(
                     f"The row {exact(read[key])} is larger than {self.size} bytes. Ask"
                     " so that it is left out."
                 )
-            left -= size
-            if left < 0:
-                return
-            yield row
+            return

@@ -88,7 +88,7 @@ _SCHEMAS: Final[Mapping[FieldKind, JsonObject]] = {
 }
 
 
-def measured(do: str, field: OpenField | None, value: Any) -> Any:
+def measure_to_json(do: str, field: OpenField | None, value: Any) -> Any:
     """Return what a measure of a field is in JSON; without a field it is a count."""
     if field is None:
         return value

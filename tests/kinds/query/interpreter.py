@@ -1,0 +1,263 @@
+"""What a query means, in plain Python over whole tables: slow, and without SQL.
+
+Written after KINDS.md alone, so that what reads rows can be compared with it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Model
+from django.utils import timezone
+
+from mcp_app.protocol.json_types import JsonObject
+
+RELATIONS: Final = {
+    ("Customer", "country"): ("Country", "code"),
+    ("Order", "customer"): ("Customer", "id"),
+    ("Item", "order"): ("Order", "id"),
+    ("Item", "stock"): ("Stock", "id"),
+    ("Invoice", "order"): ("Order", "id"),
+    ("Invoice", "customer"): ("Customer", "id"),
+    ("Order", "invoice"): ("Invoice", "key"),
+}
+"""Relations to one: where they lead, and by what they are shown."""
+LISTS: Final = {
+    ("Country", "customers"): (
+        "Customer",
+        lambda here, row: row.country_id == here.code,
+    ),
+    ("Customer", "orders"): ("Order", lambda here, row: row.customer_id == here.pk),
+    ("Customer", "invoices"): ("Invoice", lambda here, row: row.customer_id == here.pk),
+    ("Stock", "items"): ("Item", lambda here, row: row.stock_id == here.pk),
+    ("Order", "items"): ("Item", lambda here, row: row.order_id == here.pk),
+    ("Order", "suppliers"): ("Country", lambda here, row: row.pk in here.supplied_by),
+    ("Country", "supplies"): ("Order", lambda here, row: here.pk in row.supplied_by),
+}
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """Answers configs from the rows that a caller sees, by the names of models."""
+
+    visible: Mapping[str, Sequence[Any]]
+    today: date
+
+    def rows(self, config: JsonObject, values: JsonObject) -> list[JsonObject]:
+        name = config["model"].partition(".")[2]
+        rows = self._chosen(config, name, self.visible[name], values)
+        return [self._object(config, row, values) for row in rows]
+
+    def groups(self, config: JsonObject, values: JsonObject) -> list[JsonObject]:
+        name = config["model"].partition(".")[2]
+        chosen = [row for row in self.visible[name] if self._fits(config, row, values)]
+        groups: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
+        for row in chosen:
+            groups[tuple(self._by(row, by) for by in config["by"])].append(row)
+        if not config["by"]:
+            groups.setdefault((), [])
+        names = [
+            by if isinstance(by, str) else f"{by['path']}_{by['each']}"
+            for by in config["by"]
+        ]
+        return [
+            dict(zip([each.replace(".", "_") for each in names], key, strict=True))
+            | {each["as"]: self._measure(rows, each) for each in config["measures"]}
+            for key, rows in groups.items()
+        ]
+
+    def _chosen(
+        self, config: JsonObject, name: str, rows: Sequence[Any], values: JsonObject
+    ) -> list[Any]:
+        chosen = [row for row in rows if self._fits(config, row, values)]
+        chosen.sort(key=lambda row: row.pk)
+        for term in reversed(config.get("order", [])):
+            path = term.removeprefix("-")
+            there = [row for row in chosen if self._raw(row, path) is not None]
+            there.sort(
+                key=lambda row: self._raw(row, path), reverse=term.startswith("-")
+            )
+            nothing = [row for row in chosen if self._raw(row, path) is None]
+            chosen = there + nothing
+        return chosen
+
+    def _object(self, config: JsonObject, row: Any, values: JsonObject) -> JsonObject:
+        shown: JsonObject = {}
+        for path in config["fields"]:
+            here, at = shown, row
+            *steps, last = path.split(".")
+            for step in steps:
+                at = self._target(at, step)
+                if at is None:
+                    here[step] = None
+                    break
+                here = here.setdefault(step, {})
+            else:
+                here[last] = self._json(at, last)
+        for listed in config.get("lists", []):
+            name, belongs = LISTS[type(row).__name__, listed["path"]]
+            below = [each for each in self.visible[name] if belongs(row, each)]
+            chosen = self._chosen(listed, name, below, values)
+            shown[listed["path"]] = {
+                "rows": [
+                    self._object(listed, each, values)
+                    for each in chosen[: listed.get("most", 20)]
+                ],
+                "total": len(chosen),
+            }
+        return shown
+
+    def _target(self, row: Any, step: str) -> Any:
+        name, _column = RELATIONS[type(row).__name__, step]
+        found = next(
+            (each for each in self.visible[name] if _leads_to(row, step, each)), None
+        )
+        return found
+
+    def _at(self, row: Any, path: str) -> tuple[Any, str]:
+        *steps, last = path.split(".")
+        for step in steps:
+            row = row and self._target(row, step)
+        return row, last
+
+    def _raw(self, row: Any, path: str) -> Any:
+        at, last = self._at(row, path)
+        if at is None:
+            return None
+        relation = RELATIONS.get((type(at).__name__, last))
+        if relation is None:
+            return getattr(at, last)
+        target = self._target(at, last)
+        return None if target is None else getattr(target, relation[1])
+
+    def _json(self, row: Any, name: str) -> Any:
+        return to_json(self._raw(row, name))
+
+    def _fits(self, config: JsonObject, row: Any, values: JsonObject) -> bool:
+        return all(
+            self._fits_one(asked, row, values) for asked in config.get("filters", [])
+        )
+
+    def _fits_one(self, asked: JsonObject, row: Any, values: JsonObject) -> bool:
+        wanted = values.get(asked.get("parameter"), asked.get("value"))
+        if wanted is None:
+            return True
+        paths = asked["path"] if isinstance(asked["path"], list) else [asked["path"]]
+        return any(self._compare(row, path, asked["is"], wanted) for path in paths)
+
+    def _compare(self, row: Any, path: str, comparison: str, wanted: Any) -> bool:
+        at, _last = self._at(row, path)
+        if at is None:
+            # Rows on the way are not visible: nothing is known of them.
+            return False
+        value = self._raw(row, path)
+        if comparison == "empty":
+            return (value in (None, "")) is wanted
+        if value is None:
+            return False
+        if comparison in ("last_days", "period"):
+            first, end = self._days(comparison, wanted)
+            day = (
+                timezone.localtime(value).date()
+                if isinstance(value, datetime)
+                else value
+            )
+            return bool(first <= day < end)
+        return COMPARE[comparison](value, wanted)
+
+    def _days(self, comparison: str, wanted: Any) -> tuple[date, date]:
+        tomorrow = self.today + timedelta(days=1)
+        if comparison == "last_days":
+            return tomorrow - timedelta(days=wanted), tomorrow
+        every = [date(2025, 1, 1) + timedelta(days=count) for count in range(800)]
+        days = [day for day in every if PERIODS[wanted](day, self.today)]
+        return days[0], days[-1] + timedelta(days=1)
+
+    def _by(self, row: Any, by: Any) -> Any:
+        if isinstance(by, str):
+            return to_json(self._raw(row, by))
+        value = self._raw(row, by["path"])
+        if isinstance(value, datetime):
+            value = timezone.localtime(value).date()
+        return value and FIRST_DAY[by["each"]](value).isoformat()
+
+    def _measure(self, rows: Sequence[Any], measure: JsonObject) -> Any:
+        if measure["do"] == "count":
+            return len(rows)
+        raw = [self._raw(row, measure["path"]) for row in rows]
+        values = [each for each in raw if each is not None]
+        if not values:
+            return None
+        if measure["do"] != "average":
+            return to_json(MEASURE[measure["do"]](values))
+        average = sum(values) / len(values)
+        if isinstance(average, Decimal):
+            return f"{average:.6f}"
+        return round(average, 6)
+
+
+def _leads_to(row: Any, step: str, target: Model) -> bool:
+    if step == "invoice":
+        return bool(target.order_id == row.pk)  # type: ignore[attr-defined]
+    _name, column = RELATIONS[type(row).__name__, step]
+    return bool(getattr(row, f"{step}_id") == getattr(target, column))
+
+
+def to_json(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return f"{value:.2f}"
+    if isinstance(value, datetime):
+        return timezone.localtime(value).isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value
+
+
+COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "is": lambda value, wanted: bool(value == wanted),
+    "is_any_case": lambda value, wanted: value.lower() == wanted.lower(),
+    "one_of": lambda value, wanted: value in wanted,
+    "begins": lambda value, wanted: value.lower().startswith(wanted.lower()),
+    "contains": lambda value, wanted: wanted.lower() in value.lower(),
+    "least": lambda value, wanted: bool(value >= wanted),
+    "most": lambda value, wanted: bool(value <= wanted),
+}
+MEASURE: Final[Mapping[str, Callable[[Sequence[Any]], Any]]] = {
+    "sum": sum,
+    "least": min,
+    "greatest": max,
+}
+
+
+def _week(day: date) -> tuple[int, int]:
+    return day.isocalendar()[:2]
+
+
+def _month(day: date) -> tuple[int, int]:
+    return day.year, day.month
+
+
+PERIODS: Final[Mapping[str, Callable[[date, date], bool]]] = {
+    "today": lambda day, today: day == today,
+    "yesterday": lambda day, today: (today - day).days == 1,
+    "this_week": lambda day, today: _week(day) == _week(today),
+    "last_week": lambda day, today: _week(day) == _week(today - timedelta(days=7)),
+    "this_month": lambda day, today: _month(day) == _month(today),
+    "last_month": lambda day, today: (
+        _month(day) == _month(today - timedelta(days=today.day))
+    ),
+    "this_year": lambda day, today: day.year == today.year,
+}
+FIRST_DAY: Final[Mapping[str, Callable[[date], date]]] = {
+    "day": lambda day: day,
+    "week": lambda day: day - timedelta(days=day.weekday()),
+    "month": lambda day: day.replace(day=1),
+    "quarter": lambda day: day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1),
+    "year": lambda day: day.replace(month=1, day=1),
+}

@@ -1,0 +1,167 @@
+"""The drill's shop, opened: rows of it, and what queries answer about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from mcp_app.catalog.open_models import OpenModel, OpenModels, Rows, open_model
+from mcp_app.interface.principal import Principal
+from mcp_app.interface.rights import AccessRequest
+from mcp_app.kinds.query.config import Query
+from mcp_app.kinds.query.groups import read_groups
+from mcp_app.kinds.query.reading import read
+from mcp_app.kinds.query.rows import Page, RowReader
+from mcp_app.kinds.query.scoping import Scopes
+from mcp_app.protocol.json_types import JsonObject
+from tests.drill.models import Country, Customer, Invoice, Item, Order, Stock
+
+TODAY: Final = date(2026, 11, 25)
+FIELDS: Final[Mapping[Any, Sequence[str]]] = {
+    Country: ["code", "name", "customers", "supplies"],
+    Customer: ["name", "email", "country", "country_id", "orders", "invoices"],
+    Stock: ["sku", "level", "price", "items"],
+    Order: [
+        *("id", "number", "state", "total", "weight", "created", "due", "note"),
+        *("customer", "items", "suppliers", "invoice", "customer_id"),
+    ],
+    Item: ["order", "stock", "amount", "id"],
+    Invoice: ["key", "order", "customer", "paid"],
+}
+HIDDEN: Final[JsonObject] = {"hidden": False}
+
+
+def shop(**rows: Rows) -> OpenModels:
+    """Return the open models; `rows` by the names of models, all but hidden ones else.
+
+    Everybody may see them.
+    """
+    models: list[OpenModel] = [
+        open_model(
+            model,
+            fields=fields,
+            rows=rows.get(model.__name__, _not_hidden(model)),
+            permission="",
+        )
+        for model, fields in FIELDS.items()
+    ]
+    return {each.label: each for each in models}
+
+
+def _not_hidden(model: Any) -> Rows:
+    return lambda request: model.objects.filter(hidden=False)
+
+
+def request() -> AccessRequest:
+    return AccessRequest(principal=Principal(kind="session"), server="")
+
+
+def query(config: JsonObject, opened: OpenModels | None = None) -> Query:
+    """Return what a config says, which has to be right."""
+    read_query, problems = read({"model": "drill.Order", **config}, opened or shop())
+    if read_query is None:
+        raise AssertionError([*map(str, problems)])
+    return read_query
+
+
+def problems(config: JsonObject, opened: OpenModels | None = None) -> list[str]:
+    """Return what is wrong with a config."""
+    _query, wrong = read({"model": "drill.Order", **config}, opened or shop())
+    return [str(each) for each in wrong]
+
+
+def reader(
+    config: JsonObject,
+    opened: OpenModels | None = None,
+    *,
+    size: int = 100_000,
+    **values: Any,
+) -> RowReader:
+    asked = query(config, opened)
+    return RowReader(
+        query=asked,
+        scopes=Scopes(request(), "default"),
+        values=values,
+        today=TODAY,
+        most=asked.most,
+        size=size,
+    )
+
+
+def page(config: JsonObject, opened: OpenModels | None = None, **values: Any) -> Page:
+    """Return the first page of a query about orders."""
+    return reader(config, opened, **values).page(None)
+
+
+def rows(
+    config: JsonObject, opened: OpenModels | None = None, **values: Any
+) -> list[JsonObject]:
+    return list(page(config, opened, **values).rows)
+
+
+def groups(
+    config: JsonObject, opened: OpenModels | None = None, **values: Any
+) -> list[JsonObject]:
+    asked = query({"answer": "groups", **config}, opened)
+    scopes = Scopes(request(), "default")
+    lines, _more = read_groups(asked, scopes, values, TODAY)
+    return list(lines)
+
+
+def moment(days_ago: float) -> datetime:
+    return datetime(2026, 11, 25, 12, tzinfo=UTC) - timedelta(days=days_ago)
+
+
+def order(number: str, **fields: Any) -> Order:
+    """Write an order of 10.00 of today."""
+    given = {"total": Decimal(10), "created": moment(0), **fields}
+    return Order.objects.create(number=number, **given)
+
+
+def fill() -> None:
+    """Write a shop with something of each case: nothing there, hidden, several."""
+    for index, code in enumerate(["de", "fr", "it"]):
+        Country.objects.create(code=code, name=f"land {code}", hidden=index == 2)
+    for index in range(6):
+        Customer.objects.create(
+            name=f"name {index % 4}",
+            email=f"{index}@example.org",
+            country_id=["de", "fr", "it", None][index % 4],
+            hidden=index == 5,
+        )
+    for index in range(4):
+        Stock.objects.create(
+            sku=f"k{index}", level=index * 3, price=Decimal(index) + Decimal("0.5")
+        )
+    customers = [*Customer.objects.order_by("pk"), None]
+    countries = Country.objects.order_by("pk")
+    stock = Stock.objects.order_by("pk")
+    for index in range(24):
+        each = order(
+            f"a{index:02}",
+            state=["open", "sent", "back"][index % 3],
+            total=Decimal(index % 7) * 3 / 2,
+            weight=[None, 0.5, 1.25, 3.0][index % 4],
+            created=moment(index * 4.3),
+            due=TODAY - timedelta(days=index * 2) if index % 3 else None,
+            note=["", "call first", "fragile"][index % 3],
+            customer=customers[index % 7],
+            hidden=index % 11 == 10,
+        )
+        each.suppliers.set(countries[: index % 4])
+        for count in range(index % 4):
+            Item.objects.create(
+                order=each,
+                stock=stock[(index + count) % 4],
+                amount=count + 1,
+                hidden=index % 5 == 4 and count == 1,
+            )
+        if index % 2:
+            Invoice.objects.create(
+                order=each,
+                customer=each.customer,
+                paid=[True, False, None][index % 3],
+                hidden=index % 7 == 6,
+            )

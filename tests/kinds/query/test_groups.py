@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from django.test import override_settings
+
+from mcp_app.kinds.query import groups as groups_module
+from mcp_app.kinds.query.groups import read_groups
+from mcp_app.kinds.query.scoping import Scopes
+from tests.drill.models import Customer
+from tests.kinds.query import shop
+
+pytestmark = [pytest.mark.django_db, pytest.mark.databases]
+
+COUNT = {"do": "count", "as": "orders"}
+
+
+def test_how_many_and_how_much() -> None:
+    for number, state, total in (("a", "open", 1), ("b", "sent", 2), ("c", "sent", 4)):
+        shop.order(number, state=state, total=Decimal(total) / 4)
+    shop.order("d", state="back", hidden=True)
+    measures = [COUNT, {"do": "sum", "path": "total", "as": "total"}]
+    assert shop.groups({"by": ["state"], "measures": measures}) == [
+        {"state": "sent", "orders": 2, "total": "1.50"},
+        {"state": "open", "orders": 1, "total": "0.25"},
+    ]
+
+
+def test_one_line_without_anything_to_group_by() -> None:
+    measures = [
+        COUNT,
+        *(
+            {"do": do, "path": path, "as": f"{do}_{path}"}
+            for do, path in (
+                ("sum", "total"),
+                ("average", "total"),
+                ("least", "created"),
+                ("greatest", "due"),
+                ("average", "id"),
+            )
+        ),
+    ]
+    config = {"measures": measures[:5]}
+    assert shop.groups(config) == [
+        {
+            "orders": 0,
+            "sum_total": None,
+            "average_total": None,
+            "least_created": None,
+            "greatest_due": None,
+        }
+    ]
+    shop.order("a", total=1, due="2026-11-01")
+    shop.order("b", total="1.25", due="2026-11-02", created=shop.moment(1))
+    assert shop.groups(config) == [
+        {
+            "orders": 2,
+            "sum_total": "2.25",
+            "average_total": "1.125000",
+            "least_created": "2026-11-24T12:00:00+00:00",
+            "greatest_due": "2026-11-02",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("each", "days"),
+    [
+        ("day", ["2026-06-29", "2026-07-01", "2026-12-31"]),
+        ("week", ["2026-06-29", "2026-12-28"]),
+        ("month", ["2026-06-01", "2026-07-01", "2026-12-01"]),
+        ("quarter", ["2026-04-01", "2026-07-01", "2026-10-01"]),
+        ("year", ["2026-01-01"]),
+    ],
+)
+def test_dates_by_the_zone_of_the_site(each: str, days: list[str]) -> None:
+    """The last moment of a month is the first of the next one further east."""
+    moments = [(2026, 6, 29, 10), (2026, 6, 30, 22, 30), (2026, 12, 30, 23, 15)]
+    for number, moment in enumerate(moments):
+        shop.order(str(number), created=datetime(*moment, tzinfo=UTC))
+    by = [{"path": "created", "each": each}]
+    with override_settings(TIME_ZONE="Europe/Berlin"):
+        lines = shop.groups({"by": by, "measures": [COUNT]})
+    assert [line[f"created_{each}"] for line in lines] == days
+    assert sum(line["orders"] for line in lines) == 3
+
+
+def test_dates_come_first_and_in_their_order() -> None:
+    for number, due, state in (
+        ("a", "2026-11-02", "sent"),
+        ("b", "2026-10-02", "sent"),
+        ("c", "2026-10-02", "open"),
+        ("d", None, "open"),
+    ):
+        shop.order(number, due=due, state=state)
+    config = {"by": ["state", {"path": "due", "each": "month"}], "measures": [COUNT]}
+    assert [(each["due_month"], each["state"]) for each in shop.groups(config)] == [
+        ("2026-10-01", "open"),
+        ("2026-10-01", "sent"),
+        ("2026-11-01", "sent"),
+        (None, "open"),
+    ]
+
+
+def test_over_a_relation_what_is_hidden_is_nothing() -> None:
+    for name, hidden in (("ann", False), ("bob", True)):
+        email = f"{name}@example.org"
+        customer = Customer.objects.create(name=name, email=email, hidden=hidden)
+        shop.order(name, customer=customer)
+    shop.order("none")
+    key = Customer.objects.get(name="ann").pk
+    for by, value in (("customer.name", "ann"), ("customer", key)):
+        lines = shop.groups({"by": [by], "measures": [COUNT]})
+        name = by.replace(".", "_")
+        assert lines == [{name: None, "orders": 2}, {name: value, "orders": 1}]
+
+
+def test_more_groups_than_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups_module, "MOST_GROUPS", 2)
+    config = {"answer": "groups", "by": ["number"], "measures": [COUNT]}
+    scopes = Scopes(shop.request(), "default")
+    for count, more in ((2, False), (3, True)):
+        shop.order(str(count))
+        if count == 2:
+            shop.order("1")
+        lines, rest = read_groups(shop.query(config), scopes, {}, shop.TODAY)
+        assert (len(lines), rest) == (2, more)

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from mcp_app.interface.errors import ToolError
+from mcp_app.kinds.query import rows as rows_module
+from mcp_app.kinds.query.cursor import Total
+from mcp_app.kinds.query.rows import RowReader
+from tests.drill.models import Customer, Order
+from tests.kinds.query import shop
+
+pytestmark = [pytest.mark.django_db, pytest.mark.databases]
+
+
+def test_rows_are_those_that_the_caller_may_see() -> None:
+    shop.order("a1")
+    shop.order("a2", hidden=True)
+    assert shop.rows({"fields": ["number"]}) == [{"number": "a1"}]
+
+
+def test_a_hidden_customer_is_nothing() -> None:
+    for name, hidden in (("ann", False), ("bob", True)):
+        email = f"{name}@example.org"
+        customer = Customer.objects.create(name=name, email=email, hidden=hidden)
+        shop.order(name, customer=customer)
+    shop.order("none")
+    config = {"fields": ["number", "customer.name"], "order": ["number"]}
+    assert shop.rows(config) == [
+        {"number": "ann", "customer": {"name": "ann"}},
+        {"number": "bob", "customer": None},
+        {"number": "none", "customer": None},
+    ]
+
+
+def test_values_are_written_as_the_field_has_them() -> None:
+    shop.order("a1", total="4.5", due="2026-11-02", state="back", weight=0.5)
+    config = {"fields": ["total", "created", "due", "state", "weight", "note"]}
+    assert shop.rows(config) == [
+        {
+            "total": "4.50",
+            "created": "2026-11-25T12:00:00+00:00",
+            "due": "2026-11-02",
+            "state": "back",
+            "weight": 0.5,
+            "note": "",
+        }
+    ]
+
+
+@pytest.mark.parametrize("order", ["due", "-due", "customer.name", "-weight", None])
+def test_pages_have_each_row_once_in_its_order(order: str | None) -> None:
+    shop.fill()
+    config = {"fields": ["id"], "order": [order] if order else [], "most": 200}
+    whole = shop.rows(config)
+    assert len(whole) == 22
+    assert _in_pages(shop.reader({**config, "most": 3})) == whole
+
+
+def _in_pages(reader: RowReader) -> list[Any]:
+    page = reader.page(None)
+    rows = [*page.rows]
+    while page.next is not None:
+        assert len(page.rows) == reader.most
+        page = reader.page(page.next)
+        rows += page.rows
+    return rows
+
+
+def test_nulls_are_last_in_both_directions() -> None:
+    for number, weight in (("a", None), ("b", 2.0), ("c", 1.0)):
+        shop.order(number, weight=weight)
+    for order, numbers in (("weight", "cba"), ("-weight", "bca")):
+        config = {"fields": ["number"], "order": [order]}
+        assert [each["number"] for each in shop.rows(config)] == [*numbers]
+
+
+def test_a_row_that_was_added_meanwhile_shifts_nothing() -> None:
+    for number in "bdf":
+        shop.order(number)
+    config = {"fields": ["number"], "order": ["number"], "most": 2}
+    reader = shop.reader(config)
+    first = reader.page(None)
+    for number in "ac":
+        shop.order(number)
+    assert reader.page(first.next).rows == [{"number": "f"}]
+
+
+def test_the_total_is_that_of_the_first_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.fill()
+    reader = shop.reader({"fields": ["number"], "count": True, "most": 10})
+    first = reader.page(None)
+    assert first.total == Total(22, exact=True)
+    Order.objects.all().delete()
+    assert first.next is not None
+    assert reader.page(first.next).total == Total(22, exact=True)
+
+    monkeypatch.setattr(rows_module, "MOST_COUNTED", 5)
+    for index in range(5):
+        shop.order(str(index))
+    assert reader.page(None).total == Total(5, exact=True)
+    shop.order("one more")
+    assert reader.page(None).total == Total(5, exact=False)
+
+
+def test_a_page_ends_where_the_answer_is_full() -> None:
+    for number in "abc":
+        shop.order(number, note=number * 100)
+    config = {"fields": ["number", "note"], "order": ["number"]}
+    reader = shop.reader(config, size=300)
+    page = reader.page(None)
+    assert [each["number"] for each in page.rows] == ["a", "b"]
+    assert [each["number"] for each in reader.page(page.next).rows] == ["c"]
+
+
+def test_a_row_that_is_larger_than_an_answer_is_named() -> None:
+    shop.order("a", note="a" * 500)
+    reader = shop.reader({"fields": ["note"]}, size=300)
+    with pytest.raises(ToolError, match=r"The row \d+ is larger than 300 bytes"):
+        reader.page(None)
+
+
+def test_a_row_that_is_too_large_waits_for_its_page() -> None:
+    shop.order("a")
+    shop.order("b", note="b" * 500)
+    reader = shop.reader({"fields": ["note"], "order": ["number"]}, size=300)
+    page = reader.page(None)
+    assert page.rows == [{"note": ""}]
+    with pytest.raises(ToolError, match="larger"):
+        reader.page(page.next)
+
+
+def test_statements() -> None:
+    """Count, page and one for each list, however many rows and paths there are."""
+    shop.fill()
+    config = {
+        "fields": ["number", "customer.name", "customer.country.name"],
+        "order": ["customer.country.name"],
+        "lists": [
+            {"path": "items", "fields": ["stock.sku"]},
+            {"path": "suppliers", "fields": ["code"]},
+        ],
+        "count": True,
+    }
+    reader = shop.reader(config)
+    with CaptureQueriesContext(
+        connection,
+    ) as statements:
+        page = reader.page(None)
+    assert len(page.rows) == 22
+    assert len(statements) == 4
+    with CaptureQueriesContext(connection) as statements:
+        assert (
+            not replace(reader, query=replace(reader.query, filters=())).page(None).next
+        )
+    assert len(statements) == 4
