@@ -59,7 +59,8 @@ def read_list(
         )
         .filter(**{f"{_NUMBER}__lte": listed.most})
         .order_by(_PARENT, _NUMBER)
-        .values(_PARENT, _TOTAL, *columns.names())
+        # The number, too: Django loses columns of equal values if it has to hide it.
+        .values(_PARENT, _NUMBER, _TOTAL, *columns.names())
     )
     lists: dict[Any, JsonObject] = {}
     for row in chosen:

@@ -49,7 +49,11 @@ class Shop:
 
     def opened(self, hidden: Mapping[str, Sequence[int]], scope: Any) -> OpenModels:
         def of(model: Any) -> Callable[[object], Any]:
-            keys = [self.rows[model.__name__][at].pk for at in hidden[model.__name__]]
+            keys = [
+                self.rows[model.__name__][at].pk
+                for at in hidden[model.__name__]
+                if at < len(self.rows[model.__name__])
+            ]
             return lambda request: scope(model, keys)
 
         return shop.shop(**{model.__name__: of(model) for model in MODELS})
