@@ -6,7 +6,20 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Final
 
-from django.db.models import Aggregate, Avg, Count, DateField, F, Max, Min, OrderBy, Sum
+from django.db.models import (
+    Aggregate,
+    Avg,
+    Count,
+    DateField,
+    ExpressionWrapper,
+    F,
+    FloatField,
+    Max,
+    Min,
+    OrderBy,
+    Sum,
+    Value,
+)
 from django.db.models.functions import Trunc
 from django.utils import timezone
 
@@ -61,7 +74,12 @@ def read_groups(
 def _aggregate(measure: Measure, scopes: Scopes) -> Aggregate:
     if measure.path is None:
         return Count("pk")
-    return _AGGREGATES[measure.do](scopes.value(measure.path))
+    value = scopes.value(measure.path)
+    if measure.do == "average" and measure.path.field.kind is FieldKind.NUMBER:
+        # MariaDB reckons averages of whole numbers to four places, and casts nothing to
+        # a number with more.
+        value = ExpressionWrapper(value * Value(1.0), FloatField())
+    return _AGGREGATES[measure.do](value)
 
 
 def _expression(group: Group, scopes: Scopes) -> Any:

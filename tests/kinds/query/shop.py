@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
+from uuid import UUID
 
 from mcp_app.catalog.open_models import OpenModel, OpenModels, Rows, open_model
 from mcp_app.interface.principal import Principal
@@ -160,6 +161,8 @@ def fill() -> None:
             )
         if index % 2:
             Invoice.objects.create(
+                # MariaDB sorts keys by their last part first.
+                key=UUID(int=index + 1),
                 order=each,
                 customer=each.customer,
                 paid=[True, False, None][index % 3],

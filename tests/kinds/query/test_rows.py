@@ -11,7 +11,7 @@ from mcp_app.interface.errors import ToolError
 from mcp_app.kinds.query import rows as rows_module
 from mcp_app.kinds.query.cursor import Total
 from mcp_app.kinds.query.rows import RowReader
-from tests.drill.models import Customer, Order
+from tests.drill.models import Customer, Invoice, Order
 from tests.kinds.query import shop
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
@@ -61,11 +61,21 @@ def test_pages_have_each_row_once_in_its_order(order: str | None) -> None:
     assert _in_pages(shop.reader({**config, "most": 3})) == whole
 
 
+def test_pages_of_rows_whose_keys_are_random() -> None:
+    """Each database has an order of its own for them."""
+    for index in range(20):
+        Invoice.objects.create(order=shop.order(str(index)))
+    config = {"model": "drill.Invoice", "fields": ["key"], "most": 3}
+    keys = [each["key"] for each in _in_pages(shop.reader(config))]
+    assert len(keys) == len({*keys}) == 20
+
+
 def _in_pages(reader: RowReader) -> list[Any]:
     page = reader.page(None)
     rows = [*page.rows]
     while page.next is not None:
         assert len(page.rows) == reader.most
+        assert page.next.key is not None
         page = reader.page(page.next)
         rows += page.rows
     return rows

@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.contrib.sessions.models import Session
+from django.db import models
+from django.test.utils import isolate_apps
+
+from mcp_app.catalog.cross_references import problems
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.open_models import (
+    FieldKind,
+    Link,
+    OpenModel,
+    advice,
+    missing_targets,
+    open_model,
+)
+from mcp_app.catalog.registry import Registry
+from mcp_app.interface.rights import AccessRequest
+from mcp_app.models import Tool
+from tests.drill.models import Country, Customer, Invoice, Item, Order
+
+
+def opened(model: object = Order, *fields: str, **options: Any) -> OpenModel:
+    return open_model(model, fields=[*fields] or ["number"], rows="all", **options)
+
+
+def orders_of(request: AccessRequest) -> Any:
+    return Order.objects.all()
+
+
+def test_what_a_model_offers() -> None:
+    model = opened(Order, "number", "items", filters=["state"], title="All orders")
+    assert [*model.fields] == ["number", "items"]
+    assert [*model.filters] == ["state"]
+    assert [*model.named] == ["state", "number", "items"]
+    assert (model.label, model.title) == ("drill.Order", "All orders")
+    assert model.permission == "drill.view_order"
+    assert (model.per_caller, model.rows_name) == (False, "")
+
+    whose = open_model(Order, fields=["number"], rows=orders_of, permission="")
+    assert (whose.permission, whose.title) == ("", "Orders")
+    assert whose.per_caller
+    assert whose.rows_name == f"{__name__}.orders_of"
+
+
+def test_nobody_asks_by_relations_to_many_unless_told() -> None:
+    assert [*opened(Order, "number", "items", "customer").filters] == [
+        "number",
+        "customer",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "kind"),
+    [
+        (Order, "number", FieldKind.TEXT),
+        (Order, "state", FieldKind.CHOICE),
+        (Order, "total", FieldKind.DECIMAL),
+        (Order, "weight", FieldKind.FLOAT),
+        (Order, "created", FieldKind.DATETIME),
+        (Order, "due", FieldKind.DATE),
+        (Order, "note", FieldKind.TEXT),
+        (Order, "margin", FieldKind.NUMBER),
+        (Order, "hidden", FieldKind.YES_NO),
+        (Order, "id", FieldKind.KEY),
+        (Order, "customer", FieldKind.TO_ONE),
+        (Order, "customer_id", FieldKind.KEY),
+        (Order, "invoice", FieldKind.TO_ONE),
+        (Order, "items", FieldKind.TO_MANY),
+        (Order, "suppliers", FieldKind.TO_MANY),
+        (Country, "supplies", FieldKind.TO_MANY),
+        (Country, "customers", FieldKind.TO_MANY),
+        (Invoice, "key", FieldKind.KEY),
+        (Invoice, "order", FieldKind.TO_ONE),
+    ],
+)
+def test_kinds_of_fields(model: Any, name: str, kind: FieldKind) -> None:
+    field = opened(model, name).fields[name]
+    assert field.kind is kind
+    assert field.relation is (kind in (FieldKind.TO_ONE, FieldKind.TO_MANY))
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "link", "key"),
+    [
+        (Order, "customer", ("customer_id", "id"), "id"),
+        (Customer, "country", ("country_id", "code"), "code"),
+        (Order, "invoice", ("id", "order_id"), "key"),
+        (Country, "customers", ("code", "country_id"), "id"),
+        (Order, "suppliers", ("id", "order_id"), "order_id"),
+        (Country, "supplies", ("id", "country_id"), "country_id"),
+    ],
+)
+def test_how_relations_are_joined(
+    model: Any, name: str, link: tuple[str, str], key: str
+) -> None:
+    field = opened(model, name).fields[name]
+    assert field.link == Link(*link)
+    if field.kind is FieldKind.TO_ONE:
+        assert field.key_column == key
+
+
+def test_the_table_of_a_many_to_many_relation() -> None:
+    for model, name, forward in (
+        (Order, "suppliers", "country"),
+        (Country, "supplies", "order"),
+    ):
+        between = opened(model, name).fields[name].between
+        assert between is not None
+        assert between.model is Order.suppliers.through
+        assert between.forward.name == forward
+
+
+def test_a_key_is_shown_as_the_column_that_it_points_to() -> None:
+    assert opened(Customer, "country").fields["country"].column.name == "code"
+    assert opened(Order, "invoice").fields["invoice"].column.name == "key"
+
+
+@pytest.mark.parametrize(
+    ("name", "empty", "null"),
+    [
+        ("number", False, False),
+        ("note", True, False),
+        ("due", True, True),
+        ("total", False, False),
+        ("customer", True, True),
+        ("invoice", True, True),
+    ],
+)
+def test_what_may_be_empty(name: str, empty: bool, null: bool) -> None:
+    field = opened(Order, name).fields[name]
+    assert (field.may_be_empty, field.nullable) == (empty, null)
+
+
+class _Owner:
+    @property
+    def owner(self) -> str:
+        return ""
+
+
+REFUSED: list[tuple[Any, dict[str, Any], str]] = [
+    ("Order", {}, "open_model got 'Order'. It must be a Django model"),
+    (_Owner, {}, "It must be a Django model"),
+    (Order, {"rows": None}, 'drill.Order: rows is None. It must be "all", or a'),
+    (Order, {"fields": "__all__"}, "fields is '__all__'. It must be a list of names"),
+    (Order, {"fields": []}, r"fields is \[\]. It must be a list of names"),
+    (Order, {"filters": {"a"}}, r"filters is {'a'}. It must be a list of names"),
+    (Order, {"fields": ["numbr"]}, "'numbr', which does not exist. Did you mean 'num"),
+    (Order, {"fields": ["pk"]}, "'pk', which is no column and no relation"),
+    (Order, {"fields": [3]}, "fields names 3, which does not exist."),
+    (Order, {"filters": ["items"]}, "nobody can ask by a relation to many"),
+    (Order, {"permissions": {"margin": "a.b"}}, "permissions names 'margin', which is"),
+    (User, {"fields": ["password"]}, "passwords cannot be opened"),
+    (Tool, {"fields": ["id"]}, "mcp_app.Tool cannot be opened: its rows let others in"),
+    (Session, {"fields": ["session_key"]}, "its rows let others in"),
+]
+
+
+@pytest.mark.parametrize(("model", "changes", "sentence"), REFUSED)
+def test_what_cannot_be_opened(
+    model: Any, changes: dict[str, Any], sentence: str
+) -> None:
+    options: dict[str, Any] = {"fields": ["number"], "rows": "all", **changes}
+    with pytest.raises(RegistrationError, match=sentence):
+        open_model(model, **options)
+
+
+@isolate_apps("tests.drill")
+def test_models_and_fields_of_other_sorts() -> None:
+    class Abstract(models.Model):
+        class Meta:
+            abstract = True
+
+    class Page(models.Model):
+        data = models.BinaryField()
+        json = models.JSONField()
+        took = models.DurationField()
+        address = models.GenericIPAddressField()
+        slug = models.SlugField()
+
+        class Meta:
+            app_label = "drill"
+
+    class Membership(models.Model):
+        page = models.ForeignKey(Page, models.CASCADE)
+        group = models.ForeignKey("Team", models.CASCADE)
+
+        class Meta:
+            app_label = "drill"
+
+    class Team(models.Model):
+        pages = models.ManyToManyField(Page, through=Membership)
+
+        class Meta:
+            app_label = "drill"
+
+    with pytest.raises(RegistrationError, match="is abstract, so it has no rows"):
+        opened(Abstract, "id")
+    with pytest.raises(RegistrationError, match="a BinaryField has no form in JSON"):
+        opened(Page, "data")
+    with pytest.raises(RegistrationError, match="open its model drill.Membership"):
+        opened(Team, "pages")
+    with pytest.raises(RegistrationError, match="nobody can ask by a JSONField"):
+        opened(Page, "json", filters=["json"])
+    kinds = {
+        name: each.kind
+        for name, each in opened(Page, "json", "took", "address", "slug").fields.items()
+    }
+    assert kinds == {
+        "json": FieldKind.OTHER,
+        "took": FieldKind.OTHER,
+        "address": FieldKind.KEY,
+        "slug": FieldKind.TEXT,
+    }
+
+
+def test_a_relation_needs_its_target() -> None:
+    registry = Registry()
+    registry.open_model(Order, fields=["number", "customer"], rows="all")
+    [(sentence, label)] = missing_targets(registry.open_models)
+    assert label == "drill.Order"
+    assert sentence == (
+        "drill.Order opens 'customer', which leads to drill.Customer, but no code opens"
+        " drill.Customer. Open it, too, or leave 'customer' out."
+    )
+    [problem] = problems(registry)
+    assert problem.endswith(sentence)
+    assert __file__ in problem
+    registry.open_model(Customer, fields=["name"], rows="all")
+    assert [*missing_targets(registry.open_models)] == []
+    assert problems(registry) == []
+
+
+def test_a_model_is_opened_once() -> None:
+    registry = Registry()
+    for _time in range(2):
+        # As modules that are loaded again do.
+        registry.open_model(Item, fields=["amount"], rows="all")
+    with pytest.raises(RegistrationError, match=r"drill.Item is already opened at .+:"):
+        registry.open_model(Item, fields=["amount"], rows="all")
+
+
+def test_advice() -> None:
+    both = [
+        opened(User, "username", "last_login", filters=["username", "email"]),
+        opened(Permission, "codename"),
+        opened(Group, "name"),
+    ]
+    assert [*advice({each.label: each for each in both})] == [
+        "auth.User: 'email' is in filters and not in fields. Nobody sees it, but who"
+        " asks often enough can guess its values."
+    ]
+
+
+@isolate_apps("tests.drill")
+def test_advice_about_secrets() -> None:
+    class Account(models.Model):
+        api_key = models.CharField(max_length=20)
+
+        class Meta:
+            app_label = "drill"
+
+    account = opened(Account, "api_key")
+    assert [*advice({account.label: account})] == [
+        "drill.Account: 'api_key' sounds like a secret, and it is opened."
+    ]

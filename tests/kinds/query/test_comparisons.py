@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mcp_app.catalog.open_models import OpenField
+from mcp_app.kinds.query.comparisons import (
+    PERIODS,
+    Days,
+    Unfit,
+    clean,
+    comparisons_of,
+    last_days,
+    period,
+    value_schema,
+)
+from mcp_app.protocol import schemas
+from tests.kinds.query import shop
+
+TEXT: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 200}
+
+
+def field(path: str) -> OpenField:
+    model, _dot, name = path.partition(".")
+    return shop.shop()[f"drill.{model}"].named[name]
+
+
+@pytest.mark.parametrize(
+    ("path", "comparisons"),
+    [
+        ("Order.number", "is is_any_case one_of begins contains"),
+        ("Order.note", "is is_any_case one_of begins contains empty"),
+        ("Order.state", "is one_of"),
+        ("Order.total", "is least most"),
+        ("Order.created", "is least most last_days period"),
+        ("Order.due", "is least most last_days period empty"),
+        ("Order.id", "is one_of"),
+        ("Order.customer", "is one_of empty"),
+        ("Invoice.paid", "is empty"),
+        ("Order.items", "empty"),
+    ],
+)
+def test_what_each_field_can_be_asked_by(path: str, comparisons: str) -> None:
+    assert comparisons_of(field(path)) == (*comparisons.split(),)
+
+
+@pytest.mark.parametrize(
+    ("path", "comparison", "schema"),
+    [
+        ("Order.number", "is", TEXT),
+        ("Customer.email", "is", {**TEXT, "format": "email"}),
+        ("Customer.email", "contains", TEXT),
+        ("Order.state", "is", {"enum": ["open", "sent", "back"]}),
+        ("Order.total", "least", {"type": "number"}),
+        ("Order.weight", "most", {"type": "number"}),
+        ("Order.id", "is", {"type": "integer"}),
+        ("Order.customer", "is", {"type": "integer"}),
+        ("Customer.country", "is", TEXT),
+        ("Invoice.key", "is", {**TEXT, "format": "uuid"}),
+        ("Order.invoice", "is", {**TEXT, "format": "uuid"}),
+        ("Invoice.paid", "is", {"type": "boolean"}),
+        ("Order.due", "least", {"type": "string", "format": "date"}),
+        ("Order.created", "is", {"type": "string", "format": "date-time"}),
+        ("Order.note", "empty", {"type": "boolean"}),
+        ("Order.due", "period", {"type": "string", "enum": [*PERIODS]}),
+        (
+            "Order.due",
+            "last_days",
+            {"type": "integer", "minimum": 1, "maximum": 3650},
+        ),
+        (
+            "Order.state",
+            "one_of",
+            {
+                "type": "array",
+                "items": {"enum": ["open", "sent", "back"]},
+                "minItems": 1,
+                "maxItems": 100,
+            },
+        ),
+    ],
+)
+def test_schemas_of_values(path: str, comparison: str, schema: Any) -> None:
+    found = value_schema(field(path), comparison)
+    assert found == schema
+    schemas.compile(found)
+
+
+KEY = "7d1d0a3c-5f54-4a7f-9d9e-0a6a4e1a2b3c"
+
+
+@pytest.mark.parametrize(
+    ("path", "comparison", "value", "cleaned"),
+    [
+        ("Order.number", "is", " a ", " a "),
+        ("Order.state", "one_of", ["open", "back"], ["open", "back"]),
+        ("Order.total", "least", 9.999, Decimal("9.999")),
+        ("Order.total", "least", 3, Decimal(3)),
+        ("Order.weight", "most", 1, 1.0),
+        ("Order.id", "is", 7, 7),
+        ("Order.customer", "one_of", [7, 8], [7, 8]),
+        ("Customer.country", "is", "de", "de"),
+        ("Invoice.key", "is", KEY, UUID(KEY)),
+        ("Invoice.paid", "is", False, False),
+        ("Order.due", "is", "2026-11-02", date(2026, 11, 2)),
+        (
+            "Order.created",
+            "least",
+            "2026-11-02T10:00:00Z",
+            datetime(2026, 11, 2, 10, tzinfo=UTC),
+        ),
+        (
+            "Order.created",
+            "least",
+            "2026-11-02T10:00:00+02:00",
+            datetime(2026, 11, 2, 8, tzinfo=UTC),
+        ),
+        ("Order.note", "empty", True, True),
+        ("Order.due", "period", "today", "today"),
+        ("Order.note", "contains", "50%", "50%"),
+    ],
+)
+def test_values_as_the_column_has_them(
+    path: str, comparison: str, value: Any, cleaned: Any
+) -> None:
+    found = clean(field(path), comparison, value)
+    assert found == cleaned
+    assert type(found) is type(cleaned)
+
+
+@pytest.mark.parametrize(
+    ("path", "comparison", "value", "sentence"),
+    [
+        ("Order.number", "is", "a\0", "Null characters are not allowed."),
+        ("Order.number", "contains", "a\0", "Null characters are not allowed."),
+        ("Order.number", "is", "\ud800", "A text has a character that is no"),
+        (
+            "Order.number",
+            "one_of",
+            ["a", "\ud800"],
+            "A text has a character that is no",
+        ),
+        ("Stock.level", "least", 10**30, "less than or equal to"),
+        pytest.param(
+            *("Stock.level", "least", 10**5000, "This number is too large."), id="level"
+        ),
+        ("Order.total", "least", float("1e999"), "Enter a number."),
+        ("Order.id", "is", 10**30, "less than or equal to"),
+        pytest.param("Order.id", "is", 10**5000, "less than or equal to", id="id"),
+        ("Order.customer", "is", "x", "must be an integer"),
+        ("Invoice.key", "is", "x", "is not a valid UUID"),
+        ("Order.due", "is", "2026-13-02", "Enter a valid date."),
+        ("Order.created", "is", "yesterday", "Enter a valid date/time."),
+        ("Customer.email", "is", "nobody", "Enter a valid email address."),
+    ],
+)
+def test_values_that_the_column_cannot_have(
+    path: str, comparison: str, value: Any, sentence: str
+) -> None:
+    with pytest.raises(Unfit, match=sentence):
+        clean(field(path), comparison, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "days"),
+    [
+        ("today", ("2026-11-25", "2026-11-26")),
+        ("yesterday", ("2026-11-24", "2026-11-25")),
+        ("this_week", ("2026-11-23", "2026-11-30")),
+        ("last_week", ("2026-11-16", "2026-11-23")),
+        ("this_month", ("2026-11-01", "2026-12-01")),
+        ("last_month", ("2026-10-01", "2026-11-01")),
+        ("this_year", ("2026-01-01", "2027-01-01")),
+    ],
+)
+def test_periods(name: str, days: tuple[str, str]) -> None:
+    assert period(shop.TODAY, name) == Days(*map(date.fromisoformat, days))
+
+
+def test_periods_at_the_turn_of_a_year() -> None:
+    assert period(date(2026, 1, 31), "last_month") == (
+        date(2025, 12, 1),
+        date(2026, 1, 1),
+    )
+    assert period(date(2025, 12, 31), "this_month").end == date(2026, 1, 1)
+    assert period(date(2026, 1, 1), "last_week").first == date(2025, 12, 22)
+
+
+def test_last_days() -> None:
+    assert last_days(shop.TODAY, 1) == (date(2026, 11, 25), date(2026, 11, 26))
+    assert last_days(shop.TODAY, 7).first == date(2026, 11, 19)
+    assert last_days(date(5, 1, 1), 3650).first == date.min
