@@ -89,7 +89,6 @@ def _measure_schema(measure: Measure) -> JsonObject:
     if measure.path is None:
         return dict(_COUNT)
     kind = measure.path.field.kind
-    if measure.do == "average":
-        text = kind is FieldKind.DECIMAL
-        return {"type": ["string" if text else "number", "null"]}
+    if measure.do == "average" and kind is FieldKind.NUMBER:
+        return {"type": ["number", "null"]}
     return value_schema(measure.path.field, nullable=True)

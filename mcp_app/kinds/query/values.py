@@ -78,6 +78,7 @@ _KIND_OF: Final[Mapping[str, FieldKind]] = {
 """What keys are, and what has no kind of its own."""
 _TEXT: Final[JsonObject] = {"type": "string"}
 _SCHEMAS: Final[Mapping[FieldKind, JsonObject]] = {
+    # A number with a fraction may be infinite, and is a text then: it has no type.
     FieldKind.TEXT: _TEXT,
     FieldKind.YES_NO: {"type": "boolean"},
     FieldKind.NUMBER: {"type": "integer"},
@@ -96,4 +97,4 @@ def measure_to_json(do: str, field: OpenField | None, value: Any) -> Any:
         return to_json(field, value)
     if isinstance(value, Decimal):
         return decimal_text(value, AVERAGE_PLACES)
-    return round(value, AVERAGE_PLACES) if isinstance(value, float) else value
+    return plain(round(value, AVERAGE_PLACES) if isinstance(value, float) else value)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_app.kinds.query.cursor import LARGEST
+from mcp_app.kinds.query.description import input_schema, output_schema
+from tests.kinds.query import shop
+
+CURSOR = {
+    "type": "string",
+    "maxLength": LARGEST,
+    "description": "For the next page: what the last answer has as “next”.",
+}
+
+
+def test_arguments_are_those_of_the_filters() -> None:
+    query = shop.query(
+        {
+            "fields": ["number"],
+            "filters": [
+                {"path": "state", "is": "one_of", "parameter": "states"},
+                {
+                    "path": "created",
+                    "is": "last_days",
+                    "parameter": "days",
+                    "description": "How many days.",
+                    "default": 7,
+                },
+                {"path": "note", "is": "empty", "value": True},
+                {"path": "number", "is": "is", "parameter": "number", "required": True},
+            ],
+        }
+    )
+    assert input_schema(query) == {
+        "type": "object",
+        "properties": {
+            "states": {
+                "type": "array",
+                "items": {"enum": ["open", "sent", "back"]},
+                "minItems": 1,
+                "maxItems": 100,
+                "description": "open: Waits to be sent; back: Came back.",
+            },
+            "days": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 3650,
+                "description": "How many days.",
+                "default": 7,
+            },
+            "number": {"type": "string", "minLength": 1, "maxLength": 200},
+            "cursor": CURSOR,
+        },
+        "additionalProperties": False,
+        "required": ["number"],
+    }
+
+
+def test_groups_have_no_cursor() -> None:
+    query = shop.query({"answer": "groups", "measures": [{"do": "count", "as": "n"}]})
+    assert input_schema(query) == {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+    }
+
+
+def test_lines_of_groups() -> None:
+    measures: list[Any] = [
+        {"do": "count", "as": "orders"},
+        {"do": "sum", "path": "total", "as": "total"},
+        {"do": "average", "path": "total", "as": "mean"},
+        {"do": "average", "path": "weight", "as": "weight"},
+        {"do": "least", "path": "due", "as": "first"},
+    ]
+    by = ["state", "customer.name", {"path": "created", "each": "month"}]
+    query = shop.query({"answer": "groups", "by": by, "measures": measures})
+    schema = output_schema(query)
+    assert schema["required"] == ["groups"]
+    assert schema["properties"]["groups"]["items"]["properties"] == {
+        "state": {},
+        "customer_name": {"type": ["string", "null"]},
+        "created_month": {"type": ["string", "null"], "format": "date"},
+        "orders": {"type": "integer", "minimum": 0},
+        "total": {"type": ["string", "null"]},
+        "mean": {"type": ["string", "null"]},
+        "weight": {},
+        "first": {"type": ["string", "null"], "format": "date"},
+    }

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+
+from mcp_app.kinds.kind import KindError
+from mcp_app.kinds.query.paths import Use, resolve, with_relation
+from tests.kinds.query import shop
+
+OPENED = shop.shop()
+ORDER = OPENED["drill.Order"]
+
+
+def test_over_relations_to_a_field() -> None:
+    path = resolve("customer.country.name", ORDER, OPENED, "fields")
+    assert [hop.model.label for hop in path.hops] == ["drill.Customer", "drill.Country"]
+    assert (path.field.name, path.owner.label) == ("name", "drill.Country")
+    assert path.name == "customer_country_name"
+    assert [each.label for each in path.models] == [
+        "drill.Order",
+        "drill.Customer",
+        "drill.Country",
+    ]
+    assert path.nullable
+    assert not path.is_relation
+
+
+def test_a_field_of_its_own() -> None:
+    path = resolve("number", ORDER, OPENED, "filters")
+    assert (path.hops, path.owner, path.nullable) == ((), ORDER, False)
+
+
+def test_a_relation_is_a_hop_of_its_own() -> None:
+    path = with_relation(resolve("customer", ORDER, OPENED, "fields"), OPENED)
+    assert path.is_relation
+    assert [hop.model.label for hop in path.hops] == ["drill.Customer"]
+
+
+@pytest.mark.parametrize(
+    ("text", "use", "sentence"),
+    [
+        ("", "fields", "“” is no path. Write up to 3 names of fields with dots"),
+        ("customer.", "fields", "“customer.” is no path."),
+        ("customer.country.customers.name", "fields", "is no path. Write up to 3"),
+        (None, "fields", "“None” is no path."),
+        (
+            "numbr",
+            "fields",
+            "of drill.Order cannot be shown: .* Did you mean “number”?",
+        ),
+        (
+            "margin",
+            "filters",
+            "“margin” of drill.Order cannot be asked by: no code open",
+        ),
+        (
+            "number.x",
+            "fields",
+            "number of drill.Order is a text, and a path goes on on",
+        ),
+        (
+            "items.amount",
+            "fields",
+            "items of drill.Order is a relation to many, and a ",
+        ),
+        ("items", "filters", "“items” of drill.Order cannot be asked by"),
+        ("customer.pk", "fields", "“pk” of drill.Customer cannot be shown"),
+        ("customer__name", "fields", "“customer__name” of drill.Order cannot be shown"),
+    ],
+)
+def test_what_is_no_path(text: object, use: Use, sentence: str) -> None:
+    with pytest.raises(KindError, match=sentence):
+        resolve(text, ORDER, OPENED, use)
+
+
+def test_a_relation_to_what_is_not_opened() -> None:
+    opened = {"drill.Order": ORDER}
+    with pytest.raises(KindError, match="“customer” leads to drill.Customer, which no"):
+        resolve("customer.name", ORDER, opened, "fields")

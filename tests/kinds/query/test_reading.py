@@ -1,0 +1,222 @@
+"""Configs, and what each sentence says that is wrong with one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from mcp_app.catalog.open_models import open_model
+from mcp_app.interface.access_requirements import AccessRequirements
+from mcp_app.kinds.kind import Incomplete
+from mcp_app.kinds.query.reading import read
+from mcp_app.kinds.query.schema import SCHEMA
+from mcp_app.protocol import schemas
+from tests.drill.models import Customer, Order
+from tests.kinds.query import shop
+
+WHOLE: dict[str, Any] = {
+    "model": "drill.Order",
+    "filters": [
+        {"path": "state", "is": "one_of", "parameter": "states"},
+        {"path": "created", "is": "last_days", "parameter": "days", "default": 7},
+        {"path": "note", "is": "empty", "value": False},
+        {"path": "customer.country", "is": "is", "parameter": "country"},
+        {"path": ["number", "note"], "is": "contains", "parameter": "text"},
+    ],
+    "answer": "rows",
+    "fields": ["number", "total", "customer.name"],
+    "lists": [
+        {
+            "path": "items",
+            "fields": ["stock.sku", "amount"],
+            "filters": [{"path": "amount", "is": "least", "parameter": "least"}],
+            "order": ["stock.sku"],
+            "most": 20,
+        }
+    ],
+    "order": ["-created"],
+    "most": 30,
+    "count": True,
+}
+GROUPED: dict[str, Any] = {
+    "answer": "groups",
+    "by": ["state", {"path": "created", "each": "month"}],
+    "measures": [
+        {"do": "count", "as": "orders"},
+        {"do": "sum", "path": "total", "as": "total"},
+    ],
+}
+
+
+def test_a_whole_config() -> None:
+    assert [*schemas.compile(SCHEMA).violations(WHOLE)] == []
+    query = shop.query(WHOLE)
+    assert [*query.parameters] == ["states", "days", "country", "text", "least"]
+    assert query.parameters["days"].default == 7
+    assert [path.text for path in query.fields] == ["number", "total", "customer.name"]
+    assert (query.most, query.count, query.answer) == (30, True, "rows")
+    assert [(term.path.text, term.descending) for term in query.order] == [
+        ("created", True)
+    ]
+    assert {*query.models} == {
+        f"drill.{name}" for name in ("Order", "Customer", "Country", "Item", "Stock")
+    }
+
+
+def test_groups() -> None:
+    assert [*schemas.compile(SCHEMA).violations(GROUPED)] == []
+    query = shop.query(GROUPED)
+    assert [each.name for each in query.by] == ["state", "created_month"]
+    assert [each.name for each in query.measures] == ["orders", "total"]
+
+
+def test_what_is_demanded() -> None:
+    opened = {
+        "drill.Order": open_model(
+            Order,
+            fields=["number", "customer"],
+            filters=["margin"],
+            rows="all",
+            permissions={"margin": "drill.view_margin"},
+        ),
+        "drill.Customer": open_model(
+            Customer, fields=["name"], rows="all", permissions={"name": "drill.name"}
+        ),
+    }
+    own = ("drill.view_order",)
+    also = ("drill.view_customer",)
+    asked = [{"path": "margin", "is": "least", "parameter": "least"}]
+    for config, permissions in (
+        ({"fields": ["number"]}, own),
+        ({"fields": ["customer"]}, also + own),
+        ({"fields": ["customer.name"]}, ("drill.name", *also, *own)),
+        ({"fields": ["number"], "filters": asked}, ("drill.view_margin", *own)),
+        ({"fields": ["number"], "order": ["customer"]}, also + own),
+    ):
+        query = shop.query(config, opened)
+        assert query.demands == AccessRequirements(permissions=permissions)
+        assert not query.per_caller
+
+
+def test_whose_rows_depend_on_who_asks() -> None:
+    opened = shop.shop(Order="all", Customer="all")
+    assert not shop.query({"fields": ["customer.name"]}, opened).per_caller
+    assert shop.query({"fields": ["customer.country"]}, opened).per_caller
+
+
+def test_what_is_only_missing() -> None:
+    for config, sentence in (
+        ({"model": ""}, "Choose what to look up."),
+        ({}, "Choose at least one field to show."),
+        ({"answer": "groups"}, "Choose what to count or to add up."),
+    ):
+        whole = {"model": "drill.Order", **config}
+        query, [problem] = read(whole, shop.shop())
+        assert query is None
+        assert isinstance(problem, Incomplete)
+        assert str(problem) == sentence
+
+
+def _asked(path: Any = "number", comparison: str = "is", **others: Any) -> Any:
+    filters = [{"path": path, "is": comparison, **others}]
+    return {"fields": ["number"], "filters": filters}
+
+
+def _group(**changes: Any) -> Any:
+    return {**GROUPED, **changes}
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        (
+            {"model": "drill.Ledger"},
+            "No code opens the model “drill.Ledger” (any more).",
+        ),
+        ({"fields": ["items"]}, "“items” leads to many rows. Show them as a list"),
+        ({"fields": ["number", "number"]}, "“number” is there twice."),
+        ({"fields": ["id"], "order": ["note"]}, "Rows cannot be sorted by “note”"),
+        (
+            {"fields": ["id"], "lists": [{"path": "customer", "fields": ["name"]}]},
+            "“customer” is no relation of drill.Order to many.",
+        ),
+        (
+            {"fields": ["id"], "lists": [{"path": "items", "fields": ["sku"]}]},
+            "“sku” of drill.Item cannot be shown",
+        ),
+        (
+            _asked(comparison="least", value="a"),
+            "“number” cannot be asked by “least”. ",
+        ),
+        (_asked("items", "empty", value=True), "“items” of drill.Order cannot be aske"),
+        (_asked(), "The filter of “number” has neither a value nor a parameter."),
+        (_asked(parameter="cursor"), "“cursor” is the name of our own parameter."),
+        (_asked(parameter="a", value="b"), "The parameter “a” has a fixed value, too."),
+        (_asked(value=3), "The value of “number” does not fit: "),
+        (_asked("due", "least", value="2026-13-01"), "The value of “due” does not fit"),
+        (
+            _asked("due", "last_days", parameter="days", default=0),
+            "The default of “due” does not fit: ",
+        ),
+        (
+            _asked(["number", "total"], "contains", parameter="a"),
+            "For several texts th",
+        ),
+        (_asked(["number", "note"], "is", parameter="a"), "begins, contains."),
+        (_group(by=["suppliers"]), "“suppliers” leads to many rows."),
+        (
+            _group(by=[{"path": "state", "each": "day"}]),
+            "“state” is no date, so it has",
+        ),
+        (
+            _group(by=["total"], measures=[{"do": "count", "as": "total"}]),
+            "there twice",
+        ),
+        (_group(measures=[{"do": "sum", "as": "a"}]), "Choose of which field the sum"),
+        (
+            _group(measures=[{"do": "count", "path": "total", "as": "a"}]),
+            "A count counts rows, and takes no path.",
+        ),
+        (
+            _group(measures=[{"do": "sum", "path": "state", "as": "a"}]),
+            "“state” is a choice, which has no sum.",
+        ),
+        (
+            _group(measures=[{"do": "average", "path": "created", "as": "a"}]),
+            "“created” is a date and time, which has no average.",
+        ),
+    ],
+)
+def test_what_is_wrong(config: Any, sentence: str) -> None:
+    [problem] = shop.problems(config)
+    assert sentence in problem
+
+
+def test_a_parameter_is_named_once_in_lists_too() -> None:
+    asked = [{"path": "amount", "is": "least", "parameter": "least"}]
+    listed = {"path": "items", "fields": ["amount"], "filters": asked}
+    config = {
+        **_asked("total", "least", parameter="least"),
+        "lists": [listed],
+    }
+    assert shop.problems(config) == [
+        "The parameter “least” is used twice. Choose another name."
+    ]
+
+
+def test_all_that_is_wrong_is_told() -> None:
+    assert len(shop.problems({"fields": ["a", "b"], "order": ["c"]})) == 3
+
+
+class Router:
+    def db_for_read(self, model: Any, **hints: object) -> str | None:
+        return "other" if model is Customer else None
+
+
+def test_one_query_reads_one_database() -> None:
+    with override_settings(DATABASE_ROUTERS=[f"{__name__}.Router"]):
+        [problem] = shop.problems({"fields": ["customer.name"]})
+    assert "drill.Order on “default”" in problem
+    assert "drill.Customer on “other”" in problem
