@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import re
 import sys
 from collections import defaultdict
@@ -15,6 +17,7 @@ import pytest
 import mcp_app
 from mcp_app.catalog import lint
 from mcp_app.catalog.lint import RULES, Finding, Level
+from mcp_app.catalog.open_models import missing_targets
 from mcp_app.catalog.outputs import tool_returns
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.access_requirements import AccessRequirements
@@ -22,23 +25,14 @@ from mcp_app.interface.context import SyncContext
 from mcp_app.interface.principal import Principal
 from mcp_app.interface.rights import AccessRequest
 from mcp_app.kinds import findings
+from mcp_app.kinds.query.reading import read
 from mcp_app.protocol.revisions import LATEST, STATEFUL
 from mcp_app.protocol.schemas import _DIALECTS, check_schema
 from tests.catalog.lint_cases import FOUND, FOUND_OF_KINDS, FOUND_OF_SERVERS
-from tests.drill.models import Ledger
+from tests.drill.models import Customer, Item, Order
 from tests.drill.running import ROOT
 
 DOCUMENT = (ROOT / "docs/definitions.md").read_text("utf-8")
-
-
-class Order(Ledger):
-    """A model that has what the example needs."""
-
-    number = property(lambda self: self.key)
-
-    class Meta:
-        proxy = True
-        app_label = "drill"
 
 
 @pytest.fixture
@@ -96,6 +90,21 @@ def test_the_example_of_who_may_use_it(declared: Registry) -> None:
         arguments = None if amount is None else {"amount": amount}
         assert rule.judge(replace(asked, user=user, arguments=arguments)) is may
     assert rule.judge(asked) is False
+
+
+def test_the_example_of_open_models(declared: Registry) -> None:
+    section = DOCUMENT.partition("## Opening data to staff")[2].partition("\n## ")[0]
+    code, config = re.findall(r"```\w+\n(.*?)```", section, re.DOTALL)
+    names = {"Order": Order, "Customer": Customer, "Item": Item}
+    exec(code, {**names, "orders_of": lambda request: Order.objects.all()})  # noqa: S102 - it is ours
+    assert [*missing_targets(declared.open_models)] == []
+    lookup = json.loads(config.replace("shop.Order", "drill.Order"))
+    query, problems = read(lookup, declared.open_models)
+    assert problems == []
+    assert query is not None
+    assert query.per_caller
+    rows = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    assert rows == [*inspect.signature(declared.open_model).parameters][1:]
 
 
 async def test_the_example_of_the_context(declared: Registry) -> None:

@@ -13,7 +13,12 @@ from mcp_app.checks.databases import check_databases
 from mcp_app.checks.definitions import check_definitions, check_rows
 from mcp_app.checks.deployment import check_deployment
 from mcp_app.checks.modules import check_modules
-from mcp_app.checks.rights import check_access, check_permissions, check_rules
+from mcp_app.checks.rights import (
+    check_access,
+    check_open_models,
+    check_permissions,
+    check_rules,
+)
 from mcp_app.checks.settings import check_settings
 
 TAG = "mcp"
@@ -24,6 +29,7 @@ checks.register(check_settings, TAG)
 checks.register(check_modules, TAG)
 checks.register(check_permissions, TAG)
 checks.register(check_rules, TAG)
+checks.register(check_open_models, TAG)
 checks.register(check_deployment, TAG, deploy=True)
 checks.register(check_definitions, TAG)
 checks.register(check_access, *OF_DATABASES)

@@ -15,6 +15,7 @@ from django.db.models import Model
 
 from mcp_app import conf
 from mcp_app.catalog.cross_references import unknown_rules
+from mcp_app.catalog.open_models import advice
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import PUBLIC
@@ -30,13 +31,7 @@ def check_permissions(
         for model in apps.get_models()
         for codename in _codenames(model)
     }
-    lists = (mcp.tools, mcp.resources, mcp.templates, mcp.prompts)
-    demanded = {
-        permission: key
-        for declared in lists
-        for key, each in declared.items()
-        for permission in each.definition.demands.permissions
-    }
+    demanded = {permission: key for key, permission in _demanded()}
     return [
         checks.Warning(
             f"{key!r} requires the permission {permission!r}, which no model has, so"
@@ -46,6 +41,24 @@ def check_permissions(
         for permission, key in demanded.items()
         if permission not in known
     ]
+
+
+def _demanded() -> Iterator[tuple[str, str]]:
+    """Yield what code declares, by its key, and each permission that it demands."""
+    for declared in (mcp.tools, mcp.resources, mcp.templates, mcp.prompts):
+        for key, each in declared.items():
+            for permission in each.definition.demands.permissions:
+                yield key, permission
+    for label, opened in mcp.open_models.items():
+        single = (each.permission for each in opened.named.values())
+        yield from ((label, each) for each in (opened.permission, *single) if each)
+
+
+def check_open_models(
+    app_configs: Sequence[AppConfig] | None, **_: Any
+) -> list[checks.CheckMessage]:
+    """Report fields that tell more than their developer may want."""
+    return [checks.Warning(each, id="mcp_app.W023") for each in advice(mcp.open_models)]
 
 
 def check_rules(

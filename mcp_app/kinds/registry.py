@@ -34,6 +34,7 @@ from mcp_app.protocol import schemas
 OURS: Final = {
     "text": "mcp_app.kinds.text.TextKind",
     "function": "mcp_app.kinds.function.FunctionKind",
+    "query": "mcp_app.kinds.query.kind.QueryKind",
 }
 DEFINITIONS: Final = frozenset(
     {ToolDefinition, ResourceDefinition, ResourceTemplateDefinition, PromptDefinition}

@@ -175,7 +175,7 @@ def test_models_and_fields_of_other_sorts() -> None:
         class Meta:
             abstract = True
 
-    class Page(models.Model):
+    class Page(models.Model):  # noqa: DJ008
         data = models.BinaryField()
         json = models.JSONField()
         took = models.DurationField()
@@ -185,14 +185,14 @@ def test_models_and_fields_of_other_sorts() -> None:
         class Meta:
             app_label = "drill"
 
-    class Membership(models.Model):
+    class Membership(models.Model):  # noqa: DJ008
         page = models.ForeignKey(Page, models.CASCADE)
         group = models.ForeignKey("Team", models.CASCADE)
 
         class Meta:
             app_label = "drill"
 
-    class Team(models.Model):
+    class Team(models.Model):  # noqa: DJ008
         pages = models.ManyToManyField(Page, through=Membership)
 
         class Meta:
@@ -202,7 +202,7 @@ def test_models_and_fields_of_other_sorts() -> None:
         opened(Abstract, "id")
     with pytest.raises(RegistrationError, match="a BinaryField has no form in JSON"):
         opened(Page, "data")
-    with pytest.raises(RegistrationError, match="open its model drill.Membership"):
+    with pytest.raises(RegistrationError, match=r"open its model drill\.Membership"):
         opened(Team, "pages")
     with pytest.raises(RegistrationError, match="nobody can ask by a JSONField"):
         opened(Page, "json", filters=["json"])
@@ -258,7 +258,7 @@ def test_advice() -> None:
 
 @isolate_apps("tests.drill")
 def test_advice_about_secrets() -> None:
-    class Account(models.Model):
+    class Account(models.Model):  # noqa: DJ008
         api_key = models.CharField(max_length=20)
 
         class Meta:

@@ -46,7 +46,7 @@ def test_each_function_that_checks_is_registered() -> None:
     ours = {
         each for names in named for name, each in names if name.startswith("check_")
     }
-    assert len(ours) == 9
+    assert len(ours) == 10
     assert ours == {each for each in registered if TAG in each.tags}
 
 

@@ -7,9 +7,14 @@ from django.test import override_settings
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.checks import rights
-from mcp_app.checks.rights import check_access, check_permissions, check_rules
+from mcp_app.checks.rights import (
+    check_access,
+    check_open_models,
+    check_permissions,
+    check_rules,
+)
 from mcp_app.models import Server
-from tests.drill.models import Ledger
+from tests.drill.models import Ledger, Stock
 
 
 @pytest.mark.parametrize(
@@ -34,6 +39,29 @@ def test_permissions_that_code_asks_for(
     warnings = check_permissions(None)
     assert [each.id for each in warnings] == found
     assert all("'guarded'" in each.msg and permission in each.msg for each in warnings)
+
+
+def test_what_code_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Registry()
+    monkeypatch.setattr(rights, "mcp", registry)
+    registry.open_model(Ledger, fields=["key"], rows="all")
+    assert check_permissions(None) == check_open_models(None) == []
+    registry.open_model(
+        Stock,
+        fields=["sku"],
+        filters=["price"],
+        rows="all",
+        permission="drill.see_stock",
+        permissions={"price": "drill.see_price"},
+    )
+    assert [each.msg for each in check_permissions(None)] == [
+        f"'drill.Stock' requires the permission 'drill.see_{name}', which no model has,"
+        " so only superusers will see it."
+        for name in ("stock", "price")
+    ]
+    [warning] = check_open_models(None)
+    assert warning.id == "mcp_app.W023"
+    assert "'price' is in filters and not in fields" in warning.msg
 
 
 def test_rules_that_let_nobody_in(

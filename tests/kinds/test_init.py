@@ -161,7 +161,7 @@ def test_a_kind_that_fails_to_complete_is_told(
 
 
 def test_the_kinds_of_rows() -> None:
-    assert [*kinds_of(Registry())] == ["text", "function"]
+    assert [*kinds_of(Registry())] == ["text", "function", "query"]
 
 
 @pytest.mark.parametrize(("definition", "kind", "config", "rules"), FOUND_OF_KINDS)

@@ -6,8 +6,8 @@ A query reads, and only rows that `rows` of each open model lets its caller see.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final, cast
 
 from django.db import router
@@ -236,8 +236,17 @@ class Lookup:
             )
         return rows[0] if rows else None
 
-    def _limited(self, ctx: SyncContext, arguments: JsonObject) -> Any:
-        return _Limit(self, ctx, arguments)
+    @contextmanager
+    def _limited(self, ctx: SyncContext, arguments: JsonObject) -> Iterator[None]:
+        """End statements after the setting `query_time`, or with the call's time."""
+        seconds, left = mcp_settings.limits.query_time, ctx.deadline
+        if left is not None:
+            seconds = min(seconds, max(left, 0.001))
+        try:
+            with time_limit(self.database, seconds):
+                yield
+        except TimeIsUp as error:
+            raise self._late(seconds, arguments) from error
 
     def _scopes(self, ctx: SyncContext, arguments: JsonObject) -> Scopes:
         request = AccessRequest(
@@ -303,11 +312,10 @@ class Lookup:
                 "This tool gave no such cursor for these arguments. Call without it."
             ) from None
 
-    def late(self, seconds: float, arguments: JsonObject) -> ToolError:
-        """Return what a client reads of a query that took too long."""
+    def _late(self, seconds: float, arguments: JsonObject) -> ToolError:
         missing = [name for name in self.query.parameters if name not in arguments]
         how = f": give {' or '.join(missing)}" if missing else ""
-        said = f"This took longer than {seconds:g} seconds. Ask for less{how}."
+        said = f"This took longer than {seconds:.3g} seconds. Ask for less{how}."
         return ToolError(said)
 
 
@@ -325,23 +333,3 @@ def _page(page: Page, bound: bytes) -> JsonObject:
             f"{shown} Call again with the same arguments and cursor = next."
         )
     return answer
-
-
-class _Limit:
-    """The time limit of a query: the setting `query_time`, or the rest of the call."""
-
-    def __init__(self, lookup: Lookup, ctx: SyncContext, arguments: JsonObject) -> None:
-        longest = mcp_settings.limits.query_time
-        left = ctx.deadline
-        self._seconds = longest if left is None else min(longest, left)
-        self._late = partial(lookup.late, longest, arguments)
-        self._block = time_limit(lookup.database, max(self._seconds, 0.001))
-
-    def __enter__(self) -> None:
-        self._block.__enter__()
-
-    def __exit__(self, *raised: Any) -> bool | None:
-        try:
-            return self._block.__exit__(*raised)
-        except TimeIsUp as error:
-            raise self._late() from error

@@ -10,13 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from django.db.models import Model
 from django.utils import timezone
 
 from mcp_app.protocol.json_types import JsonObject
+
+Belongs: TypeAlias = Callable[[Any, Any], bool]
+"""Whether a row, the second one, is listed below another."""
 
 RELATIONS: Final = {
     ("Customer", "country"): ("Country", "code"),
@@ -28,7 +31,7 @@ RELATIONS: Final = {
     ("Order", "invoice"): ("Invoice", "key"),
 }
 """Relations to one: where they lead, and by what they are shown."""
-LISTS: Final = {
+LISTS: Final[Mapping[tuple[str, str], tuple[str, Belongs]]] = {
     ("Country", "customers"): (
         "Customer",
         lambda here, row: row.country_id == here.code,
@@ -115,10 +118,9 @@ class Interpreter:
 
     def _target(self, row: Any, step: str) -> Any:
         name, _column = RELATIONS[type(row).__name__, step]
-        found = next(
+        return next(
             (each for each in self.visible[name] if _leads_to(row, step, each)), None
         )
-        return found
 
     def _at(self, row: Any, path: str) -> tuple[Any, str]:
         *steps, last = path.split(".")
@@ -145,7 +147,7 @@ class Interpreter:
         )
 
     def _fits_one(self, asked: JsonObject, row: Any, values: JsonObject) -> bool:
-        wanted = values.get(asked.get("parameter"), asked.get("value"))
+        wanted = values.get(asked.get("parameter", ""), asked.get("value"))
         if wanted is None:
             return True
         paths = asked["path"] if isinstance(asked["path"], list) else [asked["path"]]

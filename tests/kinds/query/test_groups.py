@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 
 import pytest
@@ -78,9 +78,9 @@ def test_one_line_without_anything_to_group_by() -> None:
 )
 def test_dates_by_the_zone_of_the_site(each: str, days: list[str]) -> None:
     """The last moment of a month is the first of the next one further east."""
-    moments = [(2026, 6, 29, 10), (2026, 6, 30, 22, 30), (2026, 12, 30, 23, 15)]
+    moments = ["2026-06-29T10:00Z", "2026-06-30T22:30Z", "2026-12-30T23:15Z"]
     for number, moment in enumerate(moments):
-        shop.order(str(number), created=datetime(*moment, tzinfo=UTC))
+        shop.order(str(number), created=datetime.fromisoformat(moment))
     by = [{"path": "created", "each": each}]
     with override_settings(TIME_ZONE="Europe/Berlin"):
         if not connection.features.has_zoneinfo_database:

@@ -47,8 +47,8 @@ def test_sorted_and_asked_by() -> None:
     listed = {"path": "items", "fields": ["amount"], "order": ["-stock.sku"]}
     least = {"path": "amount", "is": "least", "parameter": "least"}
     config = {"fields": ["number"], "lists": [{**listed, "filters": [least]}]}
-    for values, amounts in (({}, [3, 2, 1]), ({"least": 2}, [3, 2])):
-        [row] = shop.rows(config, **values)
+    for least_amount, amounts in ((None, [3, 2, 1]), (2, [3, 2])):
+        [row] = shop.rows(config, least=least_amount)
         assert [each["amount"] for each in row["items"]["rows"]] == amounts
         assert row["items"]["total"] == len(amounts)
 

@@ -74,5 +74,5 @@ def test_what_is_no_path(text: object, use: Use, sentence: str) -> None:
 
 def test_a_relation_to_what_is_not_opened() -> None:
     opened = {"drill.Order": ORDER}
-    with pytest.raises(KindError, match="“customer” leads to drill.Customer, which no"):
+    with pytest.raises(KindError, match=r"“customer” leads to drill\.Customer, whi"):
         resolve("customer.name", ORDER, opened, "fields")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import pytest
@@ -43,7 +43,9 @@ class Shop:
 
     def __init__(self) -> None:
         shop.fill()
-        self.rows = {each.__name__: [*each._default_manager.all()] for each in MODELS}
+        self.rows: dict[str, list[Any]] = {
+            each.__name__: [*each._default_manager.all()] for each in MODELS
+        }
         for order in self.rows["Order"]:
             order.supplied_by = {each.pk for each in order.suppliers.all()}
 
@@ -67,7 +69,7 @@ class Shop:
 
 
 @pytest.fixture
-def whole(db: None) -> Iterator[Shop]:
+def whole(db: None) -> Shop:
     return Shop()
 
 
