@@ -31,6 +31,7 @@ FIGURES: Mapping[str, Figure] = {
     "latency": latency.at_a_steady_rate,
     "mcpz": calls.beside_django_mcpz,
     "daphne": calls.on_daphne,
+    "programs": calls.of_server_programs,
     "wsgi": calls.by_wsgi,
     "catalog": calls.with_many_tools,
     "lists": lists.of_100_tools,

@@ -101,6 +101,22 @@ def on_daphne(effort: Effort) -> Iterator[Result]:
     yield _rate("drill_add / floor, daphne", own, least, AtLeast(0.75))
 
 
+OTHERS: Final = ("daphne", "granian", "uvicorn-worker")
+"""ASGI server programs, beside the one that the README recommends."""
+
+
+def of_server_programs(effort: Effort) -> Iterator[Result]:
+    """Compare `drill_add` on each ASGI server program with uvicorn."""
+    with ExitStack() as stack:
+        subjects = [
+            _stateless(stack.enter_context(servers.drill(each, audit="off")))
+            for each in ("uvicorn", *OTHERS)
+        ]
+        uvicorn, *others = interleaved(effort, subjects)
+    for name, measured in zip(OTHERS, others, strict=True):
+        yield _cpu(f"CPU: {name} / uvicorn", measured, uvicorn, AtLeast(0.9))
+
+
 def by_wsgi(effort: Effort) -> Iterator[Result]:
     """Compare `drill_add` under gunicorn with an empty view, and with django-mcpz."""
     with servers.drill("gunicorn") as server, servers.mcpz() as peer:
@@ -164,6 +180,6 @@ def _rate(figure: str, one: Medians, other: Medians, bound: AtLeast) -> Result:
     return Result(figure=figure, measured=measured, bound=bound, raw=f"{one} : {other}")
 
 
-def _cpu(figure: str, one: Medians, other: Medians, bound: AtMost) -> Result:
+def _cpu(figure: str, one: Medians, other: Medians, bound: AtMost | AtLeast) -> Result:
     measured = one.cpu / other.cpu
     return Result(figure=figure, measured=measured, bound=bound, raw=f"{one} : {other}")

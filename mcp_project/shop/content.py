@@ -53,7 +53,7 @@ def make_shop(today: date) -> bool:
         )
         for name in CUSTOMERS
     ]
-    orders = Order.objects.bulk_create(
+    orders = [
         Order(
             number=FIRST_NUMBER + place,
             customer=chance.choice(customers),
@@ -61,10 +61,14 @@ def make_shop(today: date) -> bool:
             status=chance.choice(STATUSES),
         )
         for place in range(ORDERS)
-    )
-    OrderLine.objects.bulk_create(
+    ]
+    lines = [
         OrderLine(order=order, product=product, quantity=chance.randint(1, 3))
         for order in orders
         for product in chance.sample(products, chance.randint(1, 3))
-    )
+    ]
+    for line in lines:
+        line.order.total += line.quantity * line.product.price
+    Order.objects.bulk_create(orders)
+    OrderLine.objects.bulk_create(lines)
     return True

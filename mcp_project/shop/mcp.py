@@ -9,12 +9,23 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mcp_app import Accepted, Context, ToolError, mcp
-from mcp_project.shop.models import Order, Product
+from mcp_project.shop.models import Customer, Order, OrderLine, Product
 
 VIEW = "shop.view_order"
 CHANGE = "shop.change_order"
 
 Number = Annotated[int, Field(ge=1)]
+
+mcp.open_model(
+    Order,
+    fields=["number", "customer", "placed", "status", "total", "note", "lines"],
+    rows="all",
+)
+mcp.open_model(Customer, fields=["name", "email", "orders"], rows="all")
+mcp.open_model(OrderLine, fields=["product", "quantity", "order"], rows="all")
+mcp.open_model(
+    Product, fields=["sku", "name", "price", "stock"], rows="all", permission=""
+)
 
 
 @dataclass(frozen=True)

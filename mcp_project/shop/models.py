@@ -40,6 +40,7 @@ class Order(models.Model):
     customer = models.ForeignKey(Customer, models.PROTECT, related_name="orders")
     placed = models.DateField(db_index=True)
     status = models.CharField(max_length=10, choices=Status.choices)
+    total = models.DecimalField(max_digits=10, decimal_places=2, default=0)
     note = models.TextField(blank=True)
 
     class Meta:

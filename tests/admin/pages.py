@@ -35,7 +35,7 @@ class Fields(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.values: dict[str, str] = {}
+        self.values: dict[str, Any] = {}
         self._area: str | None = None
         self._select: str | None = None
         self._in_template = 0
@@ -66,8 +66,13 @@ class Fields(HTMLParser):
             return
         if kind in ("checkbox", "radio") and "checked" not in about:
             return
+        value = about.get("value")
+        if kind == "checkbox" and value:
+            # Several boxes of one name send a list.
+            self.values.setdefault(name, []).append(value)
+            return
         default = "on" if kind in ("checkbox", "radio") else ""
-        self.values[name] = about.get("value") or default
+        self.values[name] = value or default
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "template":
@@ -85,7 +90,7 @@ class Fields(HTMLParser):
             self.values[self._area] += data
 
 
-def shown_values(response: Any) -> dict[str, str]:
+def shown_values(response: Any) -> dict[str, Any]:
     """Return what a browser would send back if nothing were typed."""
     fields = Fields()
     fields.feed(response.content.decode())

@@ -146,11 +146,9 @@ class SheetWidget(CompositeWidget):
             return
         for form in given.formset.wrong:
             number = given.formset.forms.index(form) + 1
-            for field_name, sentences in form.errors.items():
-                bound = form[field_name] if field_name in form.fields else form["was"]
-                row = form.legend() or str(number)
-                label = f"{row}: {bound.label}"
-                yield bound.auto_id, label, " ".join(map(str, sentences))
+            for row, bound, message in form.places(str(number)):
+                label = f"{row}: {bound.label}" if row else str(bound.label)
+                yield bound.auto_id, label, message
 
 
 class SheetField(forms.Field):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
+from django.forms.boundfield import BoundField
 from django.forms.formsets import DELETION_FIELD_NAME, ORDERING_FIELD_NAME, BaseFormSet
 from django.utils.translation import gettext_lazy as _
 
@@ -39,6 +41,12 @@ class RowForm(forms.Form):
     def legend(self) -> str:
         """Return the name of the row to show beside its number; "" for a new row."""
         return ""
+
+    def places(self, number: str) -> Iterator[tuple[str, BoundField, str]]:
+        """Yield the row's name or number, the field and the message of each error."""
+        for name, sentences in self.errors.items():
+            bound = self[name] if name in self.fields else self["was"]
+            yield self.legend() or number, bound, " ".join(map(str, sentences))
 
 
 if TYPE_CHECKING:

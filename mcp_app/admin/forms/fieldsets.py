@@ -93,7 +93,7 @@ class Behind(NamedTuple):
     """The fields of a form that belong to the kind of its definition.
 
     `more` are fields to edit as JSON; `description` and `classes` are those of the
-    fieldset.
+    fieldset. `without` are fields that nobody fills in, because they follow from it.
     """
 
     heading: Label
@@ -101,6 +101,7 @@ class Behind(NamedTuple):
     description: Label = ""
     classes: Sequence[str] = ()
     more: Sequence[str] = ()
+    without: Sequence[str] = ()
 
     @property
     def fieldset(self) -> Fieldset:
@@ -188,7 +189,11 @@ _FIELDSETS: Mapping[type[DefinitionRow], Callable[[Behind], list[Fieldset]]] = {
 
 def fieldsets_of(model: type[DefinitionRow], behind: Behind) -> list[Fieldset]:
     """Return the fieldsets of a definition; `behind` comes from its form."""
-    return _FIELDSETS[model](behind)
+    return [
+        (heading, {**about, "fields": fields})
+        for heading, about in _FIELDSETS[model](behind)
+        if (fields := [each for each in about["fields"] if each not in behind.without])
+    ]
 
 
 def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:

@@ -74,6 +74,10 @@ class QueryKind(Kind):
         ),
     }
     schema = SCHEMA
+    forms = {
+        ToolDefinition: "mcp_app.admin.forms.query.QueryToolForm",
+        ResourceTemplateDefinition: "mcp_app.admin.forms.query.QueryTemplateForm",
+    }
 
     def missing(self) -> Missing | None:
         if self.registry.open_models:
@@ -243,7 +247,7 @@ class Lookup:
         if left is not None:
             seconds = min(seconds, max(left, 0.001))
         try:
-            with time_limit(self.database, seconds):
+            with time_limit(database_of(self.query), seconds):
                 yield
         except TimeIsUp as error:
             raise self._late(seconds, arguments) from error
@@ -256,12 +260,7 @@ class Lookup:
             name=self.name,
             arguments=arguments,
         )
-        return Scopes(request, self.database)
-
-    @property
-    def database(self) -> str:
-        """The alias of the database that is read."""
-        return router.db_for_read(self.query.model.model)
+        return Scopes(request, database_of(self.query))
 
     def _reader(self, scopes: Scopes, values: Mapping[str, Any]) -> RowReader:
         limits = mcp_settings.limits
@@ -317,6 +316,11 @@ class Lookup:
         how = f": give {' or '.join(missing)}" if missing else ""
         said = f"This took longer than {seconds:.3g} seconds. Ask for less{how}."
         return ToolError(said)
+
+
+def database_of(query: Query) -> str:
+    """Return the alias of the database that a query reads."""
+    return router.db_for_read(query.model.model)
 
 
 def _page(page: Page, bound: bytes) -> JsonObject:

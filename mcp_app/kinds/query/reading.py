@@ -149,8 +149,7 @@ class _Reader:
 
     def _term(self, text: str, model: OpenModel) -> Term:
         path = self._shown(text.removeprefix("-"), model)
-        field = path.field
-        if field.kind is FieldKind.OTHER or _is_long(field):
+        if not can_sort(path.field):
             raise KindError(
                 f"Rows cannot be sorted by “{path.text}”: its values may be longer than"
                 f" {LONGEST_SORTED} characters, or have no order."
@@ -244,6 +243,13 @@ def _fitting(asked: Filter, value: object, what: str) -> Any:
         return asked.cleaned(value)
     except Unfit as error:
         raise KindError(f"{said}: {error}") from None
+
+
+def can_sort(field: OpenField) -> bool:
+    """Return whether rows can be sorted by a field."""
+    return field.kind not in (FieldKind.OTHER, FieldKind.TO_MANY) and not _is_long(
+        field
+    )
 
 
 def _is_long(field: OpenField) -> bool:

@@ -40,9 +40,11 @@ MEASURES: Final[Mapping[str, frozenset[FieldKind]]] = {
 """What can be measured, of which kinds of field."""
 UNITS: Final = ("day", "week", "month", "quarter", "year")
 
+LONGEST_NAME: Final = 40
 _NAME: Final[JsonObject] = {
     "type": "string",
-    "pattern": "^[A-Za-z][A-Za-z0-9_]{0,39}$",
+    "pattern": "^[A-Za-z][A-Za-z0-9_]*$",
+    "maxLength": LONGEST_NAME,
 }
 _PATH: Final[JsonObject] = {"type": "string", "maxLength": 200}
 

@@ -326,6 +326,12 @@
             start(fresh);
             fresh.querySelector("[name$='-as']:checked").focus();
         }
+        const part = event.target.dataset.mcpRedraw;
+        if (part) {
+            // What can be chosen further depends on this.
+            await draw(part);
+            document.getElementById(event.target.id)?.focus();
+        }
         if (event.target.name === "function") {
             await draw("from_code");
             await draw("input_schema");

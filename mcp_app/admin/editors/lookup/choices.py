@@ -1,0 +1,156 @@
+"""What staff can choose of the open models, with labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from django.db.models.fields.reverse_related import ForeignObjectRel
+from django.utils.functional import lazystr
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
+from mcp_app.interface.labels import Label
+from mcp_app.kinds.query.comparisons import EMPTY, comparisons_of
+from mcp_app.kinds.query.paths import MOST_STEPS, Use
+from mcp_app.kinds.query.reading import can_sort
+from mcp_app.kinds.query.schema import DATES, MEASURES, UNITS
+
+Choices: TypeAlias = list[Any]
+"""Pairs of a value and its label, also in groups, as Django's fields take them."""
+NONE: Final = ("", "---------")
+
+COMPARISONS: Final = {
+    "is": _("is"),
+    "is_any_case": _("is, in capitals or not"),
+    "one_of": _("is one of"),
+    "begins": _("begins with"),
+    "contains": _("contains"),
+    "least": _("is at least"),
+    "most": _("is at most"),
+    "last_days": _("is within the last days"),
+    "period": _("is within a period"),
+    EMPTY: _("is empty"),
+}
+MEASURE_LABELS: Final = {
+    "sum": _("Sum of %(field)s"),
+    "average": _("Average of %(field)s"),
+    "least": _("Least %(field)s"),
+    "greatest": _("Greatest %(field)s"),
+}
+UNIT_LABELS: Final = {
+    "day": _("%(field)s, by day"),
+    "week": _("%(field)s, by week"),
+    "month": _("%(field)s, by month"),
+    "quarter": _("%(field)s, by quarter"),
+    "year": _("%(field)s, by year"),
+}
+COUNT: Final = "count"
+
+
+def label_of(field: OpenField) -> str:
+    """Return what people call a field."""
+    source = field.source
+    if isinstance(source, ForeignObjectRel):
+        options = source.related_model._meta
+        many = field.kind is FieldKind.TO_MANY
+        return str(options.verbose_name_plural if many else options.verbose_name)
+    name = str(source.verbose_name)
+    if field.kind is FieldKind.KEY and source.is_relation:
+        return gettext("%(relation)s (its key)") % {"relation": name}
+    return name
+
+
+class Group(NamedTuple):
+    """The fields of one model on the way, and what leads there."""
+
+    label: str
+    prefix: str
+    fields: Sequence[OpenField]
+
+
+def groups_of(
+    model: OpenModel, opened: OpenModels, use: Use = "fields"
+) -> Iterator[Group]:
+    """Yield the model's own fields, then those that its relations to one lead to."""
+    yield from _groups(model, opened, use, (), (model.label,))
+
+
+def _groups(
+    model: OpenModel,
+    opened: OpenModels,
+    use: Use,
+    way: tuple[OpenField, ...],
+    labels: tuple[str, ...],
+) -> Iterator[Group]:
+    fields = [*(model.fields if use == "fields" else model.filters).values()]
+    prefix = "".join(f"{step.name}." for step in way)
+    label = ", ".join(map(label_of, way))
+    yield Group(label, prefix, [f for f in fields if f.kind is not FieldKind.TO_MANY])
+    if len(way) + 1 == MOST_STEPS:
+        return
+    for field in fields:
+        target = opened.get(field.target._meta.label) if _leads_on(field) else None
+        # A way that comes back to a model tells nothing new of it.
+        if target is not None and target.label not in labels:
+            further = (*labels, target.label)
+            yield from _groups(target, opened, use, (*way, field), further)
+
+
+def _leads_on(field: OpenField) -> bool:
+    return field.kind is FieldKind.TO_ONE
+
+
+Entry: TypeAlias = Callable[[str, OpenField], Iterable[tuple[str, Label]]]
+"""Returns the choices that a field gives, with their values, by its path."""
+
+
+def choices(
+    groups: Iterable[Group], entry: Entry, chosen: Iterable[str] = ()
+) -> Choices:
+    """Return choices in groups, and what was chosen and is not there any more."""
+    own: Choices = []
+    offered: set[str] = set()
+    for group in groups:
+        entries = [
+            (value, label)
+            for field in group.fields
+            for value, label in entry(f"{group.prefix}{field.name}", field)
+        ]
+        offered |= {value for value, _label in entries}
+        own += [(group.label, entries)] if group.label and entries else entries
+    lost = [each for each in chosen if each and each not in offered]
+    gone = _("%(path)s (not open any more)")
+    return own + [(each, lazystr(gone) % {"path": each}) for each in lost]
+
+
+def shown(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
+    yield path, label_of(field)
+
+
+def asked(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
+    if comparisons_of(field):
+        yield path, label_of(field)
+
+
+def sorted_by(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
+    if can_sort(field):
+        label = label_of(field)
+        yield path, gettext("%(field)s, ascending") % {"field": label}
+        yield f"-{path}", gettext("%(field)s, descending") % {"field": label}
+
+
+def grouped_by(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
+    if field.kind is FieldKind.OTHER:
+        return
+    yield path, label_of(field)
+    if field.kind in DATES:
+        for unit in UNITS:
+            yield f"{path}/{unit}", UNIT_LABELS[unit] % {"field": label_of(field)}
+
+
+def measured_by(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
+    for do, label in MEASURE_LABELS.items():
+        if field.kind in MEASURES[do]:
+            yield f"{do}/{path}", label % {"field": label_of(field)}

@@ -1,0 +1,201 @@
+"""The filters of a query as rows of forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.editors.lookup import choices
+from mcp_app.admin.editors.not_representable import NotRepresentable
+from mcp_app.admin.editors.rows import LinesField, RowForm, Rows, rows_of
+from mcp_app.catalog.open_models import OpenModel, OpenModels
+from mcp_app.kinds.kind import KindError
+from mcp_app.kinds.query.comparisons import comparisons_of, value_schema
+from mcp_app.kinds.query.paths import resolve
+from mcp_app.protocol.json_types import JsonObject
+
+MOST_FILTERS: Final = 20
+ASKED, FIXED = "asked", "fixed"
+_BOOLEANS: Final = {"yes": True, "true": True, "no": False, "false": False}
+
+
+class FilterForm(RowForm):
+    """One filter; subclasses know which model it is of."""
+
+    model: ClassVar[OpenModel]
+    opened: ClassVar[OpenModels]
+
+    path = forms.ChoiceField(label=_("Field"), required=False)
+    comparison = forms.ChoiceField(
+        label=_("Compared how"),
+        choices=[("", "---------"), *choices.COMPARISONS.items()],
+        required=False,
+    )
+    given = forms.ChoiceField(
+        label=_("Who says the value"),
+        choices=[(ASKED, _("Clients say it")), (FIXED, _("Always this"))],
+        initial=ASKED,
+        required=False,
+    )
+    value = forms.CharField(
+        label=_("Value"),
+        required=False,
+        strip=False,
+        help_text=_(
+            "Several with commas between them. If clients say it, this is what holds"
+            " when they say nothing; it may be empty."
+        ),
+    )
+    parameter = forms.CharField(
+        label=_("Name of the parameter"),
+        required=False,
+        help_text=_("If clients say the value. Empty: the name of the field."),
+    )
+    required = forms.BooleanField(label=_("Clients must say it"), required=False)
+    description = LinesField(label=_("Description of the parameter"), rows=1)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        chosen = [str(self.initial.get("path", ""))]
+        groups = choices.groups_of(self.model, self.opened, "filters")
+        self._choice("path").choices = [
+            choices.NONE,
+            *choices.choices(groups, choices.asked, chosen),
+        ]
+
+    def legend(self) -> str:
+        """Return what the row says: “State is one of”; "" for a new one."""
+        path, comparison = self["path"].value(), self["comparison"].value()
+        if not path:
+            return ""
+        try:
+            field = resolve(path, self.model, self.opened, "filters").field
+        except KindError:
+            return str(path)
+        how = choices.COMPARISONS.get(str(comparison), "")
+        return f"{capfirst(choices.label_of(field))} {how}".strip()
+
+    def _choice(self, name: str) -> forms.ChoiceField:
+        field: forms.ChoiceField = self.fields[name]  # type: ignore[assignment]
+        return field
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        if not self.errors and self.has_changed():
+            if not self.cleaned_data["path"]:
+                self.add_error("path", _("Choose a field, or remove this filter."))
+            else:
+                self._clean_filter()
+        return cleaned
+
+    def _clean_filter(self) -> None:
+        given = self.cleaned_data
+        try:
+            path = resolve(given["path"], self.model, self.opened, "filters")
+        except KindError as error:
+            self.add_error("path", error.message)
+            return
+        known = comparisons_of(path.field)
+        given["comparison"] = given["comparison"] or known[0]
+        if given["comparison"] not in known:
+            names = ", ".join(str(choices.COMPARISONS[each]) for each in known)
+            said = _("This field can be compared by: %(names)s.") % {"names": names}
+            self.add_error("comparison", said)
+            return
+        schema = value_schema(path.field, given["comparison"])
+        try:
+            given["typed"] = typed(schema, given["value"]) if given["value"] else None
+        except ValidationError as error:
+            self.add_error("value", error)
+        if given["given"] == FIXED and not given["value"]:
+            self.add_error("value", _("Write the value."))
+
+    def filter(self) -> JsonObject:
+        """Return the config of the valid row: as it was if nobody changed it."""
+        if not self.has_changed():
+            return dict(self.initial["filter"])
+        given = self.cleaned_data
+        said: JsonObject = {"path": given["path"], "is": given["comparison"]}
+        if given["given"] == FIXED:
+            return {**said, "value": given["typed"]}
+        said["parameter"] = given["parameter"] or given["path"].replace(".", "_")
+        for name in ("description", "required"):
+            if given[name]:
+                said[name] = given[name]
+        if given["typed"] is not None:
+            said["default"] = given["typed"]
+        return said
+
+
+def filter_rows(model: OpenModel, opened: OpenModels) -> type[Rows]:
+    """Return the formset class for filters of a model."""
+    form = type("FilterForm", (FilterForm,), {"model": model, "opened": opened})
+    return rows_of(form, MOST_FILTERS)
+
+
+def initial_of(filters: Iterable[JsonObject]) -> list[dict[str, Any]]:
+    """Return the rows that show filters; raise `NotRepresentable`."""
+    return [
+        {**_initial(each), "was": str(at), "filter": each}
+        for at, each in enumerate(filters)
+    ]
+
+
+def _initial(said: JsonObject) -> dict[str, Any]:
+    if not isinstance(said["path"], str):
+        raise NotRepresentable(_("a filter looks at several fields at once"))
+    is_asked = "parameter" in said
+    value = said.get("default" if is_asked else "value")
+    text = as_text(value)
+    if value is not None and not text:
+        raise NotRepresentable(_("a filter has an empty value"))
+    return {
+        "path": said["path"],
+        "comparison": said["is"],
+        "given": ASKED if is_asked else FIXED,
+        "value": text,
+        "parameter": said.get("parameter", ""),
+        "required": said.get("required", False),
+        "description": said.get("description", ""),
+    }
+
+
+def as_text(value: object) -> str:
+    """Return a JSON value as staff type it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(as_text, value))
+    return str(value)
+
+
+def typed(schema: Mapping[str, Any], text: str) -> Any:
+    """Return what was typed as JSON; raise ValidationError for what is none."""
+    if "enum" in schema:
+        known = {str(each): each for each in schema["enum"]}
+        return known.get(text.strip(), text)
+    kind = schema.get("type")
+    if kind == "array":
+        items = [each.strip() for each in text.split(",")]
+        return [typed(schema["items"], each) for each in items if each]
+    if kind == "boolean":
+        if text.strip().lower() not in _BOOLEANS:
+            raise ValidationError(_("Write yes or no."))
+        return _BOOLEANS[text.strip().lower()]
+    return _number(text) if kind in ("integer", "number") else text
+
+
+def _number(text: str) -> float:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise ValidationError(_("Write a number."))

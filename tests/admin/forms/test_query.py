@@ -1,0 +1,327 @@
+"""Queries as staff compose them, without scripts and without JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from mcp_app.catalog.open_models import open_model
+from mcp_app.catalog.registry import mcp
+from mcp_app.models import ResourceTemplate, Tool
+from tests.admin.pages import errors, fill_in, form_page, page, saved, shown_values
+from tests.drill.models import Customer, Order
+from tests.kinds.query import shop
+
+pytestmark = [pytest.mark.django_db]
+
+ROW = "config-0"
+
+
+@pytest.fixture(autouse=True)
+def _opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp, "open_models", shop.shop())
+
+
+def _config(model: Any = Tool) -> Any:
+    return model.objects.get().json("config")
+
+
+def _made(client: Client, model: str, **typed: Any) -> str:
+    """Add a tool that looks up a model, and return the address of its page."""
+    chosen = {f"{ROW}-model": model, "name": "lookup", "title": "Look up", **typed}
+    assert saved(fill_in(client, form_page("tool", "query"), **chosen))
+    return page("tool", "change", Tool.objects.get().pk)
+
+
+def _fill(client: Client, url: str, **typed: Any) -> None:
+    typed = {f"{ROW}-{name}": value for name, value in typed.items()}
+    assert saved(fill_in(client, url, **typed))
+
+
+def _filter(at: int, path: str, comparison: str, **more: Any) -> dict[str, Any]:
+    typed = {"path": path, "comparison": comparison, **more}
+    return {f"filters-{at}-{name}": value for name, value in typed.items()}
+
+
+def test_orders_of_the_week_by_state(admin_client: Client) -> None:
+    url = _made(admin_client, "drill.Order")
+    assert _config() == {"model": "drill.Order"}
+    _fill(admin_client, url, answer="groups")
+    week = _filter(0, "created", "last_days", given="fixed", value="7")
+    told = ["count", "sum/total"]
+    _fill(admin_client, url, by_1="state", measures=told, **week)
+    config = _config()
+    assert config == {
+        "model": "drill.Order",
+        "answer": "groups",
+        "filters": [{"path": "created", "is": "last_days", "value": 7}],
+        "by": ["state"],
+        "measures": [
+            {"do": "count", "as": "count"},
+            {"do": "sum", "path": "total", "as": "sum_total"},
+        ],
+    }
+    assert shop.problems(config) == []
+
+
+def test_is_it_in_stock(admin_client: Client) -> None:
+    url = _made(admin_client, "drill.Stock")
+    sku = _filter(0, "sku", "is_any_case", required="on", description="Which one.")
+    _fill(admin_client, url, shown=["sku", "level"], **sku)
+    assert _config() == {
+        "model": "drill.Stock",
+        "answer": "rows",
+        "filters": [
+            {
+                "path": "sku",
+                "is": "is_any_case",
+                "parameter": "sku",
+                "description": "Which one.",
+                "required": True,
+            }
+        ],
+        "fields": ["sku", "level"],
+    }
+
+
+def test_a_customer_with_open_invoices(admin_client: Client) -> None:
+    url = _made(admin_client, "drill.Customer")
+    unpaid = {
+        f"list_invoices_{name}": value
+        for name, value in _filter(0, "paid", "is", given="fixed", value="no").items()
+    }
+    _fill(
+        admin_client,
+        url,
+        shown=["name", "country.name"],
+        order_1="-name",
+        most="5",
+        count="on",
+        list_invoices=["key", "order.number"],
+        list_invoices_order_1="order.number",
+        list_invoices_most="3",
+        **_filter(0, "email", "is"),
+        **unpaid,
+    )
+    assert _config() == {
+        "model": "drill.Customer",
+        "answer": "rows",
+        "filters": [{"path": "email", "is": "is", "parameter": "email"}],
+        "fields": ["name", "country.name"],
+        "lists": [
+            {
+                "path": "invoices",
+                "fields": ["key", "order.number"],
+                "filters": [{"path": "paid", "is": "is", "value": False}],
+                "order": ["order.number"],
+                "most": 3,
+            }
+        ],
+        "order": ["-name"],
+        "most": 5,
+        "count": True,
+    }
+
+
+def test_one_row_for_each_address(admin_client: Client) -> None:
+    typed = {"name": "order", "title": "Order", "uri_template": "shop://o/{number}"}
+    model = {f"{ROW}-model": "drill.Order"}
+    url = form_page("resourcetemplate", "query")
+    assert saved(fill_in(admin_client, url, **typed, **model))
+    url = page("resourcetemplate", "change", ResourceTemplate.objects.get().pk)
+    _fill(admin_client, url, shown=["number"], **_filter(0, "number", "is"))
+    assert _config(ResourceTemplate) == {
+        "model": "drill.Order",
+        "answer": "one",
+        "filters": [{"path": "number", "is": "is", "parameter": "number"}],
+        "fields": ["number"],
+    }
+
+
+WHOLE: dict[str, Any] = {
+    "most": 30,
+    "model": "drill.Order",
+    "answer": "rows",
+    "fields": ["total", "number", "customer.name"],
+    "filters": [
+        {
+            "path": "state",
+            "is": "one_of",
+            "parameter": "s",
+            "default": ["open", "back"],
+        },
+        {"path": "total", "is": "least", "value": 2.5},
+        {"path": "note", "is": "empty", "parameter": "blank", "default": False},
+        {"path": "due", "is": "period", "value": "this_week"},
+    ],
+    "lists": [{"path": "items", "fields": ["stock.sku", "amount"], "order": ["-id"]}],
+    "order": ["-created", "customer.name"],
+}
+GROUPED: dict[str, Any] = {
+    "model": "drill.Order",
+    "answer": "groups",
+    "fields": ["number"],
+    "by": ["state", {"path": "created", "each": "month"}],
+    "measures": [
+        {"do": "sum", "path": "total", "as": "money"},
+        {"do": "count", "as": "orders"},
+    ],
+}
+
+
+@pytest.mark.parametrize("config", [WHOLE, GROUPED, {"model": "drill.Order"}])
+def test_what_nobody_touches_stays(admin_client: Client, config: Any) -> None:
+    stored = json.dumps(config)
+    tool = Tool.objects.create(name="a", title="A", kind="query", config=stored)
+    url = page("tool", "change", tool.pk)
+    assert saved(fill_in(admin_client, url, title="B"))
+    assert Tool.objects.get().title == "B"
+    assert _config() == ({**config, "answer": "rows"} if len(config) == 1 else config)
+
+
+def test_what_the_other_answer_had_comes_back(admin_client: Client) -> None:
+    stored = json.dumps(WHOLE)
+    tool = Tool.objects.create(name="a", title="A", kind="query", config=stored)
+    url = page("tool", "change", tool.pk)
+    _fill(admin_client, url, answer="groups")
+    assert f"{ROW}-shown" not in shown_values(admin_client.get(url))
+    _fill(admin_client, url, answer="rows")
+    assert _config() == WHOLE
+
+
+def test_a_filter_is_removed(admin_client: Client) -> None:
+    stored = json.dumps(WHOLE)
+    tool = Tool.objects.create(name="a", title="A", kind="query", config=stored)
+    removed = {"filters-0-DELETE": "on", "filters-3-value": "last_week"}
+    _fill(admin_client, page("tool", "change", tool.pk), **removed)
+    period = {"path": "due", "is": "period", "value": "last_week"}
+    assert _config()["filters"] == [*WHOLE["filters"][1:3], period]
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        (_filter(0, "", "is", value="a"), "Choose a field, or remove this filter."),
+        (
+            _filter(0, "state", "begins"),
+            "This field can be compared by: is, is one of.",
+        ),
+        (_filter(0, "total", "least", value="much"), "Write a number."),
+        (_filter(0, "customer", "empty", value="perhaps"), "Write yes or no."),
+        (_filter(0, "state", "is", given="fixed"), "Write the value."),
+        (_filter(0, "total", "least", parameter="cursor"), "our own parameter"),
+        (_filter(0, "state", "is", given="fixed", value="gone"), "does not fit"),
+        (_filter(0, "due", "last_days", value="9999"), "does not fit"),
+        ({"most": "500"}, "less than or equal to 200"),
+        ({"order_1": "note"}, "not one of the available choices"),
+    ],
+)
+def test_what_is_wrong_is_told(
+    admin_client: Client, typed: dict[str, Any], sentence: str
+) -> None:
+    url = _made(admin_client, "drill.Order")
+    given = {f"{ROW}-{name}": value for name, value in typed.items()}
+    response = fill_in(admin_client, url, **{f"{ROW}-shown": ["number"]}, **given)
+    assert response.status_code == 200
+    assert errors(response).keys() == {"config"}
+    assert sentence in response.content.decode()
+    shown = shown_values(response)
+    kept = {name: value for name, value in given.items() if "order_1" not in name}
+    assert {name: shown[name] for name in kept} == kept
+    assert _config() == {"model": "drill.Order"}
+
+
+def test_what_is_not_open_any_more_is_shown(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = json.dumps({**WHOLE, "lists": []})
+    tool = Tool.objects.create(name="a", title="A", kind="query", config=stored)
+    opened = shop.shop()
+    opened["drill.Customer"] = open_model(Customer, fields=["email"], rows="all")  # type: ignore[index]
+    monkeypatch.setattr(mcp, "open_models", opened)
+    url = page("tool", "change", tool.pk)
+    assert "customer.name (not open any more)" in admin_client.get(url).content.decode()
+    response = fill_in(admin_client, url, title="B")
+    assert "“name” of drill.Customer cannot be shown" in errors(response)["config"]
+    typed = {f"{ROW}-shown": ["number"], f"{ROW}-order_2": ""}
+    assert saved(fill_in(admin_client, url, **typed))
+    assert _config()["fields"] == ["number"]
+
+
+def test_what_the_page_cannot_show_is_json(admin_client: Client) -> None:
+    several = {"path": ["number", "note"], "is": "contains", "parameter": "text"}
+    stored = json.dumps({**WHOLE, "filters": [several]})
+    tool = Tool.objects.create(name="a", title="A", kind="query", config=stored)
+    url = page("tool", "change", tool.pk)
+    response = admin_client.get(url)
+    assert "a filter looks at several fields at once" in response.content.decode()
+    assert saved(fill_in(admin_client, url, title="B"))
+    assert Tool.objects.get().config == stored
+
+
+def test_what_it_gives_now(admin_client: Client) -> None:
+    for number in range(7):
+        shop.order(f"a{number}", total=Decimal(number))
+    stored = json.dumps({"model": "drill.Order", "fields": ["number"]})
+    tool = Tool.objects.create(name="a", title="A", kind="query", config=stored)
+    text = admin_client.get(page("tool", "change", tool.pk)).content.decode()
+    for number in range(5):
+        assert f'<td data-label="number">a{number}</td>' in text
+    assert "a5" not in text
+    assert "There is more." in text
+    assert "tests.kinds.query.shop._not_hidden" in text
+
+
+@pytest.mark.parametrize("may", [False, True])
+def test_only_what_one_may_see_oneself(
+    staff: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, may: bool
+) -> None:
+    opened = {"drill.Order": open_model(Order, fields=["number"], rows="all")}
+    monkeypatch.setattr(mcp, "open_models", opened)
+    shop.order("a1")
+    stored = json.dumps({"model": "drill.Order", "fields": ["number"]})
+    tool = Tool.objects.create(name="a", title="A", kind="query", config=stored)
+    rights = ["view_tool", "change_tool", *(["view_order"] if may else [])]
+    client = staff(*rights)
+    text = client.get(page("tool", "change", tool.pk)).content.decode()
+    assert ('<td data-label="number">a1</td>' in text) is may
+    assert ("You may not see this data yourself (drill.view_order)." in text) is not may
+
+
+def test_a_function_of_the_site_that_fails(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(request: object) -> Any:
+        raise ZeroDivisionError("of the site")
+
+    monkeypatch.setattr(mcp, "open_models", shop.shop(Order=fails))
+    stored = json.dumps({"model": "drill.Order", "fields": ["number"]})
+    tool = Tool.objects.create(name="a", title="A", kind="query", config=stored)
+    text = admin_client.get(page("tool", "change", tool.pk)).content.decode()
+    assert "ZeroDivisionError(&#x27;of the site&#x27;)" in text
+
+
+def test_where_nothing_is_opened_a_developer_is_told(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp, "open_models", {})
+    text = admin_client.get(page("tool", "add")).content.decode()
+    assert "mcp.open_model(Order" in text
+
+
+def test_who_may_not_change_what_stands_behind_reads_it(
+    staff: Callable[..., Client],
+) -> None:
+    stored = json.dumps({"model": "drill.Order", "fields": ["number"]})
+    tool = Tool.objects.create(name="a", title="A", kind="query", config=stored)
+    client = staff("view_tool", "change_tool")
+    url = page("tool", "change", tool.pk)
+    response = client.get(url)
+    assert f"{ROW}-model" not in shown_values(response)
+    assert "drill.Order" in response.content.decode()
+    assert client.post(url, {"config-as": "json"}).status_code == 403
