@@ -125,23 +125,23 @@ def choices(
     return own + [(each, lazystr(gone) % {"path": each}) for each in lost]
 
 
-def shown(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
+def field_entry(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
     yield path, label_of(field)
 
 
-def asked(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
+def filter_entry(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
     if comparisons_of(field):
         yield path, label_of(field)
 
 
-def sorted_by(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
+def sort_entries(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
     if can_sort(field):
         label = label_of(field)
         yield path, gettext("%(field)s, ascending") % {"field": label}
         yield f"-{path}", gettext("%(field)s, descending") % {"field": label}
 
 
-def grouped_by(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
+def group_entries(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
     if field.kind is FieldKind.OTHER:
         return
     yield path, label_of(field)
@@ -150,7 +150,7 @@ def grouped_by(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
             yield f"{path}/{unit}", UNIT_LABELS[unit] % {"field": label_of(field)}
 
 
-def measured_by(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
+def measure_entries(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
     for do, label in MEASURE_LABELS.items():
         if field.kind in MEASURES[do]:
             yield f"{do}/{path}", label % {"field": label_of(field)}

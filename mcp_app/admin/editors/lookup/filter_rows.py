@@ -65,7 +65,7 @@ class FilterForm(RowForm):
         groups = choices.groups_of(self.model, self.opened, "filters")
         self._choice("path").choices = [
             choices.NONE,
-            *choices.choices(groups, choices.asked, chosen),
+            *choices.choices(groups, choices.filter_entry, chosen),
         ]
 
     def legend(self) -> str:
@@ -109,7 +109,9 @@ class FilterForm(RowForm):
             return
         schema = value_schema(path.field, given["comparison"])
         try:
-            given["typed"] = typed(schema, given["value"]) if given["value"] else None
+            given["typed"] = (
+                read_text(schema, given["value"]) if given["value"] else None
+            )
         except ValidationError as error:
             self.add_error("value", error)
         if given["given"] == FIXED and not given["value"]:
@@ -176,7 +178,7 @@ def as_text(value: object) -> str:
     return str(value)
 
 
-def typed(schema: Mapping[str, Any], text: str) -> Any:
+def read_text(schema: Mapping[str, Any], text: str) -> Any:
     """Return what was typed as JSON; raise ValidationError for what is none."""
     if "enum" in schema:
         known = {str(each): each for each in schema["enum"]}
@@ -184,7 +186,7 @@ def typed(schema: Mapping[str, Any], text: str) -> Any:
     kind = schema.get("type")
     if kind == "array":
         items = [each.strip() for each in text.split(",")]
-        return [typed(schema["items"], each) for each in items if each]
+        return [read_text(schema["items"], each) for each in items if each]
     if kind == "boolean":
         if text.strip().lower() not in _BOOLEANS:
             raise ValidationError(_("Write yes or no."))

@@ -148,13 +148,13 @@ class LookupForm(RowForm):
     def _add_shown(self, model: OpenModel) -> None:
         chosen = self.base.get("fields", ())
         groups = choices.groups_of(model, self.opened)
-        offered = choices.choices(groups, choices.shown, chosen)
+        offered = choices.choices(groups, choices.field_entry, chosen)
         self._several("shown", _("What is shown"), offered, chosen)
 
     def _add_sorting(self, model: OpenModel) -> None:
         self.initial["order"] = self.base.get("order", ())
         labels = (_("Sorted by"), _("then by"), _("and by"))
-        self._one_each("order", labels, choices.sorted_by, model)
+        self._one_each("order", labels, choices.sort_entries, model)
         self.fields["most"] = forms.IntegerField(
             label=_("At most so many rows at once"),
             min_value=1,
@@ -173,14 +173,14 @@ class LookupForm(RowForm):
             for each in self.base.get("by", ())
         ]
         labels = (_("A group for each"), _("and each"), _("and each"))
-        self._one_each("by", labels, choices.grouped_by, model)
+        self._one_each("by", labels, choices.group_entries, model)
         chosen = [
             "/".join(filter(None, (each["do"], each.get("path"))))
             for each in self.base.get("measures", ())
         ]
         groups = choices.groups_of(model, self.opened)
         offered = choices.choices(
-            groups, choices.measured_by, [each for each in chosen if "/" in each]
+            groups, choices.measure_entries, [each for each in chosen if "/" in each]
         )
         count = (choices.COUNT, _("How many"))
         self._several("measures", _("What is told"), [count, *offered], chosen)
@@ -190,10 +190,10 @@ class LookupForm(RowForm):
         listed = self._listed().get(field.name, {})
         chosen = listed.get("fields", ())
         groups = list(choices.groups_of(target, self.opened))
-        offered = choices.choices(groups, choices.shown, chosen)
+        offered = choices.choices(groups, choices.field_entry, chosen)
         self._several(name, _("What is shown of them"), offered, chosen)
         self.initial[f"{name}_order"] = listed.get("order", ())
-        self._one_each(f"{name}_order", (_("Sorted by"),), choices.sorted_by, target)
+        self._one_each(f"{name}_order", (_("Sorted by"),), choices.sort_entries, target)
         self.fields[f"{name}_most"] = forms.IntegerField(
             label=_("At most"), min_value=1, max_value=MOST_LISTED, required=False
         )
