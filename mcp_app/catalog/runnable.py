@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import Violation
@@ -21,6 +21,17 @@ class ArgumentsRefused(Exception):
     def __init__(self, violations: list[Violation]) -> None:
         super().__init__("; ".join(violation.message for violation in violations))
         self.violations = violations
+
+
+class Gate(NamedTuple):
+    """Of all calls behind one name, so many run at once in a process.
+
+    Without a number these are half of the threads for user code, so that slow ones
+    leave threads to others.
+    """
+
+    name: str
+    places: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +52,7 @@ class Runnable(Generic[Output]):
     """Of all parameters, if `bind` passes values of exactly these types on."""
     atomic: bool | None = None
     database: bool = False
+    gate: Gate | None = None
     needs_thread: bool = field(init=False)
     """Whether an async function must have a thread and connections of its own."""
     direct: bool = field(init=False)

@@ -21,8 +21,14 @@ import contextvars
 import os
 import threading
 import traceback
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from functools import partial
 from typing import Any, TypeVar
 
@@ -30,7 +36,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.core.signals import got_request_exception
 from django.db import connection, connections, transaction
 
-from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.runnable import Gate, Runnable
 from mcp_app.interface.errors import CallCancelled, QuestionInTransaction
 from mcp_app.pools import loop_thread
 from mcp_app.pools.connections import without_old_connections
@@ -44,6 +50,9 @@ from mcp_app.server.exchange import Exchange
 Output = TypeVar("Output")
 Value = TypeVar("Value")
 CallContextManager = Callable[..., AbstractContextManager[object]]
+
+GATE_S = 2.0
+"""So long a call waits for a place of its gate."""
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
@@ -62,6 +71,7 @@ class InvocationPlaces:
         self._mailbox = mailbox
         self._loop = mailbox.loop
         self._threads = threads
+        self._gates: dict[Gate, asyncio.Semaphore] = {}
         self._around = around
         self._plain = not around
         self._around_needs_thread = not all(
@@ -83,6 +93,38 @@ class InvocationPlaces:
 
         A thread converts its result itself: it may be a queryset.
         """
+        if runnable.gate is None:
+            return await self._run(exchange, runnable, arguments, convert)
+        async with self._behind(runnable.gate, exchange):
+            return await self._run(exchange, runnable, arguments, convert)
+
+    @asynccontextmanager
+    async def _behind(self, gate: Gate, exchange: Exchange) -> AsyncIterator[None]:
+        """Hold a place of a gate; raise `NoPlace` if none is free soon."""
+        places = self._gates.get(gate)
+        if places is None:
+            number = gate.places or max(1, self._threads.size // 2)
+            places = self._gates[gate] = asyncio.Semaphore(number)
+        exchange.queued = True
+        try:
+            async with asyncio.timeout(GATE_S):
+                await places.acquire()
+        except TimeoutError:
+            exchange.untouched = True
+            raise NoPlace(f"Too many calls of “{gate.name}” run already.") from None
+        exchange.queued = False
+        try:
+            yield
+        finally:
+            places.release()
+
+    async def _run(
+        self,
+        exchange: Exchange,
+        runnable: Runnable[Any],
+        arguments: dict[str, object],
+        convert: Callable[[object], Output],
+    ) -> Output:
         if runnable.style == "sync" or self._needs_thread(runnable):
             function = partial(self._in_thread, exchange, runnable, arguments, convert)
             name = str(exchange.params.get("name", exchange.method))

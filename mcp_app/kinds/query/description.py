@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.text import get_text_list
+from django.utils.translation import gettext as _
+
 from mcp_app.catalog.open_models import FieldKind
 from mcp_app.kinds.query.config import Filter, Measure, Query
 from mcp_app.kinds.query.cursor import LARGEST
@@ -55,6 +58,26 @@ def _titles(asked: Filter) -> str:
         if str(title).lower() != str(value).lower()
     ]
     return f"{'; '.join(titles)}." if titles else ""
+
+
+def sentence(query: Query) -> str:
+    """Say for people what is looked up, by what, and what comes of it."""
+    asked = [each.paths[0].text for each in query.parameters.values()]
+    if query.answer == GROUPS:
+        shown = [*(each.name for each in query.by), *(m.name for m in query.measures)]
+    else:
+        shown = [path.text for path in query.fields]
+        shown += [each.field.name for each in query.lists]
+    words = {
+        "what": query.model.title,
+        "asked": get_text_list(asked, _("and")),
+        "shown": get_text_list(shown, _("and")),
+    }
+    if asked:
+        said = _("It looks up %(what)s by %(asked)s, and gives %(shown)s.")
+    else:
+        said = _("It looks up %(what)s, and gives %(shown)s.")
+    return said % words
 
 
 def output_schema(query: Query) -> JsonObject:

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.catalog.outputs import content_output
-from mcp_app.catalog.runnable import ArgumentsRefused, Runnable
+from mcp_app.catalog.runnable import ArgumentsRefused, Gate, Runnable
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import (
@@ -56,6 +56,7 @@ HINTS: Final = ToolHints(
 )
 UNTRUSTED: Final = {"untrusted": True}
 """Of results that hold what others wrote."""
+GATE: Final = Gate("query")
 _EXACT: Final = ("is", "is_any_case")
 """What the variables of a template can be asked by."""
 
@@ -121,6 +122,7 @@ class QueryKind(Kind):
             convert=content_output,
             context="ctx",
             atomic=False,
+            gate=GATE,
         )
 
     def template(
@@ -137,6 +139,7 @@ class QueryKind(Kind):
             convert=lambda value: value,
             context="ctx",
             atomic=False,
+            gate=GATE,
         )
 
     def _query(self, config: JsonObject) -> Query:

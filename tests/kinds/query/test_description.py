@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_app.kinds.query.cursor import LARGEST
-from mcp_app.kinds.query.description import input_schema, output_schema
+from mcp_app.kinds.query.description import input_schema, output_schema, sentence
 from tests.kinds.query import shop
 
 CURSOR = {
@@ -87,3 +87,25 @@ def test_lines_of_groups() -> None:
         "weight": {},
         "first": {"type": ["string", "null"], "format": "date"},
     }
+
+
+def test_a_sentence_for_people() -> None:
+    config = {
+        "fields": ["number", "customer.name"],
+        "filters": [
+            {"path": "state", "is": "is", "parameter": "state"},
+            {"path": "due", "is": "most", "parameter": "until"},
+            {"path": "note", "is": "empty", "value": True},
+        ],
+        "lists": [{"path": "items", "fields": ["amount"]}],
+    }
+    assert sentence(shop.query(config)) == (
+        "It looks up Orders by state and due, and gives number, customer.name and"
+        " items."
+    )
+    assert (
+        sentence(
+            shop.query({"answer": "groups", "measures": [{"do": "count", "as": "n"}]})
+        )
+        == "It looks up Orders, and gives n."
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Final
@@ -24,6 +26,7 @@ from mcp_app.kinds.query import groups as groups_module
 from mcp_app.kinds.query.kind import HINTS, QueryKind
 from mcp_app.models import PublishedRow, ResourceTemplate, Tool
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.server import invocation
 from tests.drill.models import Country, Customer, Invoice, Item, Order, Stock
 from tests.kinds.query import shop
 from tests.published import published
@@ -33,8 +36,21 @@ from tests.serving import Connect
 asked: list[AccessRequest] = []
 
 
+class Waits:
+    """Where orders of a test wait, if they do."""
+
+    begun: threading.Event | None = None
+    go_on: threading.Event | None = None
+
+
+waits = Waits()
+
+
 def orders_of(request: AccessRequest) -> Any:
     asked.append(request)
+    if waits.begun is not None and waits.go_on is not None:
+        waits.begun.set()
+        waits.go_on.wait(60)
     return Order.objects.filter(hidden=False)
 
 
@@ -48,6 +64,7 @@ def shop_registry() -> Registry:
             rows=orders_of if model is Order else "all",
             permission="shop.customers" if model is Customer else "",
         )
+    registry.tool("in_thread", tags=["private"])(lambda: "done")
     return registry
 
 
@@ -233,7 +250,7 @@ async def test_a_rule_learns_who_asks_for_what(ask: Any) -> None:
 
 async def test_who_may_not_see_a_model_does_not_see_its_tools(ask: Any) -> None:
     for may, names in (("", set()), ("shop.customers", {"customer"})):
-        assert {*await _tools(ask, may)} == {"orders", "by_state", *names}
+        assert {*await _tools(ask, may)} == {"orders", "by_state", "in_thread", *names}
     outcome = await ask("tools/call", name="customer", arguments={"email": "a"})
     assert outcome.error["code"] == -32602
 
@@ -284,6 +301,25 @@ async def test_what_takes_too_long_is_told(ask: Any) -> None:
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"query_rows": 1}}])
 async def test_an_operator_bounds_pages(ask: Any) -> None:
     assert len((await _called(ask, "orders"))["rows"]) == 1
+
+
+@pytest.mark.parametrize("mcp", [{"THREADS": 2}])
+async def test_slow_lookups_leave_threads_to_others(
+    ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(invocation, "GATE_S", 0.2)
+    begun, go_on = threading.Event(), threading.Event()
+    monkeypatch.setattr(waits, "begun", begun)
+    monkeypatch.setattr(waits, "go_on", go_on)
+    slow = asyncio.create_task(_called(ask, "orders", state="sent"))
+    await asyncio.to_thread(begun.wait, 60)
+    late = await ask("tools/call", name="orders", arguments={"state": "open"})
+    assert late.status == 503
+    other = await ask("tools/call", name="in_thread", arguments={})
+    assert other.result["content"][0]["text"] == "done"
+    go_on.set()
+    assert len((await slow)["rows"]) == 2
+    assert len((await _called(ask, "orders", state="open"))["rows"]) == 2
 
 
 # -- who makes one --------------------------------------------------------------------

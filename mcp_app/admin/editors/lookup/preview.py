@@ -15,7 +15,7 @@ from mcp_app.interface.principal import Principal
 from mcp_app.interface.rights import AccessRequest
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.query.config import Query
-from mcp_app.kinds.query.description import input_schema
+from mcp_app.kinds.query.description import input_schema, sentence
 from mcp_app.kinds.query.groups import read_groups
 from mcp_app.kinds.query.kind import database_of
 from mcp_app.kinds.query.reading import read
@@ -49,6 +49,7 @@ def preview_of(
     if query is None:
         return {"problem": str(problems[0]) if config else ""}
     shown = {
+        "sentence": sentence(query),
         "needs": query.demands.permissions,
         "scopes": _scopes(query),
         "parameters": input_schema(query)["properties"],
