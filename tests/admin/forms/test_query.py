@@ -212,6 +212,7 @@ def test_a_filter_is_removed(admin_client: Client) -> None:
             "This field can be compared by: is, is one of.",
         ),
         (_filter(0, "total", "least", value="much"), "Write a number."),
+        (_filter(0, "due", "last_days", given="fixed", value="x"), "Write a number."),
         (_filter(0, "customer", "empty", value="perhaps"), "Write yes or no."),
         (_filter(0, "state", "is", given="fixed"), "Write the value."),
         (_filter(0, "total", "least", parameter="cursor"), "our own parameter"),

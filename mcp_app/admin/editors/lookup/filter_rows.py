@@ -107,15 +107,14 @@ class FilterForm(RowForm):
             said = _("This field can be compared by: %(names)s.") % {"names": names}
             self.add_error("comparison", said)
             return
+        text = given["value"]
+        if given["given"] == FIXED and not text:
+            self.add_error("value", _("Write the value."))
         schema = value_schema(path.field, given["comparison"])
         try:
-            given["typed"] = (
-                read_text(schema, given["value"]) if given["value"] else None
-            )
+            given["typed"] = read_text(schema, text) if text else None
         except ValidationError as error:
             self.add_error("value", error)
-        if given["given"] == FIXED and not given["value"]:
-            self.add_error("value", _("Write the value."))
 
     def filter(self) -> JsonObject:
         """Return the config of the valid row: as it was if nobody changed it."""
