@@ -14,6 +14,7 @@ from mcp_app.admin.forms.fields import PanelField
 from mcp_app.admin.forms.fieldsets import Behind
 from mcp_app.admin.forms.resource import ResourceTemplateForm
 from mcp_app.admin.forms.tool import ToolForm
+from mcp_app.admin.page.wording import LOOKUP, RESOURCE_TEMPLATE, TOOL
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionRow, ResourceTemplate, Tool
 from mcp_app.protocol.json_types import JsonObject
@@ -37,11 +38,11 @@ class QueryForm(DefinitionForm[AnyRow]):
         super().__init__(*args, **options)
         if "config" in self.fields:
             field = SheetField(LookupSheet(mcp.open_models, one=self.ONE))
-            field.label = self.fields["config"].label
+            known = self.fields["config"]
+            field.label, field.help_text = known.label, known.help_text
             field.shows(self.instance.config)
             self.fields["config"] = field
         if "now" in self.fields:
-            self.fields["now"].label = _("What you would get now")
             shown = preview_of(self.instance, mcp.open_models, self.user)
             cast("PanelField", self.fields["now"]).shows(**shown)
 
@@ -57,8 +58,11 @@ class QueryForm(DefinitionForm[AnyRow]):
 class QueryToolForm(QueryForm[Tool], ToolForm):
     """A tool that answers with rows or groups."""
 
+    WORDS = {**TOOL, **LOOKUP}
+
 
 class QueryTemplateForm(QueryForm[ResourceTemplate], ResourceTemplateForm):
     """A template that answers with one row."""
 
+    WORDS = {**RESOURCE_TEMPLATE, **LOOKUP}
     ONE = True

@@ -191,6 +191,12 @@ READABLE: Words = {
     ),
 }
 
+LOOKUP: Words = {
+    "config": (_("What is looked up"), ""),
+    "now": (_("What you would get now"), _("The saved working copy.")),
+}
+"""What stands behind a definition that looks up data of the site."""
+
 RESOURCE: Words = {
     **READABLE,
     "description": (

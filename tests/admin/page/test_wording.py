@@ -38,7 +38,7 @@ def test_every_field_has_its_words(
     request = RequestFactory().get("/", {"kind": kind})
     request.user = admin_user  # type: ignore[assignment]
     form = admin.site.get_model_admin(model).get_form(request)()
-    words = {**wording.EVERY, **MODELS[model]}
+    words = {**wording.EVERY, **MODELS[model], **form.WORDS}
     assert form.fields.keys() - words.keys() <= SEEN_WITHOUT_HELP
     for name in form.fields.keys() & words.keys():
         assert (form.fields[name].label, form.fields[name].help_text) == words[name]
