@@ -37,7 +37,7 @@ def test_every_field_has_its_words(
 ) -> None:
     request = RequestFactory().get("/", {"kind": kind})
     request.user = admin_user  # type: ignore[assignment]
-    form = admin.site.get_model_admin(model).get_form(request)()
+    form: Any = admin.site.get_model_admin(model).get_form(request)()
     words = {**wording.EVERY, **MODELS[model], **form.WORDS}
     assert form.fields.keys() - words.keys() <= SEEN_WITHOUT_HELP
     for name in form.fields.keys() & words.keys():
