@@ -29,6 +29,7 @@ from contextlib import (
     contextmanager,
     suppress,
 )
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -93,10 +94,20 @@ class InvocationPlaces:
 
         A thread converts its result itself: it may be a queryset.
         """
-        if runnable.gate is None:
-            return await self._run(exchange, runnable, arguments, convert)
-        async with self._behind(runnable.gate, exchange):
-            return await self._run(exchange, runnable, arguments, convert)
+        if runnable.gate is not None:
+            async with self._behind(runnable.gate, exchange):
+                inside = replace(runnable, gate=None)
+                return await self.run(exchange, inside, arguments, convert)
+        if runnable.style == "sync" or self._needs_thread(runnable):
+            function = partial(self._in_thread, exchange, runnable, arguments, convert)
+            name = str(exchange.params.get("name", exchange.method))
+            exchange.queued = True
+            try:
+                return await self._threaded(function, name)
+            except NoPlace:
+                exchange.untouched = True
+                raise
+        return convert(await self._on_loop(exchange, runnable, arguments))
 
     @asynccontextmanager
     async def _behind(self, gate: Gate, exchange: Exchange) -> AsyncIterator[None]:
@@ -117,24 +128,6 @@ class InvocationPlaces:
             yield
         finally:
             places.release()
-
-    async def _run(
-        self,
-        exchange: Exchange,
-        runnable: Runnable[Any],
-        arguments: dict[str, object],
-        convert: Callable[[object], Output],
-    ) -> Output:
-        if runnable.style == "sync" or self._needs_thread(runnable):
-            function = partial(self._in_thread, exchange, runnable, arguments, convert)
-            name = str(exchange.params.get("name", exchange.method))
-            exchange.queued = True
-            try:
-                return await self._threaded(function, name)
-            except NoPlace:
-                exchange.untouched = True
-                raise
-        return convert(await self._on_loop(exchange, runnable, arguments))
 
     async def call(self, function: Callable[[], Value]) -> Value:
         """Run a blocking function in a thread.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final, cast
 
@@ -103,11 +103,13 @@ class Panel(forms.Widget):
         super().__init__()
         self.template_name = template_name
         self.shown: Mapping[str, Any] = {}
+        self.later: Callable[[], Mapping[str, Any]] | None = None
 
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
-        return {**super().get_context(name, value, attrs), **self.shown}
+        shown = self.later() if self.later is not None else self.shown
+        return {**super().get_context(name, value, attrs), **shown}
 
     def id_for_label(self, id_: str | None) -> str:
         return ""
@@ -128,3 +130,7 @@ class PanelField(forms.Field):
     def shows(self, **shown: Any) -> None:
         """Set the context of the panel's template."""
         cast("Panel", self.widget).shown = shown
+
+    def shows_later(self, shown: Callable[[], Mapping[str, Any]]) -> None:
+        """Ask for the context where the panel is rendered, and only there."""
+        cast("Panel", self.widget).later = shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Final, TypeVar, cast
 
 from django.utils.translation import gettext_lazy as _
@@ -43,16 +44,15 @@ class QueryForm(DefinitionForm[AnyRow]):
             field.shows(self.instance.config)
             self.fields["config"] = field
         if "now" in self.fields:
-            shown = preview_of(self.instance, mcp.open_models, self.user)
-            cast("PanelField", self.fields["now"]).shows(**shown)
+            saved = self.instance.json("config") or {}
+            panel = cast("PanelField", self.fields["now"])
+            panel.shows_later(partial(preview_of, saved, mcp.open_models, self.user))
 
     @classmethod
     def behind(cls, config: JsonObject | None) -> Behind:
         heading = _("What it does: look up data of this site")
         fields = ("config", *cls.BESIDE, "now")
-        return Behind(
-            heading, fields, without=("input_schema", "output_schema", "changes")
-        )
+        return Behind(heading, fields, without=FOLLOWING)
 
 
 class QueryToolForm(QueryForm[Tool], ToolForm):

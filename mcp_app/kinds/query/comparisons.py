@@ -12,9 +12,10 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
-from django.db.models import Q
+from django.db.models import IntegerField, Q
 from django.utils import timezone
 
 from mcp_app.catalog.open_models import FieldKind, OpenField
@@ -123,10 +124,8 @@ _FORMATS: Final[Mapping[type[forms.Field], str]] = {
 
 def _type_of(field: OpenField) -> FieldKind:
     """Return the kind of the column; of keys that of what they point to."""
-    whole = field.column.get_internal_type().removeprefix("Positive").removesuffix(
-        "Field"
-    ) in ("Auto", "BigAuto", "SmallAuto", "Integer", "BigInteger", "SmallInteger")
-    if field.kind in (FieldKind.KEY, FieldKind.TO_ONE) and whole:
+    is_key = field.kind in (FieldKind.KEY, FieldKind.TO_ONE)
+    if is_key and isinstance(field.column, IntegerField):
         return FieldKind.NUMBER
     return field.kind
 
@@ -274,8 +273,4 @@ def _beginning(field: OpenField, day: date) -> date | datetime:
     if field.kind is FieldKind.DATE:
         return day
     moment = datetime.combine(day, time.min)
-    return timezone.make_aware(moment) if _has_zones() else moment
-
-
-def _has_zones() -> bool:
-    return timezone.is_aware(timezone.now())
+    return timezone.make_aware(moment) if settings.USE_TZ else moment

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Final
 
+from django.conf import settings
 from django.db.models import (
     Aggregate,
     Avg,
@@ -20,7 +21,7 @@ from django.db.models import (
     Sum,
     Value,
 )
-from django.db.models.functions import Trunc
+from django.db.models.functions import Trunc, TruncDate
 from django.utils import timezone
 
 from mcp_app.catalog.open_models import FieldKind
@@ -86,14 +87,11 @@ def _expression(group: Group, scopes: Scopes) -> Any:
     value = scopes.value(group.path)
     if not group.each:
         return value
-    zone = None
-    if group.path.field.kind is FieldKind.DATETIME and _has_zones():
-        zone = timezone.get_current_timezone()
-    return Trunc(value, group.each, output_field=DateField(), tzinfo=zone)
-
-
-def _has_zones() -> bool:
-    return timezone.is_aware(timezone.now())
+    if group.path.field.kind is FieldKind.DATETIME:
+        # MariaDB and MySQL would keep the time in what begins a week.
+        zone = timezone.get_current_timezone() if settings.USE_TZ else None
+        value = TruncDate(value, tzinfo=zone)
+    return Trunc(value, group.each, output_field=DateField())
 
 
 def _order(query: Query) -> list[OrderBy]:

@@ -233,15 +233,14 @@ class Lookup:
         """Return the one row of an address, None if there is none."""
         with self._limited(ctx, arguments):
             scopes = self._scopes(ctx, arguments)
-            reader = replace(self._reader(scopes, values), most=2)
-            rows = reader.page(None).rows
-        if len(rows) > 1:
+            page = replace(self._reader(scopes, values), most=1).page(None)
+        if page.next is not None:
             names = ", ".join(self.query.parameters)
             raise RuntimeError(
                 f"{self.name}: more than one row of {self.query.model.label} has this"
                 f" {names}. Ask by a field that is unique."
             )
-        return rows[0] if rows else None
+        return page.rows[0] if page.rows else None
 
     @contextmanager
     def _limited(self, ctx: SyncContext, arguments: JsonObject) -> Iterator[None]:

@@ -61,6 +61,10 @@ class Path:
         """Whether it ends at a relation, which is its last hop, too."""
         return bool(self.hops) and self.hops[-1].field is self.field
 
+    def behind(self, hops: tuple[Hop, ...]) -> Path:
+        """Return the same path from where these hops begin."""
+        return Path(self.text, self.model, (*hops, *self.hops), self.field)
+
     @property
     def nullable(self) -> bool:
         """Whether its value may be null."""

@@ -21,6 +21,8 @@ from mcp_app.kinds.query.schema import (
     LONGEST_SORTED,
     MEASURES,
     ROWS,
+    USUAL_LISTED,
+    USUAL_ROWS,
 )
 from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
@@ -60,7 +62,7 @@ class _Reader:
             fields=() if grouped else self._fields(config, model),
             lists=() if grouped else self._each(config, "lists", self._list, model),
             order=() if grouped else self._each(config, "order", self._term, model),
-            most=config.get("most", 50),
+            most=config.get("most", USUAL_ROWS),
             count=config.get("count", False),
             by=self._each(config, "by", self._group, model) if grouped else (),
             measures=self._measures(config, model) if grouped else (),
@@ -167,7 +169,7 @@ class _Reader:
             fields=self._each(said, "fields", self._shown, listed),
             filters=self._filters(said, listed),
             order=self._each(said, "order", self._term, listed),
-            most=said.get("most", 20),
+            most=said.get("most", USUAL_LISTED),
         )
 
     def _group(self, said: str | JsonObject, model: OpenModel) -> Group:
@@ -254,11 +256,7 @@ def can_sort(field: OpenField) -> bool:
 
 def _is_long(field: OpenField) -> bool:
     longest = getattr(field.column, "max_length", None)
-    is_text = field.column.get_internal_type() in (
-        "CharField",
-        "TextField",
-        "FileField",
-    )
+    is_text = field.column.get_internal_type() in _TEXTS
     return is_text and (longest is None or longest > LONGEST_SORTED)
 
 

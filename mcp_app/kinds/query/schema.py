@@ -23,7 +23,11 @@ from mcp_app.kinds.query.comparisons import COMPARISONS, EMPTY
 from mcp_app.protocol.json_types import JsonObject
 
 MOST_ROWS: Final = 200
+USUAL_ROWS: Final = 50
 MOST_LISTED: Final = 50
+USUAL_LISTED: Final = 20
+MOST_SORTED: Final = 3
+MOST_GROUPED: Final = 3
 LONGEST_SORTED: Final = 255
 CURSOR: Final = "cursor"
 ROWS, GROUPS, ONE = "rows", "groups", "one"
@@ -76,7 +80,7 @@ _FILTERS: Final[JsonObject] = _array(
     20,
 )
 _FIELDS: Final[JsonObject] = _array(_PATH, 50)
-_ORDER: Final[JsonObject] = _array(_PATH, 3)
+_ORDER: Final[JsonObject] = _array(_PATH, MOST_SORTED)
 
 SCHEMA: Final[JsonObject] = _object(
     (),
@@ -105,7 +109,7 @@ SCHEMA: Final[JsonObject] = _object(
                 _object(["path", "each"], path=_PATH, each={"enum": list(UNITS)}),
             ]
         },
-        3,
+        MOST_GROUPED,
     ),
     measures=_array(
         _object(["do", "as"], do={"enum": list(MEASURES)}, path=_PATH, **{"as": _NAME}),

@@ -49,8 +49,8 @@ class Shape:
         self._expanded = _expanded(paths)
         for path in paths:
             self._add_keys(path, scopes, columns, before)
-            whole = Path(path.text, path.model, (*before, *path.hops), path.field)
-            self._parts.append((path, columns.add(scopes.value(whole))))
+            value = scopes.value(path.behind(before))
+            self._parts.append((path, columns.add(value)))
 
     def _add_keys(
         self, path: Path, scopes: Scopes, columns: Columns, before: tuple[Hop, ...]

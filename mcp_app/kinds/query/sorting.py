@@ -32,7 +32,7 @@ class Sorting:
     ) -> None:
         self._terms = terms
         self.names = [
-            columns.add(scopes.value(_after(before, term.path))) for term in terms
+            columns.add(scopes.value(term.path.behind(before))) for term in terms
         ]
         self.key = columns.add(key)
 
@@ -58,10 +58,6 @@ class Sorting:
             else:
                 equal &= Q(**{f"{name}__isnull": True})
         return later | equal & Q(**{f"{self.key}__gt": key})
-
-
-def _after(before: tuple[Hop, ...], path: Path) -> Path:
-    return Path(path.text, path.model, (*before, *path.hops), path.field)
 
 
 def _last(path: Path) -> bool | None:

@@ -94,6 +94,15 @@ def test_dates_by_the_zone_of_the_site(each: str, days: list[str]) -> None:
     assert sum(line["orders"] for line in lines) == 3
 
 
+@pytest.mark.parametrize("each", ["day", "week", "month", "quarter", "year"])
+def test_times_of_one_day_are_one_group(each: str) -> None:
+    for hours in (1, 2, 3):
+        shop.order(str(hours), created=shop.moment(hours / 24))
+    by = [{"path": "created", "each": each}]
+    [line] = shop.groups({"by": by, "measures": [COUNT]})
+    assert line["orders"] == 3
+
+
 def test_dates_come_first_and_in_their_order() -> None:
     for number, due, state in (
         ("a", "2026-11-02", "sent"),

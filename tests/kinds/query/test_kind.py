@@ -147,9 +147,15 @@ def _published_rows() -> list[PublishedRow]:
         Tool(name=name, config=json.dumps(config), **made)
         for name, config in configs.items()
     ]
-    one = json.dumps(ONE)
-    template = ResourceTemplate(name="order", uri_template=TEMPLATE, config=one, **made)
-    return [*map(published, tools), published(template)]
+    state = {"path": "state", "is": "is", "parameter": "state"}
+    addresses = {TEMPLATE: ONE, "shop://states/{state}": {**ONE, "filters": [state]}}
+    templates = [
+        ResourceTemplate(
+            name=f"order{at}", uri_template=uri, config=json.dumps(config), **made
+        )
+        for at, (uri, config) in enumerate(addresses.items())
+    ]
+    return [*map(published, tools), *map(published, templates)]
 
 
 @pytest.fixture
@@ -285,6 +291,16 @@ async def test_one_row_for_each_address(ask: Any) -> None:
         outcome = await ask("resources/read", uri=f"shop://orders/{number}")
         assert outcome.error["code"] == -32602
         assert outcome.error["message"] == "Resource not found"
+
+
+async def test_several_rows_of_one_address_are_an_error(
+    ask: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    outcome = await ask("resources/read", uri="shop://states/open")
+    assert outcome.error["code"] == -32603
+    assert "more than one row of drill.Order has this state." in caplog.text
+    outcome = await ask("resources/read", uri="shop://states/back")
+    assert outcome.error["code"] == -32602
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"query_time": 0.0001}}])

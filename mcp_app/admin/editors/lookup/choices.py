@@ -91,15 +91,13 @@ def _groups(
     if len(way) + 1 == MOST_STEPS:
         return
     for field in fields:
-        target = opened.get(field.target._meta.label) if _leads_on(field) else None
+        if field.kind is not FieldKind.TO_ONE:
+            continue
+        target = opened.get(field.target._meta.label)
         # A way that comes back to a model tells nothing new of it.
         if target is not None and target.label not in labels:
             further = (*labels, target.label)
             yield from _groups(target, opened, use, (*way, field), further)
-
-
-def _leads_on(field: OpenField) -> bool:
-    return field.kind is FieldKind.TO_ONE
 
 
 Entry: TypeAlias = Callable[[str, OpenField], Iterable[tuple[str, Label]]]

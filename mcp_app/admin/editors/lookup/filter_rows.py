@@ -33,7 +33,7 @@ class FilterForm(RowForm):
     path = forms.ChoiceField(label=_("Field"), required=False)
     comparison = forms.ChoiceField(
         label=_("Compared how"),
-        choices=[("", "---------"), *choices.COMPARISONS.items()],
+        choices=[choices.NONE, *choices.COMPARISONS.items()],
         required=False,
     )
     given = forms.ChoiceField(

@@ -16,10 +16,14 @@ from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenMod
 from mcp_app.kinds.query.schema import (
     GROUPS,
     LONGEST_NAME,
+    MOST_GROUPED,
     MOST_LISTED,
     MOST_ROWS,
+    MOST_SORTED,
     ONE,
     ROWS,
+    USUAL_LISTED,
+    USUAL_ROWS,
 )
 from mcp_app.protocol.json_types import JsonObject
 
@@ -27,10 +31,6 @@ ANSWERS: Final = {
     ROWS: _("Rows"),
     GROUPS: _("Groups: how many, and how much"),
 }
-MOST_SORTED: Final = 3
-MOST_GROUPED: Final = 3
-USUAL_MOST: Final = 50
-USUAL_LISTED: Final = 20
 
 
 class ListPart(NamedTuple):
@@ -161,7 +161,7 @@ class LookupForm(RowForm):
             max_value=MOST_ROWS,
             required=False,
         )
-        self.initial["most"] = self.base.get("most", USUAL_MOST)
+        self.initial["most"] = self.base.get("most", USUAL_ROWS)
         self.fields["count"] = forms.BooleanField(
             label=_("Say also how many rows there are in all"), required=False
         )
@@ -174,10 +174,7 @@ class LookupForm(RowForm):
         ]
         labels = (_("A group for each"), _("and each"), _("and each"))
         self._one_each("by", labels, choices.group_entries, model)
-        chosen = [
-            "/".join(filter(None, (each["do"], each.get("path"))))
-            for each in self.base.get("measures", ())
-        ]
+        chosen = [*map(_measure_key, self.base.get("measures", ()))]
         groups = choices.groups_of(model, self.opened)
         offered = choices.choices(
             groups, choices.measure_entries, [each for each in chosen if "/" in each]
@@ -288,7 +285,7 @@ class LookupForm(RowForm):
         if self.one:
             return
         self._put(config, "order", self._picked("order", MOST_SORTED))
-        if given["most"] != config.get("most", USUAL_MOST):
+        if given["most"] != config.get("most", USUAL_ROWS):
             self._put(config, "most", given["most"])
         self._put(config, "count", given["count"])
 
@@ -314,10 +311,7 @@ class LookupForm(RowForm):
     def _put_groups(self, config: JsonObject) -> None:
         by = [_group(each) for each in self._picked("by", MOST_GROUPED)]
         self._put(config, "by", by)
-        before = {
-            "/".join(filter(None, (each["do"], each.get("path")))): each
-            for each in config.get("measures", ())
-        }
+        before = {_measure_key(each): each for each in config.get("measures", ())}
         given = _in_order(self.cleaned_data["measures"], [*before])
         measures = [before.get(each) or _measure(each) for each in given]
         self._put(config, "measures", measures)
@@ -337,6 +331,11 @@ def _in_order(given: Sequence[str], before: Sequence[str] | None) -> list[str]:
 def _group(text: str) -> Any:
     path, _slash, each = text.partition("/")
     return {"path": path, "each": each} if each else path
+
+
+def _measure_key(measure: JsonObject) -> str:
+    """Return the value of the box that stands for a measure."""
+    return "/".join(filter(None, (measure["do"], measure.get("path"))))
 
 
 def _measure(text: str) -> JsonObject:

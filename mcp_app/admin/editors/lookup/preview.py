@@ -22,7 +22,6 @@ from mcp_app.kinds.query.reading import read
 from mcp_app.kinds.query.rows import RowReader
 from mcp_app.kinds.query.schema import GROUPS, SCHEMA
 from mcp_app.kinds.query.scoping import Scopes
-from mcp_app.models import DefinitionRow
 from mcp_app.pools.statement_time import TimeIsUp, time_limit
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
@@ -34,7 +33,7 @@ LARGEST: Final = 20_000
 
 
 def preview_of(
-    row: DefinitionRow,
+    config: JsonObject,
     opened: OpenModels,
     user: AbstractUser | AnonymousUser | None,
 ) -> Mapping[str, Any]:
@@ -42,7 +41,6 @@ def preview_of(
 
     What clients may say counts as not said.
     """
-    config = row.json("config") or {}
     if schemas.compile(SCHEMA).violations(config):
         return {}
     query, problems = read(config, opened)
