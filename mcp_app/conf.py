@@ -106,6 +106,7 @@ class McpSettings:
     )
     call_context_managers: Sequence[str] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
+    http: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     threads: int = 8
     limits: Limits = field(default_factory=Limits)
     audit: Literal["batched", "strict", "off"] = "batched"
@@ -128,6 +129,8 @@ LISTS = frozenset(
     {"hosts", "origins", "call_context_managers", "state_keys", "trusted_proxies"}
 )
 """Keys of which no text is a value."""
+SECRET = frozenset({"state_keys", "http"})
+"""Keys whose values no message may show."""
 RENAMED = {"AROUND": "CALL_CONTEXT_MANAGERS"}
 """Keys that had another name once."""
 LIMITS: tuple[str, ...] = tuple(each.name for each in fields(Limits))
@@ -183,7 +186,7 @@ def _mistyped(place: str, value: McpSettings | Limits) -> list[str]:
 
 
 def _shown(name: str, value: object) -> str:
-    return "not as it must be" if name == "state_keys" else repr(value)
+    return "not as it must be" if name in SECRET else repr(value)
 
 
 def _type_problems(shape: Any, value: object) -> list[str]:

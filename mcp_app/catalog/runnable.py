@@ -53,6 +53,9 @@ class Runnable(Generic[Output]):
     atomic: bool | None = None
     database: bool = False
     gate: Gate | None = None
+    ours: bool = False
+    """Whether it is our own coroutine, which the loop awaits, whatever a site puts
+    around its own."""
     needs_thread: bool = field(init=False)
     """Whether an async function must have a thread and connections of its own."""
     direct: bool = field(init=False)
@@ -61,5 +64,6 @@ class Runnable(Generic[Output]):
     def __post_init__(self) -> None:
         needs_thread = bool(self.database or self.atomic)
         object.__setattr__(self, "needs_thread", needs_thread)
-        direct = self.style == "async" and not needs_thread
+        own_way = self.gate is not None or self.ours
+        direct = self.style == "async" and not needs_thread and not own_way
         object.__setattr__(self, "direct", direct)

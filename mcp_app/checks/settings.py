@@ -14,6 +14,7 @@ from django.utils.module_loading import import_string
 
 from mcp_app import conf
 from mcp_app.auth import authenticators
+from mcp_app.egress.sites import problems as site_problems
 from mcp_app.interface.server import PUBLIC
 from mcp_app.invalidation.doorbell import shared_layer
 from mcp_app.kinds.registry import unusable_kinds
@@ -87,6 +88,7 @@ def _unusable(current: conf.McpSettings) -> list[checks.CheckMessage]:
         *_unmade(current.doorbell),
         *_unusable_kinds(),
         *_short_keys(current.state_keys),
+        *map(_unusable_site, site_problems(current.http)),
         *map(_pointless, _unmatched(current)),
         *map(_pointless, _unnameable(current.authentication)),
     ]
@@ -123,6 +125,10 @@ def _unusable_kinds() -> Iterator[checks.CheckMessage]:
         sentences += unusable_forms()
     for sentence in sentences:
         yield checks.Error(sentence, id="mcp_app.E009")
+
+
+def _unusable_site(sentence: str) -> checks.CheckMessage:
+    return checks.Error(sentence, id="mcp_app.E011")
 
 
 def _pointless(sentence: str) -> checks.CheckMessage:

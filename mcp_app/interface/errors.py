@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mcp_app.interface.outcomes import Outcome
 from mcp_app.protocol.content import Block
 from mcp_app.protocol.json_types import JsonObject
 
@@ -18,6 +19,18 @@ class ToolError(Exception):
         super().__init__(message)
         self.message = message
         self.content = tuple(content)
+
+
+class ExternalError(ToolError):
+    """Another site is at fault: the model reads the message, staff read the detail.
+
+    The call log has this outcome, and the detail if there is one.
+    """
+
+    def __init__(self, message: str, outcome: Outcome, detail: str = "") -> None:
+        super().__init__(message)
+        self.outcome = outcome
+        self.detail = detail or message
 
 
 class ClientCannot(Exception):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-EXTRAS: Final = {"channels_redis": "redis", "rest_framework": "drf"}
+EXTRAS: Final = {
+    "channels_redis": "redis",
+    "httpcore2": "http",
+    "rest_framework": "drf",
+}
 """Extras by the modules that they bring.
 
 Of a database's driver, and of daphne, Django says itself that it is missing.

@@ -20,6 +20,8 @@ _STRAY = re.compile(
     r"\{\{.{0,40}?\}\}|\{%.{0,40}?%\}|\{\{.{0,40}|\{%.{0,40}", re.DOTALL
 )
 
+_SINGLE = re.compile(r"\{ *([A-Za-z_][A-Za-z0-9_-]*) *\}")
+
 
 def check(value: object, names: Collection[str], noun: str) -> bool:
     """Check the placeholders in all strings of a JSON value, and say if any is there.
@@ -40,6 +42,26 @@ def check(value: object, names: Collection[str], noun: str) -> bool:
             if name not in names:
                 raise KindError(_unknown(name, names, noun))
     return found
+
+
+def pieces(text: str) -> list[str]:
+    """Return a text in pieces: its own text and the names of placeholders, in turn."""
+    return _PLACEHOLDER.split(text)
+
+
+def only_name(text: str) -> str:
+    """Return the name of the placeholder that a text is, "" if it is anything else."""
+    match = _PLACEHOLDER.fullmatch(text)
+    return match.group(1) if match else ""
+
+
+def refuse_single_braces(value: object) -> None:
+    """Raise `KindError` for `{name}`, which other programs fill in, and we do not."""
+    for text in _strings(value):
+        for own in _PLACEHOLDER.split(text)[0::2]:
+            if single := _SINGLE.search(own):
+                name = single.group(1)
+                raise KindError(f"“{{{name}}}” is not replaced. Write {{{{{name}}}}}.")
 
 
 def names_in(value: object) -> set[str]:

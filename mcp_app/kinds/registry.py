@@ -35,6 +35,7 @@ OURS: Final = {
     "text": "mcp_app.kinds.text.TextKind",
     "function": "mcp_app.kinds.function.FunctionKind",
     "query": "mcp_app.kinds.query.kind.QueryKind",
+    "http": "mcp_app.kinds.http.kind.HttpKind",
 }
 DEFINITIONS: Final = frozenset(
     {ToolDefinition, ResourceDefinition, ResourceTemplateDefinition, PromptDefinition}

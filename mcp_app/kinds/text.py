@@ -46,7 +46,7 @@ Values = Mapping[str, object]
 
 # It passes as a part of a URI and as a whole one.
 _SAMPLE = "a:a"
-_UNUSED = "parameter-unused"
+UNUSED = "parameter-unused"
 _ROLES = ("user", "assistant")
 
 
@@ -88,7 +88,7 @@ class TextKind(Kind):
         is_error = config.get("is_error", False)
         if not isinstance(is_error, bool):
             raise KindError("“is_error” must be true or false.")
-        names = _Names(_properties(definition), "parameter")
+        names = _Names(properties_of(definition), "parameter")
         block = partial(block_from_json, uploads=uploads)
         blocks = [names.part(item, block) for item in _list(config, "content")]
         structured = names.part(config.get("structured"), _structured)
@@ -164,18 +164,18 @@ class TextKind(Kind):
                 "The parameter %(name)s is not used anywhere. Use it in the text, or"
                 " remove it."
             )
-            tell = partial(must_fix, _UNUSED, "input_schema")
-            return _unused(_properties(definition), used, tell, message)
+            tell = partial(must_fix, UNUSED, "input_schema")
+            return unused(properties_of(definition), used, tell, message)
         if isinstance(definition, PromptDefinition):
             arguments = [argument.name for argument in definition.arguments]
-            tell = partial(advice, _UNUSED, "arguments")
+            tell = partial(advice, UNUSED, "arguments")
             message = _("The argument %(name)s is never used.")
-            return _unused(arguments, used, tell, message)
+            return unused(arguments, used, tell, message)
         if isinstance(definition, ResourceTemplateDefinition):
             variables = UriTemplate.parse(definition.uri_template).variables
-            tell = partial(advice, _UNUSED, "uri_template")
+            tell = partial(advice, UNUSED, "uri_template")
             message = _("The variable %(name)s is never used.")
-            return _unused(variables, used, tell, message)
+            return unused(variables, used, tell, message)
         return []
 
 
@@ -225,17 +225,19 @@ def _runnable(run: Callable[[Values], Output]) -> Runnable[Output]:
     )
 
 
-def _unused(
+def unused(
     names: Iterable[str],
     used: Collection[str],
     tell: Callable[[str], Finding],
     message: str,
 ) -> list[Finding]:
+    """Return a finding for each name that no placeholder uses."""
     unused = (name for name in names if name not in used)
     return [tell(message % {"name": visible(name)}) for name in unused]
 
 
-def _properties(definition: ToolDefinition) -> Collection[str]:
+def properties_of(definition: ToolDefinition) -> Collection[str]:
+    """Return the names of a tool's parameters."""
     properties = definition.input_schema.get("properties")
     return properties if isinstance(properties, dict) else ()
 

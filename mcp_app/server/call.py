@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import Entry
 from mcp_app.catalog.stops import SWITCHED_OFF
-from mcp_app.interface.errors import CallCancelled, ClientCannot
+from mcp_app.interface.errors import CallCancelled, ClientCannot, ExternalError
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.protocol.errors import (
     InternalError,
@@ -201,6 +201,9 @@ def failures_as_errors(exchange: Exchange, entry: Entry[Any, Any]) -> Iterator[N
         raise
     except ClientCannot as error:
         raise incapable(exchange, error) from error
+    except ExternalError as error:
+        exchange.record_outcome(error.outcome, error.detail)
+        raise InternalError(error.message) from error
     except asyncio.CancelledError:
         survive(exchange, End.TIMED_OUT)
         said = timed_out(exchange, entry)

@@ -98,6 +98,8 @@ class InvocationPlaces:
             async with self._behind(runnable.gate, exchange):
                 inside = replace(runnable, gate=None)
                 return await self.run(exchange, inside, arguments, convert)
+        if runnable.ours:
+            return convert(await runnable.run(**arguments))  # type: ignore[misc]
         if runnable.style == "sync" or self._needs_thread(runnable):
             function = partial(self._in_thread, exchange, runnable, arguments, convert)
             name = str(exchange.params.get("name", exchange.method))

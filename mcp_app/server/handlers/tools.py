@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.catalog.scalars import ScalarOutput
 from mcp_app.catalog.snapshot import ToolEntry
-from mcp_app.interface.errors import ClientCannot, ToolError
+from mcp_app.interface.errors import ClientCannot, ExternalError, ToolError
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.results import ToolOutput
 from mcp_app.protocol import jsonrpc, results
@@ -157,7 +157,7 @@ def _failed(exchange: Exchange, entry: ToolEntry, failure: BaseException) -> Too
     try:
         raise failure
     except ToolError as error:
-        return ToolOutput(error.content or [Text(error.message)], is_error=True)
+        return _reported(exchange, error)
     except ClientCannot as error:
         refusal = calls.incapable(exchange, error)
         if isinstance(refusal, MissingClientCapability):
@@ -177,6 +177,12 @@ def _failed(exchange: Exchange, entry: ToolEntry, failure: BaseException) -> Too
     finally:
         # The failure has this frame: it must not hold the failure.
         del failure
+
+
+def _reported(exchange: Exchange, error: ToolError) -> ToolOutput:
+    if isinstance(error, ExternalError):
+        exchange.record_outcome(error.outcome, error.detail)
+    return ToolOutput(error.content or [Text(error.message)], is_error=True)
 
 
 def _unsendable(

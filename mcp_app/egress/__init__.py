@@ -1,0 +1,1 @@
+"""Calls to other sites: which there are, where they may lead, and what they cost."""

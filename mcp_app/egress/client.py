@@ -1,0 +1,222 @@
+"""A call to another site: one deadline, no redirects, no proxies, bounded answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import traceback
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+from mcp_app.egress.bodies import read_body
+from mcp_app.egress.errors import EgressError, TooSlow, Unreachable
+from mcp_app.egress.requests import SiteAnswer, SiteRequest, headers_of, target_of
+from mcp_app.egress.resolving import Lookup, Resolver, system_lookup
+from mcp_app.egress.secrets import secrets_for
+from mcp_app.egress.sites import Site
+from mcp_app.interface.extras import with_remedy
+from mcp_app.interface.rights import AccessRequest
+
+if TYPE_CHECKING:
+    from httpcore2 import AsyncConnectionPool, Response
+
+logger = logging.getLogger("mcp_app.egress")
+
+_CONNECTED: Final = "connection.connect_tcp.started"
+_SENDING: Final = "http11.send_request_headers.started"
+
+
+class Connections:
+    """The connections of one loop to all sites, by site."""
+
+    def __init__(self, lookup: Lookup = system_lookup) -> None:
+        self._resolver = Resolver(lookup)
+        self._pools: dict[Site, AsyncConnectionPool] = {}
+
+    async def call(
+        self, site: Site, request: SiteRequest, asked: AccessRequest
+    ) -> SiteAnswer:
+        """Send a request with the site's secrets, and return the whole answer.
+
+        Raises `EgressError`; no traceback shows what it holds.
+        """
+        began = time.monotonic()
+        try:
+            answer = await self._in_time(site, request, asked, began)
+        except EgressError as error:
+            _log(site, request, began, f"{type(error).__name__}: {error.message}")
+            # Frames hold the site's secrets, and error pages show variables.
+            raise error.with_traceback(None) from None
+        except Exception as error:
+            trace = "".join(traceback.format_exc())
+            logger.error("A call of the site %s failed.\n%s", site.key, trace)
+            failure = Unreachable(f"The call failed: {type(error).__name__}.")
+            failure.sent = True
+            raise failure from None
+        _log(site, request, began, f"{answer.status}, {len(answer.body)} bytes")
+        return answer
+
+    async def close(self) -> None:
+        """Close all connections."""
+        pools, self._pools = self._pools, {}
+        for each in pools.values():
+            await each.aclose()
+
+    async def _in_time(
+        self, site: Site, request: SiteRequest, asked: AccessRequest, began: float
+    ) -> SiteAnswer:
+        progress = _Progress()
+        try:
+            async with asyncio.timeout(site.timeout):
+                secrets = await secrets_for(site, asked)
+                target = target_of(site, request, secrets)
+                headers = headers_of(site, request, secrets)
+                answer = await self._answer(site, request, target, headers, progress)
+                return SiteAnswer(
+                    status=answer[0],
+                    headers=answer[1],
+                    body=answer[2],
+                    took=time.monotonic() - began,
+                    secrets=secrets,
+                )
+        except TimeoutError:
+            said = f"The call took longer than {site.timeout:g} s."
+            raise TooSlow(said, sent=progress.sent) from None
+
+    async def _answer(
+        self,
+        site: Site,
+        request: SiteRequest,
+        target: str,
+        headers: list[tuple[str, str]],
+        progress: _Progress,
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Send it, once more where a kept connection turns out to be closed."""
+        try:
+            return await self._send(site, request, target, headers, progress)
+        except Unreachable:
+            if not request.idempotent or progress.connected or progress.answered:
+                raise
+        return await self._send(site, request, target, headers, progress)
+
+    async def _send(
+        self,
+        site: Site,
+        request: SiteRequest,
+        target: str,
+        headers: list[tuple[str, str]],
+        progress: _Progress,
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        pool = self._pool(site)
+        async with _streamed(pool, site, request, target, headers, progress) as answer:
+            progress.answered = True
+            named = _first_of_each(answer.headers)
+            encoding = named.get("content-encoding", "")
+            body = await read_body(answer.aiter_stream(), encoding, site.answer)
+            return answer.status, named, body
+
+    def _pool(self, site: Site) -> AsyncConnectionPool:
+        pool = self._pools.get(site)
+        if pool is None:
+            try:
+                from mcp_app.egress.backend import pool_for  # noqa: PLC0415 - an extra
+            except ImportError as error:
+                said = "Calls of other sites need a package that is not installed"
+                raise Unreachable(with_remedy(said, error)) from error
+            pool = self._pools[site] = pool_for(site, self._resolver)
+        return pool
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a call came."""
+
+    connected: bool = False
+    """Whether it made a connection of its own."""
+    sent: bool = False
+    answered: bool = False
+
+    async def trace(self, event: str, _info: Mapping[str, Any]) -> None:
+        """Take an event of httpcore2."""
+        if event == _CONNECTED:
+            self.connected = True
+        elif event == _SENDING:
+            self.sent = True
+
+
+@asynccontextmanager
+async def _streamed(
+    pool: AsyncConnectionPool,
+    site: Site,
+    request: SiteRequest,
+    target: str,
+    headers: list[tuple[str, str]],
+    progress: _Progress,
+) -> AsyncIterator[Response]:
+    """Give the answer whose body is still to be read; raise `Unreachable`."""
+    import httpcore2  # noqa: PLC0415 - an extra
+
+    from mcp_app.egress.backend import CONNECT_S  # noqa: PLC0415 - an extra
+
+    url = httpcore2.URL(
+        scheme=site.scheme, host=site.host, port=site.port, target=target
+    )
+    try:
+        async with pool.stream(
+            request.method,
+            url,
+            headers=headers,
+            content=request.body,
+            extensions={"timeout": {"connect": CONNECT_S}, "trace": progress.trace},
+        ) as answer:
+            yield answer
+    except (
+        httpcore2.NetworkError,
+        httpcore2.ProtocolError,
+        httpcore2.TimeoutException,
+    ) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise Unreachable(why, sent=progress.sent) from None
+
+
+def _first_of_each(headers: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    named: dict[str, str] = {}
+    for name, value in headers:
+        named.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+    return named
+
+
+def _log(site: Site, request: SiteRequest, began: float, end: str) -> None:
+    took_ms = (time.monotonic() - began) * 1_000
+    logger.info(
+        "%s %s of the site %s: %s, %.0f ms.",
+        request.method,
+        request.log_path,
+        site.key,
+        end,
+        took_ms,
+    )
+
+
+_of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, Connections] = (
+    WeakKeyDictionary()
+)
+
+
+def connections() -> Connections:
+    """Return the connections of the running loop."""
+    loop = asyncio.get_running_loop()
+    if loop not in _of_loops:
+        _of_loops[loop] = Connections()
+    return _of_loops[loop]
+
+
+async def close_connections() -> None:
+    """Close the connections of the running loop, if it made any."""
+    own = _of_loops.pop(asyncio.get_running_loop(), None)
+    if own is not None:
+        await own.close()

@@ -1,0 +1,112 @@
+"""What is sent to a site, and what must never be: the guard of paths and headers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from unicodedata import category
+from urllib.parse import unquote, urlencode
+
+from mcp_app.egress.errors import Forbidden
+from mcp_app.egress.secrets import Secrets
+from mcp_app.egress.sites import Site, header_problem
+
+MOST_TARGET: Final = 16 * 1024
+"""Characters of a path with its query: more than any server takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteRequest:
+    """A request below a site's URL.
+
+    `path` begins with a slash, and is encoded as it is to be sent; so is `query`,
+    without the question mark.  An idempotent request may be sent twice.  `log_path` is
+    what the log shows: no value of a caller.
+    """
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Sequence[tuple[str, str]] = ()
+    body: bytes | None = None
+    idempotent: bool = False
+    log_path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteAnswer:
+    """A whole answer; the names of headers are in lower case, `took` is in seconds."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    took: float
+    secrets: Secrets
+    """What must not come out of the answer."""
+
+    @property
+    def media_type(self) -> str:
+        """Return the type of the body without its parameters, in lower case."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+_PATH: Final = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
+_QUERY: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@%/?\[\]|-]*")
+
+
+def target_of(site: Site, request: SiteRequest, secrets: Secrets) -> str:
+    """Return path and query as they are sent; raise `Forbidden`."""
+    check_path(request.path)
+    if not _QUERY.fullmatch(request.query):
+        raise Forbidden("The query has a character that must be encoded.")
+    secret = urlencode(secrets.query)
+    query = "&".join(filter(None, (request.query, secret)))
+    target = site.prefix + request.path + (f"?{query}" if query else "")
+    if len(target) > MOST_TARGET:
+        raise Forbidden(f"The address is longer than {MOST_TARGET:,} characters.")
+    return target
+
+
+def check_path(path: str) -> None:
+    """Raise `Forbidden` where a path could leave the site's URL.
+
+    Servers and proxies decode a segment once or twice: each is looked at as it is,
+    decoded once, and decoded twice.
+    """
+    if not _PATH.fullmatch(path):
+        raise Forbidden("The path has a character that must be encoded.")
+    for segment in path.split("/"):
+        for text in _decodings(segment):
+            if text in (".", ".."):
+                raise Forbidden("A segment of the path is “.” or “..”.")
+            if any(category(each) == "Cc" for each in text):
+                raise Forbidden("A segment of the path has a control character.")
+
+
+def _decodings(segment: str) -> Iterator[str]:
+    for _ in range(3):
+        yield segment
+        segment = unquote(segment)
+
+
+def headers_of(
+    site: Site, request: SiteRequest, secrets: Secrets
+) -> list[tuple[str, str]]:
+    """Return all headers; raise `Forbidden` for one that cannot be sent."""
+    secret = {each.lower() for each in secrets.headers}
+    headers = [
+        ("Host", site.authority),
+        ("Accept-Encoding", "identity"),
+        ("User-Agent", "django-mcp-app"),
+    ]
+    for name, value in request.headers:
+        if problem := header_problem(name, value):
+            raise Forbidden(f"The request is {problem}")
+        if name.lower() in secret:
+            raise Forbidden(f"The header {name} is set by the settings.")
+        headers = [each for each in headers if each[0].lower() != name.lower()]
+        headers.append((name, value))
+    headers = [each for each in headers if each[0].lower() not in secret]
+    return [*headers, *secrets.headers.items()]

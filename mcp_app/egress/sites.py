@@ -1,0 +1,284 @@
+"""The other sites that tools may call: those of the setting `HTTP`, by their keys.
+
+    MCP = {"HTTP": {"helpdesk": {
+        "title": "Help desk",
+        "url": "https://help.example.com/api/v2",
+        "secret_headers": {"Authorization": "Bearer " + env("HELPDESK_KEY")},
+    }}}
+
+Rows name a site by its key, so that neither hosts nor secrets are in the database.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote
+
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+from django.utils.module_loading import import_string
+
+from mcp_app.conf import MIB, mcp_settings
+from mcp_app.egress.addresses import Network
+from mcp_app.egress.addresses import read as read_address
+
+KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+MOST_SECONDS: Final = 600.0
+MOST_CONNECTIONS: Final = 1_000
+MOST_ANSWER: Final = 256 * MIB
+HIGHEST_PORT: Final = 65_535
+PORTS: Final = {"http": 80, "https": 443}
+
+Caller: TypeAlias = Callable[..., Mapping[str, str]]
+"""What gives a caller's own headers: `(AccessRequest) -> dict`; it may block."""
+
+
+class UnusableSite(ValueError):
+    """An entry of the setting that cannot be used; the sentence says why."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Site:
+    """Another site; it has no repr, because it holds secrets.
+
+    `prefix` is the path of its URL without a slash at the end.  `timeout` is in
+    seconds, for a whole call, and `answer` in bytes after decompression.
+    """
+
+    key: str
+    title: str
+    scheme: str
+    host: str
+    port: int
+    prefix: str
+    secret_headers: Mapping[str, str] | Caller = field(default_factory=dict)
+    secret_query: Mapping[str, str] = field(default_factory=dict)
+    networks: tuple[Network, ...] = ()
+    ca: str = ""
+    timeout: float = 30.0
+    connections: int = 10
+    answer: int = 4 * MIB
+
+    @property
+    def url(self) -> str:
+        """Return its address as the settings have it, without a slash at the end."""
+        return f"{self.scheme}://{self.authority}{self.prefix}"
+
+    @property
+    def authority(self) -> str:
+        """Return host and port, without the port if it is the scheme's."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def per_caller(self) -> bool:
+        """Whether what is sent depends on who asks."""
+        return callable(self.secret_headers)
+
+    @property
+    def secret_names(self) -> frozenset[str]:
+        """The names of the headers that the settings set, in lower case."""
+        if isinstance(self.secret_headers, Mapping):
+            return frozenset(each.lower() for each in self.secret_headers)
+        return frozenset()
+
+
+OPTIONS: Final = frozenset(
+    {each.name for each in fields(Site)} - {"key", "scheme", "host", "port", "prefix"}
+    | {"url"}
+)
+
+
+@cache
+def sites() -> Mapping[str, Site]:
+    """Return the sites that can be used; `problems` says what is wrong with others."""
+    usable = {}
+    for key, options in mcp_settings.http.items():
+        try:
+            usable[key] = _read(key, options)
+        except UnusableSite:
+            continue
+    return usable
+
+
+def problems(given: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a sentence for each entry that cannot be used; it shows no secret."""
+    for key, options in given.items():
+        try:
+            _read(key, options)
+        except UnusableSite as error:
+            yield f'MCP["HTTP"][{key!r}] {error}'
+
+
+def _read(key: str, options: Mapping[str, Any]) -> Site:
+    if not KEY.fullmatch(key):
+        raise UnusableSite(
+            "has a key that no row can name. A key must begin with a letter and have at"
+            " most 40 characters of a-z, 0-9, _ and -."
+        )
+    if not isinstance(options, Mapping):
+        raise UnusableSite('must be a dict with at least "url".')
+    for name in options:
+        if name not in OPTIONS:
+            raise UnusableSite(f"has no option {name!r}.{_suggestion(str(name))}")
+    networks = tuple(_networks(options.get("networks", ())))
+    return Site(
+        key=key,
+        title=_text(options, "title", key),
+        **_address(options.get("url"), private=bool(networks)),
+        secret_headers=_secret_headers(options.get("secret_headers", {})),
+        secret_query=_pairs("secret_query", options.get("secret_query", {})),
+        networks=networks,
+        ca=_ca(options),
+        timeout=_number(options, "timeout", 30.0, MOST_SECONDS),
+        connections=int(_number(options, "connections", 10, MOST_CONNECTIONS)),
+        answer=int(_number(options, "answer", 4 * MIB, MOST_ANSWER)),
+    )
+
+
+def _suggestion(name: str) -> str:
+    close = difflib.get_close_matches(name, OPTIONS, 1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+_URL: Final = re.compile(
+    r"(?P<scheme>https?)://"
+    r"(?P<host>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])"
+    r"(?::(?P<port>[0-9]{1,5}))?"
+    r"(?P<path>(?:/[A-Za-z0-9._~!$&'()*+,;=:@%-]*)*)"
+)
+_NUMBERS: Final = re.compile(r"(.*\.)?(0[xX][0-9A-Fa-f]*|[0-9]+)")
+"""Hosts that systems read as addresses in unusual forms: 127.1, 0x7f000001."""
+
+
+def _address(url: object, *, private: bool) -> dict[str, Any]:
+    """Return scheme, host, port and prefix of a URL.
+
+    A URL may hold a secret, so that no sentence repeats it.
+    """
+    match = _URL.fullmatch(url) if isinstance(url, str) else None
+    if match is None:
+        raise UnusableSite(
+            'needs a "url" such as "https://help.example.com/api": http or https, a'
+            " host in ASCII, a path; no user, no query, no fragment."
+        )
+    scheme, host = match["scheme"], match["host"].lower().strip("[]")
+    if any(unquote(each) in (".", "..") for each in match["path"].split("/")):
+        raise UnusableSite('has a "url" with “.” or “..” in its path.')
+    address = read_address(host)
+    if address is None and (":" in host or _NUMBERS.fullmatch(host)):
+        raise UnusableSite(
+            f'has a "url" with the host {host!r}: write an address with four decimal'
+            " numbers, or a name."
+        )
+    if not private and (scheme == "http" or address is not None or "." not in host):
+        what = "http://" if scheme == "http" else f"the host {host!r}"
+        raise UnusableSite(
+            f'has a "url" with {what}, which is for private networks alone. Name them'
+            ' in "networks", or write https:// and a name with a dot.'
+        )
+    port = int(match["port"] or PORTS[scheme])
+    if not 0 < port <= HIGHEST_PORT:
+        raise UnusableSite(f'has a "url" with the port {port}.')
+    prefix = match["path"].rstrip("/")
+    return {"scheme": scheme, "host": host, "port": port, "prefix": prefix}
+
+
+def _networks(given: object) -> Iterator[Network]:
+    if not isinstance(given, list | tuple):
+        raise UnusableSite('has "networks" that are no list, such as ["10.2.0.0/16"].')
+    for each in given:
+        try:
+            yield ip_network(each)
+        except ValueError as error:
+            raise UnusableSite(
+                f'has {each!r} in "networks", which is not a network: {error}.'
+            ) from None
+
+
+def _secret_headers(given: object) -> Mapping[str, str] | Caller:
+    if isinstance(given, str):
+        try:
+            function = import_string(given)
+        except Exception as error:
+            # A module may raise whatever it likes.
+            raise UnusableSite(
+                f'has "secret_headers" {given!r}, which cannot be imported: {error}'
+            ) from None
+        if not callable(function):
+            raise UnusableSite(f'has "secret_headers" {given!r}, which is no function.')
+        return function  # type: ignore[no-any-return]
+    headers = _pairs("secret_headers", given)
+    for problem in map(header_problem, headers, headers.values()):
+        if problem:
+            raise UnusableSite(f'has "secret_headers" {problem}')
+    return headers
+
+
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE: Final = re.compile(r"[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?|")
+OURS: Final = frozenset(
+    {"connection", "content-length", "host", "te", "transfer-encoding", "upgrade"}
+)
+"""Headers that only the connection itself may set."""
+
+
+def header_problem(name: str, value: str) -> str:
+    """Return what is wrong with a header, "" if nothing is; never its value."""
+    if not _HEADER_NAME.fullmatch(name):
+        return f"with {name!r}, which is no name of a header."
+    if name.lower() in OURS:
+        return f"with {name!r}, which belongs to the connection."
+    if not _HEADER_VALUE.fullmatch(value):
+        return (
+            f"with a value of {name!r} that has a line break, another control"
+            " character, a character that is not ASCII, or a space at an end."
+        )
+    return ""
+
+
+def _pairs(name: str, given: object) -> Mapping[str, str]:
+    if isinstance(given, Mapping) and all(
+        isinstance(each, str) for pair in given.items() for each in pair
+    ):
+        return dict(given)
+    raise UnusableSite(f'has "{name}" that are no dict of texts.')
+
+
+def _text(options: Mapping[str, Any], name: str, default: str) -> str:
+    value = options.get(name, default)
+    if not str(value):
+        raise UnusableSite(f'has an empty "{name}".')
+    return str(value)
+
+
+def _ca(options: Mapping[str, Any]) -> str:
+    path = options.get("ca", "")
+    if path and not (isinstance(path, str | Path) and Path(path).is_file()):
+        raise UnusableSite(f'has the "ca" {path!r}, which is not a file.')
+    return str(path)
+
+
+def _number(
+    options: Mapping[str, Any], name: str, default: float, most: float
+) -> float:
+    value = options.get(name, default)
+    if type(value) not in (int, float) or not 0 < value <= most:
+        raise UnusableSite(
+            f'has the "{name}" {value!r}: it must be a number greater than 0 and at'
+            f" most {most:,.0f}."
+        )
+    return float(value)
+
+
+@receiver(setting_changed)
+def _forget(*, setting: str, **_: object) -> None:
+    if setting == "MCP":
+        sites.cache_clear()

@@ -1,0 +1,1 @@
+"""The kind `http`: one call of another site, which staff describe."""

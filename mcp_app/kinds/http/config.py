@@ -1,0 +1,189 @@
+"""Reads the config of a call to another site against the sites of the settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote
+
+from django.utils.translation import gettext as _
+
+from mcp_app.egress.errors import Forbidden
+from mcp_app.egress.requests import check_path
+from mcp_app.egress.sites import Site, header_problem, sites
+from mcp_app.kinds import placeholders
+from mcp_app.kinds.http.schema import REPEAT
+from mcp_app.kinds.kind import Incomplete, KindError
+from mcp_app.protocol.json_types import JsonObject
+
+TAKEN: Final = re.compile(
+    r"host|cookie|authorization|connection|upgrade|expect|te|transfer-encoding"
+    r"|content-.*|forwarded|x-forwarded-.*|x-http-method.*|proxy-.*",
+    re.IGNORECASE,
+)
+"""Headers that no row may set: the connection's, the settings' and those of proxies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A name with a value that may have placeholders; `style` is for lists, objects."""
+
+    name: str
+    value: str
+    style: str = REPEAT
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpCall:
+    """What a config asks of another site; `body` is as the config has it."""
+
+    site: Site
+    method: str
+    path: str
+    query: tuple[Pair, ...] = ()
+    headers: tuple[Pair, ...] = ()
+    body: Mapping[str, Any] | None = None
+    take: str = ""
+    keep: tuple[str, ...] = ()
+    most: int | None = None
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether its method is safe (RFC 9110, section 9.2.1)."""
+        return self.method == "GET"
+
+    @property
+    def url(self) -> str:
+        """Return the address with its placeholders, for people."""
+        return self.site.url + self.path
+
+
+def read(
+    config: JsonObject, names: Collection[str], noun: str
+) -> tuple[HttpCall | None, list[KindError]]:
+    """Return what a config that fits the `SCHEMA` asks for, or what is wrong with it.
+
+    `names` are those that placeholders may have; `noun` says what they are.
+    """
+    key = config.get("site", "")
+    if not key:
+        return None, [Incomplete(_("Choose a site."))]
+    site = sites().get(key)
+    if site is None:
+        return None, [KindError(_no_such_site(key))]
+    if not config.get("path"):
+        return None, [Incomplete(_("Write the path, such as /tickets."))]
+    problems = [*_problems(config, site, names, noun)]
+    return (None if problems else _call(config, site)), problems
+
+
+def _no_such_site(key: str) -> str:
+    said = _("The settings have no site “%(key)s” that can be used.") % {"key": key}
+    if sites():
+        said += " " + _("There is: %(keys)s.") % {"keys": ", ".join(sites())}
+    return said
+
+
+def _call(config: JsonObject, site: Site) -> HttpCall:
+    return HttpCall(
+        site=site,
+        method=config.get("method", "GET"),
+        path=config["path"],
+        query=pairs(config.get("query", ())),
+        headers=pairs(config.get("headers", ())),
+        body=config.get("body"),
+        take=config.get("take", ""),
+        keep=tuple(config.get("keep", ())),
+        most=config.get("most"),
+        errors=config.get("errors", {}),
+    )
+
+
+def pairs(given: Collection[JsonObject]) -> tuple[Pair, ...]:
+    """Return the pairs of a query or a form."""
+    return tuple(
+        Pair(each["name"], each["value"], each.get("as", REPEAT)) for each in given
+    )
+
+
+def _problems(
+    config: JsonObject, site: Site, names: Collection[str], noun: str
+) -> Iterator[KindError]:
+    yield from _placeholder_problems(config, names, noun)
+    yield from _path_problems(config["path"])
+    for each in config.get("query", ()):
+        if each["name"] in site.secret_query:
+            yield KindError(
+                _("“%(name)s” is set by the settings of the site. Leave it out.")
+                % {"name": each["name"]}
+            )
+    for each in config.get("headers", ()):
+        yield from _header_problems(each["name"], each["value"], site)
+    body, method = config.get("body"), config.get("method", "GET")
+    if body is not None and method == "GET":
+        yield KindError(_("GET has no body. Choose POST, or leave the body out."))
+    media_type = "" if body is None else body.get("type", "")
+    if problem := header_problem("Content-Type", media_type):
+        yield KindError(_("The type of the body is a header %s") % problem)
+    yield from _keep_problems(config.get("keep", ()))
+
+
+def _keep_problems(paths: Collection[str]) -> Iterator[KindError]:
+    for path in paths:
+        for other in paths:
+            if other.startswith(f"{path}."):
+                said = _("“%(path)s” holds “%(other)s” already. Leave one of them out.")
+                yield KindError(said % {"path": path, "other": other})
+
+
+def _placeholder_problems(
+    config: JsonObject, names: Collection[str], noun: str
+) -> Iterator[KindError]:
+    parts = [config["path"], config.get("query"), config.get("headers")]
+    parts += [config.get("body"), config.get("errors")]
+    try:
+        placeholders.check(parts, names, noun)
+        body = config.get("body") or {}
+        placeholders.refuse_single_braces([*parts[:3], body.get("form")])
+        placeholders.refuse_single_braces(body.get("json"))
+    except KindError as error:
+        yield error
+
+
+_OWN_TEXT: Final = re.compile(r"[?#\\\x00-\x1f\x7f]")
+_LONE_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+def _path_problems(path: str) -> Iterator[KindError]:
+    if not path.startswith("/"):
+        yield KindError(_("The path must begin with “/”, such as /tickets."))
+        return
+    own = "x".join(placeholders.pieces(path)[0::2])
+    if found := _OWN_TEXT.search(own):
+        said = _("The path has %(what)r. Write what follows a “?” in the rows below.")
+        yield KindError(said % {"what": found.group()})
+    elif _LONE_PERCENT.search(own):
+        yield KindError(_("The path has a “%%” that encodes nothing: write %%25.") % ())
+    else:
+        try:
+            check_path(quoted_path(own))
+        except Forbidden as error:
+            yield KindError(error.message)
+
+
+def quoted_path(text: str) -> str:
+    """Return a path's own text as it is sent."""
+    return quote(text, safe="/%!$&'()*+,;=:@-._~")
+
+
+def _header_problems(name: str, value: str, site: Site) -> Iterator[KindError]:
+    if TAKEN.fullmatch(name) or name.lower() in site.secret_names:
+        said = _("The header %(name)s cannot be set here: it belongs to the settings.")
+        yield KindError(said % {"name": name})
+        return
+    own = "x".join(placeholders.pieces(value)[0::2])
+    if problem := header_problem(name, own):
+        yield KindError(_("There is a header %s") % problem)

@@ -1,0 +1,326 @@
+"""The kind `http`: staff describe one call of a site that the settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.catalog.findings import Finding, advice, must_fix
+from mcp_app.catalog.outputs import content_output
+from mcp_app.catalog.runnable import Gate, Runnable
+from mcp_app.conf import MIB
+from mcp_app.egress.client import connections
+from mcp_app.egress.errors import EgressError, Forbidden, TooLarge, TooSlow, Unreadable
+from mcp_app.egress.sites import sites
+from mcp_app.interface.context import Context
+from mcp_app.interface.definitions import (
+    Definition,
+    ResourceDefinition,
+    ResourceTemplateDefinition,
+    ToolDefinition,
+)
+from mcp_app.interface.errors import ExternalError
+from mcp_app.interface.outcomes import Outcome
+from mcp_app.interface.results import ToolOutput
+from mcp_app.interface.rights import AccessRequest
+from mcp_app.kinds import placeholders
+from mcp_app.kinds.http.answer import Media, content_of, refusal
+from mcp_app.kinds.http.config import HttpCall, read
+from mcp_app.kinds.http.request import request_for
+from mcp_app.kinds.http.schema import SCHEMA
+from mcp_app.kinds.kind import (
+    NO_UPLOADS,
+    AnyDefinition,
+    Kind,
+    KindError,
+    Missing,
+    Uploads,
+)
+from mcp_app.kinds.text import UNUSED, properties_of, unused
+from mcp_app.protocol.content import Audio, Image, Text
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.uri_templates import UriTemplate
+
+if TYPE_CHECKING:
+    from mcp_app.egress.requests import SiteAnswer
+
+Output = TypeVar("Output")
+
+UNTRUSTED: Final = {"untrusted": True}
+DONE: Final = "Done."
+SUCCESS: Final = 2
+"""The first digit of a status."""
+
+
+class HttpKind(Kind):
+    """Calls another site."""
+
+    name = gettext_lazy("Call another site")
+    examples = {
+        ToolDefinition: gettext_lazy(
+            "Another site that a developer has added gives the answer, or does what it"
+            " is asked for. Example: “Create a ticket in our help desk”."
+        ),
+        ResourceDefinition: gettext_lazy(
+            "What another site shows. Example: “Today's exchange rates”."
+        ),
+        ResourceTemplateDefinition: gettext_lazy(
+            "What another site shows for each address. Example: “One ticket”."
+        ),
+    }
+    schema = SCHEMA
+
+    def missing(self) -> Missing | None:
+        if sites():
+            return None
+        reason = gettext_lazy(
+            "The settings name no other site. A developer must add one first:"
+        )
+        line = (
+            'MCP = {"HTTP": {"helpdesk": {"title": "Help desk", "url":'
+            ' "https://help.example.com/api"}}}'
+        )
+        return Missing(reason, line)
+
+    def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
+        """Say that a tool acts outside; a caller's own answer is never shared."""
+        if isinstance(definition, ToolDefinition):
+            hints = replace(definition.hints, open_world=True)
+            return cast("AnyDefinition", replace(definition, hints=hints))
+        site = sites().get(str(config.get("site")))
+        if isinstance(definition, ResourceDefinition | ResourceTemplateDefinition):
+            public = definition.public and not (site is not None and site.per_caller)
+            return cast("AnyDefinition", replace(definition, public=public))
+        return definition
+
+    def tool(
+        self,
+        definition: ToolDefinition,
+        config: JsonObject,
+        uploads: Uploads = NO_UPLOADS,
+    ) -> Runnable[ToolOutput]:
+        caller = SiteCaller(definition.name, self._call(definition, config))
+        defaults = _defaults(definition)
+        repeatable = definition.hints.repeatable
+
+        async def run(*, ctx: Context, values: Mapping[str, object]) -> ToolOutput:
+            content = await caller.content({**defaults, **values}, ctx, repeatable)
+            return caller.output(content)
+
+        return caller.runnable(run, content_output)
+
+    def resource(
+        self,
+        definition: ResourceDefinition,
+        config: JsonObject,
+        uploads: Uploads = NO_UPLOADS,
+    ) -> Runnable[object]:
+        return self._contents(definition, config)
+
+    def template(
+        self,
+        definition: ResourceTemplateDefinition,
+        config: JsonObject,
+        uploads: Uploads = NO_UPLOADS,
+    ) -> Runnable[object]:
+        return self._contents(definition, config)
+
+    def _contents(self, definition: Definition, config: JsonObject) -> Runnable[object]:
+        caller = SiteCaller(definition.name, self._call(definition, config))
+
+        async def run(*, ctx: Context, values: Mapping[str, object]) -> object:
+            try:
+                content = await caller.content(values, ctx, repeatable=True)
+            except NothingThere:
+                return None
+            return content.body if isinstance(content, Media) else content
+
+        return caller.runnable(run, lambda value: value)
+
+    def _call(self, definition: Definition, config: JsonObject) -> HttpCall:
+        call, problems = read(config, *_names(definition))
+        if call is None:
+            raise problems[0]
+        return call
+
+    def _wrong(
+        self, definition: Definition, config: JsonObject, uploads: Uploads
+    ) -> Iterator[KindError]:
+        wrong = list(super()._wrong(definition, config, uploads))
+        if wrong:
+            yield from wrong
+            return
+        call, problems = read(config, *_names(definition))
+        yield from problems
+        if call is None or isinstance(definition, ToolDefinition):
+            return
+        if not call.only_reads:
+            yield KindError(_("A resource is read with GET."))
+
+    def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
+        """Tell parameters that go nowhere, and what people may not expect."""
+        used = placeholders.names_in(config)
+        names, _noun = _names(definition)
+        found = []
+        if isinstance(definition, ToolDefinition):
+            message = _(
+                "The parameter %(name)s is not used anywhere. Use it in the call, or"
+                " remove it."
+            )
+            found += unused(
+                names,
+                used,
+                lambda said: must_fix(UNUSED, "input_schema", said),
+                message,
+            )
+            found += _hint_findings(definition, config.get("method", "GET"))
+        found += _shared_key(definition, config)
+        return found
+
+
+def _names(definition: Definition) -> tuple[Collection[str], str]:
+    """Return what placeholders may be called, and what such names are."""
+    if isinstance(definition, ToolDefinition):
+        return properties_of(definition), "parameter"
+    if isinstance(definition, ResourceTemplateDefinition):
+        return UriTemplate.parse(definition.uri_template).variables, "variable"
+    return (), "parameter"
+
+
+def _defaults(definition: ToolDefinition) -> Mapping[str, object]:
+    properties = definition.input_schema.get("properties")
+    members = properties.items() if isinstance(properties, dict) else ()
+    return {
+        name: schema["default"]
+        for name, schema in members
+        if isinstance(schema, dict) and "default" in schema
+    }
+
+
+def _hint_findings(definition: ToolDefinition, method: str) -> Iterator[Finding]:
+    if not definition.hints.read_only or method == "GET":
+        return
+    if method == "POST":
+        message = _(
+            "The tool is marked as one that only reads, but it sends POST. Make sure"
+            " that nothing changes at the other site."
+        )
+        yield advice("hints-doubtful", "hints", message)
+    else:
+        message = _("%(method)s changes things, so the tool cannot only read.")
+        yield must_fix("hints-contradict", "hints", message % {"method": method})
+
+
+def _shared_key(definition: Definition, config: JsonObject) -> Iterator[Finding]:
+    site = sites().get(str(config.get("site")))
+    if site is None or site.per_caller or definition.demands:
+        return
+    if site.secret_headers or site.secret_query:
+        message = _(
+            "Whoever comes in acts at %(site)s with this site's key. Ask for a"
+            " permission or a group if not everybody may."
+        )
+        yield advice("shared-key", "config", message % {"site": site.title})
+
+
+class NothingThere(ExternalError):
+    """The other site has nothing at this address."""
+
+
+_FAILURES: Final[Mapping[type[EgressError], tuple[Outcome, str]]] = {
+    Forbidden: (Outcome.EGRESS, "This call was refused by this site's rules."),
+    TooLarge: (Outcome.TOO_LARGE, "The answer is larger than {most}."),
+    Unreadable: (Outcome.SHAPE, "The answer of {title} cannot be read."),
+    TooSlow: (Outcome.OTHER_SITE, "{title} took longer than {seconds}."),
+    EgressError: (Outcome.OTHER_SITE, "{title} cannot be reached right now."),
+}
+"""What the call log and the client are told; the first that fits."""
+
+
+@dataclass(frozen=True)
+class SiteCaller:
+    """A call that runs; `name` is the definition's."""
+
+    name: str
+    call: HttpCall
+
+    def runnable(
+        self, run: Callable[..., object], convert: Callable[[object], Output]
+    ) -> Runnable[Output]:
+        """Return what calls the site; one that hangs holds its own places only."""
+        site = self.call.site
+        return Runnable(
+            run=run,
+            style="async",
+            bind=lambda arguments: {"values": arguments},
+            convert=convert,
+            context="ctx",
+            ours=True,
+            gate=Gate(f"site {site.key}", site.connections),
+        )
+
+    async def content(
+        self, values: Mapping[str, object], ctx: Context, repeatable: bool
+    ) -> object:
+        """Return what the other site answered, as JSON, text or `Media`."""
+        answer = await self._answer(values, ctx, repeatable)
+        if answer.status // 100 == SUCCESS:
+            return await content_of(self.call, answer)
+        error = refusal(self.call, answer, values)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            error = NothingThere(error.message, error.outcome, error.detail)
+        raise error
+
+    async def _answer(
+        self, values: Mapping[str, object], ctx: Context, repeatable: bool
+    ) -> SiteAnswer:
+        asked = AccessRequest(
+            principal=ctx.principal,
+            server=ctx.server,
+            user=await ctx.user() if self.call.site.per_caller else None,
+            name=self.name,
+            arguments=values,
+        )
+        try:
+            request = request_for(self.call, values, idempotent=repeatable)
+            return await connections().call(self.call.site, request, asked)
+        except EgressError as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: EgressError) -> ExternalError:
+        """Return what a client reads of a call without an answer."""
+        sort = next(each for each in _FAILURES if isinstance(error, each))
+        outcome, said = _FAILURES[sort]
+        site = self.call.site
+        said = said.format(
+            title=site.title,
+            most=f"{site.answer / MIB:.3g} MiB",
+            seconds=f"{site.timeout:g} s",
+        )
+        if error.sent and not self.call.only_reads:
+            said += " It may have happened all the same."
+        return ExternalError(said, outcome, error.message)
+
+    def output(self, content: object) -> ToolOutput:
+        """Return a tool's output; raise `ExternalError` for what cannot be shown."""
+        if content is None:
+            return ToolOutput((Text(DONE),))
+        if isinstance(content, str):
+            return ToolOutput((Text(content),), meta=UNTRUSTED)
+        if isinstance(content, Media):
+            return ToolOutput((self._block(content),), meta=UNTRUSTED)
+        structured = content if isinstance(content, dict) else {"result": content}
+        return ToolOutput((), structured=structured, meta=UNTRUSTED)
+
+    def _block(self, media: Media) -> Image | Audio:
+        for family, make in (("image/", Image), ("audio/", Audio)):
+            if media.media_type.startswith(family):
+                return make(media.body, media.media_type)
+        sort = media.media_type or _("something without a type")
+        said = f"{self.call.site.title} sent {sort}, which cannot be shown."
+        raise ExternalError(said, Outcome.SHAPE)

@@ -1,0 +1,177 @@
+"""From a config and the arguments of a call to the request that is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from mcp_app.conf import MIB
+from mcp_app.egress.errors import Forbidden
+from mcp_app.egress.requests import SiteRequest
+from mcp_app.kinds import placeholders
+from mcp_app.kinds.http.config import HttpCall, Pair, pairs, quoted_path
+from mcp_app.kinds.http.schema import BRACKETS, COMMAS, PIPES, REPEAT, SPACES
+from mcp_app.kinds.placeholders import as_text
+from mcp_app.protocol import jsonrpc
+
+MOST_BODY: Final = MIB
+FORM: Final = "application/x-www-form-urlencoded"
+JSON: Final = "application/json"
+
+Values = Mapping[str, object]
+
+
+def request_for(call: HttpCall, values: Values, *, idempotent: bool) -> SiteRequest:
+    """Return the request for these arguments; raise `Forbidden`.
+
+    A value that is missing, or null, was not given.
+    """
+    given = {name: value for name, value in values.items() if value is not None}
+    body, media_type = _body(call, given)
+    headers = [*_headers(call.headers, given)]
+    if media_type:
+        headers.append(("Content-Type", media_type))
+    return SiteRequest(
+        method=call.method,
+        path=_path(call.path, given),
+        query=_encoded(call.query, given),
+        headers=headers,
+        body=body,
+        idempotent=idempotent or call.only_reads,
+        log_path=call.path,
+    )
+
+
+def _path(text: str, given: Values) -> str:
+    """Return a path; each value is a segment of it, or a part of one."""
+    own_and_names = placeholders.pieces(text)
+    parts = []
+    for index, piece in enumerate(own_and_names):
+        if index % 2 == 0:
+            parts.append(quoted_path(piece))
+            continue
+        value = _segment(given.get(piece))
+        if not value:
+            raise Forbidden(
+                f"The value of {piece}, which is part of the path, is empty."
+            )
+        parts.append(value)
+    return "".join(parts)
+
+
+def _segment(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(map(_quoted, value))
+    return _quoted(value)
+
+
+def _quoted(value: object) -> str:
+    return quote(as_text(value), safe="")
+
+
+def _headers(given_pairs: Iterable[Pair], given: Values) -> Iterator[tuple[str, str]]:
+    for each in given_pairs:
+        if placeholders.names_in(each.value) <= given.keys():
+            yield each.name, placeholders.fill(each.value, given)
+
+
+def _encoded(given_pairs: Iterable[Pair], given: Values) -> str:
+    """Return pairs as a query, or a form, has them (RFC 3986, section 3.4)."""
+    return "&".join(
+        f"{name}={value}" for each in given_pairs for name, value in _pair(each, given)
+    )
+
+
+def _pair(pair: Pair, given: Values) -> Iterable[tuple[str, str]]:
+    names = placeholders.names_in(pair.value)
+    if not names <= given.keys():
+        return ()
+    name = quote(pair.name, safe="[]")
+    alone = placeholders.only_name(pair.value)
+    value = given[alone] if alone else placeholders.fill(pair.value, given)
+    if isinstance(value, list):
+        return _list(name, value, pair.style) if value else ()
+    if isinstance(value, dict):
+        return _object(name, value, pair.style) if value else ()
+    return ((name, _quoted(value)),)
+
+
+_SEPARATORS: Final = {COMMAS: ",", SPACES: "%20", PIPES: "%7C"}
+
+
+def _list(name: str, value: list[Any], style: str) -> Iterable[tuple[str, str]]:
+    if style in _SEPARATORS:
+        return ((name, _SEPARATORS[style].join(map(_quoted, value))),)
+    repeated = f"{name}[]" if style == BRACKETS else name
+    return ((repeated, _quoted(each)) for each in value)
+
+
+def _object(name: str, value: dict[str, Any], style: str) -> Iterable[tuple[str, str]]:
+    if style == REPEAT:
+        return ((_quoted(key), _quoted(each)) for key, each in value.items())
+    if style == BRACKETS:
+        return (
+            (f"{name}[{_quoted(key)}]", _quoted(each)) for key, each in value.items()
+        )
+    flat = [part for pair in value.items() for part in pair]
+    return ((name, _SEPARATORS[style].join(map(_quoted, flat))),)
+
+
+def _body(call: HttpCall, given: Values) -> tuple[bytes | None, str]:
+    """Return a body and its type."""
+    if call.body is None:
+        return None, ""
+    ((kind, part),) = ((name, call.body[name]) for name in _BODIES if name in call.body)
+    body = _BODIES[kind](part, given)
+    if len(body) > MOST_BODY:
+        raise Forbidden(f"The body would be larger than {MOST_BODY:,} bytes.")
+    return body, call.body.get("type", _TYPES.get(kind, ""))
+
+
+def _json(part: object, given: Values) -> bytes:
+    return jsonrpc.write(_filled(part, given))
+
+
+def _form(part: Any, given: Values) -> bytes:
+    return _encoded(pairs(part), given).encode()
+
+
+def _text(part: str, given: Values) -> bytes:
+    return str(placeholders.fill(part, given)).encode()
+
+
+_BODIES: Final[Mapping[str, Callable[[Any, Values], bytes]]] = {
+    "json": _json,
+    "form": _form,
+    "text": _text,
+}
+_TYPES: Final = {"json": JSON, "form": FORM}
+
+_ABSENT: Final = object()
+
+
+def _filled(part: object, given: Values) -> object:
+    """Return a JSON value filled in: what is one placeholder becomes its value.
+
+    Members and entries whose value was not given are left out.
+    """
+    value = _filled_or_absent(part, given)
+    return None if value is _ABSENT else value
+
+
+def _filled_or_absent(part: object, given: Values) -> object:
+    if isinstance(part, str):
+        alone = placeholders.only_name(part)
+        if alone:
+            return given.get(alone, _ABSENT)
+        return placeholders.fill(part, given)
+    if isinstance(part, dict):
+        members = (
+            (name, _filled_or_absent(each, given)) for name, each in part.items()
+        )
+        return {name: each for name, each in members if each is not _ABSENT}
+    if isinstance(part, list):
+        entries = (_filled_or_absent(each, given) for each in part)
+        return [each for each in entries if each is not _ABSENT]
+    return part

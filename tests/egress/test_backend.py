@@ -1,0 +1,110 @@
+"""Connections lead only to addresses that were looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from httpcore2 import ConnectError
+from pytest_django import Settings
+
+from mcp_app.egress.backend import GuardedBackend, pool_for
+from mcp_app.egress.errors import EgressError, Forbidden
+from mcp_app.egress.resolving import Resolver, system_lookup
+from mcp_app.egress.sites import sites
+
+
+@pytest.fixture
+async def canary() -> AsyncIterator[Any]:
+    """Listen on loopback, by IPv4 and IPv6, and count who comes."""
+    visits: list[str] = []
+
+    async def visited(_reader: object, writer: asyncio.StreamWriter) -> None:
+        visits.append("somebody")
+        writer.close()
+
+    server = await asyncio.start_server(visited, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    other = await asyncio.start_server(visited, "::1", port)
+    yield port, visits
+    server.close()
+    other.close()
+
+
+def backend(settings: Settings, lookup: Any, **options: Any) -> GuardedBackend:
+    given = {"url": "https://peer.example", **options}
+    settings.MCP = {"HTTP": {"peer": given}}
+    return GuardedBackend(sites()["peer"], Resolver(lookup))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "127.1",
+        "0",
+        "::",
+        "::1",
+        "::ffff:127.0.0.1",
+        "localhost",
+        "①②⑦.0.0.1",
+        "ⓛocalhost",
+    ],
+)
+async def test_hosts_that_lead_to_this_machine(
+    settings: Settings, canary: Any, host: str
+) -> None:
+    """As the system looks them up: whatever it says, nobody comes."""
+    port, visits = canary
+    with pytest.raises(EgressError):
+        await backend(settings, system_lookup).connect_tcp(host, port)
+    assert visits == []
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        ["127.0.0.1"],
+        ["93.184.216.34", "127.0.0.1"],
+        ["127.0.0.1", "93.184.216.34"],
+        ["::1"],
+        ["::ffff:127.0.0.1"],
+        ["64:ff9b::7f00:1"],
+        ["no address"],
+    ],
+)
+async def test_names_that_lead_to_this_machine(
+    settings: Settings, canary: Any, addresses: list[str]
+) -> None:
+    port, visits = canary
+    own = backend(settings, lambda host, port: addresses)
+    with pytest.raises(Forbidden, match="which is not public"):
+        await own.connect_tcp("peer.example", port)
+    assert visits == []
+
+
+async def test_a_network_that_is_allowed(settings: Settings, canary: Any) -> None:
+    port, visits = canary
+    own = backend(settings, lambda host, port: ["127.0.0.1"], networks=["127.0.0.1/32"])
+    stream = await own.connect_tcp("peer.example", port)
+    await stream.aclose()
+    await own.sleep(0.01)
+    assert visits == ["somebody"]
+
+
+async def test_a_name_without_addresses(settings: Settings) -> None:
+    with pytest.raises(ConnectError, match="has no address"):
+        await backend(settings, lambda host, port: []).connect_tcp("peer.example", 1)
+
+
+def test_certificates_are_checked(settings: Settings) -> None:
+    settings.MCP = {"HTTP": {"peer": {"url": "https://peer.example"}}}
+    context: Any = pool_for(sites()["peer"], Resolver())._ssl_context
+    assert context.verify_mode == ssl.CERT_REQUIRED
+    assert context.check_hostname

@@ -1,0 +1,74 @@
+"""Bodies are inflated within bounds."""
+
+from __future__ import annotations
+
+import gzip
+import resource
+import zlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from mcp_app.conf import MIB
+from mcp_app.egress.bodies import read_body
+from mcp_app.egress.errors import TooLarge, Unreadable
+
+TEXT = b"What was asked for. " * 500
+
+
+async def chunked(body: bytes, size: int = 1000) -> AsyncIterator[bytes]:
+    for at in range(0, len(body), size):
+        yield body[at : at + size]
+
+
+async def read(body: bytes, encoding: str = "", most: int = MIB) -> bytes:
+    return await read_body(chunked(body), encoding, most)
+
+
+def raw_deflate(body: bytes) -> bytes:
+    deflate = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return deflate.compress(body) + deflate.flush()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("", TEXT),
+        ("identity", TEXT),
+        ("gzip", gzip.compress(TEXT)),
+        (" GZip ", gzip.compress(TEXT)),
+        ("x-gzip", gzip.compress(TEXT[:7]) + gzip.compress(TEXT[7:])),
+        ("deflate", zlib.compress(TEXT)),
+        ("deflate", raw_deflate(TEXT)),
+    ],
+)
+async def test_bodies(encoding: str, body: bytes) -> None:
+    assert await read(body, encoding) == TEXT
+    assert await read(body, encoding, len(TEXT)) == TEXT
+    with pytest.raises(TooLarge):
+        await read(body, encoding, len(TEXT) - 1)
+
+
+@pytest.mark.parametrize("encoding", ["br", "gzip, gzip", "zstd"])
+async def test_codings_that_nobody_asked_for(encoding: str) -> None:
+    with pytest.raises(Unreadable, match=encoding):
+        await read(TEXT, encoding)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+async def test_what_is_not_compressed(encoding: str) -> None:
+    with pytest.raises(Unreadable, match="cannot be decompressed"):
+        await read(TEXT, encoding)
+
+
+async def test_a_small_body_that_becomes_a_large_one() -> None:
+    """10 MiB that stand for 10 GiB are ended at the limit."""
+    block = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
+    head = block.compress(bytes(MIB)) + block.flush(zlib.Z_FULL_FLUSH)
+    again = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    piece = again.compress(bytes(MIB)) + again.flush(zlib.Z_FULL_FLUSH)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(TooLarge, match="larger than 4,194,304 bytes"):
+        await read(head + piece * 3_000, "gzip", 4 * MIB)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 32 * 1024

@@ -1,0 +1,376 @@
+"""Calls to another site: what is sent, what is read, and what is told of failures."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from mcp_app.egress import client as client_module
+from mcp_app.egress.client import Connections, close_connections, connections
+from mcp_app.egress.errors import EgressError, Forbidden, TooLarge, TooSlow, Unreachable
+from mcp_app.egress.requests import SiteAnswer, SiteRequest
+from mcp_app.interface.principal import Principal
+from mcp_app.interface.rights import AccessRequest
+from tests.egress.peer import Peer, Received, answer, site
+
+ASKED = AccessRequest(principal=Principal.ANONYMOUS, server="")
+GET = SiteRequest(method="GET", path="/things", idempotent=True, log_path="/things")
+POST = SiteRequest(method="POST", path="/things", body=b'{"a":1}', log_path="/things")
+
+
+async def call(own: Connections, request: SiteRequest = GET) -> SiteAnswer:
+    return await own.call(site(), request, ASKED)
+
+
+async def failure(own: Connections, request: SiteRequest = GET) -> EgressError:
+    with pytest.raises(EgressError) as caught:
+        await call(own, request)
+    return caught.value
+
+
+async def test_a_call(peer: Peer, own: Connections) -> None:
+    peer.send = answer({"a": [1]}, X_Other="b")
+    request = SiteRequest(
+        method="POST",
+        path="/things/a%2Fb",
+        query="c=d",
+        headers=[("Accept-Language", "de")],
+        body=b"{}",
+    )
+    got = await call(own, request)
+    assert (got.status, got.body, got.media_type) == (
+        200,
+        b'{"a": [1]}',
+        "application/json",
+    )
+    assert got.headers["x-other"] == "b"
+    assert got.took > 0
+    (sent,) = peer.received
+    assert (sent.method, sent.target) == ("POST", "/api/things/a%2Fb?c=d")
+    assert sent.body == b"{}"
+    assert sent.header("Host") == [f"127.0.0.1:{peer.port}"]
+    assert sent.header("Accept-Encoding") == ["identity"]
+    assert sent.header("Accept-Language") == ["de"]
+
+
+async def test_secrets_are_sent(
+    peer: Peer, own: Connections, settings: Settings
+) -> None:
+    peer.send = answer()
+    settings.MCP = {
+        "HTTP": peer.settings(
+            secret_headers={"Authorization": "Bearer abc"},
+            secret_query={"key": "d e"},
+        )
+    }
+    await call(own, SiteRequest(method="GET", path="/", query="a=b"))
+    assert peer.received[0].target == "/api/?a=b&key=d+e"
+    assert peer.received[0].header("Authorization") == ["Bearer abc"]
+
+
+async def test_a_connection_is_kept(peer: Peer, own: Connections) -> None:
+    peer.send = answer()
+    await call(own)
+    await call(own)
+    assert (len(peer.received), peer.connections) == (2, 1)
+
+
+async def test_redirects_are_answers(peer: Peer, own: Connections) -> None:
+    peer.send = answer(status=302, Location=f"http://127.0.0.1:{peer.port}/elsewhere")
+    assert (await call(own)).status == 302
+    assert len(peer.received) == 1
+
+
+async def test_no_proxy_is_used(
+    peer: Peer, own: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    peer.send = answer()
+    assert (await call(own)).status == 200
+
+
+async def test_nobody_listens(settings: Settings, own: Connections) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        settings.MCP = {"HTTP": Peer(free.getsockname()[1]).settings()}
+        error = await failure(own)
+    assert type(error) is Unreachable
+    assert not error.sent
+
+
+def _dropping(when: Callable[[Received], bool]) -> Any:
+    async def send(request: Received, writer: asyncio.StreamWriter) -> None:
+        if when(request):
+            writer.close()
+        else:
+            writer.write(answer())
+
+    return send
+
+
+async def test_a_connection_that_was_closed_is_replaced_once(
+    peer: Peer, own: Connections
+) -> None:
+    seen: list[Received] = []
+
+    def second(request: Received) -> bool:
+        seen.append(request)
+        return len(seen) == 2
+
+    peer.send = _dropping(second)
+    assert (await call(own)).status == 200
+    assert (await call(own)).status == 200
+    assert len(peer.received) == 3
+
+
+async def test_what_changes_things_is_sent_once(peer: Peer, own: Connections) -> None:
+    peer.send = answer()
+    await call(own)
+    peer.send = _dropping(lambda request: True)
+    error = await failure(own, POST)
+    assert type(error) is Unreachable
+    assert error.sent
+    assert [each.method for each in peer.received] == ["GET", "POST"]
+
+
+async def test_a_new_connection_that_breaks_is_not_tried_again(
+    peer: Peer, own: Connections
+) -> None:
+    peer.send = _dropping(lambda request: True)
+    await failure(own)
+    assert len(peer.received) == 1
+
+
+async def test_a_body_shorter_than_promised(peer: Peer, own: Connections) -> None:
+    async def send(request: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
+        await writer.drain()
+        writer.close()
+
+    peer.send = send
+    error = await failure(own, POST)
+    assert type(error) is Unreachable
+    assert error.sent
+
+
+async def test_one_byte_at_a_time_is_ended(
+    peer: Peer, own: Connections, settings: Settings
+) -> None:
+    settings.MCP = {"HTTP": peer.settings(timeout=0.3)}
+    ended = asyncio.Event()
+
+    async def send(request: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        try:
+            while True:
+                writer.write(b"a")
+                await writer.drain()
+                await asyncio.sleep(0.01)
+        finally:
+            ended.set()
+
+    peer.send = send
+    error = await failure(own, POST)
+    assert type(error) is TooSlow
+    assert error.message == "The call took longer than 0.3 s."
+    assert error.sent
+    # The connection is gone, too.
+    async with asyncio.timeout(30):
+        await ended.wait()
+
+
+async def test_headers_without_end(peer: Peer, own: Connections) -> None:
+    async def send(request: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            writer.write(b"X-A: " + b"a" * 1000 + b"\r\n")
+            await writer.drain()
+
+    peer.send = send
+    assert type(await failure(own)) is Unreachable
+
+
+async def test_an_answer_that_is_too_large(
+    peer: Peer, own: Connections, settings: Settings
+) -> None:
+    settings.MCP = {"HTTP": peer.settings(answer=10)}
+    peer.send = answer(b"a" * 10)
+    assert (await call(own)).body == b"a" * 10
+    peer.send = answer(b"a" * 11)
+    assert type(await failure(own)) is TooLarge
+
+
+async def test_a_name_that_leads_to_a_private_address(
+    peer: Peer, settings: Settings
+) -> None:
+    """No connection is made, although the peer listens there."""
+    settings.MCP = {"HTTP": {"peer": {"url": f"https://peer.example:{peer.port}"}}}
+    own = Connections(lambda host, port: ["93.184.216.34", "127.0.0.1"])
+    error = await failure(own)
+    assert type(error) is Forbidden
+    assert "peer.example leads to 127.0.0.1, which is not public" in error.message
+    assert peer.connections == 0
+
+
+async def test_a_name_that_changes_between_two_lookups(
+    peer: Peer, settings: Settings
+) -> None:
+    """Each new connection goes to an address that was looked at, not to the name."""
+    url = f"http://peer.example:{peer.port}"
+    settings.MCP = {"HTTP": {"peer": {"url": url, "networks": ["127.0.0.1/32"]}}}
+    answers = iter([["127.0.0.1"], ["127.0.0.2"]])
+    own = Connections(lambda host, port: next(answers))
+    peer.send = answer(Connection="close")
+    assert (await call(own)).status == 200
+    assert peer.received[0].header("Host") == [f"peer.example:{peer.port}"]
+    assert type(await failure(own)) is Forbidden
+    assert peer.connections == 1
+
+
+async def test_the_next_address_is_tried(peer: Peer, settings: Settings) -> None:
+    url = f"http://peer.example:{peer.port}"
+    settings.MCP = {"HTTP": {"peer": {"url": url, "networks": ["127.0.0.0/8"]}}}
+    own = Connections(lambda host, port: ["127.0.0.9", "127.0.0.1"])
+    peer.send = answer(Connection="close")
+    assert (await call(own)).status == 200
+
+
+@pytest.fixture
+async def tls_port(tmp_path: Path) -> AsyncIterator[int]:
+    """A server with a certificate for "peer.example" that nobody else vouches for."""
+    write_certificate(tmp_path, "peer.example")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "certificate.pem", tmp_path / "key.pem")
+    peer = Peer(send=answer("hello"))
+    server = await asyncio.start_server(peer.serve, "127.0.0.1", 0, ssl=context)
+    yield server.sockets[0].getsockname()[1]
+    server.close()
+
+
+def write_certificate(folder: Path, name: str) -> None:
+    """Write a certificate that signs itself, and its key."""
+    from datetime import UTC, datetime, timedelta  # noqa: PLC0415
+
+    from cryptography import x509  # noqa: PLC0415
+    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    (folder / "certificate.pem").write_bytes(certificate.public_bytes(pem))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(
+            pem,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "trusted", "works"),
+    [
+        ("peer.example", True, True),
+        ("other.example", True, False),
+        ("peer.example", False, False),
+    ],
+)
+async def test_certificates(
+    tls_port: int,
+    tmp_path: Path,
+    settings: Settings,
+    host: str,
+    trusted: bool,
+    works: bool,
+) -> None:
+    options: dict[str, Any] = {
+        "url": f"https://{host}:{tls_port}",
+        "networks": ["127.0.0.1/32"],
+    }
+    if trusted:
+        options["ca"] = str(tmp_path / "certificate.pem")
+    settings.MCP = {"HTTP": {"peer": options}}
+    own = Connections(lambda host, port: ["127.0.0.1"])
+    if works:
+        assert (await call(own)).body == b"hello"
+        await own.close()
+    else:
+        error = await failure(own)
+        assert "certificate" in error.message.lower()
+        assert not error.sent
+
+
+async def test_what_is_logged(
+    peer: Peer, own: Connections, caplog: pytest.LogCaptureFixture
+) -> None:
+    peer.send = answer("a")
+    with caplog.at_level(logging.INFO, "mcp_app.egress"):
+        await call(
+            own, SiteRequest(method="GET", path="/q/secret", log_path="/q/{{q}}")
+        )
+    (line,) = [
+        each.getMessage() for each in caplog.records if each.name == "mcp_app.egress"
+    ]
+    assert line.startswith("GET /q/{{q}} of the site peer: 200, 1 bytes, ")
+
+
+async def test_no_failure_shows_a_secret(
+    peer: Peer,
+    own: Connections,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Neither the variables of its frames nor the log have it."""
+    secret = "canary-in-a-header"
+    settings.MCP = {"HTTP": peer.settings(secret_headers={"X-Partner": secret})}
+
+    def broken(*_: object) -> Any:
+        raise RuntimeError("A bug.")
+
+    monkeypatch.setattr(client_module, "_first_of_each", broken)
+    peer.send = answer()
+    with caplog.at_level(logging.DEBUG):
+        error = await failure(own)
+    assert peer.received[0].header("X-Partner") == [secret]
+    assert error.message == "The call failed: RuntimeError."
+    assert "A bug." in caplog.text
+    assert secret not in caplog.text
+    trace = error.__traceback__
+    while trace is not None:
+        assert secret not in repr(trace.tb_frame.f_locals)
+        trace = trace.tb_next
+
+
+async def test_connections_of_the_loop(peer: Peer) -> None:
+    await close_connections()
+    peer.send = answer()
+    assert connections() is connections()
+    await call(connections())
+    await close_connections()
+    await call(connections())
+    assert peer.connections == 2
+    await close_connections()

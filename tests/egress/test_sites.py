@@ -1,0 +1,152 @@
+"""Sites of the settings, and the sentences about those that cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from mcp_app.conf import MIB
+from mcp_app.egress.sites import header_problem, problems, sites
+from mcp_app.interface.rights import AccessRequest
+
+SECRET = "canary-of-settings"
+URL = "https://help.example.com/api/v2"
+
+
+def own_headers(asked: AccessRequest) -> dict[str, str]:
+    return {"X-User": asked.principal.user_name}
+
+
+NO_FUNCTION = "text"
+
+
+def test_a_site(settings: Settings, tmp_path: Path) -> None:
+    certificate = tmp_path / "ca.pem"
+    certificate.write_text("")
+    settings.MCP = {
+        "HTTP": {
+            "helpdesk": {
+                "title": "Help desk",
+                "url": "https://Help.example.com:8443/api/v2/",
+                "secret_headers": {"X-Partner": SECRET},
+                "secret_query": {"key": SECRET},
+                "networks": ["10.2.0.0/16"],
+                "ca": str(certificate),
+                "timeout": 5,
+                "connections": 3,
+                "answer": 1000,
+            },
+            "rates": {"url": "https://rates.example"},
+        }
+    }
+    site = sites()["helpdesk"]
+    assert site.url == "https://help.example.com:8443/api/v2"
+    assert site.authority == "help.example.com:8443"
+    assert (site.title, site.timeout, site.connections) == ("Help desk", 5.0, 3)
+    assert site.secret_names == {"x-partner"}
+    assert not site.per_caller
+    assert SECRET not in repr(site)
+    plain = sites()["rates"]
+    assert (plain.title, plain.port, plain.prefix) == ("rates", 443, "")
+    assert (plain.timeout, plain.connections, plain.answer) == (30.0, 10, 4 * MIB)
+    assert plain.url == "https://rates.example"
+
+
+def test_headers_of_the_caller(settings: Settings) -> None:
+    path = f"{__name__}.own_headers"
+    settings.MCP = {"HTTP": {"peer": {"url": URL, "secret_headers": path}}}
+    site = sites()["peer"]
+    assert site.per_caller
+    assert site.secret_names == frozenset()
+
+
+def test_an_address_with_colons(settings: Settings) -> None:
+    options = {"url": "http://[fd00::1]:81/x", "networks": ["fd00::/8"]}
+    settings.MCP = {"HTTP": {"peer": options}}
+    assert sites()["peer"].url == "http://[fd00::1]:81/x"
+    assert sites()["peer"].host == "fd00::1"
+
+
+NEEDS = 'needs a "url" such as'
+PRIVATE_ALONE = "which is for private networks alone"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({}, NEEDS),
+        ({"url": 5}, NEEDS),
+        ({"url": "ftp://example.com"}, NEEDS),
+        ({"url": "//example.com"}, NEEDS),
+        ({"url": "https://u:p@example.com"}, NEEDS),
+        ({"url": "https://example.com?x=1"}, NEEDS),
+        ({"url": "https://example.com/#x"}, NEEDS),
+        ({"url": "https://ex\tample.com"}, NEEDS),
+        ({"url": "https://example.com\n"}, NEEDS),
+        ({"url": "https://ⓛocalhost.example"}, NEEDS),
+        ({"url": "https://example.com\\@evil.example"}, NEEDS),
+        ({"url": "https://example.com/a/../b"}, "“..” in its path"),
+        ({"url": "https://example.com/a/%2e%2E/b"}, "“..” in its path"),
+        ({"url": "https://example.com:0"}, "the port 0"),
+        ({"url": "https://example.com:65536"}, "the port 65536"),
+        ({"url": "http://example.com"}, PRIVATE_ALONE),
+        ({"url": "https://localhost"}, PRIVATE_ALONE),
+        ({"url": "https://127.0.0.1"}, PRIVATE_ALONE),
+        ({"url": "https://1.1.1.1"}, PRIVATE_ALONE),
+        ({"url": "https://[::1]"}, PRIVATE_ALONE),
+        ({"url": "https://2130706433"}, "four decimal numbers"),
+        ({"url": "https://0x7f000001"}, "four decimal numbers"),
+        ({"url": "https://0177.0.0.1"}, "four decimal numbers"),
+        ({"url": "https://127.1"}, "four decimal numbers"),
+        ({"url": "https://0"}, "four decimal numbers"),
+        ({"url": "https://[::1.2]"}, "four decimal numbers"),
+        ({"url": URL, "networks": "10.0.0.0/8"}, "are no list"),
+        ({"url": URL, "networks": ["10.0.0.1/8"]}, "is not a network"),
+        ({"url": URL, "networks": ["here"]}, "is not a network"),
+        ({"url": URL, "secret_header": {}}, "Did you mean 'secret_headers'?"),
+        ({"url": URL, "secret_headers": {"A": 5}}, "are no dict of texts"),
+        ({"url": URL, "secret_headers": [SECRET]}, "are no dict of texts"),
+        ({"url": URL, "secret_query": SECRET}, "are no dict of texts"),
+        ({"url": URL, "secret_headers": {"A": f"{SECRET}\r\nX: y"}}, "a line break"),
+        ({"url": URL, "secret_headers": {"A b": SECRET}}, "is no name of a header"),
+        ({"url": URL, "secret_headers": {"Host": SECRET}}, "belongs to the connection"),
+        ({"url": URL, "secret_headers": "no.such"}, "cannot be imported"),
+        ({"url": URL, "secret_headers": f"{__name__}.NO_FUNCTION"}, "is no function"),
+        ({"url": URL, "ca": "/no/such/file"}, "is not a file"),
+        ({"url": URL, "title": ""}, 'an empty "title"'),
+        ({"url": URL, "timeout": 0}, "greater than 0 and at most 600"),
+        ({"url": URL, "timeout": float("nan")}, "greater than 0 and at most 600"),
+        ({"url": URL, "connections": True}, "greater than 0 and at most 1,000"),
+        ({"url": URL, "answer": "1"}, "greater than 0 and at most"),
+        ("https://example.com", 'must be a dict with at least "url"'),
+    ],
+)
+def test_what_cannot_be_used(settings: Settings, options: Any, sentence: str) -> None:
+    given = {"peer": options, "other": {"url": URL}}
+    (problem,) = problems(given)
+    assert problem.startswith("MCP[\"HTTP\"]['peer'] ")
+    assert sentence in problem
+    assert SECRET not in problem
+    settings.MCP = {"HTTP": given}
+    assert [*sites()] == ["other"]
+
+
+@pytest.mark.parametrize("key", ["", "Help", "1a", "a b", "a" * 41])
+def test_keys(key: str) -> None:
+    (problem,) = problems({key: {"url": URL}})
+    assert "no row can name" in problem
+
+
+@pytest.mark.parametrize("value", ["", "a", "a b", 'a"b'])
+def test_headers_that_can_be_sent(value: str) -> None:
+    assert header_problem("X-A", value) == ""
+
+
+@pytest.mark.parametrize("value", [" a", "a ", "a\r\nb", "a\x00", "ä", "\x7f"])
+def test_headers_that_cannot_be_sent(value: str) -> None:
+    problem = header_problem("X-A", value)
+    assert "X-A" in problem
+    assert repr(value) not in problem

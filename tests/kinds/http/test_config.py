@@ -1,0 +1,157 @@
+"""What is told of a config that cannot be a call of another site."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+from pytest_django import Settings
+
+from mcp_app.kinds.http.config import read
+from mcp_app.kinds.http.schema import SCHEMA
+from mcp_app.kinds.kind import Incomplete
+from mcp_app.protocol import schemas
+from mcp_app.protocol.json_types import JsonObject
+
+TICKET: Final[JsonObject] = {
+    "site": "helpdesk",
+    "method": "POST",
+    "path": "/tickets/{{queue}}",
+    "query": [{"name": "expand", "value": "{{expand}}", "as": "commas"}],
+    "headers": [{"name": "Accept-Language", "value": "{{language}}"}],
+    "body": {"json": {"subject": "{{subject}}", "source": "chat"}},
+    "take": "ticket",
+    "keep": ["id", "url"],
+    "most": 50,
+    "errors": {"404": "There is no queue {{queue}}."},
+}
+NAMES: Final = ["queue", "expand", "language", "subject"]
+
+
+@pytest.fixture(autouse=True)
+def helpdesk(settings: Settings) -> None:
+    settings.MCP = {
+        "HTTP": {
+            "helpdesk": {
+                "title": "Help desk",
+                "url": "https://help.example.com/api",
+                "secret_headers": {"X-Partner": "canary-in-a-header"},
+                "secret_query": {"key": "canary-in-the-query"},
+            }
+        }
+    }
+
+
+def told(config: JsonObject) -> list[str]:
+    assert not schemas.compile(SCHEMA).violations(config)
+    call, problems = read(config, NAMES, "parameter")
+    assert (call is None) is bool(problems)
+    return [each.message for each in problems]
+
+
+def test_a_call() -> None:
+    assert told(TICKET) == []
+    call, _ = read(TICKET, NAMES, "parameter")
+    assert call is not None
+    assert call.url == "https://help.example.com/api/tickets/{{queue}}"
+    assert not call.only_reads
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        ({}, "Choose a site."),
+        ({"site": "helpdesk"}, "Write the path, such as /tickets."),
+    ],
+)
+def test_what_is_only_missing(config: JsonObject, sentence: str) -> None:
+    _, problems = read(config, NAMES, "parameter")
+    assert [each.message for each in problems] == [sentence]
+    assert isinstance(problems[0], Incomplete)
+
+
+@pytest.mark.parametrize(
+    ("part", "sentence"),
+    [
+        (
+            {"site": "other"},
+            "The settings have no site “other” that can be used. There is: helpdesk.",
+        ),
+        ({"path": "tickets"}, "The path must begin with “/”, such as /tickets."),
+        ({"path": "/a?b=c"}, "The path has '?'. Write what follows a “?” in the rows"),
+        ({"path": "/a#b"}, "The path has '#'."),
+        ({"path": "/a\\b"}, "The path has"),
+        ({"path": "/a\nb"}, "The path has"),
+        ({"path": "/50%"}, "The path has a “%” that encodes nothing: write %25."),
+        ({"path": "/../x"}, "A segment of the path is “.” or “..”."),
+        ({"path": "/%2e%2e/x"}, "A segment of the path is “.” or “..”."),
+        ({"path": "/{queue}"}, "“{queue}” is not replaced. Write {{queue}}."),
+        ({"path": "/{{queu}}"}, "{{queu}} is not a parameter. Did you mean {{queue}}?"),
+        (
+            {"query": [{"name": "a", "value": "{language}"}]},
+            "“{language}” is not replaced. Write {{language}}.",
+        ),
+        (
+            {"body": {"json": {"a": ["{language}"]}}},
+            "“{language}” is not replaced. Write {{language}}.",
+        ),
+        (
+            {"body": {"form": [{"name": "a", "value": "{language}"}]}},
+            "“{language}” is not replaced. Write {{language}}.",
+        ),
+        (
+            {"query": [{"name": "key", "value": "x"}]},
+            "“key” is set by the settings of the site. Leave it out.",
+        ),
+        (
+            {"headers": [{"name": "x-partner", "value": "x"}]},
+            "The header x-partner cannot be set here: it belongs to the settings.",
+        ),
+        ({"headers": [{"name": "Cookie", "value": "x"}]}, "cannot be set here"),
+        ({"headers": [{"name": "content-type", "value": "x"}]}, "cannot be set here"),
+        ({"headers": [{"name": "X-Forwarded-For", "value": "x"}]}, "cannot be set"),
+        ({"headers": [{"name": "X-HTTP-Method-Override", "value": "x"}]}, "cannot"),
+        ({"headers": [{"name": "X-A", "value": "a\r\nb"}]}, "a line break"),
+        ({"headers": [{"name": "X A", "value": "a"}]}, "is no name of a header"),
+        ({"method": "GET"}, "GET has no body. Choose POST, or leave the body out."),
+        ({"body": {"text": "a", "type": "a\nb"}}, "a line break"),
+        ({"keep": ["a", "a.b"]}, "“a” holds “a.b” already. Leave one of them out."),
+        ({"errors": {"404": "{{no}}"}}, "{{no}} is not a parameter."),
+    ],
+)
+def test_what_is_wrong(part: JsonObject, sentence: str) -> None:
+    (said,) = told({**TICKET, **part})
+    assert sentence in said
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/a b/é", "/a%20b", "/a.json", "/{{queue}}.json", "/a:b;c=d", "/a//b/"],
+)
+def test_paths(path: str) -> None:
+    assert told({**TICKET, "path": path}) == []
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"method": "HEAD"},
+        {"query": [{"name": "", "value": ""}]},
+        {"query": [{"name": "a", "value": "", "as": "csv"}]},
+        {"body": {"json": 1, "text": ""}},
+        {"body": {"text": ""}},
+        {"take": "a..b"},
+        {"keep": [""]},
+        {"most": 0},
+        {"errors": {"abc": ""}},
+        {"errors": {"600": ""}},
+        {"url": "https://evil.example"},
+    ],
+)
+def test_shapes_that_no_row_can_have(part: dict[str, Any]) -> None:
+    assert schemas.compile(SCHEMA).violations({**TICKET, **part})
+
+
+def test_a_site_that_needs_nothing(settings: Settings) -> None:
+    settings.MCP = {"HTTP": {}}
+    assert told(TICKET) == ["The settings have no site “helpdesk” that can be used."]

@@ -1,0 +1,199 @@
+"""Arguments become parts of a request: one segment, one pair, one value of a body."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+
+from mcp_app.egress.errors import Forbidden
+from mcp_app.egress.requests import SiteRequest, check_path
+from mcp_app.egress.sites import Site
+from mcp_app.kinds.http import request as request_module
+from mcp_app.kinds.http.config import HttpCall, pairs
+from mcp_app.kinds.http.request import request_for
+
+SITE = Site(
+    key="peer", title="Peer", scheme="https", host="peer.example", port=443, prefix=""
+)
+
+
+def request(values: dict[str, Any], path: str = "/x", **parts: Any) -> SiteRequest:
+    for name in ("query", "headers"):
+        parts[name] = pairs(parts.get(name, ()))
+    call = HttpCall(site=SITE, path=path, method=parts.pop("method", "POST"), **parts)
+    return request_for(call, values, idempotent=False)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "sent"),
+    [
+        ("/a/{{x}}", "b", "/a/b"),
+        ("/a/{{x}}.json", 5, "/a/5.json"),
+        ("/a/{{x}}", "../../admin", "/a/..%2F..%2Fadmin"),
+        ("/a/{{x}}", "//evil/x", "/a/%2F%2Fevil%2Fx"),
+        ("/a/{{x}}", "https://evil/", "/a/https%3A%2F%2Fevil%2F"),
+        ("/a/{{x}}", "a?b#c", "/a/a%3Fb%23c"),
+        ("/a/{{x}}", "{{x}}", "/a/%7B%7Bx%7D%7D"),
+        ("/a/{{x}}", "é", "/a/%C3%A9"),
+        ("/é b/{{x}}", "c", "/%C3%A9%20b/c"),
+        ("/a/{{x}}", ["b", "c,d"], "/a/b,c%2Cd"),
+        ("/a/{{x}}", True, "/a/true"),
+    ],
+)
+def test_values_of_a_path(path: str, value: object, sent: str) -> None:
+    made = request({"x": value}, path)
+    assert made.path == sent
+    assert made.log_path == path
+    check_path(made.path)
+
+
+@pytest.mark.parametrize("value", ["", None, []])
+def test_a_path_without_its_value(value: object) -> None:
+    with pytest.raises(Forbidden, match="The value of x"):
+        request({"x": value}, "/a/{{x}}/b")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("/f/{{x}}", ".."),
+        ("/f/.{{x}}", "."),
+        ("/f/{{x}}%2e", "."),
+        ("/f/{{x}}", "%2e%2e"),
+        ("/f/{{x}}", "%2e."),
+        ("/f/{{x}}{{x}}", "."),
+        ("/f/{{x}}", "a\r\nX: y"),
+        ("/f/{{x}}", "a\x00"),
+    ],
+)
+def test_values_that_would_leave_the_path(path: str, value: str) -> None:
+    with pytest.raises(Forbidden):
+        check_path(request({"x": value}, path).path)
+
+
+@drawn(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_value_is_one_segment_or_nothing(value: str) -> None:
+    try:
+        path = request({"x": value}, "/f/{{x}}/g").path
+        check_path(path)
+    except Forbidden:
+        return
+    assert path.count("/") == 3
+    assert path.startswith("/f/")
+    assert path.endswith("/g")
+
+
+ARRAY = ["blue", "black", "b r"]
+OBJECT = {"R": 100, "G": "2 0"}
+
+
+@pytest.mark.parametrize(
+    ("style", "value", "sent"),
+    [
+        ("repeat", "", "color="),
+        ("repeat", "b&c=d", "color=b%26c%3Dd"),
+        ("repeat", ARRAY, "color=blue&color=black&color=b%20r"),
+        ("repeat", OBJECT, "R=100&G=2%200"),
+        ("commas", ARRAY, "color=blue,black,b%20r"),
+        ("commas", OBJECT, "color=R,100,G,2%200"),
+        ("commas", "blue", "color=blue"),
+        ("spaces", ARRAY, "color=blue%20black%20b%20r"),
+        ("pipes", ARRAY, "color=blue%7Cblack%7Cb%20r"),
+        ("pipes", OBJECT, "color=R%7C100%7CG%7C2%200"),
+        ("brackets", OBJECT, "color[R]=100&color[G]=2%200"),
+        ("brackets", ARRAY, "color[]=blue&color[]=black&color[]=b%20r"),
+        ("repeat", [], ""),
+        ("commas", {}, ""),
+        ("repeat", None, ""),
+        ("repeat", False, "color=false"),
+    ],
+)
+def test_values_of_a_query(style: str, value: object, sent: str) -> None:
+    """As OpenAPI's tables of style and explode have them (3.1, "Style Examples")."""
+    query = [{"name": "color", "value": "{{x}}", "as": style}]
+    assert request({"x": value}, query=query).query == sent
+
+
+def test_pairs_with_text_around_values() -> None:
+    query = [
+        {"name": "q", "value": "from:{{who}} to:{{whom}}"},
+        {"name": "fixed", "value": "a b"},
+        {"name": "none", "value": "{{missing}}"},
+        {"name": "part", "value": "x{{missing}}"},
+        {"name": "a[b]", "value": "c"},
+    ]
+    made = request({"who": "lee", "whom": 5}, query=query)
+    assert made.query == "q=from%3Alee%20to%3A5&fixed=a%20b&a[b]=c"
+
+
+def test_headers() -> None:
+    headers = [
+        {"name": "Accept-Language", "value": "{{language}}"},
+        {"name": "X-Trace", "value": "{{missing}}"},
+        {"name": "X-Fixed", "value": "a"},
+    ]
+    made = request({"language": "de"}, headers=headers)
+    assert made.headers == [("Accept-Language", "de"), ("X-Fixed", "a")]
+
+
+def test_a_body_of_json() -> None:
+    body = {
+        "json": {
+            "text": "{{text}}",
+            "number": "{{number}}",
+            "list": ["{{number}}", "{{missing}}", "x{{number}}", None],
+            "gone": "{{missing}}",
+            "nested": {"object": "{{object}}", "gone": "{{missing}}"},
+            "fixed": 5,
+        }
+    }
+    values = {"text": 'a"b', "number": 7, "object": {"c": [1.5]}, "other": "{{text}}"}
+    made = request(values, body=body)
+    assert made.headers == [("Content-Type", "application/json")]
+    assert json.loads(made.body or b"") == {
+        "text": 'a"b',
+        "number": 7,
+        "list": [7, "x7", None],
+        "nested": {"object": {"c": [1.5]}},
+        "fixed": 5,
+    }
+
+
+def test_a_body_that_is_one_value() -> None:
+    assert request({"x": [1]}, body={"json": "{{x}}"}).body == b"[1]"
+    assert request({}, body={"json": "{{x}}"}).body == b"null"
+
+
+def test_a_body_of_a_form() -> None:
+    form = [
+        {"name": "subject", "value": "{{subject}}"},
+        {"name": "tag", "value": "{{tags}}"},
+    ]
+    made = request({"subject": "a&b c", "tags": ["d", "e"]}, body={"form": form})
+    assert made.body == b"subject=a%26b%20c&tag=d&tag=e"
+    assert made.headers == [("Content-Type", "application/x-www-form-urlencoded")]
+
+
+def test_a_body_of_text() -> None:
+    body = {"text": "Dear {{name}}é", "type": "text/plain; charset=utf-8"}
+    made = request({"name": "Lee"}, body=body)
+    assert made.body == "Dear Leeé".encode()
+    assert made.headers == [("Content-Type", "text/plain; charset=utf-8")]
+
+
+def test_a_body_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_module, "MOST_BODY", 10)
+    assert request({"x": "a" * 8}, body={"json": "{{x}}"}).body is not None
+    with pytest.raises(Forbidden, match="larger than 10 bytes"):
+        request({"x": "a" * 9}, body={"json": "{{x}}"})
+
+
+@pytest.mark.parametrize(("method", "idempotent"), [("GET", True), ("POST", False)])
+def test_what_may_be_sent_twice(method: str, idempotent: bool) -> None:
+    made = request({}, method=method)
+    assert made.idempotent is idempotent
+    assert made.body is None
