@@ -14,6 +14,8 @@ TRUE_WORDS: Final = frozenset({"1", "on", "true", "yes"})
 FALSE_WORDS: Final = frozenset({"", "0", "false", "no", "off"})
 
 
+SECRET: Final = frozenset({"MCP_HTTP", "MCP_STATE_KEYS"})
+"""Variables whose values no message shows."""
 COMMANDS = frozenset({"MCP_USER"})
 """What begins like a setting, and is read by a command (`mcp_stdio`)."""
 
@@ -36,9 +38,11 @@ def _read(name: str, text: str) -> Any:
     try:
         return reader(text)
     except ValueError as error:
+        # It may hold a key of another site.
+        value = "a value" if name in SECRET else f"the value {text!r}"
         raise ImproperlyConfigured(
-            f"The environment variable {name} has the value {text!r}, "
-            f"which cannot be read: {error}."
+            f"The environment variable {name} has {value}, which cannot be read:"
+            f" {error}."
         ) from None
 
 
@@ -74,6 +78,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "COERCE": _truth,
     "ENDLESS_TOKENS": _truth,
     "HOSTS": _words,
+    "HTTP": _json_object,
     "LIMITS": _limits,
     "ORIGINS": _words,
     "STATE_KEYS": _words,

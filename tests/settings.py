@@ -10,7 +10,7 @@ os.environ.setdefault(
 os.environ.setdefault("DEBUG", "true")
 
 from mcp_project.settings import *  # noqa: F403
-from mcp_project.settings import INSTALLED_APPS
+from mcp_project.settings import INSTALLED_APPS, MCP
 
 # The test runner switches DEBUG off, and with it Django's loopback names.
 ALLOWED_HOSTS = ["127.0.0.1", "[::1]", "localhost"]
@@ -20,5 +20,17 @@ INSTALLED_APPS = [
     *(app for app in INSTALLED_APPS if app != "mcp_project.shop"),
     "tests.drill",
 ]
+
+# Nobody listens there: what is made of it is looked at, and not called.
+MCP = {
+    **MCP,
+    "HTTP": {
+        "helpdesk": {
+            "title": "Help desk",
+            "url": "https://help.example.com/api",
+            "secret_headers": {"X-Partner": "a-key-of-the-help-desk"},
+        }
+    },
+}
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

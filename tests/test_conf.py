@@ -36,6 +36,7 @@ VALUES: dict[str, object] = {
     "AUTODISCOVER": "tools",
     "ENDLESS_TOKENS": True,
     "KINDS": {"mail": "shop.kinds.Mail"},
+    "HTTP": {"helpdesk": {"url": "https://help.example.com"}},
 }
 
 

@@ -100,6 +100,7 @@ RULES: Mapping[str, int] = MappingProxyType(
         "page-too-small": 134,
         "schema-recursive": 135,
         "schema-tag-constant": 136,
+        "shared-key": 137,
     }
 )
 """All rules, each with its number in the ids of system checks; none is used again."""

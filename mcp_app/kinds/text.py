@@ -165,17 +165,17 @@ class TextKind(Kind):
                 " remove it."
             )
             tell = partial(must_fix, UNUSED, "input_schema")
-            return unused(properties_of(definition), used, tell, message)
+            return unused_findings(properties_of(definition), used, tell, message)
         if isinstance(definition, PromptDefinition):
             arguments = [argument.name for argument in definition.arguments]
             tell = partial(advice, UNUSED, "arguments")
             message = _("The argument %(name)s is never used.")
-            return unused(arguments, used, tell, message)
+            return unused_findings(arguments, used, tell, message)
         if isinstance(definition, ResourceTemplateDefinition):
             variables = UriTemplate.parse(definition.uri_template).variables
             tell = partial(advice, UNUSED, "uri_template")
             message = _("The variable %(name)s is never used.")
-            return unused(variables, used, tell, message)
+            return unused_findings(variables, used, tell, message)
         return []
 
 
@@ -225,7 +225,7 @@ def _runnable(run: Callable[[Values], Output]) -> Runnable[Output]:
     )
 
 
-def unused(
+def unused_findings(
     names: Iterable[str],
     used: Collection[str],
     tell: Callable[[str], Finding],

@@ -345,7 +345,15 @@ COMPLETED = replace(
 
 FOUND_OF_KINDS: list[tuple[Definition, str, Config, list[str]]] = [
     (TOOL, "text", saying("Rain."), []),
+    (TOOL, "smoke", {}, ["kind"]),
     (TOOL, "http", {}, ["kind"]),
+    (TOOL, "http", {"site": "helpdesk", "path": "/tickets"}, ["shared-key"]),
+    (
+        taking(),
+        "http",
+        {"site": "helpdesk", "path": "/{{city}}"},
+        ["shared-key"],
+    ),
     (TOOL, "text", {}, ["kind"]),
     (TOOL, "function", {"function": "gone"}, ["kind"]),
     (taking(), "text", saying("Rain in {{city}}."), []),

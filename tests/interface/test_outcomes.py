@@ -7,8 +7,8 @@ from mcp_app.models import Call, CallStatistic
 
 STORED = (
     "answered asked arguments invalid unknown forbidden switched_off incapable"
-    " tool_error crashed timed_out too_large shape cancelled client_gone shut_down"
-    " unavailable failed"
+    " tool_error other_site egress crashed timed_out too_large shape cancelled"
+    " client_gone shut_down unavailable failed"
 )
 
 

@@ -83,8 +83,8 @@ def test_other_names_are_free(registry: Registry) -> None:
 
 
 def test_an_unknown_kind_is_told(registry: Registry) -> None:
-    said = problems(ToolDefinition(name="a"), "http", {}, registry=registry)
-    assert said == [Problem("kind", "There is no kind “http”.")]
+    said = problems(ToolDefinition(name="a"), "smoke", {}, registry=registry)
+    assert said == [Problem("kind", "There is no kind “smoke”.")]
 
 
 def of_station(
@@ -161,7 +161,7 @@ def test_a_kind_that_fails_to_complete_is_told(
 
 
 def test_the_kinds_of_rows() -> None:
-    assert [*kinds_of(Registry())] == ["text", "function", "query"]
+    assert [*kinds_of(Registry())] == ["text", "function", "query", "http"]
 
 
 @pytest.mark.parametrize(("definition", "kind", "config", "rules"), FOUND_OF_KINDS)

@@ -10,6 +10,7 @@ from django.test import override_settings
 
 from mcp_app.checks.settings import check_settings
 from mcp_app.kinds.function import FunctionKind
+from mcp_app.kinds.http.kind import HttpKind
 from mcp_app.kinds.query.kind import QueryKind
 from mcp_app.kinds.registry import (
     OURS,
@@ -33,6 +34,7 @@ def test_ours_are_registered_like_others() -> None:
             "text": TextKind,
             "function": FunctionKind,
             "query": QueryKind,
+            "http": HttpKind,
             "station": Station,
         }
         assert [*unusable_kinds()] == []
@@ -162,7 +164,7 @@ settings.configure(
 )
 django.setup()
 from mcp_app.kinds.registry import kind_classes
-assert [*kind_classes()] == ["text", "function", "query", "station"], kind_classes()
+assert [*kind_classes()] == ["text", "function", "query", "http", "station"], kind_classes()
 assert not [each for each in sys.modules if each.startswith("mcp_app.admin")]
 """
 

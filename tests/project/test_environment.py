@@ -51,5 +51,12 @@ def test_an_unreadable_value_names_the_variable(key: str, text: str) -> None:
         mcp_settings({f"MCP_{key}": text})
 
 
+def test_no_message_shows_a_secret() -> None:
+    with pytest.raises(ImproperlyConfigured) as caught:
+        mcp_settings({"MCP_HTTP": '{"a": {"secret_headers": "canary"'})
+    assert str(caught.value).startswith("The environment variable MCP_HTTP has a value")
+    assert "canary" not in str(caught.value)
+
+
 def test_every_reader_is_of_a_setting() -> None:
     assert READERS.keys() <= set(KEYS)

@@ -214,6 +214,47 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         ),
         _("The message of the tool; its text is not stored."),
     ),
+    Outcome.OTHER_SITE: Meaning(
+        _("Other site"),
+        "bad",
+        _("The other site refused the call, or could not be reached."),
+        _(
+            "The tool calls another site. That site refused the request, failed, took"
+            " too long, or was not there."
+        ),
+        (
+            Advice(_("Read what the client was told.")),
+            Advice(
+                _(
+                    "If the other site did not accept this site's key, ask a developer"
+                    " to change the key in the settings."
+                )
+            ),
+            Advice(_("If it refuses what clients send, change the call."), "change"),
+            SHOW,
+        ),
+        _("The client was told that the other site did not do it."),
+    ),
+    Outcome.EGRESS: Meaning(
+        _("Call not allowed"),
+        "bad",
+        _("This site's rules refused to call the other site. Nothing was sent."),
+        _(
+            "The name of the other site led to an address that is not public, or a"
+            " value of the client would have led to another place of that site."
+        ),
+        (
+            Advice(_("Read the error: it names the rule.")),
+            Advice(
+                _(
+                    "If the other site is in a private network, ask a developer to name"
+                    " that network in the settings."
+                )
+            ),
+            SHOW,
+        ),
+        _("The client was told that this site's rules refused the call."),
+    ),
     Outcome.CRASHED: Meaning(
         _("Crashed"),
         "bad",

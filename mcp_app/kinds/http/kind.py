@@ -41,7 +41,7 @@ from mcp_app.kinds.kind import (
     Missing,
     Uploads,
 )
-from mcp_app.kinds.text import UNUSED, properties_of, unused
+from mcp_app.kinds.text import UNUSED, properties_of, unused_findings
 from mcp_app.protocol.content import Audio, Image, Text
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.uri_templates import UriTemplate
@@ -172,7 +172,7 @@ class HttpKind(Kind):
                 "The parameter %(name)s is not used anywhere. Use it in the call, or"
                 " remove it."
             )
-            found += unused(
+            found += unused_findings(
                 names,
                 used,
                 lambda said: must_fix(UNUSED, "input_schema", said),
