@@ -197,6 +197,12 @@ LOOKUP: Words = {
 }
 """What stands behind a definition that looks up data of the site."""
 
+CALL: Words = {
+    "config": (_("What is called"), ""),
+    "calls": (_("What it does"), _("The saved working copy.")),
+}
+"""What stands behind a definition that calls another site."""
+
 RESOURCE: Words = {
     **READABLE,
     "description": (

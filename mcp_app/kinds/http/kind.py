@@ -74,6 +74,11 @@ class HttpKind(Kind):
         ),
     }
     schema = SCHEMA
+    forms = {
+        ToolDefinition: "mcp_app.admin.forms.http.HttpToolForm",
+        ResourceDefinition: "mcp_app.admin.forms.http.HttpResourceForm",
+        ResourceTemplateDefinition: "mcp_app.admin.forms.http.HttpTemplateForm",
+    }
 
     def missing(self) -> Missing | None:
         if sites():
@@ -104,7 +109,7 @@ class HttpKind(Kind):
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[ToolOutput]:
-        caller = SiteCaller(definition.name, self._call(definition, config))
+        caller = SiteCaller(definition.name, call_of(definition, config))
         defaults = _defaults(definition)
         repeatable = definition.hints.repeatable
 
@@ -131,7 +136,7 @@ class HttpKind(Kind):
         return self._contents(definition, config)
 
     def _contents(self, definition: Definition, config: JsonObject) -> Runnable[object]:
-        caller = SiteCaller(definition.name, self._call(definition, config))
+        caller = SiteCaller(definition.name, call_of(definition, config))
 
         async def run(*, ctx: Context, values: Mapping[str, object]) -> object:
             try:
@@ -141,12 +146,6 @@ class HttpKind(Kind):
             return content.body if isinstance(content, Media) else content
 
         return caller.runnable(run, lambda value: value)
-
-    def _call(self, definition: Definition, config: JsonObject) -> HttpCall:
-        call, problems = read(config, *_names(definition))
-        if call is None:
-            raise problems[0]
-        return call
 
     def _wrong(
         self, definition: Definition, config: JsonObject, uploads: Uploads
@@ -181,6 +180,14 @@ class HttpKind(Kind):
             found += _hint_findings(definition, config.get("method", "GET"))
         found += _shared_key(definition, config)
         return found
+
+
+def call_of(definition: Definition, config: JsonObject) -> HttpCall:
+    """Return the call that a config asks for; raise `KindError` if there is none."""
+    call, problems = read(config, *_names(definition))
+    if call is None:
+        raise problems[0]
+    return call
 
 
 def _names(definition: Definition) -> tuple[Collection[str], str]:

@@ -11,7 +11,8 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.lookup import choices
 from mcp_app.admin.editors.lookup.filter_rows import FilterForm, filter_rows, initial_of
-from mcp_app.admin.editors.rows import RowForm, Rows
+from mcp_app.admin.editors.one_form import OneForm
+from mcp_app.admin.editors.rows import Rows
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
 from mcp_app.kinds.query.schema import (
     GROUPS,
@@ -43,13 +44,14 @@ class ListPart(NamedTuple):
     filters: Rows
 
 
-class LookupForm(RowForm):
+class LookupForm(OneForm):
     """All of a query's config; subclasses know what code opens, and for what it is.
 
     `shows` carries what the page had: only that is read from what it sent, so that
     other members stay as they were.
     """
 
+    wrong_row = _("A filter has an error.")
     opened: ClassVar[OpenModels]
     one: ClassVar[bool]
     """Whether the answer is one row, as that of a template."""
@@ -63,7 +65,6 @@ class LookupForm(RowForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.base: JsonObject = self.initial.get("config", {})
         self.filters: Rows | None = None
         self._lists: dict[str, tuple[OpenField, Rows]] = {}
         label, _slash, self._answer = self._showing().partition("/")
@@ -225,32 +226,11 @@ class LookupForm(RowForm):
 
     # -- what was sent ---------------------------------------------------------------
 
-    @property
-    def _formsets(self) -> list[Rows]:
+    def formsets(self) -> list[Rows]:
         return [
             *([] if self.filters is None else [self.filters]),
             *(rows for _field, rows in self._lists.values()),
         ]
-
-    def full_clean(self) -> None:
-        super().full_clean()
-        if self.is_bound:
-            for rows in self._formsets:
-                if not rows.is_valid():
-                    self.add_error(None, _("A filter has an error."))
-
-    def places(self, number: str) -> Iterator[tuple[str, BoundField, str]]:
-        for name, sentences in self.errors.items():
-            if name in self.fields:
-                yield "", self[name], " ".join(map(str, sentences))
-        for rows in self._formsets:
-            for at, form in enumerate(rows.wrong):
-                yield from form.places(str(at + 1))
-
-    def has_changed(self) -> bool:
-        return super().has_changed() or any(
-            rows.has_changed() for rows in self._formsets
-        )
 
     def config(self) -> JsonObject:
         """Return the config that the page makes, which is valid."""
@@ -262,7 +242,7 @@ class LookupForm(RowForm):
             config["answer"] = ONE
         if self.filters is None:
             return config
-        self._put(config, "filters", _filters(self.filters))
+        self.put(config, "filters", _filters(self.filters))
         if not self.one:
             config["answer"] = given["answer"] or ROWS
         if self._answer == GROUPS:
@@ -271,23 +251,16 @@ class LookupForm(RowForm):
             self._put_rows(config)
         return config
 
-    def _put(self, config: JsonObject, name: str, value: Any) -> None:
-        """Set a member, or leave it out where it says nothing."""
-        if value or (name in config and value == config[name]):
-            config[name] = value
-        else:
-            config.pop(name, None)
-
     def _put_rows(self, config: JsonObject) -> None:
         given = self.cleaned_data
-        self._put(config, "fields", _in_order(given["shown"], config.get("fields")))
-        self._put(config, "lists", [*self._given_lists()])
+        self.put(config, "fields", _in_order(given["shown"], config.get("fields")))
+        self.put(config, "lists", [*self._given_lists()])
         if self.one:
             return
-        self._put(config, "order", self._picked("order", MOST_SORTED))
+        self.put(config, "order", self._picked("order", MOST_SORTED))
         if given["most"] != config.get("most", USUAL_ROWS):
-            self._put(config, "most", given["most"])
-        self._put(config, "count", given["count"])
+            self.put(config, "most", given["most"])
+        self.put(config, "count", given["count"])
 
     def _picked(self, name: str, most: int) -> list[str]:
         given = (self.cleaned_data.get(f"{name}_{at + 1}") for at in range(most))
@@ -300,21 +273,21 @@ class LookupForm(RowForm):
             if not fields:
                 continue
             listed = dict(before.get(name, {"path": name}))
-            self._put(listed, "fields", _in_order(fields, listed.get("fields")))
-            self._put(listed, "filters", _filters(rows))
-            self._put(listed, "order", self._picked(f"list_{name}_order", 1))
+            self.put(listed, "fields", _in_order(fields, listed.get("fields")))
+            self.put(listed, "filters", _filters(rows))
+            self.put(listed, "order", self._picked(f"list_{name}_order", 1))
             most = self.cleaned_data[f"list_{name}_most"]
             if most != listed.get("most", USUAL_LISTED):
-                self._put(listed, "most", most)
+                self.put(listed, "most", most)
             yield listed
 
     def _put_groups(self, config: JsonObject) -> None:
         by = [_group(each) for each in self._picked("by", MOST_GROUPED)]
-        self._put(config, "by", by)
+        self.put(config, "by", by)
         before = {_measure_key(each): each for each in config.get("measures", ())}
         given = _in_order(self.cleaned_data["measures"], [*before])
         measures = [before.get(each) or _measure(each) for each in given]
-        self._put(config, "measures", measures)
+        self.put(config, "measures", measures)
 
 
 def _filters(rows: Rows) -> list[JsonObject]:

@@ -1,0 +1,104 @@
+"""A JSON column that one form shows, with rows of small forms inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar
+
+from django import forms
+from django.forms.boundfield import BoundField
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.editors.json_editor import JsonEditor
+from mcp_app.admin.editors.rows import RowForm, Rows
+from mcp_app.protocol.json_types import JsonObject
+
+
+class OneForm(RowForm):
+    """The form; `base` is the value that it shows, which may have other members."""
+
+    wrong_row: ClassVar[Any] = _("An entry has an error.")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.base: JsonObject = self.initial.get("config", {})
+
+    def formsets(self) -> Sequence[Rows]:
+        """Return the rows inside the form."""
+        return ()
+
+    def config(self) -> JsonObject:
+        """Return the value that the page makes, which is valid."""
+        raise NotImplementedError
+
+    def put(self, config: JsonObject, name: str, value: Any) -> None:
+        """Set a member, or leave it out where it says nothing."""
+        if value or (name in config and value == config[name]):
+            config[name] = value
+        else:
+            config.pop(name, None)
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        if self.is_bound:
+            for rows in self.formsets():
+                if not rows.is_valid():
+                    self.add_error(None, self.wrong_row)
+
+    def places(self, number: str) -> Iterator[tuple[str, BoundField, str]]:
+        for name, sentences in self.errors.items():
+            if name in self.fields:
+                yield "", self[name], " ".join(map(str, sentences))
+        for rows in self.formsets():
+            for at, form in enumerate(rows.wrong):
+                yield from form.places(str(at + 1))
+
+    def has_changed(self) -> bool:
+        return super().has_changed() or any(
+            rows.has_changed() for rows in self.formsets()
+        )
+
+
+class OneRow(Rows):
+    """A formset that always has one form, which nobody can remove."""
+
+    def add_fields(self, form: RowForm, index: int | None) -> None:
+        """Add nothing: there is neither an order nor a box to remove it."""
+
+    @property
+    def ordered_forms(self) -> list[RowForm]:
+        return list(self.forms)
+
+    @property
+    def wrong(self) -> list[RowForm]:
+        return [form for form in self.forms if form.errors]
+
+
+class OneFormSheet(JsonEditor):
+    """A config as one form, or as JSON."""
+
+    words = {
+        "as_table": _("Choose"),
+        "as_json": _("Edit as JSON"),
+        "json": _("The same as JSON"),
+        "json_label": _("JSON"),
+        "beyond": _(
+            "This page cannot show all of it (%(reason)s). It is kept exactly as it is;"
+            " edit it as JSON."
+        ),
+        "both": _("You changed both the choices and the JSON. Choose which to keep."),
+        "keep_table": _("Keep the choices"),
+        "keep_json": _("Keep the JSON"),
+    }
+
+    def __init__(self, form: type[OneForm]) -> None:
+        self.formset = forms.formset_factory(  # type: ignore[misc, assignment]
+            form, formset=OneRow, extra=0, min_num=1, max_num=1, absolute_max=1
+        )
+
+    def value(self, rows: Iterable[RowForm], base: Any) -> Any:
+        (form,) = (each for each in rows if isinstance(each, OneForm))
+        return form.config()
+
+    def check_rows(self, rows: Rows) -> None:
+        """Do nothing: there is one row."""

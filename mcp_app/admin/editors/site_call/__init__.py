@@ -1,0 +1,1 @@
+"""A call of another site, as a form."""

@@ -1,0 +1,194 @@
+"""The form behind a call of another site."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+from urllib.parse import parse_qsl
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.editors import json_texts
+from mcp_app.admin.editors.json_texts import lines_from_browser
+from mcp_app.admin.editors.lookup.choices import NONE
+from mcp_app.admin.editors.one_form import OneForm
+from mcp_app.admin.editors.rows import LinesField, Rows
+from mcp_app.admin.editors.site_call.pair_rows import ROWS, initial_pairs, members_of
+from mcp_app.egress.sites import sites
+from mcp_app.kinds.http.schema import METHODS, MOST_ENTRIES
+from mcp_app.kinds.placeholders import pieces
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.json_types import JsonObject
+
+NO_BODY, JSON, FORM, TEXT = "", "json", "form", "text"
+BODIES: Final = {
+    NO_BODY: _("Nothing"),
+    JSON: _("JSON"),
+    FORM: _("The fields of a form"),
+    TEXT: _("A text"),
+}
+
+
+class CallForm(OneForm):
+    """All of the config; subclasses say whether it may only read."""
+
+    only_reads: ClassVar[bool] = False
+
+    site = forms.ChoiceField(label=_("Site"), required=False)
+    method = forms.ChoiceField(
+        label=_("Method"), choices=[(each, each) for each in METHODS], required=False
+    )
+    path = forms.CharField(
+        label=_("Path"),
+        required=False,
+        widget=forms.TextInput({"class": "vLargeTextField"}),
+        help_text=_("For example /tickets/{{number}}."),
+    )
+    sends = forms.ChoiceField(
+        label=_("What is sent"),
+        choices=[*BODIES.items()],
+        widget=forms.RadioSelect,
+        required=False,
+    )
+    body = LinesField(
+        label=_("JSON or text"),
+        rows=6,
+        help_text=_(
+            "In JSON, a text that is only {{name}} becomes the value itself: a number"
+            " stays a number. If a client leaves it out, so does the call."
+        ),
+    )
+    media_type = forms.CharField(
+        label=_("Type of the text"), required=False, max_length=200
+    )
+    take = forms.CharField(
+        label=_("From the answer take"),
+        required=False,
+        max_length=200,
+        help_text=_("For example “ticket”, or “data.items”. Empty: all of it."),
+    )
+    keep = forms.CharField(
+        label=_("Of that only"),
+        required=False,
+        help_text=_("Names with commas between them: id, url, user.name."),
+    )
+    most = forms.IntegerField(
+        label=_("At most so many entries"),
+        required=False,
+        min_value=1,
+        max_value=MOST_ENTRIES,
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        config = self.base
+        chosen = config.get("site", "")
+        offered = {key: f"{each.title} ({each.url})" for key, each in sites().items()}
+        if chosen:
+            offered.setdefault(chosen, chosen)
+        self._choice("site").choices = [NONE, *offered.items()]
+        if self.only_reads:
+            for name in ("method", "sends", "body", "media_type"):
+                del self.fields[name]
+        self.initial.update(_initial(config))
+        self._rows = {
+            name: ROWS[name](
+                self.data if self.is_bound else None,
+                initial=initial_pairs(members),
+                prefix=self.add_prefix(f"{name}s"),
+                form_kwargs={"use_required_attribute": False},
+            )
+            for name, members in _members(config).items()
+            if name != FORM or not self.only_reads
+        }
+
+    def _choice(self, name: str) -> forms.ChoiceField:
+        field: forms.ChoiceField = self.fields[name]  # type: ignore[assignment]
+        return field
+
+    def formsets(self) -> Sequence[Rows]:
+        return [*self._rows.values()]
+
+    def rows(self) -> dict[str, Rows]:
+        """Return the rows by what they are, for the template."""
+        return self._rows
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        given = self.cleaned_data
+        if given.get("sends") == JSON and given.get("body"):
+            try:
+                given["json"] = json_texts.read(given["body"])
+            except ValueError as error:
+                self.add_error("body", str(error))
+        return cleaned
+
+    def config(self) -> JsonObject:
+        given, config = self.cleaned_data, dict(self.base)
+        path, query = _apart(given["path"])
+        self.put(config, "site", given["site"])
+        self.put(config, "path", path)
+        if not self.only_reads:
+            config["method"] = given["method"] or "GET"
+            self._put_body(config)
+        self.put(config, "query", [*members_of(self._rows["query"]), *query])
+        self.put(config, "headers", members_of(self._rows["headers"]))
+        self.put(config, "take", given["take"])
+        self.put(
+            config, "keep", [*filter(None, map(str.strip, given["keep"].split(",")))]
+        )
+        self.put(config, "most", given["most"])
+        errors = members_of(self._rows["errors"])
+        self.put(config, "errors", {each["name"]: each["value"] for each in errors})
+        return config
+
+    def _put_body(self, config: JsonObject) -> None:
+        given = self.cleaned_data
+        sends = given["sends"]
+        if sends == JSON and "json" in given:
+            config["body"] = {"json": given["json"]}
+        elif sends == FORM:
+            config["body"] = {"form": members_of(self._rows[FORM])}
+        elif sends == TEXT:
+            media_type = given["media_type"] or "text/plain; charset=utf-8"
+            config["body"] = {"text": given["body"], "type": media_type}
+        else:
+            config.pop("body", None)
+
+
+def _members(config: JsonObject) -> dict[str, list[JsonObject]]:
+    """Return the members that rows show."""
+    errors = config.get("errors", {}).items()
+    return {
+        "query": config.get("query", []),
+        "headers": config.get("headers", []),
+        FORM: (config.get("body") or {}).get("form", []),
+        "errors": [{"name": name, "value": value} for name, value in errors],
+    }
+
+
+def _initial(config: JsonObject) -> dict[str, Any]:
+    body = config.get("body") or {}
+    sends = next((each for each in (JSON, FORM, TEXT) if each in body), NO_BODY)
+    text = jsonrpc.pretty(body["json"]) if sends == JSON else body.get("text", "")
+    return {
+        "site": config.get("site", ""),
+        "method": config.get("method", "GET"),
+        "path": config.get("path", ""),
+        "sends": sends,
+        "body": lines_from_browser(text),
+        "media_type": body.get("type", ""),
+        "take": config.get("take", ""),
+        "keep": ", ".join(config.get("keep", ())),
+        "most": config.get("most"),
+    }
+
+
+def _apart(path: str) -> tuple[str, list[JsonObject]]:
+    """Take a pasted address apart: what follows the “?” becomes rows."""
+    before, mark, after = path.partition("?")
+    if not mark or "?" not in "".join(pieces(path)[0::2]):
+        return path, []
+    pairs = parse_qsl(after, keep_blank_values=True)
+    return before, [{"name": name, "value": value} for name, value in pairs]
