@@ -22,6 +22,7 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 
 from mcp_project.port import HOST, problem
+from mcp_project.shop.supplier_key import supplier_setting
 
 LOCK: Final = Path(sys.prefix, "make-run.lock")
 """Two programs that make the same tables at the same time would disturb each other."""
@@ -32,6 +33,9 @@ def prepare(port: str) -> str | None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mcp_project.settings")
     if refusal := problem(port):
         return refusal
+    url = f"http://{HOST}:{port}"
+    # The server, which this becomes, has the same environment.
+    os.environ.setdefault("MCP_HTTP", supplier_setting(url))
     try:
         django.setup()
         with _alone():
@@ -40,7 +44,7 @@ def prepare(port: str) -> str | None:
                 return errors
             call_command("migrate", verbosity=0)
             print(flush=True)  # noqa: T201
-            call_command("demo", url=f"http://{HOST}:{port}")
+            call_command("demo", url=url)
     except DatabaseError as error:
         return _unusable(error)
     except (CommandError, ImproperlyConfigured) as error:

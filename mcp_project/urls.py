@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.templatetags.static import static
@@ -27,3 +28,6 @@ urlpatterns = [
     path("account/tokens/", include("mcp_app.account_urls")),
     path("", include("mcp_app.urls")),
 ]
+if apps.is_installed("mcp_project.shop"):
+    # The supplier of the demo, which is another site to it.
+    urlpatterns.append(path("supplier/", include("mcp_project.shop.supplier")))

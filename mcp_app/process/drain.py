@@ -11,6 +11,7 @@ from django.db import Error as DatabaseError
 
 from mcp_app.audit.call_log import CallLog
 from mcp_app.auth.token_cache import token_cache
+from mcp_app.egress.client import close_connections
 from mcp_app.invalidation.doorbell import Doorbell
 from mcp_app.pools.database import POOLS, give_up_everything
 from mcp_app.process.heartbeat import Heartbeat
@@ -75,6 +76,7 @@ class Drain:
         while self._has_words() and self._process.loop.time() < deadline:
             await asyncio.sleep(0.02)
         self._process.doorbell.close()
+        await close_connections()
         # A call ends before its answer is sent; some servers cut the connection then.
         await asyncio.sleep(LAST_BYTES)
         await self._written()

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from django.contrib import admin
 
-from mcp_project.shop.models import Customer, Order, OrderLine, Product
+from mcp_project.shop.models import Customer, Delivery, Order, OrderLine, Product
 
 if TYPE_CHECKING:
     ProductBase = admin.ModelAdmin[Product]
     CustomerBase = admin.ModelAdmin[Customer]
     OrderBase = admin.ModelAdmin[Order]
+    DeliveryBase = admin.ModelAdmin[Delivery]
     LineBase = admin.TabularInline[OrderLine, Order]
 else:
-    ProductBase = CustomerBase = OrderBase = admin.ModelAdmin
+    ProductBase = CustomerBase = OrderBase = DeliveryBase = admin.ModelAdmin
     LineBase = admin.TabularInline
 
 
@@ -44,3 +45,9 @@ class OrderAdmin(OrderBase):
     search_fields = ("number", "customer__name")
     autocomplete_fields = ("customer",)
     inlines: ClassVar = [LineInline]
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(DeliveryBase):
+    list_display = ("product", "quantity", "ordered")
+    list_select_related = ("product",)

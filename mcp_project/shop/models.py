@@ -57,3 +57,18 @@ class OrderLine(models.Model):
 
     def __str__(self) -> str:
         return f"{self.quantity} of {self.product}"
+
+
+class Delivery(models.Model):
+    """What was ordered from the supplier."""
+
+    product = models.ForeignKey(Product, models.PROTECT, related_name="deliveries")
+    quantity = models.PositiveIntegerField()
+    ordered = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name_plural = "deliveries"
+
+    def __str__(self) -> str:
+        return f"{self.quantity} of {self.product}"

@@ -164,7 +164,9 @@ settings.configure(
 )
 django.setup()
 from mcp_app.kinds.registry import kind_classes
-assert [*kind_classes()] == ["text", "function", "query", "http", "station"], kind_classes()
+found = [*kind_classes()]
+assert found == ["text", "function", "query", "http", "station"], found
+assert "httpcore2" not in sys.modules
 assert not [each for each in sys.modules if each.startswith("mcp_app.admin")]
 """
 
