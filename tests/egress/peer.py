@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -105,6 +107,26 @@ async def peer_on(host: str = "127.0.0.1") -> AsyncIterator[Peer]:
         yield peer
     finally:
         server.close()
+
+
+@contextmanager
+def peer_in_thread() -> Iterator[Peer]:
+    """Serve a peer for tests that have no loop."""
+    ready: Future[Peer] = Future()
+    ended = threading.Event()
+
+    async def serve() -> None:
+        async with peer_on() as peer:
+            ready.set_result(peer)
+            await asyncio.to_thread(ended.wait)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    try:
+        yield ready.result(60)
+    finally:
+        ended.set()
+        thread.join()
 
 
 def site(key: str = "peer") -> Site:

@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.definitions.actions import ListActions
+from mcp_app.admin.definitions.call_once import CallOncePages
 from mcp_app.admin.definitions.guarded_fields import GuardedAdmin
 from mcp_app.admin.definitions.kinds import KindAdmin
 from mcp_app.admin.definitions.lists import (
@@ -51,7 +52,11 @@ Row = TypeVar("Row", bound=DefinitionRow)
 
 
 class DefinitionAdmin(
-    ListActions[Row], WhoPages[Row], GuardedAdmin[Row], KindAdmin[Row]
+    ListActions[Row],
+    CallOncePages[Row],
+    WhoPages[Row],
+    GuardedAdmin[Row],
+    KindAdmin[Row],
 ):
     """What the pages of all definitions share."""
 

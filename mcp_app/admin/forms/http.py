@@ -14,6 +14,7 @@ from mcp_app.admin.forms.fields import PanelField
 from mcp_app.admin.forms.fieldsets import Behind
 from mcp_app.admin.forms.resource import ResourceForm, ResourceTemplateForm
 from mcp_app.admin.forms.tool import ToolForm
+from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.wording import CALL, RESOURCE, RESOURCE_TEMPLATE, TOOL
 from mcp_app.kinds import KindError
 from mcp_app.kinds.http.description import sentence
@@ -53,8 +54,14 @@ class HttpForm(DefinitionForm[AnyRow]):
             call = call_of(definition, self.instance.json("config"))
         except (KindError, ValueError) as error:
             return {"problem": str(error)}
-        said = sentence(call, definition)
-        return {"sentence": said, "per_caller": call.site.per_caller}
+        shown = {
+            "sentence": sentence(call, definition),
+            "per_caller": call.site.per_caller,
+        }
+        user = self.user
+        if call.only_reads and user is not None and user.has_perm("mcp_app.behind"):
+            shown["url"] = page_url(self.instance, "call_once")
+        return shown
 
     @classmethod
     def behind(cls, config: JsonObject | None) -> Behind:

@@ -14,7 +14,7 @@ from mcp_app.catalog.findings import Finding, advice, must_fix
 from mcp_app.catalog.outputs import content_output
 from mcp_app.catalog.runnable import Gate, Runnable
 from mcp_app.conf import MIB
-from mcp_app.egress.client import connections
+from mcp_app.egress.client import Connections, connections
 from mcp_app.egress.errors import EgressError, Forbidden, TooLarge, TooSlow, Unreadable
 from mcp_app.egress.sites import sites
 from mcp_app.interface.context import Context
@@ -110,12 +110,14 @@ class HttpKind(Kind):
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[ToolOutput]:
         caller = SiteCaller(definition.name, call_of(definition, config))
-        defaults = _defaults(definition)
+        defaults = defaults_of(definition)
         repeatable = definition.hints.repeatable
 
         async def run(*, ctx: Context, values: Mapping[str, object]) -> ToolOutput:
-            content = await caller.content({**defaults, **values}, ctx, repeatable)
-            return caller.output(content)
+            given = {**defaults, **values}
+            asked = await caller.asked(ctx, given)
+            answer = await caller.answer(given, asked, repeatable)
+            return caller.output(await caller.content(answer, given))
 
         return caller.runnable(run, content_output)
 
@@ -139,8 +141,10 @@ class HttpKind(Kind):
         caller = SiteCaller(definition.name, call_of(definition, config))
 
         async def run(*, ctx: Context, values: Mapping[str, object]) -> object:
+            asked = await caller.asked(ctx, values)
+            answer = await caller.answer(values, asked, repeatable=True)
             try:
-                content = await caller.content(values, ctx, repeatable=True)
+                content = await caller.content(answer, values)
             except NothingThere:
                 return None
             return content.body if isinstance(content, Media) else content
@@ -154,7 +158,7 @@ class HttpKind(Kind):
         if wrong:
             yield from wrong
             return
-        call, problems = read(config, *_names(definition))
+        call, problems = read(config, *names_of(definition))
         yield from problems
         if call is None or isinstance(definition, ToolDefinition):
             return
@@ -164,7 +168,7 @@ class HttpKind(Kind):
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
         """Tell parameters that go nowhere, and what people may not expect."""
         used = placeholders.names_in(config)
-        names, _noun = _names(definition)
+        names, _noun = names_of(definition)
         found = []
         if isinstance(definition, ToolDefinition):
             message = _(
@@ -184,13 +188,13 @@ class HttpKind(Kind):
 
 def call_of(definition: Definition, config: JsonObject) -> HttpCall:
     """Return the call that a config asks for; raise `KindError` if there is none."""
-    call, problems = read(config, *_names(definition))
+    call, problems = read(config, *names_of(definition))
     if call is None:
         raise problems[0]
     return call
 
 
-def _names(definition: Definition) -> tuple[Collection[str], str]:
+def names_of(definition: Definition) -> tuple[Collection[str], str]:
     """Return what placeholders may be called, and what such names are."""
     if isinstance(definition, ToolDefinition):
         return properties_of(definition), "parameter"
@@ -199,7 +203,8 @@ def _names(definition: Definition) -> tuple[Collection[str], str]:
     return (), "parameter"
 
 
-def _defaults(definition: ToolDefinition) -> Mapping[str, object]:
+def defaults_of(definition: ToolDefinition) -> Mapping[str, object]:
+    """Return the values of parameters that clients leave out."""
     properties = definition.input_schema.get("properties")
     members = properties.items() if isinstance(properties, dict) else ()
     return {
@@ -271,33 +276,39 @@ class SiteCaller:
             gate=Gate(f"site {site.key}", site.connections),
         )
 
-    async def content(
-        self, values: Mapping[str, object], ctx: Context, repeatable: bool
-    ) -> object:
-        """Return what the other site answered, as JSON, text or `Media`."""
-        answer = await self._answer(values, ctx, repeatable)
-        if answer.status // 100 == SUCCESS:
-            return await content_of(self.call, answer)
-        error = refusal(self.call, answer, values)
-        if answer.status == HTTPStatus.NOT_FOUND:
-            error = NothingThere(error.message, error.outcome, error.detail)
-        raise error
-
-    async def _answer(
-        self, values: Mapping[str, object], ctx: Context, repeatable: bool
-    ) -> SiteAnswer:
-        asked = AccessRequest(
+    async def asked(self, ctx: Context, values: Mapping[str, object]) -> AccessRequest:
+        """Return who calls, for a site that has a key for each caller."""
+        return AccessRequest(
             principal=ctx.principal,
             server=ctx.server,
             user=await ctx.user() if self.call.site.per_caller else None,
             name=self.name,
             arguments=values,
         )
+
+    async def answer(
+        self,
+        values: Mapping[str, object],
+        asked: AccessRequest,
+        repeatable: bool,
+        through: Connections | None = None,
+    ) -> SiteAnswer:
+        """Call the site, by the loop's own connections if no others are given."""
         try:
             request = request_for(self.call, values, idempotent=repeatable)
-            return await connections().call(self.call.site, request, asked)
+            own = through or connections()
+            return await own.call(self.call.site, request, asked)
         except EgressError as error:
             raise self._failure(error) from None
+
+    async def content(self, answer: SiteAnswer, values: Mapping[str, object]) -> object:
+        """Return what the other site answered, as JSON, text or `Media`."""
+        if answer.status // 100 == SUCCESS:
+            return await content_of(self.call, answer)
+        error = refusal(self.call, answer, values)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            raise NothingThere(error.message, error.outcome, error.detail)
+        raise error
 
     def _failure(self, error: EgressError) -> ExternalError:
         """Return what a client reads of a call without an answer."""
