@@ -57,18 +57,21 @@ class Sealer:
 
     def open(self, text: object, bound: bytes) -> JsonObject | None:
         """Return the object; None for whatever these secrets did not seal for it."""
-        sealed = self._decoded(text)
-        return None if sealed is None else self._decrypted(sealed, bound)
-
-    def _decoded(self, text: object) -> bytes | None:
-        if not isinstance(text, str) or len(text) > self._size or not text.isascii():
-            return None
         try:
-            sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+            sealed = self._decoded(text)
         except ValueError:
             return None
+        return self._decrypted(sealed, bound)
+
+    def _decoded(self, text: object) -> bytes:
+        """Return the bytes of a text; raise ValueError for one that is not ours."""
+        if not isinstance(text, str) or len(text) > self._size or not text.isascii():
+            raise ValueError("This text was never sealed.")
+        sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
         # Several texts decode to the same bytes; only ours is accepted.
-        return sealed if _encoded(sealed) == text else None
+        if _encoded(sealed) != text:
+            raise ValueError("This text was never sealed.")
+        return sealed
 
     def _decrypted(self, sealed: bytes, bound: bytes) -> JsonObject | None:
         nonce, encrypted = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]

@@ -62,7 +62,7 @@ def test_without_valgrind_nothing_is_counted(
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 def test_counts_repeat() -> None:
     program = (
-        "from benchmarks import instructions as i; i.CALLS = 100;"
+        "from benchmarks import instructions as i; i.CALLS = 400;"
         "print(i.measured('off')['stateless'])"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
