@@ -8,6 +8,7 @@ EXTRAS: Final = {
     "channels_redis": "redis",
     "httpcore2": "http",
     "rest_framework": "drf",
+    "yaml": "openapi",
 }
 """Extras by the modules that they bring.
 

@@ -61,9 +61,16 @@ def _path(text: str, given: Values) -> str:
 
 
 def _segment(value: object) -> str:
+    return ",".join(map(_quoted, _flat(value)))
+
+
+def _flat(value: object) -> list[object]:
+    """Return the parts of a value in the style “simple” of OpenAPI."""
     if isinstance(value, list):
-        return ",".join(map(_quoted, value))
-    return _quoted(value)
+        return value
+    if isinstance(value, dict):
+        return [part for pair in value.items() for part in pair]
+    return [value]
 
 
 def _quoted(value: object) -> str:
@@ -73,7 +80,11 @@ def _quoted(value: object) -> str:
 def _headers(given_pairs: Iterable[Pair], given: Values) -> Iterator[tuple[str, str]]:
     for each in given_pairs:
         if placeholders.names_in(each.value) <= given.keys():
-            yield each.name, placeholders.fill(each.value, given)
+            alone = placeholders.only_name(each.value)
+            if alone:
+                yield each.name, ",".join(map(as_text, _flat(given[alone])))
+            else:
+                yield each.name, placeholders.fill(each.value, given)
 
 
 def _encoded(given_pairs: Iterable[Pair], given: Values) -> str:
@@ -114,8 +125,7 @@ def _object(name: str, value: dict[str, Any], style: str) -> Iterable[tuple[str,
         return (
             (f"{name}[{_quoted(key)}]", _quoted(each)) for key, each in value.items()
         )
-    flat = [part for pair in value.items() for part in pair]
-    return ((name, _SEPARATORS[style].join(map(_quoted, flat))),)
+    return ((name, _SEPARATORS[style].join(map(_quoted, _flat(value)))),)
 
 
 def _body(call: HttpCall, given: Values) -> tuple[bytes | None, str]:

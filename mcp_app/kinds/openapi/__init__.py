@@ -1,0 +1,1 @@
+"""OpenAPI documents of other sites, read into offers of calls."""

@@ -1,0 +1,490 @@
+"""What a document offers: for each operation the parameters and the call of a tool.
+
+An operation that cannot become a tool is offered with a remark, and bars no other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from django.utils.translation import gettext as _
+
+from mcp_app.egress.sites import Site
+from mcp_app.kinds.http.config import TAKEN, read
+from mcp_app.kinds.http.schema import (
+    BRACKETS,
+    COMMAS,
+    METHODS,
+    MOST_PAIRS,
+    PIPES,
+    REPEAT,
+    SPACES,
+)
+from mcp_app.kinds.openapi.reading import DocumentError
+from mcp_app.kinds.openapi.schemas import Translator, Unusable, resolved
+from mcp_app.protocol import schemas
+from mcp_app.protocol.json_types import JsonObject
+
+MOST_OPERATIONS: Final = 30_000
+LONGEST_NAME: Final = 64
+LONGEST_TEXT: Final = 1_000
+LONGEST_SUMMARY: Final = 200
+LONGEST_KEY: Final = 500
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """An operation; with a `bar` it cannot become a tool.
+
+    `key` is method and path as the document has them; `remarks` say what is left out.
+    """
+
+    key: str
+    name: str
+    summary: str = ""
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    input_schema: JsonObject = field(default_factory=dict)
+    config: JsonObject = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    bar: str = ""
+
+    @property
+    def method(self) -> str:
+        return self.key.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        return self.key.partition(" ")[2]
+
+    def to_json(self) -> JsonObject:
+        """Return it as a row keeps it."""
+        members = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in members.items() if value}
+
+    @classmethod
+    def from_json(cls, value: JsonObject) -> Offer:
+        lists = {name: tuple(value.get(name, ())) for name in ("tags", "remarks")}
+        return cls(**{"name": "", **value, **lists})
+
+
+def offers_of(document: JsonObject, site: Site) -> list[Offer]:
+    """Return the offers of a document; raise `DocumentError` if there are too many."""
+    translator = Translator(document, old=str(document["openapi"]).startswith("3.0"))
+    offers: list[Offer] = []
+    names: set[str] = set()
+    for method, path, item, operation in _operations(document):
+        if len(offers) >= MOST_OPERATIONS:
+            raise DocumentError(
+                _("The document has more than %d operations.") % MOST_OPERATIONS
+            )
+        reader = _OperationReader(document, translator, site, method, path)
+        offer = reader.offer(item, operation, names)
+        names.add(offer.name)
+        offers.append(offer)
+    return offers
+
+
+def _operations(document: JsonObject) -> Iterator[tuple[str, str, JsonObject, Any]]:
+    paths: JsonObject = document.get("paths") or {}
+    for path, item in paths.items():
+        try:
+            found = resolved(document, item)
+        except Unusable:
+            continue
+        for method in METHODS:
+            if method.lower() in found and path.startswith("/"):
+                yield method, path, found, found[method.lower()]
+
+
+def _text(value: object, longest: int) -> str:
+    return value[:longest].strip() if isinstance(value, str) else ""
+
+
+@dataclass
+class _OperationReader:
+    """Reads one operation."""
+
+    document: JsonObject
+    translator: Translator
+    site: Site
+    method: str
+    path: str
+    properties: dict[str, Any] = field(default_factory=dict)
+    required: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    config: JsonObject = field(default_factory=dict)
+
+    def offer(self, item: JsonObject, operation: Any, names: set[str]) -> Offer:
+        about: JsonObject = operation if isinstance(operation, dict) else {}
+        described: JsonObject = {
+            "key": f"{self.method} {self.path}"[:LONGEST_KEY],
+            "name": self._name(about, names),
+            "summary": _text(about.get("summary"), LONGEST_SUMMARY),
+            "description": _text(about.get("description"), LONGEST_TEXT),
+            "tags": tuple(_tags(about)),
+        }
+        try:
+            if not isinstance(operation, dict):
+                raise Unusable(_("it is no object"))
+            schema = self._read(item, operation)
+        except Unusable as error:
+            return Offer(**described, bar=str(error))
+        return Offer(
+            **described,
+            input_schema=schema,
+            config=self.config,
+            remarks=tuple(dict.fromkeys(self.remarks)),
+        )
+
+    def _name(self, about: JsonObject, names: set[str]) -> str:
+        given = about.get("operationId")
+        text = given if isinstance(given, str) and given else ""
+        base = snake_case(text or f"{self.method.lower()} {self.path}")
+        name, number = base or self.method.lower(), 1
+        while name in names:
+            number += 1
+            end = f"_{number}"
+            name = base[: LONGEST_NAME - len(end)] + end
+        return name
+
+    def _read(self, item: JsonObject, operation: JsonObject) -> JsonObject:
+        """Fill in the config, and return the schema of the parameters."""
+        self.config.update(site=self.site.key, method=self.method)
+        own_path = self.path
+        parameters = [*self._parameters(item, operation)]
+        query: list[JsonObject] = []
+        headers: list[JsonObject] = []
+        for each in parameters:
+            place = each["in"]
+            if place == "path":
+                own_path = self._in_path(own_path, each)
+            elif place == "query":
+                query += self._pair(each, parameters)
+            elif place == "header":
+                headers += self._header(each, parameters)
+            else:
+                self._left_out(each, _("it is a cookie"))
+        if left := re.search(
+            r"\{([^{}]*)\}(?!\})", re.sub(r"\{\{.*?\}\}", "", own_path)
+        ):
+            said = _("its path has {%(name)s}, which no parameter describes")
+            raise Unusable(said % {"name": left[1][:40]})
+        self.config["path"] = own_path
+        self.config.update({"query": query} if query else {})
+        self.config.update({"headers": headers} if headers else {})
+        self._body(operation)
+        self._answers(operation)
+        if len(query) > MOST_PAIRS or len(headers) > MOST_PAIRS:
+            raise Unusable(_("it has more than %d parameters") % MOST_PAIRS)
+        return self._whole()
+
+    # -- parameters ------------------------------------------------------------------
+
+    def _parameters(self, *holders: JsonObject) -> Iterator[JsonObject]:
+        """Yield the path's parameters, or those that the operation has instead."""
+        found: dict[tuple[str, str], JsonObject] = {}
+        for holder in holders:
+            for each in holder.get("parameters") or ():
+                parameter = resolved(self.document, each)
+                name, place = parameter.get("name"), parameter.get("in")
+                if not isinstance(name, str) or not isinstance(place, str) or not name:
+                    raise Unusable(_("a parameter of it has no name or no place"))
+                found[place, name] = parameter
+        yield from found.values()
+
+    def _left_out(self, parameter: JsonObject, why: str) -> None:
+        name = str(parameter["name"])[:60]
+        if parameter.get("required") is True:
+            said = _("it needs %(name)s, which cannot be given: %(why)s")
+            raise Unusable(said % {"name": name, "why": why})
+        said = _("%(name)s is left out: %(why)s")
+        self.remarks.append(said % {"name": name, "why": why})
+
+    def _argument(self, parameter: JsonObject, place: str, others: Any = ()) -> str:
+        """Add a parameter of the tool, and return its name."""
+        original = parameter["name"]
+        twice = any(
+            each["name"] == original and each is not parameter for each in others
+        )
+        name = argument_name(f"{original}_in_{place}" if twice else original)
+        while name in self.properties:
+            name = f"{name}_in_{place}"
+        schema = self.translator.translate(_schema_of(parameter))
+        about = _text(parameter.get("description"), LONGEST_TEXT)
+        if about and isinstance(schema, dict) and "description" not in schema:
+            schema = {"description": about, **schema}
+        self.properties[name] = schema
+        if parameter.get("required") is True or place == "path":
+            self.required.append(name)
+        return name
+
+    def _in_path(self, path: str, parameter: JsonObject) -> str:
+        style = parameter.get("style", "simple")
+        if style != "simple" or (
+            parameter.get("explode") and self._is_object(parameter)
+        ):
+            said = _("%(name)s is written in a way that cannot be sent: %(style)s")
+            shown = {"name": parameter["name"], "style": style}
+            raise Unusable(said % shown)
+        place = "{" + parameter["name"] + "}"
+        if place not in path:
+            self._left_out(
+                {**parameter, "required": False}, _("the path does not have it")
+            )
+            return path
+        name = self._argument(parameter, "path")
+        return path.replace(place, "{{" + name + "}}")
+
+    def _pair(
+        self, parameter: JsonObject, others: list[JsonObject]
+    ) -> list[JsonObject]:
+        if parameter["name"] in self.site.secret_query:
+            self.remarks.append(
+                _("%(name)s is left out: the settings set it")
+                % {"name": parameter["name"]}
+            )
+            return []
+        if "content" in parameter:
+            self._left_out(parameter, _("it is JSON inside the address"))
+            return []
+        style = _style(parameter)
+        if style is None:
+            self._left_out(parameter, _("its style is unknown"))
+            return []
+        name = self._argument(parameter, "query", others)
+        pair = {"name": parameter["name"], "value": "{{" + name + "}}"}
+        return [pair if style == REPEAT else {**pair, "as": style}]
+
+    def _header(
+        self, parameter: JsonObject, others: list[JsonObject]
+    ) -> list[JsonObject]:
+        original = parameter["name"]
+        if original.lower() in self.site.secret_names | _OF_THE_ANSWER:
+            return []
+        if TAKEN.fullmatch(original) or "content" in parameter:
+            self._left_out(parameter, _("no tool may set this header"))
+            return []
+        if parameter.get("explode") and self._is_object(parameter):
+            self._left_out(parameter, _("it is an object"))
+            return []
+        name = self._argument(parameter, "header", others)
+        return [{"name": original, "value": "{{" + name + "}}"}]
+
+    def _is_object(self, parameter: JsonObject) -> bool:
+        schema = parameter.get("schema")
+        if isinstance(schema, dict) and "$ref" in schema:
+            schema = resolved(self.document, schema)
+        return isinstance(schema, dict) and (
+            schema.get("type") == "object" or "properties" in schema
+        )
+
+    # -- bodies ----------------------------------------------------------------------
+
+    def _body(self, operation: JsonObject) -> None:
+        if not operation.get("requestBody") or self.method == "GET":
+            return
+        body = resolved(self.document, operation["requestBody"])
+        content = body.get("content")
+        if not isinstance(content, dict) or not content:
+            return
+        required = body.get("required") is True
+        for fits, take in _BODIES:
+            for media_type, media in content.items():
+                if fits(_bare(media_type)):
+                    described = resolved(self.document, media)
+                    take(self, media_type, described, required)
+                    return
+        if required:
+            raise Unusable(_("it wants a file"))
+        self.remarks.append(_("the body is left out: it is a file"))
+
+    def json_body(self, _type: str, media: JsonObject, required: bool) -> None:
+        schema = self._translated(media)
+        lifted = self._lifted(schema)
+        if lifted is None:
+            self.config["body"] = {"json": self._whole_body(schema, required)}
+            return
+        self._lift(schema, lifted, required)
+        self.config["body"] = {
+            "json": {each: "{{" + name + "}}" for each, name in lifted.items()}
+        }
+
+    def form_body(self, _type: str, media: JsonObject, required: bool) -> None:
+        schema = self._translated(media)
+        lifted = self._lifted(schema)
+        if lifted is None:
+            raise Unusable(_("its form has no fields that are described"))
+        encoding = media.get("encoding")
+        pairs = []
+        for each, name in lifted.items():
+            about = encoding.get(each, {}) if isinstance(encoding, dict) else {}
+            style = (
+                _style({"in": "query", **about}) if isinstance(about, dict) else None
+            )
+            pair = {"name": each, "value": "{{" + name + "}}"}
+            pairs.append(
+                pair if style in (None, REPEAT) else {**pair, "as": str(style)}
+            )
+        self._lift(schema, lifted, required)
+        self.config["body"] = {"form": pairs}
+
+    def text_body(self, media_type: str, _media: JsonObject, required: bool) -> None:
+        text = self._whole_body({"type": "string"}, required)
+        self.config["body"] = {"text": text, "type": media_type}
+
+    def _translated(self, media: JsonObject) -> Any:
+        return self.translator.translate(media.get("schema", {}))
+
+    def _lifted(self, schema: Any) -> dict[str, str] | None:
+        """Return the argument of each property, None if the body stays whole."""
+        if isinstance(schema, dict) and set(schema) == {"$ref"}:
+            name = schema["$ref"].rpartition("/")[2]
+            schema = self.translator.definitions_of(schema).get(name)
+        if not isinstance(schema, dict) or schema.keys() & _COMPOSED:
+            return None
+        properties = schema.get("properties")
+        if schema.get("type", "object") != "object" or not properties:
+            return None
+        if schema.get("additionalProperties") not in (None, False):
+            return None
+        lifted = {each: argument_name(each) for each in properties}
+        names = set(lifted.values())
+        if len(names) < len(lifted) or names & self.properties.keys():
+            return None
+        return lifted
+
+    def _lift(self, schema: Any, lifted: Mapping[str, str], required: bool) -> None:
+        if "$ref" in schema:
+            name = schema["$ref"].rpartition("/")[2]
+            schema = self.translator.definitions_of(schema)[name]
+        for each, name in lifted.items():
+            self.properties[name] = schema["properties"][each]
+        if required and isinstance(schema.get("required"), list):
+            self.required += [
+                lifted[each] for each in schema["required"] if each in lifted
+            ]
+
+    def _whole_body(self, schema: Any, required: bool) -> str:
+        name = "body"
+        while name in self.properties:
+            name = f"{name}_"
+        self.properties[name] = schema
+        if required:
+            self.required.append(name)
+        return "{{" + name + "}}"
+
+    # -- the rest --------------------------------------------------------------------
+
+    def _answers(self, operation: JsonObject) -> None:
+        """Refuse an operation whose only good answer is a stream of events."""
+        kinds: set[str] = set()
+        responses = operation.get("responses")
+        for status, each in responses.items() if isinstance(responses, dict) else ():
+            if not str(status).startswith("2"):
+                continue
+            try:
+                content = resolved(self.document, each).get("content")
+            except Unusable:
+                continue
+            kinds |= set(map(_bare, content)) if isinstance(content, dict) else set()
+        if kinds == {"text/event-stream"}:
+            raise Unusable(_("its answer is a stream"))
+
+    def _whole(self) -> JsonObject:
+        schema: JsonObject = {"type": "object", "properties": self.properties}
+        if self.required:
+            schema["required"] = list(dict.fromkeys(self.required))
+        definitions = self.translator.definitions_of(schema)
+        if definitions:
+            schema["$defs"] = definitions
+        try:
+            schemas.check_schema(schema)
+        except schemas.SchemaError as error:
+            said = _("its schema is refused: %(error)s") % {"error": error}
+            raise Unusable(said) from None
+        _call, problems = read(self.config, self.properties, "parameter")
+        for problem in problems:
+            raise Unusable(_("it cannot be called: %s") % problem.message)
+        return schema
+
+
+def _tags(about: JsonObject) -> Iterator[str]:
+    tags = about.get("tags")
+    for each in tags if isinstance(tags, list) else ():
+        if isinstance(each, str) and each.strip():
+            yield each.strip()[:100]
+
+
+def _schema_of(parameter: JsonObject) -> Any:
+    return parameter.get("schema", {})
+
+
+_COMPOSED: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "$ref"})
+_OF_THE_ANSWER: Final = frozenset({"accept", "content-type", "authorization"})
+"""Headers that OpenAPI itself says are ignored as parameters."""
+_STYLES: Final[Mapping[str, tuple[str, str]]] = {
+    "form": (REPEAT, COMMAS),
+    "spaceDelimited": (REPEAT, SPACES),
+    "pipeDelimited": (REPEAT, PIPES),
+    "deepObject": (BRACKETS, BRACKETS),
+}
+"""What is sent with and without `explode`."""
+
+
+def _style(parameter: JsonObject) -> str | None:
+    """Return how lists and objects of a pair are written, None if that is unknown."""
+    style = parameter.get("style", "form")
+    if style not in _STYLES:
+        return None
+    exploded, together = _STYLES[style]
+    return exploded if parameter.get("explode", style == "form") else together
+
+
+def _bare(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
+
+
+def _is_json(media_type: str) -> bool:
+    return media_type == "application/json" or media_type.endswith("+json")
+
+
+_BODIES: Final[
+    tuple[
+        tuple[
+            Callable[[str], bool],
+            Callable[[_OperationReader, str, JsonObject, bool], None],
+        ],
+        ...,
+    ]
+] = (
+    (_is_json, _OperationReader.json_body),
+    (
+        partial(str.__eq__, "application/x-www-form-urlencoded"),
+        _OperationReader.form_body,
+    ),
+    (
+        lambda each: each.startswith("text/") or each.endswith(("/xml", "+xml")),
+        _OperationReader.text_body,
+    ),
+)
+"""Which bodies can be sent, the best first."""
+
+
+def snake_case(text: str) -> str:
+    """Return an operationId as the name of a tool: `listPets` is `list_pets`."""
+    parts = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", text)
+    parts = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", parts)
+    return re.sub(r"[^A-Za-z0-9]+", "_", parts).strip("_").lower()[:LONGEST_NAME]
+
+
+def argument_name(text: str) -> str:
+    """Return a name that a placeholder can have."""
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", text)
+    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"

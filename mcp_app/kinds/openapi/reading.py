@@ -1,0 +1,227 @@
+"""An OpenAPI document as JSON: from JSON, or from the events of YAML.
+
+Nothing is resolved and nothing is fetched.  YAML is read without its loaders, which
+recurse, and with the scalars of YAML 1.2: neither dates nor “yes”.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any, Final
+
+import orjson
+from django.utils.translation import gettext as _
+
+from mcp_app.conf import MIB
+from mcp_app.interface.extras import with_remedy
+from mcp_app.protocol.json_types import JsonObject
+
+MOST_YAML: Final = 4 * MIB
+MOST_NODES: Final = 2_000_000
+DEEPEST: Final = 64
+VERSIONS: Final = re.compile(r"3\.[012](\..*)?")
+
+
+class DocumentError(ValueError):
+    """A document that cannot be read at all; the message is for staff."""
+
+
+def read_document(content: bytes, most: int) -> JsonObject:
+    """Return a document of OpenAPI 3.0, 3.1 or 3.2; `most` is its bytes.
+
+    Raises `DocumentError` for what is none.
+    """
+    if len(content) > most:
+        raise DocumentError(
+            _("The document has %(size).1f MiB; at most %(most).1f are allowed.")
+            % {"size": len(content) / MIB, "most": most / MIB}
+        )
+    value = _value(content)
+    if not isinstance(value, dict):
+        raise DocumentError(_("This is no OpenAPI document: it is no object."))
+    if "swagger" in value:
+        raise DocumentError(
+            _("This is Swagger %(version)s. Export it as OpenAPI 3.0 or newer.")
+            % {"version": str(value["swagger"])[:20]}
+        )
+    version = value.get("openapi")
+    if not isinstance(version, str) or not VERSIONS.fullmatch(version):
+        raise DocumentError(
+            _("This is no OpenAPI document of 3.0, 3.1 or 3.2: “openapi” is %(given)s.")
+            % {"given": repr(version)[:40]}
+        )
+    if not isinstance(value.get("paths", {}), dict):
+        raise DocumentError(_("The “paths” of the document are no object."))
+    return value
+
+
+def _value(content: bytes) -> object:
+    text = content.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith((b"{", b"[")):
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            if text.startswith(b"["):
+                raise DocumentError(_not_read("JSON", error)) from None
+            return _flow_or_json(content, error)
+    return read_yaml(content)
+
+
+def _flow_or_json(content: bytes, error: Exception) -> object:
+    """Read YAML that begins with a brace, or say what is wrong with the JSON."""
+    try:
+        return read_yaml(content)
+    except DocumentError:
+        raise DocumentError(_not_read("JSON", error)) from None
+
+
+def _not_read(what: str, error: Exception) -> str:
+    return _("The document is no %(what)s that can be read: %(error)s.") % {
+        "what": what,
+        "error": str(error).rstrip(".")[:300],
+    }
+
+
+def read_yaml(content: bytes) -> object:
+    """Return the first document of a YAML stream; raise `DocumentError`."""
+    if len(content) > MOST_YAML:
+        raise DocumentError(
+            _(
+                "The document is YAML of %(size).1f MiB; at most %(most)d are allowed."
+                " Give it as JSON."
+            )
+            % {"size": len(content) / MIB, "most": MOST_YAML // MIB}
+        )
+    try:
+        import yaml  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        said = "Documents in YAML need a package that is not installed"
+        raise DocumentError(with_remedy(said, error)) from error
+    loader: Any = getattr(yaml, "CLoader", yaml.Loader)
+    builder = _Builder()
+    try:
+        for event in yaml.parse(content, Loader=loader):
+            builder.take(type(event).__name__, event)
+            if builder.is_complete:
+                break
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise DocumentError(_not_read("YAML", error)) from None
+    return builder.value
+
+
+_NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOLEANS: Final = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,40}")
+_OCTAL: Final = re.compile(r"0o[0-7]{1,40}")
+_HEX: Final = re.compile(r"0x[0-9a-fA-F]{1,40}")
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,4})?")
+
+
+def plain_scalar(text: str) -> object:
+    """Return what a plain scalar stands for (YAML 1.2, section 10.3.2)."""
+    if text in _NULL:
+        return None
+    if text in _BOOLEANS:
+        return _BOOLEANS[text]
+    for pattern, base in ((_INTEGER, 10), (_OCTAL, 8), (_HEX, 16)):
+        if pattern.fullmatch(text):
+            return int(text, base)
+    if _FLOAT.fullmatch(text) and isfinite(number := float(text)):
+        return number
+    return text
+
+
+@dataclass
+class _Open:
+    """A container that is being read; `key` is that of its next value."""
+
+    value: Any
+    anchor: str | None
+    size: int = 1
+    key: str | None = None
+
+
+@dataclass
+class _Builder:
+    """Makes a JSON value from events, with a stack of its own."""
+
+    value: object = None
+    is_complete: bool = False
+    _stack: list[_Open] = field(default_factory=list)
+    _anchors: dict[str, tuple[object, int]] = field(default_factory=dict)
+
+    def take(self, name: str, event: Any) -> None:
+        handler = _HANDLERS.get(name)
+        if handler is not None:
+            handler(self, event)
+
+    def begin(self, value: Any, event: Any) -> None:
+        if len(self._stack) >= DEEPEST:
+            raise DocumentError(
+                _("The document is nested deeper than %d levels.") % DEEPEST
+            )
+        self._stack.append(_Open(value, event.anchor))
+
+    def end(self, _event: Any) -> None:
+        done = self._stack.pop()
+        self._put(done.value, done.size, done.anchor)
+
+    def scalar(self, event: Any) -> None:
+        above = self._stack[-1] if self._stack else None
+        is_key = above is not None and isinstance(above.value, dict) and not above.key
+        # The parser in C says "" where the other says None.
+        if is_key or not (event.implicit[0] and not event.style):
+            value: object = event.value
+        else:
+            value = plain_scalar(event.value)
+        self._put(value, 1, event.anchor)
+
+    def alias(self, event: Any) -> None:
+        if event.anchor not in self._anchors:
+            said = _("The document has an alias *%s of nothing, or of itself.")
+            raise DocumentError(said % event.anchor[:40])
+        value, size = self._anchors[event.anchor]
+        self._put(value, size, None)
+
+    def _put(self, value: object, size: int, anchor: str | None) -> None:
+        if anchor is not None:
+            self._anchors[anchor] = value, size
+        if not self._stack:
+            self.value, self.is_complete = value, True
+            return
+        above = self._stack[-1]
+        above.size += size
+        if above.size > MOST_NODES:
+            raise DocumentError(
+                _("The document has more than %d values, aliases counted each time.")
+                % MOST_NODES
+            )
+        if isinstance(above.value, list):
+            above.value.append(value)
+        elif above.key is None:
+            above.key = self._key(value)
+        else:
+            above.value[above.key.removeprefix("k")] = value
+            above.key = None
+
+    def _key(self, value: object) -> str:
+        if not isinstance(value, str):
+            raise DocumentError(_("The document has a key that is no text."))
+        # Never empty, so that it says that there is one.
+        return f"k{value}"
+
+
+_HANDLERS: Final[Mapping[str, Callable[[_Builder, Any], None]]] = {
+    "MappingStartEvent": lambda builder, event: builder.begin({}, event),
+    "SequenceStartEvent": lambda builder, event: builder.begin([], event),
+    "MappingEndEvent": _Builder.end,
+    "SequenceEndEvent": _Builder.end,
+    "ScalarEvent": _Builder.scalar,
+    "AliasEvent": _Builder.alias,
+}

@@ -1,0 +1,467 @@
+"""Operations become offers of tools, and what cannot be one says why."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from mcp_app.egress.sites import Site, sites
+from mcp_app.interface.definitions import ToolDefinition
+from mcp_app.kinds import problems
+from mcp_app.kinds.http.config import read
+from mcp_app.kinds.http.request import request_for
+from mcp_app.kinds.openapi import offers as module
+from mcp_app.kinds.openapi.offers import Offer, offers_of, snake_case
+from mcp_app.kinds.openapi.reading import DocumentError
+from mcp_app.protocol import schemas
+
+SITE_KEY: Final = "helpdesk"
+
+
+def site(**options: Any) -> Site:
+    return Site(
+        key=SITE_KEY,
+        title="Help desk",
+        scheme="https",
+        host="help.example.com",
+        port=443,
+        prefix="/api",
+        **options,
+    )
+
+
+def document(
+    operation: Any, *, method: str = "get", path: str = "/x", **more: Any
+) -> Any:
+    return {"openapi": "3.1.0", "paths": {path: {method: operation}}, **more}
+
+
+def offer(operation: Any, *, of: Site | None = None, **more: Any) -> Offer:
+    (made,) = offers_of(document(operation, **more), of or site())
+    return made
+
+
+def parameter(name: str, place: str = "query", **more: Any) -> dict[str, Any]:
+    return {"name": name, "in": place, "schema": {"type": "string"}, **more}
+
+
+def test_an_operation() -> None:
+    made = offer(
+        {
+            "operationId": "createTicket",
+            "summary": " Create a ticket ",
+            "description": "Creates one." + " x" * 1000,
+            "tags": ["tickets", "", 5],
+            "parameters": [
+                parameter("queue", "path", description="Which queue."),
+                parameter("notify", schema={"type": "boolean"}),
+                parameter("X-Trace", "header"),
+            ],
+            "requestBody": {
+                "required": True,
+                "content": {
+                    "application/json": {
+                        "schema": {
+                            "type": "object",
+                            "properties": {
+                                "subject": {"type": "string"},
+                                "id": {"type": "integer", "readOnly": True},
+                                "tags": {"type": "array", "items": {"type": "string"}},
+                            },
+                            "required": ["subject", "id"],
+                        }
+                    }
+                },
+            },
+        },
+        method="post",
+        path="/tickets/{queue}",
+    )
+    assert made.key == "POST /tickets/{queue}"
+    assert (made.method, made.path) == ("POST", "/tickets/{queue}")
+    assert (made.name, made.summary) == ("create_ticket", "Create a ticket")
+    assert len(made.description) <= 1000
+    assert made.tags == ("tickets",)
+    assert (made.bar, made.remarks) == ("", ())
+    assert made.config == {
+        "site": SITE_KEY,
+        "method": "POST",
+        "path": "/tickets/{{queue}}",
+        "query": [{"name": "notify", "value": "{{notify}}"}],
+        "headers": [{"name": "X-Trace", "value": "{{X-Trace}}"}],
+        "body": {"json": {"subject": "{{subject}}", "tags": "{{tags}}"}},
+    }
+    assert made.input_schema == {
+        "type": "object",
+        "properties": {
+            "queue": {"description": "Which queue.", "type": "string"},
+            "notify": {"type": "boolean"},
+            "X-Trace": {"type": "string"},
+            "subject": {"type": "string"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["queue", "subject"],
+    }
+    assert Offer.from_json(made.to_json()) == made
+    definition = ToolDefinition(
+        name=made.name, description="d", input_schema=made.input_schema
+    )
+    assert SITE_KEY in sites()
+    assert problems(definition, "http", made.config) == []
+
+
+def reference(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def as_json(schema: Any) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
+
+
+ARRAY: Final = {"type": "array", "items": {"type": "string"}}
+OBJECT: Final = {"type": "object", "properties": {"R": {}, "G": {}, "B": {}}}
+STRING: Final = {"type": "string"}
+VALUES: Final[dict[str, Any]] = {
+    "string": "blue",
+    "array": ["blue", "black", "brown"],
+    "object": {"R": 100, "G": 200, "B": 150},
+}
+SCHEMAS: Final[dict[str, Any]] = {"string": STRING, "array": ARRAY, "object": OBJECT}
+
+# The table "Style Examples" of the specification (3.1.1, section 4.8.12.2), and its
+# defaults: form in queries, simple in paths and headers.
+STYLES: Final = [
+    ("query", "form", False, "string", "color=blue"),
+    ("query", "form", False, "array", "color=blue,black,brown"),
+    ("query", "form", False, "object", "color=R,100,G,200,B,150"),
+    ("query", "form", True, "string", "color=blue"),
+    ("query", "form", True, "array", "color=blue&color=black&color=brown"),
+    ("query", "form", True, "object", "R=100&G=200&B=150"),
+    ("query", None, None, "array", "color=blue&color=black&color=brown"),
+    ("query", "spaceDelimited", False, "array", "color=blue%20black%20brown"),
+    ("query", "spaceDelimited", False, "object", "color=R%20100%20G%20200%20B%20150"),
+    ("query", "pipeDelimited", False, "array", "color=blue%7Cblack%7Cbrown"),
+    ("query", "pipeDelimited", False, "object", "color=R%7C100%7CG%7C200%7CB%7C150"),
+    ("query", "deepObject", True, "object", "color[R]=100&color[G]=200&color[B]=150"),
+    ("query", "unheardOf", False, "string", None),
+    ("path", "simple", False, "string", "blue"),
+    ("path", "simple", False, "array", "blue,black,brown"),
+    ("path", "simple", False, "object", "R,100,G,200,B,150"),
+    ("path", "simple", True, "string", "blue"),
+    ("path", "simple", True, "array", "blue,black,brown"),
+    ("path", None, None, "object", "R,100,G,200,B,150"),
+    ("path", "simple", True, "object", None),
+    ("path", "label", False, "string", None),
+    ("path", "matrix", True, "array", None),
+    ("header", "simple", False, "string", "blue"),
+    ("header", "simple", False, "array", "blue,black,brown"),
+    ("header", "simple", False, "object", "R,100,G,200,B,150"),
+    ("header", None, None, "array", "blue,black,brown"),
+    ("header", "simple", True, "object", None),
+    ("cookie", "form", True, "string", None),
+]
+
+
+@pytest.mark.parametrize("version", ["3.0.3", "3.1.0", "3.2.0"])
+@pytest.mark.parametrize(("place", "style", "explode", "kind", "sent"), STYLES)
+def test_styles(
+    version: str,
+    place: str,
+    style: str | None,
+    explode: bool | None,
+    kind: str,
+    sent: str | None,
+) -> None:
+    about = {"style": style, "explode": explode}
+    given = {name: value for name, value in about.items() if value is not None}
+    color = parameter("color", place, schema=SCHEMAS[kind], **given)
+    path = "/{color}" if place == "path" else "/x"
+    made = offer({"parameters": [color]}, path=path, openapi=version)
+    if sent is None:
+        assert made.bar or made.remarks
+        assert "color" in (made.bar or made.remarks[0])
+        return
+    call, wrong = read(made.config, made.input_schema["properties"], "parameter")
+    assert call is not None, wrong
+    request = request_for(call, {"color": VALUES[kind]}, idempotent=True)
+    shown = {
+        "query": request.query,
+        "path": request.path[1:],
+        "header": dict(request.headers).get("color"),
+    }
+    assert shown[place] == sent
+
+
+@pytest.mark.parametrize(
+    ("content", "body", "names"),
+    [
+        (
+            {"application/json": {"schema": {"properties": {"a": {}, "b-c": {}}}}},
+            {"json": {"a": "{{a}}", "b-c": "{{b-c}}"}},
+            ["a", "b-c"],
+        ),
+        (
+            {"application/vnd.api+json": {"schema": ARRAY}},
+            {"json": "{{body}}"},
+            ["body"],
+        ),
+        ({"application/json": {}}, {"json": "{{body}}"}, ["body"]),
+        (
+            {"application/json": {"schema": {"oneOf": [OBJECT, STRING]}}},
+            {"json": "{{body}}"},
+            ["body"],
+        ),
+        (
+            {"application/json": {"schema": {**OBJECT, "additionalProperties": {}}}},
+            {"json": "{{body}}"},
+            ["body"],
+        ),
+        (
+            {"multipart/form-data": {}, "application/json": {"schema": OBJECT}},
+            {"json": {"R": "{{R}}", "G": "{{G}}", "B": "{{B}}"}},
+            ["R", "G", "B"],
+        ),
+        (
+            {
+                "application/x-www-form-urlencoded": {
+                    "schema": {"properties": {"a": STRING, "b": ARRAY}},
+                    "encoding": {"b": {"explode": False}},
+                }
+            },
+            {
+                "form": [
+                    {"name": "a", "value": "{{a}}"},
+                    {"name": "b", "value": "{{b}}", "as": "commas"},
+                ]
+            },
+            ["a", "b"],
+        ),
+        (
+            {"text/plain; charset=utf-8": {"schema": STRING}},
+            {"text": "{{body}}", "type": "text/plain; charset=utf-8"},
+            ["body"],
+        ),
+        (
+            {"application/xml": {"schema": OBJECT}},
+            {"text": "{{body}}", "type": "application/xml"},
+            ["body"],
+        ),
+    ],
+)
+def test_bodies(content: Any, body: Any, names: list[str]) -> None:
+    operation = {"requestBody": {"content": content}}
+    made = offer(operation, method="put")
+    assert made.config["body"] == body
+    assert [*made.input_schema["properties"]] == names
+    assert "required" not in made.input_schema
+
+
+def test_names_that_stand_twice() -> None:
+    made = offer(
+        {
+            "parameters": [parameter("id", "path"), parameter("id"), parameter("a b")],
+            "requestBody": {
+                "required": True,
+                "content": {
+                    "application/json": {"schema": {"properties": {"a_b": {}}}}
+                },
+            },
+        },
+        method="post",
+        path="/{id}",
+    )
+    properties = made.input_schema["properties"]
+    assert [*properties] == ["id", "id_in_query", "a_b", "body"]
+    assert made.config["path"] == "/{{id}}"
+    assert made.config["body"] == {"json": "{{body}}"}
+
+
+def test_parameters_of_the_path() -> None:
+    item = {
+        "parameters": [parameter("a", description="Of all."), parameter("b")],
+        "get": {"parameters": [parameter("a", description="Of this.")]},
+    }
+    (made,) = offers_of({"openapi": "3.1.0", "paths": {"/x": item}}, site())
+    about = made.input_schema["properties"]["a"]["description"]
+    assert about == "Of this."
+    assert [*made.input_schema["properties"]] == ["a", "b"]
+
+
+def test_references() -> None:
+    made = offer(
+        {
+            "parameters": [{"$ref": "#/components/parameters/P"}],
+            "requestBody": {"$ref": "#/components/requestBodies/B"},
+        },
+        method="post",
+        components={
+            "parameters": {
+                "P": parameter("p", schema={"$ref": "#/components/schemas/S"})
+            },
+            "requestBodies": {
+                "B": {
+                    "content": {
+                        "application/json": {
+                            "schema": {"$ref": "#/components/schemas/N"}
+                        }
+                    }
+                }
+            },
+            "schemas": {
+                "S": {"enum": ["a"]},
+                "N": {
+                    "type": "object",
+                    "properties": {"next": {"$ref": "#/components/schemas/N"}},
+                },
+            },
+        },
+    )
+    assert made.bar == ""
+    schema = made.input_schema
+    assert schema["properties"]["p"] == {"enum": ["a"]}
+    assert schema["properties"]["next"] == {"$ref": "#/$defs/N"}
+    assert schemas.compile(schema).is_valid({"next": {"next": {}}})
+    assert not schemas.compile(schema).is_valid({"next": {"next": 5}})
+
+
+def test_what_the_settings_set_is_left_out() -> None:
+    secret = site(secret_headers={"X-Partner": "a"}, secret_query={"key": "b"})
+    operation = {
+        "parameters": [
+            parameter("key", required=True),
+            parameter("x-partner", "header", required=True),
+            parameter("Accept", "header"),
+            parameter("Authorization", "header", required=True),
+            parameter("a"),
+        ]
+    }
+    made = offer(operation, of=secret)
+    assert made.bar == ""
+    assert [*made.input_schema["properties"]] == ["a"]
+    assert made.remarks == ("key is left out: the settings set it",)
+
+
+@pytest.mark.parametrize(
+    ("operation", "remark"),
+    [
+        (
+            {"parameters": [parameter("s", "cookie")]},
+            "s is left out: it is a cookie",
+        ),
+        (
+            {"parameters": [{"name": "f", "in": "query", "content": {}}]},
+            "f is left out: it is JSON inside the address",
+        ),
+        (
+            {"parameters": [parameter("Cookie", "header")]},
+            "Cookie is left out: no tool may set this header",
+        ),
+        (
+            {"parameters": [parameter("z", "path")]},
+            "z is left out: the path does not have it",
+        ),
+        (
+            {"requestBody": {"content": {"multipart/form-data": {}}}},
+            "the body is left out: it is a file",
+        ),
+    ],
+)
+def test_what_is_left_out(operation: Any, remark: str) -> None:
+    made = offer(operation, method="post")
+    assert (made.bar, made.remarks) == ("", (remark,))
+
+
+FILE: Final = {"requestBody": {"required": True, "content": {"image/png": {}}}}
+STREAM: Final = {"responses": {"200": {"content": {"text/event-stream": {}}}}}
+
+
+@pytest.mark.parametrize(
+    ("operation", "path", "bar"),
+    [
+        (FILE, "/x", "it wants a file"),
+        (STREAM, "/x", "its answer is a stream"),
+        ([], "/x", "it is no object"),
+        (
+            {"parameters": [{"$ref": "other.yaml"}]},
+            "/x",
+            "its reference 'other.yaml' leads nowhere",
+        ),
+        ({"parameters": [{"in": "query"}]}, "/x", "has no name or no place"),
+        (
+            {"parameters": [parameter("s", "cookie", required=True)]},
+            "/x",
+            "it needs s, which cannot be given: it is a cookie",
+        ),
+        ({}, "/{a}", "its path has {a}, which no parameter describes"),
+        (
+            {"parameters": [parameter("a", schema={"type": 5})]},
+            "/x",
+            "its schema is refused: ",
+        ),
+        (
+            {"parameters": [parameter("a", schema={"pattern": "("})]},
+            "/x",
+            "its schema is refused: ",
+        ),
+        ({}, "/a?b=c", "it cannot be called: The path has '?'."),
+        ({}, "/../x", "it cannot be called: A segment of the path"),
+        (
+            {"parameters": [parameter(f"p{n}") for n in range(60)]},
+            "/x",
+            "it has more than 50 parameters",
+        ),
+        (
+            {
+                "requestBody": {
+                    "content": {"application/x-www-form-urlencoded": {"schema": ARRAY}}
+                }
+            },
+            "/x",
+            "its form has no fields that are described",
+        ),
+    ],
+)
+def test_what_cannot_be_a_tool(operation: Any, path: str, bar: str) -> None:
+    given = document(operation, method="post", path=path)
+    given["paths"]["/fine"] = {"get": {}}
+    barred, fine = offers_of(given, site())
+    assert bar in barred.bar
+    assert barred.config == {}
+    # It takes no other along.
+    assert fine.bar == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("listPets", "list_pets"),
+        ("HTTPServerList", "http_server_list"),
+        ("get /a/{b}", "get_a_b"),
+        ("a--b", "a_b"),
+        ("x" * 100, "x" * 64),
+        ("été", "t"),
+    ],
+)
+def test_names(text: str, name: str) -> None:
+    assert snake_case(text) == name
+
+
+def test_names_are_unique() -> None:
+    paths = {f"/{n}": {"get": {"operationId": "same"}} for n in range(3)}
+    made = offers_of({"openapi": "3.1.0", "paths": paths}, site())
+    assert [each.name for each in made] == ["same", "same_2", "same_3"]
+
+
+def test_odd_documents() -> None:
+    paths = {"no-slash": {"get": {}}, "/a": 5, "/b": {"options": {}, "get": {}}}
+    made = offers_of({"openapi": "3.1.0", "paths": paths}, site())
+    assert [each.key for each in made] == ["GET /b"]
+    assert offers_of({"openapi": "3.1.0"}, site()) == []
+
+
+def test_too_many_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OPERATIONS", 2)
+    paths = {f"/{n}": {"get": {}} for n in range(3)}
+    with pytest.raises(DocumentError, match="more than 2 operations"):
+        offers_of({"openapi": "3.1.0", "paths": paths}, site())

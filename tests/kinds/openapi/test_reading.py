@@ -1,0 +1,190 @@
+"""Documents of OpenAPI become JSON, or a sentence says why not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, Final
+
+import pytest
+
+from mcp_app.conf import MIB
+from mcp_app.kinds.openapi import reading
+from mcp_app.kinds.openapi.reading import (
+    DocumentError,
+    plain_scalar,
+    read_document,
+    read_yaml,
+)
+
+YAML: Final = """\
+# A comment.
+openapi: 3.0.3
+info: {title: Shop, version: 1.0}
+paths:
+  /orders/{id}:
+    get: &get
+      summary: "yes"
+      parameters: []
+      responses:
+        200:
+          description: >-
+            Folded
+            text
+    post: *get
+    x-date: 2026-11-25
+    x-no: no
+"""
+AS_JSON: Final = {
+    "openapi": "3.0.3",
+    "info": {"title": "Shop", "version": 1.0},
+    "paths": {
+        "/orders/{id}": {
+            "get": {
+                "summary": "yes",
+                "parameters": [],
+                "responses": {"200": {"description": "Folded text"}},
+            },
+            "post": {
+                "summary": "yes",
+                "parameters": [],
+                "responses": {"200": {"description": "Folded text"}},
+            },
+            "x-date": "2026-11-25",
+            "x-no": "no",
+        }
+    },
+}
+
+
+def document(content: str | bytes, most: int = MIB) -> Any:
+    return read_document(
+        content.encode() if isinstance(content, str) else content, most
+    )
+
+
+def test_documents() -> None:
+    assert document(YAML) == AS_JSON
+    assert document(json.dumps(AS_JSON)) == AS_JSON
+    assert document(b"\xef\xbb\xbf " + json.dumps(AS_JSON).encode()) == AS_JSON
+    # YAML that looks like JSON at first.
+    assert document("{openapi: '3.1.0', paths: {}}") == {
+        "openapi": "3.1.0",
+        "paths": {},
+    }
+
+
+@pytest.mark.parametrize("version", ["3.0.0", "3.0.4-rc1", "3.1.1", "3.2.0"])
+def test_versions(version: str) -> None:
+    given = document(json.dumps({"openapi": version, "paths": {}}))
+    assert given["openapi"] == version
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (
+            '{"swagger": "2.0"}',
+            "This is Swagger 2.0. Export it as OpenAPI 3.0 or newer.",
+        ),
+        ("swagger: '2.0'", "This is Swagger 2.0."),
+        ("{}", "“openapi” is None."),
+        ('{"openapi": 3.0}', "“openapi” is 3.0."),
+        ('{"openapi": "4.0.0"}', "“openapi” is '4.0.0'."),
+        ('{"openapi": "3.0.0", "paths": []}', "The “paths” of the document are no"),
+        ("[]", "it is no object"),
+        ("", "it is no object"),
+        ("hello", "it is no object"),
+        ('{"openapi": "3.0.0"', "The document is no JSON that can be read: "),
+        ("[1", "The document is no JSON that can be read: "),
+        ("a: [", "The document is no YAML that can be read: "),
+        ("a: b: c", "The document is no YAML that can be read: "),
+        (b"\xff\xfe\xfa", "The document is no YAML that can be read: "),
+        ("? [a]\n: b", "The document has a key that is no text."),
+        ("? {a: b}\n: c", "The document has a key that is no text."),
+        ("a: *b", "The document has an alias *b of nothing, or of itself."),
+        ("&a [*a]", "an alias *a of nothing, or of itself."),
+        ("[" * 100_000, "The document is no JSON"),
+        ("a: " + "[" * 100_000, "nested deeper than 64 levels"),
+        ("- " * 100_000, "nested deeper than 64 levels"),
+    ],
+)
+def test_what_is_no_document(content: str | bytes, sentence: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        document(content)
+    assert sentence in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_billion_aliases(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
+    for each in range(1, 10):
+        row = ", ".join([f"*a{each - 1}"] * 10)
+        lines.append(f"a{each}: &a{each} [{row}]")
+    with pytest.raises(DocumentError, match="aliases counted each time"):
+        document("\n".join(lines))
+
+
+def test_large_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = json.dumps(AS_JSON)
+    with pytest.raises(DocumentError, match="are allowed"):
+        document(content, most=10)
+    monkeypatch.setattr(reading, "MOST_YAML", 10)
+    with pytest.raises(DocumentError, match="Give it as JSON"):
+        document(YAML)
+    assert document(content) == AS_JSON
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    assert document(json.dumps(AS_JSON)) == AS_JSON
+    with pytest.raises(DocumentError, match=r'pip install "django-mcp-app\[openapi\]"'):
+        document(YAML)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", None),
+        ("~", None),
+        ("null", None),
+        ("true", True),
+        ("False", False),
+        ("yes", "yes"),
+        ("on", "on"),
+        ("12", 12),
+        ("-7", -7),
+        ("0o14", 12),
+        ("0xC", 12),
+        ("014", 14),
+        ("1_000", "1_000"),
+        ("1:30", "1:30"),
+        ("1.5", 1.5),
+        (".5", 0.5),
+        ("1e3", 1000.0),
+        ("1e999", "1e999"),
+        (".inf", ".inf"),
+        ("2026-11-25", "2026-11-25"),
+        ("9" * 5000, "9" * 5000),
+    ],
+)
+def test_scalars(text: str, value: object) -> None:
+    given = plain_scalar(text)
+    assert given == value
+    assert type(given) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("'12'", "12"),
+        ('"true"', "true"),
+        ("!!str 12", "12"),
+        ("|\n  12", "12"),
+        ("{200: {'a': 1}}", {"200": {"a": 1}}),
+        ("{null: 1, '': 2}", {"null": 1, "": 2}),
+        ("a: 1\n---\nb: 2", {"a": 1}),
+    ],
+)
+def test_texts(text: str, value: object) -> None:
+    assert read_yaml(text.encode()) == value
