@@ -43,6 +43,7 @@ class Limits:
 
     rates: bool = True
     body: int = 4 * MIB
+    document: int = 32 * MIB
     depth: int = 64
     nodes: int = 100_000
     batch: int = 100

@@ -14,6 +14,7 @@ from mcp_app.models.definitions import (
 )
 from mcp_app.models.log_messages import LoggedMessage
 from mcp_app.models.once import Once
+from mcp_app.models.openapi import ImportedOperation, OpenApiDocument
 from mcp_app.models.questions import Question
 from mcp_app.models.server import Server
 from mcp_app.models.sessions import Session, Subscription
@@ -35,8 +36,10 @@ __all__ = [
     "DefinitionRow",
     "DefinitionVersion",
     "Event",
+    "ImportedOperation",
     "LoggedMessage",
     "Once",
+    "OpenApiDocument",
     "Prompt",
     "PublishedRow",
     "Question",

@@ -32,6 +32,7 @@ from mcp_app.admin.definitions.lists import (
     state,
     tokens,
 )
+from mcp_app.admin.definitions.openapi_pages import OpenApiPages
 from mcp_app.admin.forms import form_of
 from mcp_app.admin.forms.fields import PanelField
 from mcp_app.admin.forms.fieldsets import Fieldset, overlay_fieldsets
@@ -214,7 +215,7 @@ class DefinitionAdmin(
 
 
 @admin.register(Tool)
-class ToolAdmin(DefinitionAdmin[Tool]):
+class ToolAdmin(OpenApiPages, DefinitionAdmin[Tool]):
     list_filter = [StateFilter, KindFilter, ChangesFilter, "source", ServerFilter]
 
 

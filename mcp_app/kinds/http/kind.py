@@ -115,7 +115,7 @@ class HttpKind(Kind):
 
         async def run(*, ctx: Context, values: Mapping[str, object]) -> ToolOutput:
             given = {**defaults, **values}
-            asked = await caller.asked(ctx, given)
+            asked = await caller.access_request(ctx, given)
             answer = await caller.answer(given, asked, repeatable)
             return caller.output(await caller.content(answer, given))
 
@@ -141,7 +141,7 @@ class HttpKind(Kind):
         caller = SiteCaller(definition.name, call_of(definition, config))
 
         async def run(*, ctx: Context, values: Mapping[str, object]) -> object:
-            asked = await caller.asked(ctx, values)
+            asked = await caller.access_request(ctx, values)
             answer = await caller.answer(values, asked, repeatable=True)
             try:
                 content = await caller.content(answer, values)
@@ -276,7 +276,9 @@ class SiteCaller:
             gate=Gate(f"site {site.key}", site.connections),
         )
 
-    async def asked(self, ctx: Context, values: Mapping[str, object]) -> AccessRequest:
+    async def access_request(
+        self, ctx: Context, values: Mapping[str, object]
+    ) -> AccessRequest:
         """Return who calls, for a site that has a key for each caller."""
         return AccessRequest(
             principal=ctx.principal,

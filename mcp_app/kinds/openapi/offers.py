@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from django.utils.translation import gettext as _
 
 from mcp_app.egress.sites import Site
+from mcp_app.interface.rules import text_problem
 from mcp_app.kinds.http.config import TAKEN, read
 from mcp_app.kinds.http.schema import (
     BRACKETS,
@@ -25,8 +26,8 @@ from mcp_app.kinds.http.schema import (
     SPACES,
 )
 from mcp_app.kinds.openapi.reading import DocumentError
-from mcp_app.kinds.openapi.schemas import Translator, Unusable, resolved
-from mcp_app.protocol import schemas
+from mcp_app.kinds.openapi.schemas import Translator, Unusable, resolve
+from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
 
 MOST_OPERATIONS: Final = 30_000
@@ -95,7 +96,7 @@ def _operations(document: JsonObject) -> Iterator[tuple[str, str, JsonObject, An
     paths: JsonObject = document.get("paths") or {}
     for path, item in paths.items():
         try:
-            found = resolved(document, item)
+            found = resolve(document, item)
         except Unusable:
             continue
         for method in METHODS:
@@ -192,7 +193,7 @@ class _OperationReader:
         found: dict[tuple[str, str], JsonObject] = {}
         for holder in holders:
             for each in holder.get("parameters") or ():
-                parameter = resolved(self.document, each)
+                parameter = resolve(self.document, each)
                 name, place = parameter.get("name"), parameter.get("in")
                 if not isinstance(name, str) or not isinstance(place, str) or not name:
                     raise Unusable(_("a parameter of it has no name or no place"))
@@ -280,7 +281,7 @@ class _OperationReader:
     def _is_object(self, parameter: JsonObject) -> bool:
         schema = parameter.get("schema")
         if isinstance(schema, dict) and "$ref" in schema:
-            schema = resolved(self.document, schema)
+            schema = resolve(self.document, schema)
         return isinstance(schema, dict) and (
             schema.get("type") == "object" or "properties" in schema
         )
@@ -290,7 +291,7 @@ class _OperationReader:
     def _body(self, operation: JsonObject) -> None:
         if not operation.get("requestBody") or self.method == "GET":
             return
-        body = resolved(self.document, operation["requestBody"])
+        body = resolve(self.document, operation["requestBody"])
         content = body.get("content")
         if not isinstance(content, dict) or not content:
             return
@@ -298,7 +299,7 @@ class _OperationReader:
         for fits, take in _BODIES:
             for media_type, media in content.items():
                 if fits(_bare(media_type)):
-                    described = resolved(self.document, media)
+                    described = resolve(self.document, media)
                     take(self, media_type, described, required)
                     return
         if required:
@@ -390,7 +391,7 @@ class _OperationReader:
             if not str(status).startswith("2"):
                 continue
             try:
-                content = resolved(self.document, each).get("content")
+                content = resolve(self.document, each).get("content")
             except Unusable:
                 continue
             kinds |= set(map(_bare, content)) if isinstance(content, dict) else set()
@@ -409,6 +410,8 @@ class _OperationReader:
         except schemas.SchemaError as error:
             said = _("its schema is refused: %(error)s") % {"error": error}
             raise Unusable(said) from None
+        if hidden := text_problem(jsonrpc.write(schema).decode(), lines=True):
+            raise Unusable(_("its schema is refused: %(error)s") % {"error": hidden})
         _call, problems = read(self.config, self.properties, "parameter")
         for problem in problems:
             raise Unusable(_("it cannot be called: %s") % problem.message)

@@ -48,7 +48,7 @@ class Unusable(ValueError):
     """A part of a document that cannot become a tool; the message is a remark."""
 
 
-def pointed(document: JsonObject, reference: object) -> Any:
+def target_of(document: JsonObject, reference: object) -> Any:
     """Return what a local reference leads to (RFC 6901); raise `Unusable`."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         raise Unusable(_leads_nowhere(reference))
@@ -72,14 +72,14 @@ def _leads_nowhere(reference: object) -> str:
     return _("its reference %(reference)s leads nowhere") % {"reference": shown}
 
 
-def resolved(document: JsonObject, value: Any) -> JsonObject:
+def resolve(document: JsonObject, value: Any) -> JsonObject:
     """Follow the references of a part that is no schema; raise `Unusable`."""
     for _step in range(10):
         if not isinstance(value, dict):
             raise Unusable(_("a part of it is no object"))
         if "$ref" not in value:
             return value
-        value = pointed(document, value["$ref"])
+        value = target_of(document, value["$ref"])
     raise Unusable(_("its references lead in a circle"))
 
 
@@ -155,7 +155,7 @@ class Translator:
         return {"allOf": [target, own]}
 
     def _reference(self, reference: object, depth: int) -> Any:
-        target = pointed(self.document, reference)
+        target = target_of(self.document, reference)
         key = str(reference)
         if key in self._open:
             self._open[key] = self._open[key] or self._new_name(key)
@@ -236,7 +236,7 @@ def _without_read_only(
 def _is_read_only(schema: Any, translator: Translator) -> bool:
     if isinstance(schema, dict) and "$ref" in schema and "readOnly" not in schema:
         try:
-            schema = pointed(translator.document, schema["$ref"])
+            schema = target_of(translator.document, schema["$ref"])
         except Unusable:
             return False
     return isinstance(schema, dict) and schema.get("readOnly") is True

@@ -28,7 +28,7 @@ def _kinds() -> Iterator[None]:
 
 
 def test_each_kind_is_offered_for_what_it_can_do(admin_client: Client) -> None:
-    assert [*kinds_for(Tool)] == ["text", "function", "query", "station", "any"]
+    assert [*kinds_for(Tool)] == ["text", "function", "query", "http", "station", "any"]
     assert [*kinds_for(Prompt)] == ["text", "function", "any"]
     shown = admin_client.get(page("tool", "add")).content.decode()
     assert "Ask a weather station" in shown

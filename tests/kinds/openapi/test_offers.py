@@ -373,7 +373,7 @@ def test_what_is_left_out(operation: Any, remark: str) -> None:
 
 
 FILE: Final = {"requestBody": {"required": True, "content": {"image/png": {}}}}
-STREAM: Final = {"responses": {"200": {"content": {"text/event-stream": {}}}}}
+STREAM: Final[Any] = {"responses": {"200": {"content": {"text/event-stream": {}}}}}
 
 
 @pytest.mark.parametrize(
@@ -462,6 +462,6 @@ def test_odd_documents() -> None:
 
 def test_too_many_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_OPERATIONS", 2)
-    paths = {f"/{n}": {"get": {}} for n in range(3)}
+    paths: Any = {f"/{n}": {"get": {}} for n in range(3)}
     with pytest.raises(DocumentError, match="more than 2 operations"):
         offers_of({"openapi": "3.1.0", "paths": paths}, site())

@@ -8,7 +8,7 @@ import pytest
 
 from mcp_app.kinds.openapi import schemas as module
 from mcp_app.kinds.openapi.reading import DocumentError
-from mcp_app.kinds.openapi.schemas import Translator, Unusable, pointed, resolved
+from mcp_app.kinds.openapi.schemas import Translator, Unusable, resolve, target_of
 from mcp_app.protocol import schemas
 
 DOCUMENT: Any = {
@@ -177,14 +177,14 @@ def test_references_count_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pointers() -> None:
-    assert pointed(DOCUMENT, "#/list/0") == {"type": "null"}
-    assert pointed(DOCUMENT, "#") is DOCUMENT
+    assert target_of(DOCUMENT, "#/list/0") == {"type": "null"}
+    assert target_of(DOCUMENT, "#") is DOCUMENT
 
 
 def test_references_of_other_parts() -> None:
     circle: Any = {"a": {"$ref": "#/b"}, "b": {"$ref": "#/a"}, "c": {"d": 1}}
-    assert resolved(circle, {"$ref": "#/c"}) == {"d": 1}
+    assert resolve(circle, {"$ref": "#/c"}) == {"d": 1}
     with pytest.raises(Unusable, match="circle"):
-        resolved(circle, {"$ref": "#/a"})
+        resolve(circle, {"$ref": "#/a"})
     with pytest.raises(Unusable, match="no object"):
-        resolved(circle, [])
+        resolve(circle, [])

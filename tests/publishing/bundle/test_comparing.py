@@ -94,7 +94,7 @@ def test_what_the_rules_of_a_row_refuse_cannot_be() -> None:
     comparison = compared(
         {
             **tools(
-                {"name": "a", "kind": "http"},
+                {"name": "a", "kind": "smoke"},
                 {"name": "b", "title": "x" * 256},
                 {"name": "c", "input_schema": {"type": "string"}},
                 {"name": "d", "timeout": 0},
@@ -114,7 +114,7 @@ def test_what_the_rules_of_a_row_refuse_cannot_be() -> None:
     )
     assert set(outcomes(comparison).values()) == {Outcome.CANNOT}
     said = {each.entry.key: " ".join(each.problems) for each in comparison.entries}
-    assert "http" in said["a"]
+    assert "smoke" in said["a"]
     assert "255" in said["b"]
     assert '"object"' in said["c"]
     assert "0.001" in said["d"]
@@ -366,7 +366,7 @@ CONTENTS = st.fixed_dictionaries(
     {"name": st.just("hours")},
     optional={
         "title": WORDS,
-        "kind": st.sampled_from(["text", "function", "http"]),
+        "kind": st.sampled_from(["text", "function", "smoke"]),
         "config": OBJECTS,
         "input_schema": SCHEMAS | OBJECTS,
         "output_schema": SCHEMAS | OBJECTS,

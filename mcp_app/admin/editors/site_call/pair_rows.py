@@ -43,9 +43,9 @@ class MemberForm(RowForm):
         """Return the member of the config that the valid row makes."""
         if not self.has_changed():
             return dict(self.initial["member"])
-        return self.made()
+        return self.new_member()
 
-    def made(self) -> JsonObject:
+    def new_member(self) -> JsonObject:
         """Return a changed row's member."""
         given = self.cleaned_data
         return {"name": given["name"], "value": given["value"]}
@@ -70,9 +70,9 @@ class PairForm(MemberForm):
         required=False,
     )
 
-    def made(self) -> JsonObject:
+    def new_member(self) -> JsonObject:
         style = self.cleaned_data["style"] or REPEAT
-        return {**super().made(), **({} if style == REPEAT else {"as": style})}
+        return {**super().new_member(), **({} if style == REPEAT else {"as": style})}
 
 
 class HeaderForm(MemberForm):
@@ -99,7 +99,7 @@ class ErrorForm(MemberForm):
     )
     value = LinesField(label=_("What clients read"), rows=2)
 
-    def made(self) -> JsonObject:
+    def new_member(self) -> JsonObject:
         given = self.cleaned_data
         return {"name": given["status"], "value": given["value"]}
 

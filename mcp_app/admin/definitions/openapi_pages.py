@@ -1,0 +1,319 @@
+"""Tools from a document of OpenAPI: choose the document, then single operations.
+
+Later the document is looked at again, and what changed can be taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.contrib import messages
+from django.contrib.admin.models import ADDITION, CHANGE
+from django.core.exceptions import PermissionDenied
+from django.core.files.uploadedfile import UploadedFile
+from django.core.paginator import Paginator
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from mcp_app.admin.page.rights import may
+from mcp_app.admin.page.wording import CALL, EVERY, TOOL
+from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
+from mcp_app.catalog.registry import mcp
+from mcp_app.conf import mcp_settings
+from mcp_app.egress.sites import sites
+from mcp_app.kinds.openapi.offers import Offer
+from mcp_app.kinds.openapi.reading import DocumentError
+from mcp_app.models import OpenApiDocument, Tool
+from mcp_app.models.fields import digest
+from mcp_app.publishing.openapi import comparing, documents
+from mcp_app.publishing.openapi.comparing import ComparedOperation, Standing
+from mcp_app.publishing.openapi.making import make_tools
+
+PAGE: Final = 100
+MOST_TAGS: Final = 200
+WORDS: Final = {**EVERY, **TOOL, **CALL}
+TEMPLATES: Final = "admin/mcp_app/openapi"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOffer:
+    """An operation on the page; `tool` is what was made of it."""
+
+    offer: Offer
+    tool: Tool | None
+    tokens: int
+
+    @property
+    def can_be_made(self) -> bool:
+        return self.tool is None and not self.offer.bar
+
+
+class OpenApiPages(PublishedAdmin[Tool]):
+    """The pages that import operations."""
+
+    change_list_template = "admin/mcp_app/openapi/tools.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        pages = (
+            ("openapi/", self.documents_view, "openapi"),
+            ("openapi/<int:pk>/", self.operations_view, "openapi_operations"),
+            ("openapi/<int:pk>/again/", self.again_view, "openapi_again"),
+        )
+        own = [
+            path(route, self.admin_site.admin_view(view), name=f"mcp_app_tool_{name}")
+            for route, view, name in pages
+        ]
+        return [*own, *super().get_urls()]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        may_read = self._may_make(request) and bool(sites())
+        extra = {**(extra_context or {}), "may_read_documents": may_read}
+        response = super().changelist_view(request, extra)
+        assert isinstance(response, HttpResponse)  # noqa: S101 - Django's stub says less
+        return response
+
+    def _may_make(self, request: HttpRequest) -> bool:
+        return self.has_add_permission(request) and may(request, "behind")
+
+    def _demand_both(self, request: HttpRequest) -> None:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        self._demand(request, "behind")
+
+    # -- the document -----------------------------------------------------------------
+
+    def documents_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the documents that were read, and read another one."""
+        self._demand_both(request)
+        context: dict[str, Any] = {}
+        if request.method == "POST":
+            try:
+                return self._read(request)
+            except DocumentError as error:
+                context = {"problem": str(error), "typed": request.POST}
+        known = OpenApiDocument.objects.defer("offers")
+        context |= {"documents": known, "sites": sites().values()}
+        return self._openapi_page(request, "documents", _("OpenAPI"), context)
+
+    def _read(self, request: HttpRequest) -> HttpResponse:
+        site = documents.site_of(request.POST.get("site", ""))
+        content, location = _given(request, site.key)
+        row = documents.store(
+            content, site, location=location, author=author_of(request)
+        )
+        said = ngettext(
+            "The document offers %d operation. Nothing is made yet.",
+            "The document offers %d operations. Nothing is made yet.",
+            row.operations,
+        )
+        self.message_user(request, said % row.operations, messages.SUCCESS)
+        return HttpResponseRedirect(_url("operations", row))
+
+    # -- its operations ---------------------------------------------------------------
+
+    def operations_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Show what a document offers, 100 a page, and make what is chosen."""
+        self._demand_both(request)
+        row = get_object_or_404(OpenApiDocument, pk=pk)
+        if request.method == "POST":
+            return self._make(request, row)
+        shown = _matching(documents.offers_in(row).values(), request)
+        page = Paginator(shown, PAGE).get_page(request.GET.get("page"))
+        made = {
+            each.key: each.tool
+            for each in row.imported.select_related("tool").filter(
+                key_digest__in=_digests(page.object_list)
+            )
+        }
+        context = {
+            "document": row,
+            "site": sites().get(row.site),
+            "page": page,
+            "shown": [_shown(each, made) for each in page.object_list],
+            "found": len(shown),
+            "tags": _tags(documents.offers_in(row).values()),
+            "chosen": {name: request.GET.get(name, "") for name in ("q", "tag")},
+            "only_reads": "reads" in request.GET,
+            "query": _query(request),
+        }
+        return self._openapi_page(request, "operations", str(row), context)
+
+    def _make(self, request: HttpRequest, row: OpenApiDocument) -> HttpResponse:
+        back = HttpResponseRedirect(request.get_full_path())
+        keys = request.POST.getlist("key")
+        if not keys:
+            self.message_user(request, _("Choose something first."), messages.ERROR)
+            return back
+        try:
+            with transaction.atomic():
+                made = make_tools(row, keys, mcp, author_of(request))
+                for each in made:
+                    self._log_made(request, each, ADDITION, _("Made from %s.") % row)
+        except DocumentError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return back
+        said = ngettext(
+            "%d tool was made. Clients do not see it yet.",
+            "%d tools were made. Clients do not see them yet.",
+            len(made),
+        )
+        self.message_user(request, said % len(made), messages.SUCCESS)
+        return back
+
+    def _log_made(self, request: HttpRequest, tool: Tool, flag: int, said: str) -> None:
+        log = self.log_addition if flag == ADDITION else self.log_change
+        log(request, tool, said)
+
+    # -- later ------------------------------------------------------------------------
+
+    def again_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Read the document again, show what differs, and take over what is chosen."""
+        self._demand_both(request)
+        row = get_object_or_404(OpenApiDocument, pk=pk)
+        problem = ""
+        if request.method == "POST":
+            try:
+                return self._look_or_take(request, row)
+            except DocumentError as error:
+                problem = str(error)
+        compared = comparing.compare(row)
+        context = {
+            "document": row,
+            "problem": problem,
+            "changed": [_labelled(each) for each in _having(compared, "changed")],
+            "gone": _having(compared, "gone"),
+            "same": len(_having(compared, "same")),
+        }
+        title = _("Look again: %s") % row
+        return self._openapi_page(request, "again", title, context)
+
+    def _look_or_take(self, request: HttpRequest, row: OpenApiDocument) -> HttpResponse:
+        if "take" in request.POST:
+            if not self.has_change_permission(request):
+                raise PermissionDenied
+            keys = [int(each) for each in request.POST.getlist("key") if each.isdigit()]
+            self._take(request, row, keys)
+        else:
+            site = documents.site_of(row.site)
+            content, location = _given(request, site.key, row.location)
+            documents.store(
+                content, site, location=location, author=author_of(request), known=row
+            )
+            self.message_user(request, _("The document was read again."))
+        return HttpResponseRedirect(_url("again", row))
+
+    def _take(
+        self, request: HttpRequest, row: OpenApiDocument, keys: Sequence[int]
+    ) -> None:
+        with transaction.atomic():
+            changed, own = comparing.take_over(row, keys, mcp, author_of(request))
+            for each in changed:
+                self._log_made(request, each, CHANGE, _("Taken over from %s.") % row)
+        said = ngettext(
+            "%d working copy was changed. Publish it to let clients see it.",
+            "%d working copies were changed. Publish them to let clients see them.",
+            len(changed),
+        )
+        self.message_user(request, said % len(changed), messages.SUCCESS)
+        if own:
+            kept = _("Kept, because they were changed here: %s.") % ", ".join(own)
+            self.message_user(request, kept, messages.WARNING)
+
+    def _openapi_page(
+        self, request: HttpRequest, name: str, title: str, context: dict[str, Any]
+    ) -> HttpResponse:
+        both = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "media": self.media,
+            "title": title,
+            "has_change_permission": self.has_change_permission(request),
+            **context,
+        }
+        return TemplateResponse(request, f"{TEMPLATES}/{name}.html", both)
+
+
+def _given(request: HttpRequest, site: str, location: str = "") -> tuple[bytes, str]:
+    """Return the bytes of the document and its path at the site, "" for a file."""
+    file: UploadedFile[Any] | None = request.FILES.get("file")
+    if file is not None:
+        most = mcp_settings.limits.document
+        if (file.size or 0) > most:
+            said = _("The file has %(size)s bytes; at most %(most)s are allowed.")
+            raise DocumentError(said % {"size": file.size, "most": most})
+        return file.read(), ""
+    asked = request.POST.get("path", location).strip()
+    if not asked:
+        raise DocumentError(_("Choose a file, or write the path at the site."))
+    user = author_of(request)
+    return documents.fetch(documents.site_of(site), asked, user), asked
+
+
+def _url(name: str, row: OpenApiDocument) -> str:
+    return reverse(f"admin:mcp_app_tool_openapi_{name}", args=[row.pk])
+
+
+def _matching(offers: Any, request: HttpRequest) -> list[Offer]:
+    """Return the offers that the filters of the page let through."""
+    words = request.GET.get("q", "").lower().split()
+    tag = request.GET.get("tag", "")
+    only_reads = "reads" in request.GET
+    return [
+        each
+        for each in offers
+        if (not tag or tag in each.tags)
+        and (not only_reads or each.method == "GET")
+        and all(word in _text(each) for word in words)
+    ]
+
+
+def _text(offer: Offer) -> str:
+    return f"{offer.key} {offer.name} {offer.summary} {offer.description}".lower()
+
+
+def _digests(offers: Any) -> list[str]:
+    return [digest(each.key) for each in offers]
+
+
+def _shown(offer: Offer, made: dict[str, Tool]) -> ShownOffer:
+    about = len(str(offer.input_schema)) + len(offer.description or offer.summary)
+    return ShownOffer(offer, made.get(offer.key), about // 4)
+
+
+def _tags(offers: Any) -> list[str]:
+    return sorted({tag for each in offers for tag in each.tags})[:MOST_TAGS]
+
+
+def _query(request: HttpRequest) -> str:
+    """Return the filters of the page for links to its other pages."""
+    names = ("q", "tag", "reads")
+    return urlencode({name: request.GET[name] for name in names if name in request.GET})
+
+
+def _having(
+    compared: Sequence[ComparedOperation], standing: str
+) -> list[ComparedOperation]:
+    return [each for each in compared if each.standing == Standing(standing)]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledOperation:
+    """A changed operation, with what people call its columns."""
+
+    compared: ComparedOperation
+    columns: Sequence[tuple[str, Any]]
+
+
+def _labelled(compared: ComparedOperation) -> LabelledOperation:
+    columns = [(str(WORDS[each.column][0]), each) for each in compared.differences]
+    return LabelledOperation(compared, columns)

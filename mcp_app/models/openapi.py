@@ -1,0 +1,109 @@
+"""Documents of OpenAPI as they were last read, and the tools that were made of them.
+
+Neither is served, watched or in bundles: they only help staff to look again later.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Final
+
+import orjson
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.conf import MIB
+from mcp_app.models.definitions import Tool
+from mcp_app.models.fields import DigestField
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.json_types import JsonObject
+
+MOST_STORED: Final = 4 * MIB
+MOST_INFLATED: Final = 64 * MIB
+
+
+class TooManyOffers(ValueError):
+    """All offers of a document together are larger than a row may hold."""
+
+
+def pack(offers: Sequence[JsonObject]) -> bytes:
+    """Return offers as a row stores them; raise `TooManyOffers`."""
+    text = jsonrpc.write(list(offers))
+    stored = zlib.compress(text)
+    if len(text) > MOST_INFLATED or len(stored) > MOST_STORED:
+        raise TooManyOffers(
+            _("What the document offers takes %(size)d MiB; at most %(most)d are kept.")
+            % {"size": len(text) // MIB + 1, "most": MOST_INFLATED // MIB}
+        )
+    return stored
+
+
+class OpenApiDocument(models.Model):
+    """A document; `location` is its path at the site, "" for a file.
+
+    `offers` is what it offered when it was last read; `digest` is of its bytes.
+    """
+
+    title = models.CharField(max_length=200)
+    site = models.CharField(max_length=40)
+    location = models.CharField(max_length=500, blank=True)
+    version = models.CharField(max_length=100, blank=True)
+    digest = DigestField()
+    offers = models.BinaryField()
+    operations = models.PositiveIntegerField()
+    read_at = models.DateTimeField()
+    read_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+    )
+
+    class Meta:
+        app_label = "mcp_app"
+        ordering = ["title", "site"]
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                fields=["site", "title"], name="mcp_openapi_site_title"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def unpack(self) -> list[JsonObject]:
+        """Return the offers as JSON."""
+        inflated = zlib.decompressobj().decompress(bytes(self.offers), MOST_INFLATED)
+        offers: list[JsonObject] = orjson.loads(inflated)
+        return offers
+
+
+class ImportedOperation(models.Model):
+    """An operation that became a tool; `base` is the offer as it was last taken."""
+
+    document = models.ForeignKey(
+        OpenApiDocument, on_delete=models.CASCADE, related_name="imported"
+    )
+    key = models.TextField()
+    key_digest = DigestField(of="key")
+    tool = models.OneToOneField(
+        Tool, on_delete=models.CASCADE, related_name="imported_operation"
+    )
+    base = models.TextField()
+
+    class Meta:
+        app_label = "mcp_app"
+        ordering = ["pk"]
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                fields=["document", "key_digest"], name="mcp_openapi_operation"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.key

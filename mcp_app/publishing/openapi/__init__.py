@@ -1,0 +1,1 @@
+"""Tools from documents of OpenAPI, which are compared when the documents change."""

@@ -1,0 +1,127 @@
+"""Makes tools of what a document offers; publishes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
+
+from mcp_app.catalog.registry import Registry
+from mcp_app.interface.rules import visible
+from mcp_app.kinds.openapi.offers import LONGEST_NAME, Offer
+from mcp_app.kinds.openapi.reading import DocumentError
+from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
+from mcp_app.protocol import jsonrpc
+from mcp_app.publishing.findings import store_findings
+from mcp_app.publishing.openapi.documents import offers_in
+
+LONGEST_TAGS: Final = 500
+COLUMNS: Final = ("title", "description", "input_schema", "config")
+"""What an offer says of a tool, and may say anew later."""
+
+
+def columns_of(offer: Offer) -> Mapping[str, str]:
+    """Return what an offer says, as the columns of a tool have it."""
+    return {
+        "title": _readable(offer.summary)[:255],
+        "description": _readable(offer.description or offer.summary, lines=True),
+        "input_schema": jsonrpc.write(offer.input_schema).decode(),
+        "config": jsonrpc.write(offer.config).decode(),
+    }
+
+
+def _readable(text: str, *, lines: bool = False) -> str:
+    """Return a text without characters that no row may have."""
+    kept = "".join(
+        each for each in text if each.isprintable() or (lines and each == "\n")
+    )
+    return kept.strip() if lines else " ".join(kept.split())
+
+
+def make_tools(
+    document: OpenApiDocument,
+    keys: Iterable[str],
+    registry: Registry,
+    author: AbstractBaseUser | None,
+) -> list[Tool]:
+    """Make a tool of each of these operations, all or none; return the new ones.
+
+    What is a tool already, barred or gone is left out.  Raises `DocumentError`.
+    """
+    try:
+        with transaction.atomic():
+            # Two people who import at once do so one after the other.
+            OpenApiDocument.objects.select_for_update().get(pk=document.pk)
+            return _make(document, keys, registry, author)
+    except IntegrityError:
+        said = _("Meanwhile, somebody has made a tool of this name. Try again.")
+        raise DocumentError(said) from None
+
+
+def _make(
+    document: OpenApiDocument,
+    keys: Iterable[str],
+    registry: Registry,
+    author: AbstractBaseUser | None,
+) -> list[Tool]:
+    offers = offers_in(document)
+    there = set(document.imported.values_list("key", flat=True))
+    chosen = [offers[key] for key in dict.fromkeys(keys) if key in offers]
+    wanted = [each for each in chosen if not each.bar and each.key not in there]
+    names = set(Tool.objects.values_list("name", flat=True)) | set(registry.tools)
+    made = []
+    for offer in wanted:
+        tool = _tool(offer, names, author)
+        names.add(tool.name)
+        try:
+            tool.full_clean()
+        except ValidationError as error:
+            said = _("%(key)s cannot become a tool: %(error)s")
+            shown = {"key": visible(offer.key), "error": " ".join(error.messages)}
+            raise DocumentError(said % shown) from None
+        tool.save()
+        base = jsonrpc.canonical(offer.to_json()).decode()
+        ImportedOperation.objects.create(
+            document=document, key=offer.key, tool=tool, base=base
+        )
+        store_findings(tool, registry)
+        made.append(tool)
+    return made
+
+
+def _tool(offer: Offer, names: set[str], author: AbstractBaseUser | None) -> Tool:
+    # What a method does stands in RFC 9110, section 9.2.
+    hints: dict[str, Any] = {
+        "read_only": offer.method == "GET",
+        "idempotent": offer.method in ("GET", "PUT", "DELETE") or None,
+        "destructive": offer.method == "DELETE" if offer.method != "GET" else None,
+    }
+    return Tool(
+        name=_free(offer.name, names),
+        kind="http",
+        tags=_tags(offer),
+        updated_by_id=None if author is None else author.pk,
+        **columns_of(offer),
+        **hints,
+    )
+
+
+def _free(name: str, names: set[str]) -> str:
+    free, number = name, 1
+    while free in names:
+        number += 1
+        end = f"_{number}"
+        free = name[: LONGEST_NAME - len(end)] + end
+    return free
+
+
+def _tags(offer: Offer) -> str:
+    """Return the tags of an operation as the words that rows have."""
+    words = (re.sub(r"[^\w-]+", "-", each).strip("-").lower() for each in offer.tags)
+    tags = " ".join(dict.fromkeys(each for each in words if each))
+    return tags[:LONGEST_TAGS].rpartition(" ")[0] if len(tags) > LONGEST_TAGS else tags
