@@ -83,7 +83,7 @@ def _differences(
             and not _is_same(yours, now[column]),
         )
         for column in COLUMNS
-        if before[column] != now[column]
+        if not _is_same(before[column], now[column])
     ]
 
 

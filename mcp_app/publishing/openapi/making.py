@@ -21,6 +21,7 @@ from mcp_app.publishing.findings import store_findings
 from mcp_app.publishing.openapi.documents import offers_in
 
 LONGEST_TAGS: Final = 500
+LONGEST_TAG: Final = 64
 COLUMNS: Final = ("title", "description", "input_schema", "config")
 """What an offer says of a tool, and may say anew later."""
 
@@ -122,6 +123,9 @@ def _free(name: str, names: set[str]) -> str:
 
 def _tags(offer: Offer) -> str:
     """Return the tags of an operation as the words that rows have."""
-    words = (re.sub(r"[^\w-]+", "-", each).strip("-").lower() for each in offer.tags)
+    words = (
+        re.sub(r"[^A-Za-z0-9_.:-]+", "-", each).strip("-").lower()[:LONGEST_TAG]
+        for each in offer.tags
+    )
     tags = " ".join(dict.fromkeys(each for each in words if each))
     return tags[:LONGEST_TAGS].rpartition(" ")[0] if len(tags) > LONGEST_TAGS else tags

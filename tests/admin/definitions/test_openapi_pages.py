@@ -1,0 +1,224 @@
+"""Tools from a document of OpenAPI, as staff make them and look at them again."""
+
+from __future__ import annotations
+
+import copy
+import json
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from mcp_app.models import OpenApiDocument, Tool
+from tests.egress.peer import answer, peer_in_thread
+from tests.publishing.openapi.test_comparing import with_urgency
+from tests.publishing.openapi.test_documents import DOCUMENT, content, stored
+
+pytestmark = [pytest.mark.django_db]
+
+START = reverse("admin:mcp_app_tool_openapi")
+BOTH = ["GET /tickets", "POST /tickets"]
+
+
+def _url(name: str) -> str:
+    pk = OpenApiDocument.objects.get().pk
+    return reverse(f"admin:mcp_app_tool_openapi_{name}", args=[pk])
+
+
+def _file(body: bytes) -> SimpleUploadedFile:
+    return SimpleUploadedFile("openapi.json", body)
+
+
+def _text(response: Any) -> str:
+    assert response.status_code == 200
+    return unescape(response.content.decode())
+
+
+def _read(client: Client, body: bytes | None = None) -> str:
+    """Upload a document, and return the page of its operations."""
+    sent = {"site": "helpdesk", "file": _file(content() if body is None else body)}
+    return _text(client.post(START, sent, follow=True))
+
+
+def test_from_a_file_to_tools(admin_client: Client) -> None:
+    shown = _text(admin_client.get(START))
+    assert "Help desk (https://help.example.com/api)" in shown
+    shown = _read(admin_client)
+    assert "The document offers 3 operations. Nothing is made yet." in shown
+    assert "Calls go to Help desk: <code>https://help.example.com/api</code>." in shown
+    assert "<code>POST /tickets</code>" in shown
+    assert "This cannot be a tool: it wants a file." in shown
+    assert shown.count('type="checkbox" name="key"') == 2
+    assert not Tool.objects.exists()
+    told = _text(admin_client.post(_url("operations"), {"key": BOTH}, follow=True))
+    assert "2 tools were made. Clients do not see them yet." in told
+    assert {each.name for each in Tool.objects.all()} == {
+        "list_tickets",
+        "create_ticket",
+    }
+    for tool in Tool.objects.all():
+        assert reverse("admin:mcp_app_tool_change", args=[tool.pk]) in told
+    assert told.count('type="checkbox" name="key"') == 0
+    history = reverse("admin:mcp_app_tool_history", args=[Tool.objects.all()[0].pk])
+    assert "Made from Help desk" in _text(admin_client.get(history))
+    assert "Help desk" in _text(admin_client.get(START))
+
+
+def test_from_the_site(admin_client: Client, settings: Settings) -> None:
+    with peer_in_thread() as peer:
+        settings.MCP = {**settings.MCP, "HTTP": peer.settings()}
+        peer.send = answer(content())
+        sent = {"site": "peer", "path": "/openapi.json"}
+        told = _text(admin_client.post(START, sent, follow=True))
+        assert "The document offers 3 operations." in told
+        document = copy.deepcopy(DOCUMENT)
+        with_urgency(document["paths"])
+        admin_client.post(_url("operations"), {"key": BOTH})
+        peer.send = answer(document)
+        again = {"path": "/openapi.json"}
+        told = _text(admin_client.post(_url("again"), again, follow=True))
+    assert "The document was read again." in told
+    assert "Changed there" in told
+
+
+@pytest.mark.parametrize(
+    ("sent", "sentence"),
+    [
+        ({"site": "gone", "path": "/a"}, "The settings have no site “gone”"),
+        ({"site": "helpdesk"}, "Choose a file, or write the path at the site."),
+        ({"site": "helpdesk", "path": "a"}, "The path must begin with “/”"),
+        ({"site": "helpdesk", "file": b"{"}, "no JSON that can be read"),
+        ({"site": "helpdesk", "file": b'{"swagger": "2.0"}'}, "This is Swagger 2.0."),
+        ({"site": "helpdesk", "file": b"a: [" * 50_000}, "deeper than 64 levels"),
+    ],
+)
+def test_what_cannot_be_read(
+    admin_client: Client, sent: dict[str, Any], sentence: str
+) -> None:
+    if "file" in sent:
+        sent = {**sent, "file": _file(sent["file"])}
+    assert sentence in _text(admin_client.post(START, sent))
+    assert not OpenApiDocument.objects.exists()
+
+
+def test_a_file_that_is_too_large(admin_client: Client, settings: Settings) -> None:
+    settings.MCP = {**settings.MCP, "LIMITS": {"document": 10}}
+    sent = {"site": "helpdesk", "file": _file(content())}
+    assert "at most 10 are allowed" in _text(admin_client.post(START, sent))
+
+
+def test_filters(admin_client: Client) -> None:
+    _read(admin_client)
+    shown = _text(admin_client.get(_url("operations"), {"q": "create TICKET"}))
+    assert "1 operation" in shown
+    assert "POST /tickets" in shown
+    shown = _text(admin_client.get(_url("operations"), {"reads": "on"}))
+    assert "POST /tickets" not in shown
+    shown = _text(admin_client.get(_url("operations"), {"tag": "Tickets"}))
+    assert "1 operation" in shown
+    assert "Nothing fits." in _text(admin_client.get(_url("operations"), {"q": "x y"}))
+
+
+def test_many_operations(
+    admin_client: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    paths = {f"/p{n}": {"get": {"summary": f"<b>{n}</b>"}} for n in range(250)}
+    _read(admin_client, content(paths=paths))
+    keys = [f"GET /p{n}" for n in range(40)]
+    admin_client.post(_url("operations"), {"key": keys})
+    with django_assert_max_num_queries(8):
+        shown = admin_client.get(_url("operations"), {"page": "2", "q": "p"})
+    assert "Page 2 of 3" in _text(shown)
+    assert "<b>150</b>" not in shown.content.decode()
+    assert "?page=3&amp;q=p" in shown.content.decode()
+    with django_assert_max_num_queries(8):
+        admin_client.get(_url("operations"))
+    with django_assert_max_num_queries(8):
+        admin_client.get(_url("again"))
+
+
+def test_nothing_chosen(admin_client: Client) -> None:
+    _read(admin_client)
+    told = _text(admin_client.post(_url("operations"), {}, follow=True))
+    assert "Choose something first." in told
+
+
+def test_a_document_that_shrank(admin_client: Client) -> None:
+    _read(admin_client)
+    admin_client.post(_url("operations"), {"key": BOTH})
+    small = content(paths={"/tickets": {"get": {}}})
+    told = _text(admin_client.post(_url("again"), {"file": _file(small)}, follow=True))
+    assert "Gone there" in told
+    assert "create_ticket" in told or "Create a ticket" in told
+    bad = _text(admin_client.post(_url("again"), {"file": _file(b"{")}))
+    assert "no JSON that can be read" in bad
+    assert Tool.objects.count() == 2
+
+
+def test_looking_again(admin_client: Client) -> None:
+    _read(admin_client)
+    admin_client.post(_url("operations"), {"key": BOTH})
+    Tool.objects.filter(name="create_ticket").update(title="My own title")
+    document = copy.deepcopy(DOCUMENT)
+    with_urgency(document["paths"])
+    body = json.dumps(document).encode()
+    shown = _text(admin_client.post(_url("again"), {"file": _file(body)}, follow=True))
+    assert "1 tool is as the document says." in shown
+    assert "yours stays" in shown
+    assert "Open a ticket" in shown
+    operation = OpenApiDocument.objects.get().imported.get(key="POST /tickets")
+    sent = {"take": "1", "key": [str(operation.pk), "x"]}
+    told = _text(admin_client.post(_url("again"), sent, follow=True))
+    assert "1 working copy was changed." in told
+    assert "Kept, because they were changed here: create_ticket: title." in told
+    tool = Tool.objects.get(name="create_ticket")
+    assert (tool.title, tool.description) == ("My own title", "Open a ticket")
+    assert "2 tools are as the document says." in told
+
+
+def test_a_site_that_is_gone(admin_client: Client, settings: Settings) -> None:
+    _read(admin_client)
+    settings.MCP = {**settings.MCP, "HTTP": {}}
+    shown = _text(admin_client.get(_url("operations")))
+    assert "The settings have no site “helpdesk” any more." in shown
+    assert "A developer must add one first." in _text(admin_client.get(START))
+
+
+@pytest.fixture
+def lee(client: Client) -> Any:
+    """A member of the staff, who gets rights one by one."""
+    user = User.objects.create_user("lee", is_staff=True)
+    client.force_login(user)
+
+    def grant(*codenames: str) -> Client:
+        for each in Permission.objects.filter(codename__in=codenames):
+            user.user_permissions.add(each)
+        return client
+
+    return grant
+
+
+@pytest.mark.parametrize("rights", [("view_tool", "add_tool"), ("view_tool", "behind")])
+def test_both_rights_are_needed(lee: Any, rights: tuple[str, ...]) -> None:
+    client = lee(*rights)
+    stored()
+    for url in (START, _url("operations"), _url("again")):
+        assert client.get(url).status_code == 403
+        assert client.post(url, {"key": BOTH}).status_code == 403
+    assert not Tool.objects.exists()
+    listing = reverse("admin:mcp_app_tool_changelist")
+    assert START not in client.get(listing).content.decode()
+
+
+def test_taking_over_needs_the_right_to_change(lee: Any) -> None:
+    client = lee("view_tool", "add_tool", "behind")
+    stored()
+    client.post(_url("operations"), {"key": BOTH})
+    listing = reverse("admin:mcp_app_tool_changelist")
+    assert START in client.get(listing).content.decode()
+    assert client.post(_url("again"), {"take": "1", "key": "1"}).status_code == 403
