@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Page, StorageState, expect, sync_playwright
 
 from tests.clients.node import MODULES
+from tests.helpdesk.running import HelpDesk, help_desk
 from tests.newcomer.demo import demo, demo_environment, password
 from tests.newcomer.programs import CHECKOUT, Serving, run
 
@@ -61,9 +62,16 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="package")
-def served(database: Path) -> Iterator[Serving]:
-    """Serve the demo, which has a second server."""
-    with demo(database) as served:
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HelpDesk]:
+    """Serve another site: a help desk."""
+    with help_desk(tmp_path_factory.mktemp("desk")) as desk:
+        yield desk
+
+
+@pytest.fixture(scope="package")
+def served(database: Path, desk: HelpDesk) -> Iterator[Serving]:
+    """Serve the demo, which has a second server and knows the help desk."""
+    with demo(database, {"helpdesk": desk.site}) as served:
         manage = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MADE]
         run(manage, CHECKOUT, demo_environment(database))
         yield served

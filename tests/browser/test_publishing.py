@@ -110,6 +110,12 @@ class Listening(threading.Thread):
         tools = {each.name: each for each in self.ask("list_tools").tools}
         return tools[name].description if name in tools else None
 
+    def schema(self, name: str) -> dict[str, Any]:
+        """Return the parameters of a tool as it sees them."""
+        tools = {each.name: each for each in self.ask("list_tools").tools}
+        schema: dict[str, Any] = tools[name].input_schema
+        return schema
+
     def prompt(self, name: str, **arguments: str) -> list[str]:
         messages = self.ask("get_prompt", name, arguments).messages
         return [f"{each.role}: {each.content.text}" for each in messages]

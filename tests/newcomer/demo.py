@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.drill.ports import free_port
+from mcp_project.shop.supplier_key import supplier_setting
+from tests.drill.ports import HOST, free_port
 from tests.newcomer.programs import CHECKOUT, Serving, serving, shell_environment
 
 PASSWORD = re.compile(r"^Log in +admin / (\S+) ", re.MULTILINE)
@@ -33,10 +36,15 @@ def demo_environment(database: Path) -> dict[str, str]:
 
 
 @contextmanager
-def demo(database: Path) -> Iterator[Serving]:
-    """Serve the demo."""
+def demo(
+    database: Path, sites: Mapping[str, Mapping[str, Any]] | None = None
+) -> Iterator[Serving]:
+    """Serve the demo; with `sites` it has these beside its supplier."""
     port = free_port()
     environment = demo_environment(database)
+    if sites is not None:
+        own = json.loads(supplier_setting(f"http://{HOST}:{port}"))
+        environment["MCP_HTTP"] = json.dumps({**own, **sites})
     with serving(make_run(port), CHECKOUT, environment, port) as served:
         yield served
 

@@ -25,6 +25,10 @@ from django.utils.translation import ngettext
 
 from mcp_app.admin.page.rights import may
 from mcp_app.admin.page.wording import CALL, EVERY, TOOL
+from mcp_app.admin.publishing.difference_labels import (
+    ShownDifference,
+    shown_differences,
+)
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.conf import mcp_settings
@@ -32,7 +36,8 @@ from mcp_app.egress.sites import sites
 from mcp_app.kinds.openapi.offers import Offer
 from mcp_app.kinds.openapi.reading import DocumentError
 from mcp_app.models import OpenApiDocument, Tool
-from mcp_app.models.fields import digest
+from mcp_app.models.fields import digest, parse
+from mcp_app.publishing.differences import differences
 from mcp_app.publishing.openapi import comparing, documents
 from mcp_app.publishing.openapi.comparing import ComparedOperation, Standing
 from mcp_app.publishing.openapi.making import make_tools
@@ -190,7 +195,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
         context = {
             "document": row,
             "problem": problem,
-            "changed": [_labelled(each) for each in _having(compared, "changed")],
+            "changed": [*map(_shown_operation, _having(compared, "changed"))],
             "gone": _having(compared, "gone"),
             "same": len(_having(compared, "same")),
         }
@@ -307,13 +312,34 @@ def _having(
 
 
 @dataclass(frozen=True, slots=True)
-class LabelledOperation:
-    """A changed operation, with what people call its columns."""
+class ShownOperation:
+    """A changed operation, with its differences in the words of the form.
+
+    `own` has the label and the text of each column that staff changed, too.
+    """
 
     compared: ComparedOperation
-    columns: Sequence[tuple[str, Any]]
+    differences: Sequence[ShownDifference]
+    own: Sequence[tuple[str, str]]
 
 
-def _labelled(compared: ComparedOperation) -> LabelledOperation:
-    columns = [(str(WORDS[each.column][0]), each) for each in compared.differences]
-    return LabelledOperation(compared, columns)
+def _shown_operation(compared: ComparedOperation) -> ShownOperation:
+    before = {each.column: _value(each.before) for each in compared.differences}
+    now = {each.column: _value(each.now) for each in compared.differences}
+    tool = compared.operation.tool
+    own = [
+        (str(WORDS[each.column][0]), each.yours)
+        for each in compared.differences
+        if each.is_own
+    ]
+    return ShownOperation(
+        compared, shown_differences(tool, differences(before, now)), own
+    )
+
+
+def _value(text: str) -> object:
+    """Return the JSON of a column, or its text."""
+    try:
+        return parse(text) if text.startswith("{") else text
+    except ValueError:
+        return text

@@ -60,7 +60,7 @@ def _compared(operation: ImportedOperation, offer: Offer | None) -> ComparedOper
     if offer is None:
         return ComparedOperation(operation, Standing.GONE)
     base = Offer.from_json(parse(operation.base))
-    if jsonrpc.canonical(offer.to_json()).decode() == operation.base:
+    if _is_same(jsonrpc.write(offer.to_json()).decode(), operation.base):
         return ComparedOperation(operation, Standing.SAME)
     if offer.bar:
         return ComparedOperation(operation, Standing.CHANGED, bar=offer.bar)
@@ -128,7 +128,7 @@ def take_over(
             tool.full_clean()
             tool.save()
             taken = offers[operation.key].to_json()
-            operation.base = jsonrpc.canonical(taken).decode()
+            operation.base = jsonrpc.write(taken).decode()
             operation.save(update_fields=["base"])
             store_findings(tool, registry)
             changed.append(tool)

@@ -86,7 +86,7 @@ def _make(
             shown = {"key": visible(offer.key), "error": " ".join(error.messages)}
             raise DocumentError(said % shown) from None
         tool.save()
-        base = jsonrpc.canonical(offer.to_json()).decode()
+        base = jsonrpc.write(offer.to_json()).decode()
         ImportedOperation.objects.create(
             document=document, key=offer.key, tool=tool, base=base
         )

@@ -169,8 +169,9 @@ def test_looking_again(admin_client: Client) -> None:
     body = json.dumps(document).encode()
     shown = _text(admin_client.post(_url("again"), {"file": _file(body)}, follow=True))
     assert "1 tool is as the document says." in shown
-    assert "yours stays" in shown
-    assert "Open a ticket" in shown
+    assert "Title: yours stays." in shown
+    assert "My own title" in shown
+    assert "Open" in shown
     operation = OpenApiDocument.objects.get().imported.get(key="POST /tickets")
     sent = {"take": "1", "key": [str(operation.pk), "x"]}
     told = _text(admin_client.post(_url("again"), sent, follow=True))

@@ -1,0 +1,63 @@
+"""The help desk as a program beside a test."""
+
+from __future__ import annotations
+
+import json
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from tests.drill.ports import free_port
+from tests.newcomer.programs import CHECKOUT, serving, shell_environment
+
+KEY: Final = "canary-of-the-help-desk"
+HEADER: Final = "X-Desk-Key"
+
+
+class HelpDesk:
+    """A help desk that is served."""
+
+    def __init__(self, url: str, release: Path) -> None:
+        self.url = url
+        self._release = release
+
+    @property
+    def site(self) -> dict[str, Any]:
+        """Its entry of `MCP["HTTP"]`."""
+        return {
+            "title": "Help desk",
+            "url": self.url,
+            "secret_headers": {HEADER: KEY},
+            "networks": ["127.0.0.0/8"],
+        }
+
+    def release(self) -> None:
+        """Serve the next version, in which tickets have a reporter."""
+        self._release.touch()
+
+    def tickets(self) -> list[dict[str, Any]]:
+        """Return the tickets in its database."""
+        request = urllib.request.Request(  # noqa: S310 - loopback
+            f"{self.url}/api/tickets/", headers={HEADER: KEY}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+            tickets: list[dict[str, Any]] = json.load(answer)
+        return tickets
+
+
+@contextmanager
+def help_desk(folder: Path, openapi: str = "3.0.3") -> Iterator[HelpDesk]:
+    """Serve a help desk whose document has a version of OpenAPI."""
+    port, release = free_port(), folder / "released"
+    environment = shell_environment(
+        HELPDESK_DATABASE=str(folder / "helpdesk.sqlite3"),
+        HELPDESK_KEY=KEY,
+        HELPDESK_RELEASE=str(release),
+        HELPDESK_OPENAPI=openapi,
+    )
+    command = [sys.executable, "-m", "tests.helpdesk.serve", str(port)]
+    with serving(command, CHECKOUT, environment, port) as served:
+        yield HelpDesk(served.url, release)
