@@ -29,7 +29,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.server import Key, Selection, ServerDefinition
+from mcp_app.interface.server import Key, Selection, ServerDefinition, ToolList
 from mcp_app.models import (
     Blob,
     DefinitionRow,
@@ -412,6 +412,8 @@ def server_definition(
         selection=cast("Selection", content.get("selection", "all")),
         tags=frozenset(words(content.get("tags", ""))),
         chosen=_chosen(content.get("chosen", {})),
+        listing=cast("ToolList", content.get("listing", "all")),
+        listed_tags=frozenset(words(content.get("listed_tags", ""))),
         key=(row.kind_of_row, str(row.pk)),
     )
 

@@ -21,7 +21,13 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.rules import visible
-from mcp_app.interface.server import PAGE_SIZE, ServerDefinition
+from mcp_app.interface.server import (
+    CALL_READING_TOOL,
+    CALL_TOOL,
+    PAGE_SIZE,
+    SEARCH_TOOLS,
+    ServerDefinition,
+)
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -72,12 +78,15 @@ def server_findings(
     """
     title = server.title or server.slug
     tools = [each for each in definitions if isinstance(each, ToolDefinition)]
+    listed = [each for each in tools if server.lists(each.tags)]
+    others = [each for each in definitions if not isinstance(each, ToolDefinition)]
     return in_order(
         [
             *_texts(server),
             *_twice(title, definitions),
-            *_many(title, tools),
-            *_pages(title, server.page_size, definitions),
+            *_reserved(server, tools),
+            *_many(title, listed),
+            *_pages(title, server.page_size, [*listed, *others]),
             *_described_alike(tools),
         ]
     )
@@ -98,6 +107,20 @@ def _texts(server: ServerDefinition) -> Iterator[Finding]:
             " a text that the model reads with every connection."
         ) % {"count": count_text(count), "limit": count_text(MANY_WORDS)}
         yield advice("instructions-long", "instructions", message)
+
+
+def _reserved(
+    server: ServerDefinition, tools: Iterable[ToolDefinition]
+) -> Iterator[Finding]:
+    """Tell tools that are called like those that search."""
+    for tool in tools if server.searches else ():
+        if tool.name in (SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL):
+            message = _(
+                "“%(name)s” is one of the tools by which clients of the server"
+                " %(server)s search. Choose another name."
+            )
+            shown = {"name": tool.name, "server": server.title or server.slug}
+            yield must_fix("twice", "name", message % shown)
 
 
 def _twice(title: str, definitions: Iterable[Definition]) -> Iterator[Finding]:

@@ -304,6 +304,8 @@ class TemplateMatch:
     """Whether people have switched it off."""
 
 
+SearchTools: TypeAlias = Callable[[frozenset[str]], Sequence[ToolEntry]]
+"""Makes the tools that find others; they bear the tags of all."""
 Changes: TypeAlias = Mapping[str, Mapping[str, Entry[Any, Any] | None]]
 """By list and identity what a server offers from now on; None is nothing."""
 LISTS = ("tools", "resources", "templates", "prompts")
@@ -330,8 +332,10 @@ class Catalog:
         prompts: Iterable[PromptEntry] = (),
         completers: Mapping[tuple[str, str], Runnable[Completion]] | None = None,
         stopped: Changes | None = None,
+        searching: SearchTools | None = None,
     ) -> None:
         self.server = server
+        self._search_tools = searching if server.searches else None
         self.stopped = _with({}, stopped or {})
         self.public = server.public
         self.completers = completers or {}
@@ -339,14 +343,19 @@ class Catalog:
         self.resources = {entry.identity: entry for entry in resources}
         self.templates = {entry.identity: entry for entry in templates}
         self.prompts = {entry.identity: entry for entry in prompts}
-        self.listings: Mapping[str, Listing] = {
+        self.offered: Mapping[str, Listing] = {
             name: Listing(getattr(self, name).values(), server.page_size)
             for name in LISTS
         }
+        """All that it offers, whether lists show it or clients find it by searching."""
         self._complete()
 
     def _complete(self) -> None:
-        listed = (each.demands for each in self.listings.values())
+        self.listings = self.offered
+        """What the lists show."""
+        if self._search_tools is not None:
+            self._add_search_tools(self._search_tools)
+        listed = (each.demands for each in self.offered.values())
         stopped = (_demands(each) for each in self._all_stopped())
         self.demands = frozenset[AccessRequirements]().union(
             *listed, filter(None, [self.server.demands, *stopped])
@@ -357,6 +366,19 @@ class Catalog:
         """Whether nobody need say who asks."""
         self._info: dict[str, orjson.Fragment] = {}
         self._ends: dict[str, bytes] = {}
+
+    def _add_search_tools(self, make: SearchTools) -> None:
+        """Offer the tools that search beside those that staff want listed."""
+        tools = [*self.offered["tools"]]
+        tags = frozenset[str]().union(*(each.definition.tags for each in tools))
+        own = {entry.identity: entry for entry in make(tags)}
+        listed = (each for each in tools if self.server.lists(each.definition.tags))
+        shown = Listing(
+            [each for each in listed if each.identity not in own] + [*own.values()],
+            self.server.page_size,
+        )
+        self.listings = {**self.offered, "tools": shown}
+        self.tools = {**self.tools, **own}
 
     @property
     def personal_lists(self) -> Sequence[str]:
@@ -376,9 +398,9 @@ class Catalog:
         """
         made = copy(self)
         made.stopped = _with(self.stopped, stopped or {})
-        listings = dict(self.listings)
+        listings = dict(self.offered)
         for name, entries in changes.items():
-            known = getattr(self, name)
+            known = self._of_rows(name)
             differing = {
                 identity: entry
                 for identity, entry in entries.items()
@@ -387,12 +409,19 @@ class Catalog:
             if differing:
                 listings[name] = _relisted(listings[name], known, differing)
                 setattr(made, name, _replaced(known, differing))
-        same = all(listings[name] is self.listings[name] for name in LISTS)
+        same = all(listings[name] is self.offered[name] for name in LISTS)
         if same and made.stopped == self.stopped:
             return self
-        made.listings = listings
+        made.offered = listings
         made._complete()
         return made
+
+    def _of_rows(self, name: str) -> Mapping[str, Entry[Any, Any]]:
+        """Return what is offered in a list, without the tools that search."""
+        known: Mapping[str, Entry[Any, Any]] = getattr(self, name)
+        if name == "tools" and self._search_tools is not None:
+            return {each.identity: each for each in self.offered[name]}
+        return known
 
     def matching(self, uri: str) -> Iterator[TemplateMatch]:
         """Yield what a URI may name: a resource, then each template that fits.

@@ -17,6 +17,7 @@ from mcp_app import conf
 from mcp_app.catalog.cross_references import unknown_rules
 from mcp_app.catalog.open_models import advice
 from mcp_app.catalog.registry import mcp
+from mcp_app.catalog.search_index import has_full_text
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models import Server
@@ -113,7 +114,7 @@ def check_access(
     databases: Sequence[str] | None = None,
     **_: Any,
 ) -> list[checks.CheckMessage]:
-    """Report servers whose access names what the settings lack: they are closed.
+    """Report servers that nobody can use: closed ones, and those that cannot search.
 
     It is asked only where `--database` names ours.
     """
@@ -132,14 +133,37 @@ def check_access(
         (row, [each for each in row.access_names if each not in (*known, PUBLIC)])
         for row in rows
     )
-    return [_closed(row, names) for row, names in lacking if names]
+    return [
+        *(_closed(row, names) for row, names in lacking if names),
+        *map(_searchless, _searching(rows)),
+    ]
+
+
+def _searching(rows: Sequence[Server]) -> list[Server]:
+    """Return the servers whose clients search where nothing can be searched."""
+    if has_full_text():
+        return []
+    return [each for each in rows if each.listing == Server.ToolList.SEARCH]
+
+
+def _searchless(row: Server) -> checks.CheckMessage:
+    return checks.Error(
+        f"Clients of the server “{visible(row.slug)}” search for tools, but the SQLite"
+        " of this Python has no FTS5.",
+        hint="List all of its tools, or use a Python whose SQLite has FTS5.",
+        id="mcp_app.E013",
+    )
 
 
 def _servers(using: str) -> list[Server]:
     tables = connections[using].introspection.table_names()
     # `migrate` runs the checks before it makes our tables.
     there = Server._meta.db_table in tables
-    return list(Server.objects.using(using).only("slug", "access")) if there else []
+    return (
+        list(Server.objects.using(using).only("slug", "access", "listing"))
+        if there
+        else []
+    )
 
 
 def _closed(row: Server, names: Sequence[str]) -> checks.CheckMessage:

@@ -17,6 +17,8 @@ Many clients never ask for a second page.
 """
 
 Selection: TypeAlias = Literal["all", "tags", "chosen"]
+ToolList: TypeAlias = Literal["all", "search"]
+"""What `tools/list` shows: all tools, or a few and those that find the others."""
 Key: TypeAlias = tuple[str, str]
 """The kind of a row ("tool") and its primary key as text."""
 
@@ -29,6 +31,12 @@ SSE_PART, MESSAGES_PART = "sse", "messages"
 """The two addresses of HTTP+SSE (2024-11-05), below that of a server."""
 PARTS = frozenset({SSE_PART, MESSAGES_PART})
 RESERVED_SLUGS = frozenset({*PARTS, HEALTH_SLUG})
+SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL = (
+    "search_tools",
+    "call_reading_tool",
+    "call_tool",
+)
+"""The tools of a server whose tools are found by searching."""
 PUBLIC = "public"
 BY_TOKEN = "token"  # noqa: S105 - a name
 """Access tokens, by their name in the settings: what a new server starts with."""
@@ -57,6 +65,9 @@ class ServerDefinition:
     selection: Selection = "all"
     tags: frozenset[str] = frozenset()
     chosen: frozenset[Key] = field(default=frozenset(), repr=False)
+    listing: ToolList = "all"
+    listed_tags: frozenset[str] = frozenset()
+    """With the listing "search", tools with one of these tags are listed, too."""
     key: Key | None = field(default=None, compare=False, repr=False)
     """That of its row."""
 
@@ -64,6 +75,11 @@ class ServerDefinition:
     def public(self) -> bool:
         """Whether anyone may use it without signing in."""
         return self.access == (PUBLIC,)
+
+    @property
+    def searches(self) -> bool:
+        """Whether clients find its tools by searching."""
+        return self.listing == "search"
 
     def implementation(self) -> JsonObject:
         """Return what the server says of itself (`Implementation`)."""
@@ -85,3 +101,7 @@ class ServerDefinition:
         if self.selection == "chosen":
             return key in self.chosen
         return self.selection == "all" or bool(self.tags & tags)
+
+    def lists(self, tags: frozenset[str]) -> bool:
+        """Whether a tool with these tags, which belongs to it, is in `tools/list`."""
+        return not self.searches or bool(self.listed_tags & tags)

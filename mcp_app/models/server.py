@@ -45,6 +45,10 @@ class Server(PublishedRow, CheckedRow):
         TAGS = "tags", _("Everything with these tags")
         CHOSEN = "chosen", _("Only the ones chosen here")
 
+    class ToolList(models.TextChoices):
+        ALL = "all", _("All of its tools")
+        SEARCH = "search", _("Three tools that search, and tools with these tags")
+
     SERVED = frozenset({"slug", "access", *DEMANDS, "page_size", "published"})
     PRIVATE = frozenset({"broken"})
     CONTENT = (
@@ -56,6 +60,8 @@ class Server(PublishedRow, CheckedRow):
         "icons",
         "selection",
         "tags",
+        "listing",
+        "listed_tags",
     )
     CHOICES = ("tools", "resources", "templates", "prompts")
 
@@ -81,6 +87,10 @@ class Server(PublishedRow, CheckedRow):
         max_length=8, choices=Selection.choices, default=Selection.ALL
     )
     tags = models.CharField(max_length=500, blank=True)
+    listing = models.CharField(
+        max_length=8, choices=ToolList.choices, default=ToolList.ALL
+    )
+    listed_tags = models.CharField(max_length=500, blank=True)
 
     tools = models.ManyToManyField(Tool, blank=True, related_name="servers")
     resources = models.ManyToManyField(Resource, blank=True, related_name="servers")
@@ -129,6 +139,8 @@ class Server(PublishedRow, CheckedRow):
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
         yield from tag_problems(self.tags)
+        listed = tag_problems(self.listed_tags)
+        yield from (("listed_tags", sentence) for _field, sentence in listed)
         yield from self.json_problems("icons", icons_from_json)
         yield from self._access_problems()
         yield from demand_problems(self)

@@ -37,6 +37,7 @@ from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
 from mcp_app.kinds import KindError, complete, kinds_of
 from mcp_app.protocol.errors import RequestRefused, SwitchedOff
+from mcp_app.server.searching import search_tools
 
 logger = logging.getLogger("mcp_app.catalog")
 
@@ -305,7 +306,13 @@ class Catalogs:
                 stopped[name][identity] = entry
             elif entry is not None:
                 lists[name].append(entry)
-        return Catalog(server, completers=self._completers, stopped=stopped, **lists)
+        return Catalog(
+            server,
+            completers=self._completers,
+            stopped=stopped,
+            searching=search_tools,
+            **lists,
+        )
 
     def _offered(
         self, place: Place, server: ServerDefinition

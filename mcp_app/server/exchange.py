@@ -212,6 +212,8 @@ class Exchange:
     """When the call began, on the loop's clock."""
     seconds: float | None = field(init=False, default=None)
     """Time limit of the user code that runs; None if none does."""
+    renamed: bool = field(init=False, default=False)
+    """Another tool was called by `call_tool`: headers mirror no parameter of it."""
     untouched: bool = field(init=False, default=False)
     """No thread was free, so no user code has run."""
     queued: bool = field(init=False, default=False)

@@ -352,3 +352,61 @@ def test_a_tool_and_its_schemas() -> None:
     typed: Any = tool("a", output_schema=promised)
     assert typed.scalar is int
     assert typed.output_validator is typed.output_validator
+
+
+def search_tools(tags: frozenset[str]) -> list[Any]:
+    return [tool("search_tools", tags=tags)]
+
+
+def searched(**more: Any) -> Catalog:
+    server = ServerDefinition(
+        slug="s", listing="search", listed_tags=frozenset({"listed"}), **more
+    )
+    tools: list[Any] = [
+        tool("a", tags=frozenset({"listed"})),
+        tool("b", tags=frozenset({"money"}), demands=AUDIT),
+    ]
+    return Catalog(server, tools=tools, searching=search_tools)
+
+
+def names_in(listing: Listing) -> list[str]:
+    return [each.identity for each in listing]
+
+
+def test_a_server_that_searches() -> None:
+    catalog = searched()
+    assert names_in(catalog.listings["tools"]) == ["a", "search_tools"]
+    assert names_in(catalog.offered["tools"]) == ["a", "b"]
+    assert catalog.tools.keys() == {"a", "b", "search_tools"}
+    # What is not listed is demanded, all the same.
+    assert catalog.demands == {AUDIT}
+    own = catalog.tools["search_tools"].definition
+    assert own.tags == {"listed", "money"}
+
+
+def test_a_server_that_searches_changes() -> None:
+    catalog = searched()
+    new = tool("c", tags=frozenset({"listed", "new"}))
+    changed = catalog.changed({"tools": {"c": new, "a": None}})
+    assert names_in(changed.listings["tools"]) == ["c", "search_tools"]
+    assert names_in(changed.offered["tools"]) == ["b", "c"]
+    assert changed.tools.keys() == {"b", "c", "search_tools"}
+    assert changed.tools["search_tools"].definition.tags == {"money", "listed", "new"}
+    assert changed.changed({"tools": {"c": new}}) is changed
+    # The tools that search win, whatever a row is called.
+    row = tool("search_tools", tags=frozenset({"listed"}))
+    both = changed.changed({"tools": {"search_tools": row}})
+    assert both.tools["search_tools"] is not row
+    assert names_in(both.listings["tools"]) == ["c", "search_tools"]
+    assert names_in(
+        both.changed({"tools": {"search_tools": None}}).offered["tools"]
+    ) == [
+        "b",
+        "c",
+    ]
+
+
+def test_a_server_that_lists_has_no_tools_of_its_own() -> None:
+    catalog = Catalog(ServerDefinition(slug="s"), searching=search_tools)
+    assert catalog.tools == {}
+    assert catalog.listings is catalog.offered

@@ -105,3 +105,14 @@ def test_the_servers_that_are_closed() -> None:
         assert check_access(None, databases=["default"]) == []
     with override_settings(MCP=[]):
         assert check_access(None, databases=["default"]) == []
+
+
+@pytest.mark.django_db
+def test_a_server_that_cannot_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    Server.objects.create(slug="shop", listing="search")
+    Server.objects.create(slug="other")
+    assert check_access(None, databases=["default"]) == []
+    monkeypatch.setattr(rights, "has_full_text", lambda: False)
+    [found] = check_access(None, databases=["default"])
+    assert (found.id, found.level) == ("mcp_app.E013", checks.ERROR)
+    assert found.msg.startswith("Clients of the server “shop” search for tools")

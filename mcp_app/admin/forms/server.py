@@ -13,6 +13,7 @@ from mcp_app.admin.forms.definition import WIDGETS
 from mcp_app.admin.forms.fields import JsonField
 from mcp_app.admin.forms.watched_form import Difference, WatchedForm
 from mcp_app.admin.page.wording import SERVER
+from mcp_app.catalog.search_index import has_full_text
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models import Server
@@ -51,6 +52,18 @@ class ServerForm(WatchedForm[Server]):
         if opens and answer.confirmed != PUBLIC:
             raise ValidationError(_("Type the word public to confirm."))
         return " ".join(answer.names)
+
+    def clean_listing(self) -> str:
+        """Refuse a search where nothing can be searched."""
+        listing = str(self.cleaned_data["listing"])
+        if listing == Server.ToolList.SEARCH and not has_full_text():
+            raise ValidationError(
+                _(
+                    "Clients cannot search here: the SQLite of this Python has no"
+                    " FTS5. Ask an operator, or list all tools."
+                )
+            )
+        return listing
 
     def _chosen_anew(self) -> Iterator[str]:
         """Yield the fields of chosen rows that differ from what is saved now."""

@@ -135,6 +135,17 @@ SERVER: Words = {
         _("Used only if you choose “Only the ones chosen here”."),
     ),
     "tags": (_("Tags"), _("Separated by spaces or commas.")),
+    "listing": (
+        _("What its list of tools shows"),
+        _(
+            "A model reads the whole list. With more than about 40 tools, let it"
+            " search: every tool can still be called by its name."
+        ),
+    ),
+    "listed_tags": (
+        _("Tags of tools that are listed, too"),
+        _("Used only if clients search. Separated by spaces or commas."),
+    ),
     "page_size": (
         _("Page size"),
         _(

@@ -130,6 +130,7 @@ def _titles_of(row: PublishedRow, name: str, keys: Iterable[int]) -> Iterator[st
 
 _WORDINGS: Final[Mapping[tuple[str, str], Callable[[PublishedRow, str], str]]] = {
     ("selection", ""): _chosen_of(dict(Server.Selection.choices)),
+    ("listing", ""): _chosen_of(dict(Server.ToolList.choices)),
     ("annotations", "audience"): _chosen_of(AUDIENCES),
     ("annotations", "priority"): _chosen_of(IMPORTANCES),
     ("access", ""): _methods,

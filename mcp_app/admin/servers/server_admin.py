@@ -69,6 +69,8 @@ class ServerAdmin(
                     "resources",
                     "templates",
                     "prompts",
+                    "listing",
+                    "listed_tags",
                 ],
                 "description": gettext_lazy("Published with the texts above."),
             },

@@ -90,7 +90,7 @@ async def refuse(
 def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
     """Return arguments that fit; raise `ArgumentsRefused` with every violation."""
     arguments = parameters.mapping(exchange.params, "arguments")
-    headers = exchange.headers
+    headers = None if exchange.renamed else exchange.headers
     if entry.mirrored and headers is not None and exchange.revision.routing_headers:
         check_mirrored(entry.mirrored, headers, arguments)
     accepted, violations = accepted_arguments(

@@ -35,6 +35,7 @@ from mcp_app.server import conversation, dispatch
 from mcp_app.server.conversation import Batch, MixedEras
 from mcp_app.server.exchange import Exchange, NoWayBack
 from mcp_app.server.identity import runs_once
+from mcp_app.server.searching import resolve_called_tool
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
 from mcp_app.transports.http import refusals
@@ -375,7 +376,7 @@ class HttpRequestHandler:
         meta: dict[str, Any],
         session: OpenSession | None = None,
     ) -> Exchange:
-        return Exchange(
+        exchange = Exchange(
             adapters=self._process.adapters,
             catalog=self._catalog,
             revision=revision,
@@ -392,6 +393,8 @@ class HttpRequestHandler:
             streams=self._streams,
             renew=self._renew,
         )
+        resolve_called_tool(exchange)
+        return exchange
 
     def _session_exchange(self, session: OpenSession, request: Request) -> Exchange:
         self._process.refuse_if_stopping()

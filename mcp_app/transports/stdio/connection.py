@@ -19,6 +19,7 @@ from mcp_app.protocol.lines import Broken
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, Revision
 from mcp_app.server import conversation, dispatch, subscriptions
 from mcp_app.server.exchange import Exchange, NoWayBack
+from mcp_app.server.searching import resolve_called_tool
 from mcp_app.streams.in_memory import MemoryQuestions, MemorySessions
 from mcp_app.transports.batches import Together, array
 from mcp_app.transports.client_messages import cancelled_id
@@ -183,7 +184,7 @@ class Connection(Channel):
         session: OpenSession | None,
     ) -> Exchange:
         catalog, rights = await self.served()
-        return Exchange(
+        exchange = Exchange(
             adapters=self._adapters,
             catalog=catalog,
             revision=revision,
@@ -196,6 +197,8 @@ class Connection(Channel):
             outgoing=NO_WAY_BACK,
             session=session,
         )
+        resolve_called_tool(exchange)
+        return exchange
 
     def _check(self, exchange: Exchange) -> None:
         """Raise if the id is taken, the process stops, or too much runs."""

@@ -289,3 +289,20 @@ def test_a_choice_is_not_lost_where_two_people_edit(admin_client: Client) -> Non
     shown = form_of(mine)
     assert shown["tools"].value() == keys
     assert shown["title"].value() == "Theirs"
+
+
+def test_a_server_whose_clients_search(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = page("server", "add")
+    sent = {"slug": "shop", "listing": "search", "listed_tags": "often used"}
+    assert saved(fill_in(admin_client, url, **sent))
+    row = Server.objects.get(slug="shop")
+    assert (row.listing, row.listed_tags) == ("search", "often used")
+    change = page("server", "change", row.pk)
+    wrong = fill_in(admin_client, change, listed_tags="a/b")
+    assert "listed_tags" in errors(wrong)
+    monkeypatch.setattr("mcp_app.admin.forms.server.has_full_text", lambda: False)
+    wrong = fill_in(admin_client, url, slug="other", listing="search")
+    assert "FTS5" in errors(wrong)["listing"]
+    assert saved(fill_in(admin_client, url, slug="other"))

@@ -1,0 +1,257 @@
+"""Tools that find others, for servers whose lists would be too long for a model.
+
+`tools/list` then shows a few tools and these three.  A call of `call_tool` is the call
+of the tool that it names: everything that holds for that call holds for this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import orjson
+
+from mcp_app.catalog.outputs import content_output
+from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.search_index import SearchIndex, has_full_text
+from mcp_app.catalog.snapshot import (
+    Catalog,
+    Entry,
+    Listing,
+    ToolEntry,
+    VisibilityKey,
+    tool_entry,
+)
+from mcp_app.interface.definitions import ToolDefinition, ToolHints
+from mcp_app.interface.errors import ToolError
+from mcp_app.interface.results import ToolOutput
+from mcp_app.interface.server import CALL_READING_TOOL, CALL_TOOL, SEARCH_TOOLS
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.server.context import current_call
+from mcp_app.server.exchange import Exchange
+
+NAMES: Final = frozenset({SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL})
+USUAL: Final = 8
+MOST: Final = 20
+LONGEST_QUERY: Final = 200
+INDEXES: Final = 8
+"""So many indexes of a catalog are kept: each is for callers who see the same."""
+
+_CALLED: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "description": "The tool's name."},
+        "arguments": {
+            "type": "object",
+            "description": "Its arguments, as its input schema says.",
+        },
+    },
+    "required": ["name"],
+    "additionalProperties": False,
+}
+_SEARCHED: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "query": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": LONGEST_QUERY,
+            "description": "Words that say what the tool should do.",
+        },
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST,
+            "default": USUAL,
+            "description": "How many tools to return at most.",
+        },
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+_READS: Final = ToolHints(
+    read_only=True, destructive=False, idempotent=True, open_world=False
+)
+
+
+def search_tools(tags: frozenset[str]) -> Sequence[ToolEntry]:
+    """Return the three tools, which bear these tags and demand nothing."""
+    return [
+        tool_entry(
+            ToolDefinition(
+                name=SEARCH_TOOLS,
+                title="Search tools",
+                description=(
+                    "This server has more tools than it lists. Find those that fit"
+                    " what you want to do; each comes with its input schema."
+                ),
+                input_schema=_SEARCHED,
+                hints=_READS,
+                tags=tags,
+            ),
+            _own(_search),
+        ),
+        tool_entry(
+            ToolDefinition(
+                name=CALL_READING_TOOL,
+                title="Call a tool that only reads",
+                description=(
+                    "Call a tool that search_tools has found and that only reads"
+                    " (readOnlyHint is true)."
+                ),
+                input_schema=_CALLED,
+                hints=_READS,
+                tags=tags,
+            ),
+            _own(_not_reading),
+        ),
+        tool_entry(
+            ToolDefinition(
+                name=CALL_TOOL,
+                title="Call a tool",
+                description="Call a tool that search_tools has found.",
+                input_schema=_CALLED,
+                hints=ToolHints(read_only=False),
+                tags=tags,
+            ),
+            _own(_not_called),
+        ),
+    ]
+
+
+def _own(run: Any) -> Runnable[ToolOutput]:
+    return Runnable(
+        run=run,
+        style="async",
+        bind=lambda arguments: {"arguments": arguments},
+        convert=content_output,
+        ours=True,
+    )
+
+
+def resolve_called_tool(exchange: Exchange) -> None:
+    """Turn a call of `call_tool` into the call that it means.
+
+    A transport does so before it asks whether the request may run twice.
+    """
+    if exchange.method != "tools/call" or not exchange.catalog.server.searches:
+        return
+    name, given = exchange.params.get("name"), exchange.params.get("arguments")
+    if name not in (CALL_TOOL, CALL_READING_TOOL) or not isinstance(given, dict):
+        return
+    meant, arguments = given.get("name"), given.get("arguments", {})
+    well_formed = given.keys() <= {"name", "arguments"} and isinstance(arguments, dict)
+    if not isinstance(meant, str) or meant in NAMES or not well_formed:
+        return
+    own = exchange.catalog.tools[name]
+    entry = exchange.catalog.tools.get(meant)
+    if not exchange.sees(own.definition):
+        return
+    if name == CALL_READING_TOOL and entry is not None and _changes(exchange, entry):
+        return
+    exchange.params = {**exchange.params, "name": meant, "arguments": arguments}
+    exchange.renamed = True
+
+
+def _changes(exchange: Exchange, entry: ToolEntry) -> bool:
+    """Whether the caller may see a tool, and it does not only read."""
+    definition = entry.definition
+    return exchange.sees(definition) and not definition.only_reads
+
+
+async def _not_reading(*, arguments: JsonObject) -> ToolOutput:
+    raise ToolError(_refusal(arguments, CALL_READING_TOOL))
+
+
+async def _not_called(*, arguments: JsonObject) -> ToolOutput:
+    raise ToolError(_refusal(arguments, CALL_TOOL))
+
+
+def _refusal(arguments: Mapping[str, Any], own: str) -> str:
+    """Say why a call stayed what it was."""
+    meant = arguments["name"]
+    if meant in NAMES:
+        return f"{meant} is called by its own name, not with {own}."
+    return f"{meant:.200} changes things: call it with {CALL_TOOL}."
+
+
+async def _search(*, arguments: JsonObject) -> ToolOutput:
+    exchange = current_call.get()
+    assert exchange is not None  # noqa: S101 - `calls.run` has set it
+    seen = _seen(exchange)
+    if not has_full_text():
+        raise ToolError("This server cannot search. Tell the user.")
+    index = await _indexes_of(exchange.catalog).index_of(seen)
+    limit = int(arguments.get("limit", USUAL))
+    places, total = index.find(arguments["query"], limit)
+    entries = [*seen]
+    return _output(exchange, [entries[place] for place in places], total)
+
+
+def _seen(exchange: Exchange) -> Listing:
+    def visible(entry: Entry[Any, Any]) -> bool:
+        return exchange.sees(entry.definition)
+
+    by = VisibilityKey(exchange.rights.met, exchange.principal.scope)
+    return exchange.catalog.offered["tools"].seen(by, visible)
+
+
+def _output(
+    exchange: Exchange, entries: Sequence[Entry[Any, Any]], total: int
+) -> ToolOutput:
+    """Return the found tools as `tools/list` shows them, as many as fit."""
+    left = exchange.adapters.limits.tool_result // 4
+    shown: list[orjson.Fragment] = []
+    for entry in entries:
+        text = entry.encoded(exchange.revision)
+        left -= len(text)
+        if left < 0 and shown:
+            break
+        shown.append(orjson.Fragment(text))
+    structured: JsonObject = {"tools": shown, "total": total}
+    if len(shown) < len(entries):
+        structured["note"] = (
+            f"Only {len(shown)} fit into one answer. Search with other words, or with"
+            " a smaller limit."
+        )
+    elif total > len(shown):
+        structured["note"] = f"{total - len(shown)} more fit. Search with more words."
+    elif not total:
+        structured["note"] = "No tool fits. Search with other words."
+    return ToolOutput((), structured=structured)
+
+
+class _Indexes:
+    """The indexes of one catalog, each for a list that some callers see."""
+
+    def __init__(self) -> None:
+        self._made: OrderedDict[Listing, SearchIndex] = OrderedDict()
+        self._lock = asyncio.Lock()
+
+    async def index_of(self, seen: Listing) -> SearchIndex:
+        """Return the index of a list, which a thread makes at its first use."""
+        index = self._made.get(seen)
+        if index is None:
+            async with self._lock:
+                index = self._made.get(seen)
+                if index is None:
+                    tools = [entry.definition for entry in seen]
+                    index = await asyncio.to_thread(SearchIndex, tools)
+                    self._made[seen] = index
+                    while len(self._made) > INDEXES:
+                        self._made.popitem(last=False)
+        if seen in self._made:
+            self._made.move_to_end(seen)
+        return index
+
+
+_of_catalogs: WeakKeyDictionary[Catalog, _Indexes] = WeakKeyDictionary()
+
+
+def _indexes_of(catalog: Catalog) -> _Indexes:
+    if catalog not in _of_catalogs:
+        _of_catalogs[catalog] = _Indexes()
+    return _of_catalogs[catalog]

@@ -1,0 +1,94 @@
+"""Full-text search in the tools of one list."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from mcp_app.catalog import search_index
+from mcp_app.catalog.search_index import SearchIndex, has_full_text
+from mcp_app.interface.definitions import ToolDefinition
+
+
+def tool(
+    name: str, title: str = "", description: str = "", **about: str
+) -> ToolDefinition:
+    properties = {key: {"type": "string", "description": v} for key, v in about.items()}
+    return ToolDefinition(
+        name=name,
+        title=title,
+        description=description,
+        input_schema={"type": "object", "properties": properties},
+    )
+
+
+TOOLS = [
+    tool("create_ticket", "Create a ticket", "Opens a request.", queue="Which queue."),
+    tool("listInvoices", "", "Lists what customers owe."),
+    tool("refund", "Refund", "Pays money back for an invoice."),
+    tool("weather", "", "Tells rain.", zip_code="Where, as invoices have it."),
+]
+
+
+@pytest.fixture
+def index() -> SearchIndex:
+    return SearchIndex(TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("ticket", ["create_ticket"]),
+        ("Tickets!", ["create_ticket"]),
+        ("creating", ["create_ticket"]),
+        ("createTicket", ["create_ticket"]),
+        ("invoices", ["listInvoices", "refund", "weather"]),
+        ("queue", ["create_ticket"]),
+        ("zip", ["weather"]),
+        ("rain OR ticket", ["create_ticket", "weather"]),
+        ("nothing here fits", []),
+        ("", []),
+        ("***", []),
+        ('"', []),
+        ("NEAR(rain)", ["weather"]),
+        ("name:rain", ["weather"]),
+        ("\x00rain", ["weather"]),
+    ],
+)
+def test_queries(index: SearchIndex, query: str, names: list[str]) -> None:
+    places, total = index.find(query, 10)
+    assert sorted(TOOLS[at].name for at in places) == sorted(names)
+    assert total == len(names)
+
+
+def test_the_name_counts_most(index: SearchIndex) -> None:
+    places, _total = index.find("invoices", 10)
+    assert TOOLS[places[0]].name == "listInvoices"
+
+
+def test_the_limit(index: SearchIndex) -> None:
+    places, total = index.find("invoices", 1)
+    assert (len(places), total) == (1, 3)
+
+
+def test_very_long_queries(index: SearchIndex) -> None:
+    assert index.find("rain " * 10_000, 5) == ([3], 1)
+
+
+def test_odd_schemas() -> None:
+    odd = ToolDefinition(
+        name="odd", input_schema={"properties": {"a": True, "b": {"title": "Blue"}}}
+    )
+    other = ToolDefinition(name="other", input_schema={"properties": []})
+    assert SearchIndex([odd, other]).find("blue", 5) == ([0], 1)
+
+
+def test_a_python_without_full_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert has_full_text()
+    has_full_text.cache_clear()
+    monkeypatch.setattr(search_index, "_TABLE", "CREATE VIRTUAL TABLE t USING fts9(a)")
+    assert not has_full_text()
+    has_full_text.cache_clear()
+    with pytest.raises(sqlite3.OperationalError):
+        SearchIndex([])
