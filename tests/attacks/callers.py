@@ -66,7 +66,13 @@ async def callers() -> AsyncIterator[Callers]:
     # She may do all, and he nothing that needs a right.
     ana, ben = users(username="ana", is_superuser=True), users(username="ben")
     servers = [
-        Server(slug=SLUG, access="token", page_size=1000),
+        Server(
+            slug=SLUG,
+            access="token",
+            page_size=1000,
+            listing="search",
+            listed_tags="private",
+        ),
         Server(slug="lacking", access="token nothing"),
     ]
 

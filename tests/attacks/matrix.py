@@ -56,6 +56,8 @@ NOTIFICATIONS: Final = (
 CANCELS: Final = "notifications/cancelled"
 ANSWER: Final = "an answer"
 REFUSAL: Final = "an answer that is an error"
+BY_CALL_TOOL: Final = "tools/call of call_tool"
+BY_CALL_READING_TOOL: Final = "tools/call of call_reading_tool"
 BATCH: Final = "a batch"
 GET: Final = "GET"
 RESUME: Final = "GET with the id of an event"
@@ -63,6 +65,7 @@ DELETE: Final = "DELETE"
 ROWS: Final = (
     *REQUESTS,
     *NOTIFICATIONS,
+    *(BY_CALL_TOOL, BY_CALL_READING_TOOL),
     *(ANSWER, REFUSAL, BATCH, GET, RESUME, DELETE),
 )
 
@@ -160,6 +163,12 @@ class Named:
     question: str | int = "nobody asked"
 
 
+def _called(name: str) -> JsonObject:
+    """Return a call of the tool that `tools/call` has, by one that calls others."""
+    params = {"name": name, "arguments": REQUESTS["tools/call"]}
+    return {"id": f"id of {name}", "method": "tools/call", "params": params}
+
+
 def message(row: str, named: Named) -> JsonObject | list[JsonObject] | None:
     """Return what a row sends; None stands for what has no body.
 
@@ -176,6 +185,8 @@ def message(row: str, named: Named) -> JsonObject | list[JsonObject] | None:
         ANSWER: {"id": named.question, "result": {"roots": []}},
         REFUSAL: {"id": named.question, "error": error},
         BATCH: [cancelled, ping],
+        BY_CALL_TOOL: _called("call_tool"),
+        BY_CALL_READING_TOOL: _called("call_reading_tool"),
     }
     if row in REQUESTS:
         more[row] = {"id": f"id of {row}", "method": row, "params": REQUESTS[row]}

@@ -396,6 +396,16 @@ async def test_ids_of_my_events_are_nobody_elses(
 
 HIDDEN: Final[list[tuple[str, str, Any]]] = [
     ("tools/call", "secret", {"name": "{}", "arguments": {}}),
+    (
+        "tools/call",
+        "secret",
+        {"name": "call_tool", "arguments": {"name": "{}", "arguments": {}}},
+    ),
+    (
+        "tools/call",
+        "secret",
+        {"name": "call_reading_tool", "arguments": {"name": "{}", "arguments": {}}},
+    ),
     ("prompts/get", "secret_prompt", {"name": "{}", "arguments": {"word": "a"}}),
     ("resources/read", "vault://list", {"uri": "{}"}),
     ("resources/read", "vault://item/gold", {"uri": "{}"}),

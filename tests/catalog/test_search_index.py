@@ -92,3 +92,31 @@ def test_a_python_without_full_text(monkeypatch: pytest.MonkeyPatch) -> None:
     has_full_text.cache_clear()
     with pytest.raises(sqlite3.OperationalError):
         SearchIndex([])
+
+
+COLUMNS = ("name", "title", "description", "parameter")
+
+
+def numbered(number: int, word: str) -> ToolDefinition:
+    """Return a tool that alone has a word: in one of the four columns."""
+    about = dict.fromkeys(COLUMNS, "what all tools have")
+    about[COLUMNS[number % 4]] = word
+    return tool(
+        f"tool_{about['name']}".replace(" ", "_"),
+        about["title"],
+        about["description"],
+        about=about["parameter"],
+    )
+
+
+def test_ten_thousand_tools() -> None:
+    """Half of them are hidden: the others are found by their words, these by none."""
+    tools = [numbered(each, f"own{each}word") for each in range(10_000)]
+    seen = tools[::2]
+    index = SearchIndex(seen)
+    for number in range(0, 10_000, 50):
+        places, total = index.find(f"own{number}word", 8)
+        assert [seen[at] for at in places] == [tools[number]]
+        assert total == 1
+        assert index.find(f"own{number + 1}word", 8) == ([], 0)
+    assert index.find("what all tools have", 8)[1] == 5_000
