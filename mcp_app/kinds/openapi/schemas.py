@@ -18,6 +18,8 @@ from mcp_app.kinds.openapi.reading import DEEPEST, MOST_NODES, DocumentError
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
+IN_LINE_DEPTH: Final = 16
+"""Deeper than so many schemas within schemas, references become definitions."""
 IN_LINE: Final = 32 * 1024
 """Bytes of a referenced schema that is still put in line."""
 
@@ -104,11 +106,27 @@ class Translator:
     _open: dict[str, str] = field(default_factory=dict)
     """References that are being translated, with the name of each that met itself."""
     _definitions: dict[str, Any] = field(default_factory=dict)
+    _new: list[str] = field(default_factory=list)
+    """The references that the translation of now was the first to meet."""
+    _waiting: dict[str, Any] = field(default_factory=dict)
+    """Targets of references that stand too deep to be put in line, by their names."""
 
     def translate(self, schema: Any) -> Any:
         """Return a schema whose references lead into `$defs`; raise `Unusable`."""
         self._open.clear()
-        return self._schema(schema, 0)
+        self._new.clear()
+        try:
+            translated = self._schema(schema, 0)
+            while self._waiting:
+                name, target = self._waiting.popitem()
+                self._definitions[name] = self._schema(target, 0)
+        except Unusable:
+            # Each may refer to one that is no definition now: others try again.
+            self._waiting.clear()
+            for key in self._new:
+                del self._pieces[key]
+            raise
+        return translated
 
     def definitions_of(self, schema: Any) -> JsonObject:
         """Return the definitions that a translated schema needs, by their names."""
@@ -161,21 +179,26 @@ class Translator:
             self._open[key] = self._open[key] or self._new_name(key)
             return {"$ref": f"#/$defs/{self._open[key]}"}
         piece = self._pieces.get(key)
-        if piece is None:
-            piece = self._pieces[key] = self._piece(key, target, depth)
+        if piece is None and depth > IN_LINE_DEPTH:
+            name = self._new_name(key)
+            piece = self._keep(key, _Piece(None, 1, name))
+            self._waiting[name] = target
+        elif piece is None:
+            piece = self._keep(key, self._piece(key, target, depth))
         else:
             self._count(piece.nodes)
         return {"$ref": f"#/$defs/{piece.name}"} if piece.name else piece.schema
 
+    def _keep(self, key: str, piece: _Piece) -> _Piece:
+        self._new.append(key)
+        self._pieces[key] = piece
+        return piece
+
     def _piece(self, key: str, target: Any, depth: int) -> _Piece:
-        before, known = self.nodes, set(self._pieces)
+        before = self.nodes
         self._open[key] = ""
         try:
             schema = self._schema(target, depth + 1)
-        except Unusable:
-            # Others of them may refer to this one, which is no definition now.
-            self._pieces = {k: v for k, v in self._pieces.items() if k in known}
-            raise
         finally:
             name = self._open.pop(key)
         if not name and len(jsonrpc.write(schema)) > IN_LINE:
@@ -187,7 +210,7 @@ class Translator:
     def _new_name(self, key: str) -> str:
         base = re.sub(r"[^A-Za-z0-9_]+", "_", key.rpartition("/")[2]).strip("_")[:40]
         name, number = base or "schema", 1
-        taken = {*self._definitions, *self._open.values()}
+        taken = {*self._definitions, *self._open.values(), *self._waiting}
         while name in taken:
             number += 1
             name = f"{base}_{number}"

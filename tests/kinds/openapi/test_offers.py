@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from mcp_app.conf import MIB
 from mcp_app.egress.sites import Site, sites
 from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.kinds import problems
@@ -13,8 +18,11 @@ from mcp_app.kinds.http.config import read
 from mcp_app.kinds.http.request import request_for
 from mcp_app.kinds.openapi import offers as module
 from mcp_app.kinds.openapi.offers import Offer, offers_of, snake_case
-from mcp_app.kinds.openapi.reading import DocumentError
+from mcp_app.kinds.openapi.reading import DocumentError, read_document
 from mcp_app.protocol import schemas
+from tests.clients.node import MODULES
+from tests.kinds.openapi.large import OPERATIONS, as_yaml, large_document
+from tests.suite.rooms import ROOT
 
 SITE_KEY: Final = "helpdesk"
 
@@ -465,3 +473,38 @@ def test_too_many_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     paths: Any = {f"/{n}": {"get": {}} for n in range(3)}
     with pytest.raises(DocumentError, match="more than 2 operations"):
         offers_of({"openapi": "3.1.0", "paths": paths}, site())
+
+
+@pytest.mark.parametrize("kind", ["json", "yaml"])
+def test_large_documents(tmp_path: Path, kind: str) -> None:
+    """12 MiB of JSON, or 4 MiB of YAML, take a worker less than 150 MiB."""
+    content = large_document(12 * MIB if kind == "json" else 3_800_000)
+    path = tmp_path / "document"
+    path.write_bytes(content if kind == "json" else as_yaml(content))
+    command = [sys.executable, "-m", "tests.kinds.openapi.large", str(path)]
+    ended = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300
+    )
+    told = json.loads(ended.stdout)
+    assert told["offers"] == OPERATIONS
+    assert told["grown"] < 150, told
+
+
+@pytest.mark.parametrize("name", ["3.1.json", "3.1.yaml"])
+def test_a_document_that_nobody_here_wrote(name: str) -> None:
+    path = MODULES / "@scalar" / "galaxy" / "dist" / name
+    if not path.exists():
+        pytest.skip("The node programs are missing: make node.")
+    made = offers_of(read_document(path.read_bytes(), 2**25), site())
+    offers = {each.name: each for each in made}
+    assert len(offers) == 10
+    assert not any(each.bar for each in made)
+    upload = offers.pop("upload_image")
+    assert upload.remarks == ("the body is left out: it is a file",)
+    assert not any(each.remarks for each in offers.values())
+    planet = offers["create_planet"]
+    assert planet.config["body"]["json"]["name"] == "{{name}}"
+    # The other site makes it.
+    assert "id" not in planet.input_schema["properties"]
+    for each in made:
+        schemas.compile(each.input_schema)

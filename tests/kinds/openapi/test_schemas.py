@@ -188,3 +188,24 @@ def test_references_of_other_parts() -> None:
         resolve(circle, {"$ref": "#/a"})
     with pytest.raises(Unusable, match="no object"):
         resolve(circle, [])
+
+
+def test_a_long_chain_of_references() -> None:
+    """What refers to a hundred others in turn is no deep schema."""
+    document = {f"s{n}": {"items": {"$ref": f"#/s{n + 1}"}} for n in range(100)}
+    translator = Translator({**document, "s100": {"type": "integer"}}, old=False)
+    made = translator.translate({"$ref": "#/s0"})
+    whole = {**made, "$defs": translator.definitions_of(made)}
+    schemas.check_schema(whole)
+    assert schemas.compile(whole).is_valid([[[]]])
+    assert len(whole["$defs"]) > 1
+
+
+def test_a_long_chain_that_leads_nowhere() -> None:
+    document: Any = {f"s{n}": {"items": {"$ref": f"#/s{n + 1}"}} for n in range(50)}
+    translator = Translator(document, old=False)
+    for _ in range(2):
+        with pytest.raises(Unusable, match="leads nowhere"):
+            translator.translate({"$ref": "#/s0"})
+    document["s50"] = {}
+    assert translator.translate({"$ref": "#/s0"})
