@@ -8,6 +8,7 @@ from benchmarks.figures import (
     call_log,
     calls,
     definitions,
+    egress,
     guarded,
     instructions,
     latency,
@@ -44,4 +45,5 @@ FIGURES: Mapping[str, Figure] = {
     "questions": questions.left_open,
     "leaks": leaks.left_behind,
     "stdio": stdio.on_pipes,
+    "egress": egress.of_other_sites,
 }
