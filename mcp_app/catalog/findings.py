@@ -101,6 +101,7 @@ RULES: Mapping[str, int] = MappingProxyType(
         "schema-recursive": 135,
         "schema-tag-constant": 136,
         "shared-key": 137,
+        "row-not-unique": 138,
     }
 )
 """All rules, each with its number in the ids of system checks; none is used again."""

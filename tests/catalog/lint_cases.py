@@ -343,6 +343,16 @@ def prompting(text: str) -> Config:
     return {"messages": [{"content": {"type": "text", "text": text}}]}
 
 
+def one_row(field: str) -> Config:
+    asked = {"path": field, "is": "is", "parameter": "id"}
+    return {
+        "model": "drill.Order",
+        "answer": "one",
+        "fields": ["number"],
+        "filters": [asked],
+    }
+
+
 TONE = asking(PromptArgument(name="tone", description="How to sound"))
 
 COMPLETED = replace(
@@ -375,6 +385,9 @@ FOUND_OF_KINDS: list[tuple[Definition, str, Config, list[str]]] = [
     (COMPLETED, "text", prompting("{{arg1}}"), ["suggestions-unused"]),
     (replace(COMPLETED, name="other"), "text", prompting("{{arg1}}"), []),
     (RESOURCE, "text", {"text": "{{city}}"}, []),
+    (TEMPLATE, "query", one_row("number"), []),
+    (TEMPLATE, "query", one_row("id"), []),
+    (TEMPLATE, "query", one_row("state"), ["row-not-unique"]),
     # What cannot be read is not shown to a kind.
     (taking(required=7), "text", saying("Rain."), ["schema-refused"]),
     (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-from tests.drill.functions import asking, drills, input_required, telling
+from tests.drill.functions import asking, drills, input_required, shop, telling
 
 if os.environ.get("LEDGER"):
     # Each line that a tool enters would be a change.
@@ -14,4 +14,4 @@ if os.environ.get("LEDGER"):
 if os.environ.get("NOISE"):
     import_module("tests.drill.functions.noise")
 
-__all__ = ["asking", "drills", "input_required", "telling"]
+__all__ = ["asking", "drills", "input_required", "shop", "telling"]

@@ -5,15 +5,17 @@ A query reads, and only rows that `rows` of each open model lets its caller see.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from django.db import router
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from mcp_app.catalog.findings import Finding, advice
 from mcp_app.catalog.outputs import content_output
 from mcp_app.catalog.runnable import ArgumentsRefused, Gate, Runnable
 from mcp_app.conf import mcp_settings
@@ -142,6 +144,20 @@ class QueryKind(Kind):
             gate=GATE,
         )
 
+    def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
+        """Advise against addresses that several rows may have."""
+        query, _problems = read(config, self.registry.open_models)
+        if query is None or not isinstance(definition, ResourceTemplateDefinition):
+            return []
+        asked = [each.paths[0] for each in query.parameters.values()]
+        if _are_unique({path.field.name for path in asked if not path.hops}, query):
+            return []
+        message = gettext(
+            "Several rows may have the same address: none of the fields is unique."
+            " Reading such an address fails."
+        )
+        return [advice("row-not-unique", "config", message)]
+
     def _query(self, config: JsonObject) -> Query:
         query, problems = read(config, self.registry.open_models)
         if query is None:
@@ -159,6 +175,14 @@ class QueryKind(Kind):
         yield from problems
         if query is not None:
             yield from _unfit(definition, query)
+
+
+def _are_unique(names: Collection[str], query: Query) -> bool:
+    """Whether no two rows have the same values in all of these fields."""
+    options = query.model.model._meta
+    alone = {each.name for each in options.get_fields() if getattr(each, "unique", 0)}
+    together = (each.fields for each in options.total_unique_constraints)
+    return bool(alone & {*names}) or any({*names} >= {*each} for each in together)
 
 
 def _unfit(definition: Definition, query: Query) -> Iterator[KindError]:

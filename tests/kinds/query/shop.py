@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -17,20 +16,10 @@ from mcp_app.kinds.query.reading import read
 from mcp_app.kinds.query.rows import Page, RowReader
 from mcp_app.kinds.query.scoping import Scopes
 from mcp_app.protocol.json_types import JsonObject
+from tests.drill.functions.shop import FIELDS
 from tests.drill.models import Country, Customer, Invoice, Item, Order, Stock
 
 TODAY: Final = date(2026, 11, 25)
-FIELDS: Final[Mapping[Any, Sequence[str]]] = {
-    Country: ["code", "name", "customers", "supplies"],
-    Customer: ["name", "email", "country", "country_id", "orders", "invoices"],
-    Stock: ["sku", "level", "price", "items"],
-    Order: [
-        *("id", "number", "state", "total", "weight", "created", "due", "note"),
-        *("customer", "items", "suppliers", "invoice", "customer_id"),
-    ],
-    Item: ["order", "stock", "amount", "id"],
-    Invoice: ["key", "order", "customer", "paid"],
-}
 HIDDEN: Final[JsonObject] = {"hidden": False}
 
 

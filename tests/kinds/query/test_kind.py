@@ -27,6 +27,7 @@ from mcp_app.kinds.query.kind import HINTS, QueryKind
 from mcp_app.models import PublishedRow, ResourceTemplate, Tool
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import invocation
+from tests.drill.functions.shop import FIELDS
 from tests.drill.models import Country, Customer, Invoice, Item, Order, Stock
 from tests.kinds.query import shop
 from tests.published import published
@@ -57,7 +58,7 @@ def orders_of(request: AccessRequest) -> Any:
 def shop_registry() -> Registry:
     """Return a registry that opens the shop; customers need a permission."""
     registry = Registry()
-    for model, fields in shop.FIELDS.items():
+    for model, fields in FIELDS.items():
         registry.open_model(
             model,
             fields=fields,
