@@ -72,6 +72,8 @@ class Entry(Generic[AnyDefinition, Output]):
     """The number of what staff published, 0 for what is as in code."""
     key: Key | None = None
     """The row's, None for what code declares and has none."""
+    completers: Mapping[str, Runnable[Completion]] = field(default_factory=dict)
+    """What completes names whose suggestions come from data of the site."""
 
     @property
     def place(self) -> Place:

@@ -28,6 +28,17 @@ def suggestions_of(definition: Definition) -> Mapping[str, Sequence[str]]:
     return {}
 
 
+def is_reference(suggestion: str) -> bool:
+    """Whether a suggestion stands for a field's values: `{{shop.Customer.name}}`."""
+    return suggestion.startswith("{{")
+
+
+def references_in(definition: Definition) -> list[str]:
+    """Return the suggestions of a definition that stand for values of fields."""
+    texts = suggestions_of(definition).values()
+    return [each for some in texts for each in some if is_reference(each)]
+
+
 def fitting(suggestions: Sequence[str], typed: str) -> Completion:
     """Return those that begin with a text, then those that hold it.
 

@@ -13,7 +13,8 @@ from mcp_app.catalog import lint
 from mcp_app.catalog.findings import Finding, advice, in_order, must_fix
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.row_loader import StoredDefinition
-from mcp_app.catalog.suggestions import SUGGESTING, suggestions_of
+from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.suggestions import SUGGESTING, references_in, suggestions_of
 from mcp_app.catalog.text_lint import HIDDEN
 from mcp_app.interface.definitions import (
     Definition,
@@ -22,6 +23,7 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
+from mcp_app.interface.results import Completion
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
     Incomplete,
@@ -45,6 +47,7 @@ __all__ = [
     "ResourceTemplateDefinition",
     "ToolDefinition",
     "complete",
+    "completers_of",
     "findings",
     "kinds_of",
     "problems",
@@ -104,8 +107,34 @@ def problems(
     made = kinds_of(registry).get(kind)
     if made is None:
         return [Problem("kind", no_such_kind(kind))]
-    taken = _taken(definition, registry)
-    return [*taken, *made.problems(definition, config, uploads)]
+    return [
+        *_taken(definition, registry),
+        *_suggested(definition, registry),
+        *made.problems(definition, config, uploads),
+    ]
+
+
+def completers_of(
+    definition: Definition, registry: Registry
+) -> Mapping[str, Runnable[Completion]]:
+    """Return what completes names whose suggestions come from fields.
+
+    Raises `KindError` for a field that no code opens.
+    """
+    if not references_in(definition):
+        return {}
+    from mcp_app.kinds.query import suggesting  # noqa: PLC0415 - few rows need it
+
+    return suggesting.completers_of(definition, registry)
+
+
+def _suggested(definition: Definition, registry: Registry) -> list[Problem]:
+    """Say which suggestions name fields that are not there."""
+    try:
+        completers_of(definition, registry)
+    except KindError as error:
+        return [Problem(SUGGESTING[type(definition)], error.message)]
+    return []
 
 
 def findings(

@@ -35,7 +35,7 @@ from mcp_app.interface.results import Completion
 from mcp_app.interface.server import Key, ServerDefinition
 from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
-from mcp_app.kinds import KindError, complete, kinds_of
+from mcp_app.kinds import KindError, complete, completers_of, kinds_of
 from mcp_app.protocol.errors import RequestRefused, SwitchedOff
 from mcp_app.server.searching import search_tools
 
@@ -253,6 +253,7 @@ class Catalogs:
         try:
             each = complete(each, self._kinds)
             run = self._runnable(each)
+            completers = completers_of(each.definition, self._registry)
         except KindError as error:
             logger.warning("%s is not served: %s", each.row, error.message)
             return _broken(each.key, version, error.message)
@@ -260,6 +261,7 @@ class Catalogs:
         entry = make(each.definition, run)
         name = _LIST_OF_KIND[each.key[0]]
         entry.version, entry.key = each.version, each.key
+        entry.completers = completers
         return _Offer((name, entry.identity), entry, each.key, version)
 
     def _overlay(self, each: StoredOverlay, version: ServedVersion | None) -> _Offer:

@@ -28,7 +28,8 @@ class SuggestionsField(LinesField):
                 _(
                     "One in each line: at most {most}, each of at most {longest}"
                     " characters. Clients offer those that match the text typed so"
-                    " far."
+                    " far. {{{{shop.Customer.email}}}} stands for the values of a field"
+                    " that a developer has opened."
                 ),
                 most=MOST_SUGGESTIONS,
                 longest=LONGEST_SUGGESTION,

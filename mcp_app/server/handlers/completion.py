@@ -85,6 +85,7 @@ async def _completed(
     exchange: Exchange, entry: Entry[Any, Any], name: str, bound: JsonObject
 ) -> Completion:
     runnable = exchange.catalog.completers.get((entry.identity, name))
+    runnable = runnable or entry.completers.get(name)
     if runnable is None:
         return fitting(_suggestions(entry, name), bound["value"])
     with calls.failures_as_errors(exchange, entry):

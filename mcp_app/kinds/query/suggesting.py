@@ -1,0 +1,135 @@
+"""Suggestions from data of the site: “{{shop.Customer.email}}” among fixed ones.
+
+They are values of rows that the caller may see, and of fields that they may ask by.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from django.db import router
+from django.db.models import Case, IntegerField, Value, When
+from django.utils import timezone
+
+from mcp_app.auth.permissions import Holder
+from mcp_app.catalog.open_models import FieldKind, OpenModels
+from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.suggestions import fitting, is_reference, suggestions_of
+from mcp_app.interface.context import SyncContext
+from mcp_app.interface.definitions import Definition
+from mcp_app.interface.results import Completion
+from mcp_app.interface.rights import AccessRequest
+from mcp_app.kinds.kind import KindError
+from mcp_app.kinds.query.comparisons import condition
+from mcp_app.kinds.query.kind import GATE
+from mcp_app.kinds.query.paths import Path, resolve
+from mcp_app.kinds.query.scoping import Scopes
+from mcp_app.pools.statement_time import TimeIsUp, time_limit
+from mcp_app.protocol.json_types import JsonObject
+
+MOST: Final = 100
+SECONDS: Final = 1.0
+SHORTEST: Final = 2
+"""Characters from which on values are looked for."""
+_REFERENCE: Final = re.compile(
+    r"\{\{ *([A-Za-z_]\w*\.[A-Za-z_]\w*)\.([A-Za-z_]\w*) *\}\}"
+)
+
+
+def field_named(reference: str, opened: OpenModels) -> Path:
+    """Return the field that a suggestion names; raise `KindError`."""
+    match = _REFERENCE.fullmatch(reference)
+    if match is None:
+        raise KindError(
+            f"“{reference}” names no field. Write app, model and field, such as"
+            " {{shop.Customer.email}}."
+        )
+    model = opened.get(match[1])
+    if model is None:
+        raise KindError(f"“{reference}”: no code opens the model “{match[1]}”.")
+    path = resolve(match[2], model, opened, "filters")
+    if path.field.kind not in (FieldKind.TEXT, FieldKind.CHOICE):
+        raise KindError(f"“{reference}” is a {path.field.kind.value}, and no text.")
+    return path
+
+
+def completers_of(
+    definition: Definition, registry: Registry
+) -> Mapping[str, Runnable[Completion]]:
+    """Return what completes the names whose suggestions come from fields."""
+    completers = {}
+    for name, texts in suggestions_of(definition).items():
+        references = [each for each in texts if is_reference(each)]
+        if references:
+            paths = [field_named(each, registry.open_models) for each in references]
+            fixed = [each for each in texts if not is_reference(each)]
+            looking = _Looking(fixed, paths, registry)
+            completers[name] = Runnable(
+                run=looking.complete,
+                style="sync",
+                bind=_typed,
+                convert=_as_it_is,
+                context="ctx",
+                atomic=False,
+                gate=GATE,
+            )
+    return completers
+
+
+def _typed(given: JsonObject) -> dict[str, object]:
+    return {"typed": given["value"]}
+
+
+def _as_it_is(value: object) -> Completion:
+    assert isinstance(value, Completion)  # noqa: S101 - `complete` returns it
+    return value
+
+
+@dataclass(frozen=True)
+class _Looking:
+    """Fixed suggestions, and fields whose values are suggested after them."""
+
+    fixed: Sequence[str]
+    paths: Sequence[Path]
+    registry: Registry
+
+    def complete(self, *, ctx: SyncContext, typed: str) -> Completion:
+        """Return what fits; of the site's data nothing if it takes too long."""
+        values = list(fitting(self.fixed, typed).values)
+        if len(typed) >= SHORTEST:
+            for path in self.paths:
+                values += self._values(ctx, path, typed)
+        return Completion(list(dict.fromkeys(values))[:MOST])
+
+    def _values(self, ctx: SyncContext, path: Path, typed: str) -> list[str]:
+        holder = Holder(ctx.principal, ctx.server, self.registry.rules)
+        needed = {each for each in path.permissions if each}
+        if not all(map(holder.has_permission, needed)):
+            return []
+        using = router.db_for_read(path.owner.model)
+        asked = AccessRequest(
+            principal=ctx.principal, server=ctx.server, user=holder.user
+        )
+        try:
+            with time_limit(using, SECONDS):
+                return self._found(path, Scopes(asked, using), typed)
+        except TimeIsUp:
+            return []
+
+    def _found(self, path: Path, scopes: Scopes, typed: str) -> list[str]:
+        """Return values that hold a text, those that begin with it first."""
+        fits = partial(condition, path.field, value=typed, today=timezone.localdate())
+        column = path.field.source.attname
+        first = When(fits("begins"), then=Value(0))
+        rows = scopes.rows(path.owner).filter(fits("contains"))
+        ranked = rows.annotate(
+            mcp_rank=Case(first, default=Value(1), output_field=IntegerField())
+        )
+        found = ranked.values_list("mcp_rank", column).distinct()
+        best = found.order_by("mcp_rank", column)[:MOST]
+        return [str(value) for _rank, value in best]
