@@ -41,7 +41,7 @@ _REFERENCE: Final = re.compile(
 )
 
 
-def field_named(reference: str, opened: OpenModels) -> Path:
+def field_of(reference: str, opened: OpenModels) -> Path:
     """Return the field that a suggestion names; raise `KindError`."""
     match = _REFERENCE.fullmatch(reference)
     if match is None:
@@ -66,7 +66,7 @@ def completers_of(
     for name, texts in suggestions_of(definition).items():
         references = [each for each in texts if is_reference(each)]
         if references:
-            paths = [field_named(each, registry.open_models) for each in references]
+            paths = [field_of(each, registry.open_models) for each in references]
             fixed = [each for each in texts if not is_reference(each)]
             looking = _Looking(fixed, paths, registry)
             completers[name] = Runnable(

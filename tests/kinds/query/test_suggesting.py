@@ -18,7 +18,7 @@ from mcp_app.interface.definitions import (
 from mcp_app.kinds import problems
 from mcp_app.kinds.kind import KindError
 from mcp_app.kinds.query import suggesting
-from mcp_app.kinds.query.suggesting import completers_of, field_named
+from mcp_app.kinds.query.suggesting import completers_of, field_of
 from mcp_app.models import Prompt
 from mcp_app.pools.statement_time import TimeIsUp
 from tests.drill.functions.shop import FIELDS
@@ -150,15 +150,13 @@ async def test_what_takes_too_long(
 )
 def test_what_names_no_field(reference: str, sentence: str) -> None:
     with pytest.raises(KindError, match=sentence):
-        field_named(reference, opened().open_models)
+        field_of(reference, opened().open_models)
 
 
 def test_a_field() -> None:
-    path = field_named("{{ drill.Customer.email }}", opened().open_models)
+    path = field_of("{{ drill.Customer.email }}", opened().open_models)
     assert path.owner.model is Customer
-    assert (
-        field_named("{{drill.Order.state}}", opened().open_models).owner.model is Order
-    )
+    assert field_of("{{drill.Order.state}}", opened().open_models).owner.model is Order
 
 
 def test_who_makes_one_is_told() -> None:
