@@ -99,6 +99,12 @@ SEED ?= 1
 differential: $(VENV_STAMP) ## Compare answers with the official SDK's (EXCHANGES=1000, SEED=1).
 	@python -m tests.differential --exchanges $(EXCHANGES) --seed $(SEED)
 
+QUERIES ?= 20000
+
+.PHONY: queries
+queries: $(VENV_STAMP) ## Compare random queries with what they mean in plain Python (QUERIES=20000, DATABASE_URL).
+	@QUERY_EXAMPLES=$(QUERIES) pytest -q tests/kinds/query/test_scoping.py -k those_of_the_scope
+
 COUNT ?= 30
 JOBS ?= 2
 

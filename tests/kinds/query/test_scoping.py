@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import copy
+import os
+import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import pytest
+from django.db import connection
 from django.db.models import Count, Model, Q
-from hypothesis import HealthCheck, given, settings
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
 from mcp_app.catalog.open_models import OpenModels
@@ -230,10 +236,16 @@ _HIDDEN: Final = st.fixed_dictionaries(
 )
 _SCOPES: Final = st.sampled_from([_plain, _annotated, _distinct, _two_conditions])
 _EXAMPLES: Final = settings(
-    max_examples=120,
+    max_examples=int(os.environ.get("QUERY_EXAMPLES", "120")),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+
+
+JOINED: Final = re.compile(
+    r"JOIN [`\"]?drill_(country|customer|order|item|invoice|stock)[`\"]? "
+)
+"""What no statement over plain scopes has: a join of an opened model."""
 
 
 def _without_drawn(config: JsonObject) -> tuple[JsonObject, JsonObject]:
@@ -253,8 +265,11 @@ def test_rows_are_those_of_the_scope(
     whole: Shop, config: JsonObject, hidden: Any, scope: Any
 ) -> None:
     config, values = _without_drawn(config)
-    found = shop.rows(config, whole.opened(hidden, scope), **values)
+    with CaptureQueriesContext(connection) as statements:
+        found = shop.rows(config, whole.opened(hidden, scope), **values)
     assert found == whole.interpreter(hidden).rows(config, values)
+    if scope is _plain:
+        assert not [each for each in statements if JOINED.search(each["sql"])]
 
 
 @given(config=_group_configs(), hidden=_HIDDEN, scope=_SCOPES)
@@ -263,11 +278,47 @@ def test_groups_are_those_of_the_scope(
     whole: Shop, config: JsonObject, hidden: Any, scope: Any
 ) -> None:
     config, values = _without_drawn(config)
-    found = shop.groups(config, whole.opened(hidden, scope), **values)
+    with CaptureQueriesContext(connection) as statements:
+        found = shop.groups(config, whole.opened(hidden, scope), **values)
+    if scope is _plain:
+        assert not [each for each in statements if JOINED.search(each["sql"])]
     wanted = whole.interpreter(hidden).groups(config, values)
     assert sorted(map(repr, map(_sorted, found))) == sorted(
         map(repr, map(_sorted, wanted))
     )
+
+
+# Where the code asks for a model's rows: for each, other rows in its place are seen.
+WAYS: Final = ("where", "empty", "_of_one", "_chosen", "read_list", "read_groups")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_can_be_left_without_its_scope(
+    whole: Shop, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scoped = Scopes.rows
+
+    def planted(self: Scopes, model: Any) -> Any:
+        if sys._getframe(1).f_code.co_name == way:
+            return model.model._base_manager.all()
+        return scoped(self, model)
+
+    monkeypatch.setattr(Scopes, "rows", planted)
+
+    def differs(drawn: Any) -> bool:
+        config, hidden = drawn
+        config, values = _without_drawn(copy.deepcopy(config))
+        opened = whole.opened(hidden, _plain)
+        visible = whole.interpreter(hidden)
+        if "measures" in config:
+            found = [*map(_sorted, shop.groups(config, opened, **values))]
+            wanted = [*map(_sorted, visible.groups(config, values))]
+            return sorted(map(repr, found)) != sorted(map(repr, wanted))
+        return shop.rows(config, opened, **values) != visible.rows(config, values)
+
+    drawn = st.tuples(_row_configs() | _group_configs(), _HIDDEN)
+    most = settings(_EXAMPLES, max_examples=400, database=None, phases=[Phase.generate])
+    assert find(drawn, differs, settings=most)
 
 
 def _sorted(line: JsonObject) -> Any:
