@@ -18,6 +18,8 @@ from mcp_app.protocol.errors import Unavailable
 
 logger = logging.getLogger("mcp_app.process")
 
+HANGS = HEARTBEAT
+"""Seconds after which a statement that runs is left alone with its connection."""
 LATE = 2 * HEARTBEAT
 STEADY = 20.0
 LAST_S = 2.0
@@ -48,6 +50,7 @@ class Heartbeat:
         self._steady_since = NEVER
         self._failed = False
         self._silent = False
+        self._stopped = False
 
     @property
     def steady(self) -> bool:
@@ -89,7 +92,8 @@ class Heartbeat:
                 await writer.run(self._row.remove)
 
     def stop(self) -> None:
-        """Cancel the timer."""
+        """Beat no more, not even if the timer has just run out."""
+        self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
 
@@ -124,10 +128,12 @@ class Heartbeat:
     def _beat(self) -> None:
         self._later()
         # Others must not take this process for dead because one statement hangs.
-        writer.replace(HEARTBEAT)
+        writer.replace(HANGS)
         self._spawn(self._try())
 
     async def _try(self) -> None:
+        if self._stopped:
+            return
         try:
             await self._renewed()
             await self._beaten()

@@ -115,6 +115,18 @@ async def test_it_beats_until_it_ends(beating: Heartbeat, row: Rows) -> None:
     assert not await writer.run(is_there, row)
 
 
+async def test_a_beat_that_had_not_begun_does_not_bring_the_row_back(
+    row: Rows, gate: Trusting
+) -> None:
+    late: list[Awaitable[None]] = []
+    made = Heartbeat(asyncio.get_running_loop(), row, gate, late.append, row.beaten)
+    await made.begun()
+    made._beat()
+    await made.end()
+    await late[0]
+    assert not await writer.run(is_there, row)
+
+
 async def test_an_outage_is_logged_and_gives_no_trust(
     beating: Heartbeat, row: Rows, gate: Trusting, caplog: pytest.LogCaptureFixture
 ) -> None:
