@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from unicodedata import category
-from urllib.parse import unquote, urlencode
+from urllib.parse import urlencode
 
 from mcp_app.egress.errors import Forbidden
 from mcp_app.egress.secrets import Secrets
-from mcp_app.egress.sites import Site, header_problem
+from mcp_app.egress.sites import Site, header_problem, path_problem
 
 MOST_TARGET: Final = 16 * 1024
 """Characters of a path with its query: more than any server takes."""
@@ -70,25 +69,11 @@ def target_of(site: Site, request: SiteRequest, secrets: Secrets) -> str:
 
 
 def check_path(path: str) -> None:
-    """Raise `Forbidden` where a path could leave the site's URL.
-
-    Servers and proxies decode a segment once or twice: each is looked at as it is,
-    decoded once, and decoded twice.
-    """
+    """Raise `Forbidden` where a path could leave the site's URL."""
     if not _PATH.fullmatch(path):
         raise Forbidden("The path has a character that must be encoded.")
-    for segment in path.split("/"):
-        for text in _decodings(segment):
-            if text in (".", ".."):
-                raise Forbidden("A segment of the path is “.” or “..”.")
-            if any(category(each) == "Cc" for each in text):
-                raise Forbidden("A segment of the path has a control character.")
-
-
-def _decodings(segment: str) -> Iterator[str]:
-    for _ in range(3):
-        yield segment
-        segment = unquote(segment)
+    if problem := path_problem(path):
+        raise Forbidden(f"A segment of the path {problem}.")
 
 
 def headers_of(

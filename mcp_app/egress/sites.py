@@ -19,6 +19,7 @@ from functools import cache
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+from unicodedata import category
 from urllib.parse import unquote
 
 from django.core.signals import setting_changed
@@ -154,6 +155,7 @@ _URL: Final = re.compile(
     r"(?::(?P<port>[0-9]{1,5}))?"
     r"(?P<path>(?:/[A-Za-z0-9._~!$&'()*+,;=:@%-]*)*)"
 )
+_SLASH: Final = re.compile(r"[/\\]")
 _NUMBERS: Final = re.compile(r"(.*\.)?(0[xX][0-9A-Fa-f]*|[0-9]+)")
 """Hosts that systems read as addresses in unusual forms: 127.1, 0x7f000001."""
 
@@ -170,8 +172,8 @@ def _address(url: object, *, private: bool) -> dict[str, Any]:
             " host in ASCII, a path; no user, no query, no fragment."
         )
     scheme, host = match["scheme"], match["host"].lower().strip("[]")
-    if any(unquote(each) in (".", "..") for each in match["path"].split("/")):
-        raise UnusableSite('has a "url" with “.” or “..” in its path.')
+    if problem := path_problem(match["path"]):
+        raise UnusableSite(f'has a "url" with a segment that {problem}.')
     address = read_address(host)
     if address is None and (":" in host or _NUMBERS.fullmatch(host)):
         raise UnusableSite(
@@ -189,6 +191,20 @@ def _address(url: object, *, private: bool) -> dict[str, Any]:
         raise UnusableSite(f'has a "url" with the port {port}.')
     prefix = match["path"].rstrip("/")
     return {"scheme": scheme, "host": host, "port": port, "prefix": prefix}
+
+
+def path_problem(path: str) -> str:
+    """Return what a segment of a path is or has, "" if the path may be sent.
+
+    Servers and proxies decode it once or twice, some take a backslash for a slash, and
+    some leave out what follows a semicolon: “..;a” is “..” to them.
+    """
+    for text in (path, unquote(path), unquote(unquote(path))):
+        if any(each.partition(";")[0] in (".", "..") for each in _SLASH.split(text)):
+            return "is “.” or “..”"
+        if any(category(each) == "Cc" for each in text):
+            return "has a control character"
+    return ""
 
 
 def _networks(given: object) -> Iterator[Network]:

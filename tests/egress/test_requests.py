@@ -29,7 +29,8 @@ def site(settings: Settings) -> Site:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/a/b", "/a//b", "/a%2Fb", "/...", "/.a", "/a..", "/%C3%A9", "/a:b@c"]
+    "path",
+    ["/", "/a/b", "/a//b", "/a%2Fb", "/...", "/.a", "/a..", "/%C3%A9", "/a:b@c;d=.."],
 )
 def test_paths_that_may_be_asked(path: str) -> None:
     check_path(path)
@@ -59,6 +60,14 @@ def test_paths_that_may_be_asked(path: str) -> None:
         "/a%250ab",
         "/a%7f",
         "/%C2%85",
+        "/..%2F..%2Fadmin.txt",
+        "/x%2F..%2F..%2F..%2Fadmin.txt",
+        "/..%5Cadmin",
+        "/%252e%252e%252fadmin",
+        "/a%252f..%252fb",
+        "/a/..%2fx",
+        "/a/..;/x",
+        "/a/..%3Bb/x",
     ],
 )
 def test_paths_that_may_not(path: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ def request(values: dict[str, Any], path: str = "/x", **parts: Any) -> SiteReque
     [
         ("/a/{{x}}", "b", "/a/b"),
         ("/a/{{x}}.json", 5, "/a/5.json"),
-        ("/a/{{x}}", "../../admin", "/a/..%2F..%2Fadmin"),
+        ("/a/{{x}}", "b/c..d", "/a/b%2Fc..d"),
         ("/a/{{x}}", "//evil/x", "/a/%2F%2Fevil%2Fx"),
         ("/a/{{x}}", "https://evil/", "/a/https%3A%2F%2Fevil%2F"),
         ("/a/{{x}}", "a?b#c", "/a/a%3Fb%23c"),
@@ -68,6 +69,10 @@ def test_a_path_without_its_value(value: object) -> None:
         ("/f/{{x}}{{x}}", "."),
         ("/f/{{x}}", "a\r\nX: y"),
         ("/f/{{x}}", "a\x00"),
+        ("/f/{{x}}", "../../admin"),
+        ("/f/{{x}}", "x/../../../admin.txt"),
+        ("/f/{{x}}", "..\\admin"),
+        ("/f/{{x}}..%2fadmin", "a/"),
     ],
 )
 def test_values_that_would_leave_the_path(path: str, value: str) -> None:
@@ -116,6 +121,23 @@ def test_values_of_a_query(style: str, value: object, sent: str) -> None:
     """As OpenAPI's tables of style and explode have them (3.1, "Style Examples")."""
     query = [{"name": "color", "value": "{{x}}", "as": style}]
     assert request({"x": value}, query=query).query == sent
+
+
+@pytest.mark.parametrize("name", ["tenant", "api_key"])
+@pytest.mark.parametrize("style", ["repeat", "brackets", "commas"])
+def test_an_object_changes_no_other_pair(name: str, style: str) -> None:
+    """Not those of the call, nor those of the settings."""
+    site = replace(SITE, secret_query={"api_key": "canary-123", "q[api_key]": "x"})
+    pair = {"name": "q", "value": "{{q}}", "as": style}
+    others = [{"name": "tenant", "value": "1"}, {"name": "q[tenant]", "value": "1"}]
+    call = HttpCall(site=site, path="/", method="GET", query=pairs([*others, pair]))
+    values = {"q": {"a": "b", name: "2"}}
+    if style == "commas":
+        query = request_for(call, values, idempotent=False).query
+        assert query.endswith(f"&q=a,b,{name},2")
+        return
+    with pytest.raises(Forbidden, match="which the call itself sends"):
+        request_for(call, values, idempotent=False)
 
 
 def test_pairs_with_text_around_values() -> None:
