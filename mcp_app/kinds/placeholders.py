@@ -29,6 +29,11 @@ def check(value: object, names: Collection[str], noun: str) -> bool:
     `noun` says what the names are: "argument", "parameter", "variable".
     """
     found = False
+    for name in _member_names(value):
+        if match := _PLACEHOLDER.search(name):
+            raise KindError(
+                f"“{match.group()}” stands in a name. Only in values is it replaced."
+            )
     for text in _strings(value):
         pieces = _PLACEHOLDER.split(text)
         for stray in map(_STRAY.search, pieces[0::2]):
@@ -123,6 +128,15 @@ def _strings(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _strings(inner)
+
+
+def _member_names(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value
+        value = [*value.values()]
+    if isinstance(value, list):
+        for inner in value:
+            yield from _member_names(inner)
 
 
 def _unknown(name: str, names: Collection[str], noun: str) -> str:

@@ -30,6 +30,7 @@ from mcp_app.interface.errors import ToolError
 from mcp_app.interface.results import ToolOutput
 from mcp_app.interface.server import CALL_READING_TOOL, CALL_TOOL, SEARCH_TOOLS
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.server.coercion import read_strings
 from mcp_app.server.context import current_call
 from mcp_app.server.exchange import Exchange
 
@@ -142,6 +143,7 @@ def resolve_called_tool(exchange: Exchange) -> None:
     name, given = exchange.params.get("name"), exchange.params.get("arguments")
     if name not in (CALL_TOOL, CALL_READING_TOOL) or not isinstance(given, dict):
         return
+    given = read_strings(_CALLED, given)
     meant, arguments = given.get("name"), given.get("arguments", {})
     well_formed = given.keys() <= {"name", "arguments"} and isinstance(arguments, dict)
     if not isinstance(meant, str) or meant in NAMES or not well_formed:

@@ -50,6 +50,12 @@ def test_everything_else_in_double_braces_is_refused(text: str, said: str) -> No
     assert said in caught.value.message
 
 
+@pytest.mark.parametrize("value", [{"{{a}}": 1}, [{"b": {"c {{a}}": "x"}}]])
+def test_a_placeholder_in_a_name_is_refused(value: object) -> None:
+    with pytest.raises(KindError, match="“{{a}}” stands in a name"):
+        check(value, ["a"], "parameter")
+
+
 def test_a_text_without_names_says_so() -> None:
     with pytest.raises(
         KindError, match=r"is not a variable\. There are no variables\."

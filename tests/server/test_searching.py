@@ -167,6 +167,16 @@ async def test_calling_with_arguments(ask: Any) -> None:
     assert by_name["content"][0]["text"] == "Paid back."
 
 
+@pytest.mark.parametrize("version", BOTH)
+async def test_arguments_as_text(ask: Any, version: str) -> None:
+    """Some models send an object as its JSON, as to any other tool."""
+    arguments = {"name": "refund", "arguments": '{"number": 5}'}
+    result = await call(ask, CALL_TOOL, arguments, version=version)
+    assert result["content"][0]["text"] == "Paid back."
+    no_object = await call(ask, CALL_TOOL, {**arguments, "arguments": "[5"})
+    assert "Invalid arguments for call_tool" in no_object["content"][0]["text"]
+
+
 async def test_what_changes_things_is_not_called_as_reading(ask: Any) -> None:
     arguments = {"name": "refund", "arguments": {"number": 5}}
     result = await call(ask, CALL_READING_TOOL, arguments)

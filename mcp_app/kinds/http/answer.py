@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -24,6 +24,13 @@ SHOWN: Final = 500
 """Characters of a refusal that clients read."""
 LONGEST_WAIT_S: Final = 3_600
 
+_CHARSET: Final = re.compile(
+    r"charset=\"?(?P<name>utf-8|utf-16(le|be)?|us-ascii|latin-?1"
+    r"|iso-8859-(1[013-6]|[1-9])|windows-125[0-8]"
+    r"|shift_jis|euc-jp|euc-kr|gbk|gb2312|gb18030|big5|koi8-[ru])\b",
+    re.IGNORECASE | re.ASCII,
+)
+"""Those of the web.  Python has codecs that take minutes, and some that raise."""
 _UNSEEN = re.compile(
     # Sequences of terminals, then control characters but tab and line feed.
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b."
@@ -48,11 +55,11 @@ async def content_of(call: HttpCall, answer: SiteAnswer) -> object:
         return None
     media_type = answer.media_type
     if _is_json(media_type):
-        return _chosen(call, answer.secrets.blot(await _json(call, answer)))
+        return _chosen(call, await _json(call, answer))
     if call.take or call.keep:
         raise _shape(call, "is no JSON")
     if media_type.startswith("text/"):
-        return answer.secrets.blot(_text(answer))
+        return await _aside(_clean_text, answer)
     return Media(answer.body, media_type)
 
 
@@ -62,20 +69,26 @@ def _is_json(media_type: str) -> bool:
 
 async def _json(call: HttpCall, answer: SiteAnswer) -> object:
     try:
-        if len(answer.body) < IN_THREAD:
-            return jsonrpc.read(answer.body)
-        return await asyncio.to_thread(jsonrpc.read, answer.body)
+        return await _aside(_clean_json, answer)
     except ParseError:
         raise _shape(call, "is no JSON that can be read") from None
 
 
-def _text(answer: SiteAnswer) -> str:
-    match = re.search(r"charset=\"?([\w-]+)", answer.headers.get("content-type", ""))
-    try:
-        text = answer.body.decode(match.group(1) if match else "utf-8", "replace")
-    except LookupError:
-        text = answer.body.decode("utf-8", "replace")
-    return _UNSEEN.sub("", text.replace("\r\n", "\n"))
+async def _aside(read: Callable[[SiteAnswer], Any], answer: SiteAnswer) -> Any:
+    """Read a large answer in a thread: the loop has others to serve."""
+    if len(answer.body) < IN_THREAD:
+        return read(answer)
+    return await asyncio.to_thread(read, answer)
+
+
+def _clean_json(answer: SiteAnswer) -> object:
+    return answer.secrets.blot(jsonrpc.read(answer.body))
+
+
+def _clean_text(answer: SiteAnswer) -> str:
+    match = _CHARSET.search(answer.headers.get("content-type", ""))
+    text = answer.body.decode(match["name"] if match else "utf-8", "replace")
+    return str(answer.secrets.blot(_UNSEEN.sub("", text.replace("\r\n", "\n"))))
 
 
 def _shape(call: HttpCall, what: str) -> ExternalError:
@@ -168,14 +181,15 @@ def _when(answer: SiteAnswer) -> str:
 def _excerpt(answer: SiteAnswer) -> str:
     """Return the beginning of what a site says about a request, as one line."""
     media_type = answer.media_type
-    if not _is_json(media_type) and not media_type.startswith("text/"):
+    is_text = media_type.startswith("text/")
+    if len(answer.body) > IN_THREAD or not (is_text or _is_json(media_type)):
         return ""
-    if _is_json(media_type):
-        try:
-            value = answer.secrets.blot(jsonrpc.read(answer.body[:IN_THREAD]))
-            text = jsonrpc.write(value).decode()
-        except (ParseError, ValueError):
-            return ""
-    else:
-        text = answer.secrets.blot(_text(answer))
+    try:
+        text = (
+            _clean_text(answer)
+            if is_text
+            else jsonrpc.write(_clean_json(answer)).decode()
+        )
+    except (ParseError, ValueError):
+        return ""
     return " ".join(text.split())[:SHOWN]

@@ -20,7 +20,8 @@ from mcp_app.protocol.json_types import JsonObject
 
 TAKEN: Final = re.compile(
     r"host|cookie|authorization|connection|upgrade|expect|te|transfer-encoding"
-    r"|content-.*|forwarded|x-forwarded-.*|x-http-method.*|proxy-.*",
+    r"|content-.*|forwarded|x-forwarded-.*|x-http-method.*|proxy-.*"
+    r"|x-original-url|x-rewrite-url|x-method-override",
     re.IGNORECASE,
 )
 """Headers that no row may set: the connection's, the settings' and those of proxies."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from mcp_app.conf import MIB
 from mcp_app.egress.errors import Forbidden
@@ -35,7 +35,7 @@ def request_for(call: HttpCall, values: Values, *, idempotent: bool) -> SiteRequ
     return SiteRequest(
         method=call.method,
         path=_path(call.path, given),
-        query=_encoded(call.query, given),
+        query=_encoded(call.query, given, call.site.secret_query),
         headers=headers,
         body=body,
         idempotent=idempotent or call.only_reads,
@@ -87,14 +87,24 @@ def _headers(given_pairs: Iterable[Pair], given: Values) -> Iterator[tuple[str, 
                 yield each.name, placeholders.fill(each.value, given)
 
 
-def _encoded(given_pairs: Iterable[Pair], given: Values) -> str:
-    """Return pairs as a query, or a form, has them (RFC 3986, section 3.4)."""
+def _encoded(
+    given_pairs: Collection[Pair], given: Values, secret: Collection[str] = ()
+) -> str:
+    """Return pairs as a query, or a form, has them (RFC 3986, section 3.4).
+
+    The members of an object must not be what others send; raise `Forbidden`.
+    """
+    taken = {each.name for each in given_pairs} | {*secret}
     return "&".join(
-        f"{name}={value}" for each in given_pairs for name, value in _pair(each, given)
+        f"{name}={value}"
+        for each in given_pairs
+        for name, value in _pair(each, given, taken - {each.name})
     )
 
 
-def _pair(pair: Pair, given: Values) -> Iterable[tuple[str, str]]:
+def _pair(
+    pair: Pair, given: Values, taken: Collection[str]
+) -> Iterable[tuple[str, str]]:
     names = placeholders.names_in(pair.value)
     if not names <= given.keys():
         return ()
@@ -104,7 +114,14 @@ def _pair(pair: Pair, given: Values) -> Iterable[tuple[str, str]]:
     if isinstance(value, list):
         return _list(name, value, pair.style) if value else ()
     if isinstance(value, dict):
-        return _object(name, value, pair.style) if value else ()
+        members = [*_object(name, value, pair.style)] if value else []
+        for member, _value in members:
+            if unquote(member) in taken:
+                raise Forbidden(
+                    f"The value of {alone} has “{unquote(member)}”, which the call"
+                    " itself sends."
+                )
+        return members
     return ((name, _quoted(value)),)
 
 

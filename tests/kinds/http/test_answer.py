@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -112,6 +114,44 @@ async def test_text() -> None:
     assert await content("é".encode("latin-1"), "text/plain; charset=latin-1") == "é"
     assert await content("é".encode(), "text/plain; charset=no-such") == "é"
     assert await content(b"\xff", "text/csv") == "\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("charset", "body", "text"),
+    [
+        ("ISO-8859-1", b"\xe9", "é"),
+        ('"windows-1252"', b"\x80", "€"),
+        ("shift_jis", b"\x83\x65", "テ"),
+        ("utf-16", "é".encode("utf-16"), "é"),
+        # Python knows these, and no browser does: slow, or not of characters.
+        ("punycode", b"-ab", "-ab"),
+        ("idna", b"xn--", "xn--"),
+        ("undefined", b"a", "a"),
+        ("unicode_escape", rb"\ud800", r"\ud800"),
+        ("utf-8-sig", b"a", "a"),
+        ("utf-16", b"\x00\xd8", "\ufffd"),
+        ("iso-8859-12", b"a", "a"),
+        ("none-such", b"a", "a"),
+    ],
+)
+async def test_character_sets(charset: str, body: bytes, text: str) -> None:
+    assert await content(body, f"text/plain; charset={charset}") == text
+
+
+async def test_a_large_text_is_read_in_a_thread() -> None:
+    threads = []
+
+    class Watched(Secrets):
+        def blot(self, value: Any) -> Any:
+            threads.append(threading.current_thread())
+            return super().blot(value)
+
+    for size in (1, IN_THREAD):
+        given = replace(answer(b"a" * size, "text/plain"), secrets=Watched({}, {}))
+        assert await content_of(call(), given) == "a" * size
+    small, large = threads
+    assert small is threading.main_thread()
+    assert large is not small
 
 
 async def test_other_media() -> None:
