@@ -45,10 +45,28 @@ AXE: Final = MODULES / "axe-core" / "axe.min.js"
 CLOSED: Final = "for-tokens"
 """A server that lets in by tokens alone."""
 
+KEEPER: Final = "kim"
+"""Who keeps the shop: may make tools and publish them, and see what the shop has."""
+
+HELPER: Final = "lee"
+"""May do the same with tools, and see nothing of the shop."""
+
+PASSWORD: Final = "a-Long-enough-1"
+
 MADE: Final = f"""
-from mcp_app.models import Server
+from django.contrib.auth.models import Permission, User
+from mcp_app.models import AccessToken, Server
 row = Server.objects.create(slug={CLOSED!r}, title="For tokens", access="token")
 row.rows().publish([row])
+rights = Permission.objects.filter(content_type__app_label="mcp_app")
+names = "view_tool add_tool change_tool view_server behind publish".split()
+shop = Permission.objects.filter(content_type__app_label="shop")
+for name in ({KEEPER!r}, {HELPER!r}):
+    user = User.objects.create_user(name, password={PASSWORD!r}, is_staff=True)
+    user.user_permissions.set(rights.filter(codename__in=names))
+kim = User.objects.get(username={KEEPER!r})
+kim.user_permissions.add(*shop.filter(codename__startswith="view_"))
+print(AccessToken.objects.make(user=kim, name="browser", may="change")[1])
 """
 
 # It has its own, of five seconds; a page of ours is drawn again each five.
@@ -69,12 +87,27 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HelpDesk]:
 
 
 @pytest.fixture(scope="package")
-def served(database: Path, desk: HelpDesk) -> Iterator[Serving]:
-    """Serve the demo, which has a second server and knows the help desk."""
+def served_shop(database: Path, desk: HelpDesk) -> Iterator[tuple[Serving, str]]:
+    """Serve the demo, which has a second server, more staff and the help desk.
+
+    With it comes an access token of who keeps the shop.
+    """
     with demo(database, {"helpdesk": desk.site}) as served:
         manage = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MADE]
-        run(manage, CHECKOUT, demo_environment(database))
-        yield served
+        token = run(manage, CHECKOUT, demo_environment(database))
+        yield served, token.strip()
+
+
+@pytest.fixture(scope="package")
+def served(served_shop: tuple[Serving, str]) -> Serving:
+    """Serve the demo."""
+    return served_shop[0]
+
+
+@pytest.fixture(scope="package")
+def token(served_shop: tuple[Serving, str]) -> str:
+    """Return an access token of who keeps the shop."""
+    return served_shop[1]
 
 
 @pytest.fixture(scope="package")
@@ -102,6 +135,15 @@ def logged_in(browser: Browser, served: Serving) -> StorageState:
         return page.context.storage_state()
 
 
+@pytest.fixture(scope="package")
+def keys(browser: Browser, served: Serving) -> StorageState:
+    """Log in who keeps the shop; return the cookies."""
+    with open_page(browser, served) as page:
+        page.goto("/admin/")
+        log_in(page, KEEPER, PASSWORD)
+        return page.context.storage_state()
+
+
 @contextmanager
 def open_page(browser: Browser, served: Serving, **options: Any) -> Iterator[Page]:
     """Give a page of the demo, with cookies and a store of its own."""
@@ -118,8 +160,34 @@ def open_page(browser: Browser, served: Serving, **options: Any) -> Iterator[Pag
 @pytest.fixture
 def staff(browser: Browser, served: Serving, logged_in: StorageState) -> Iterator[Page]:
     """Open a page as staff; what its scripts complain about fails the test."""
+    with _without_complaints(browser, served, logged_in) as page:
+        yield page
+
+
+@pytest.fixture
+def keeper(browser: Browser, served: Serving, keys: StorageState) -> Iterator[Page]:
+    """Open a page as who keeps the shop; complaints of scripts fail the test."""
+    with _without_complaints(browser, served, keys) as page:
+        yield page
+
+
+@pytest.fixture
+def scriptless_keeper(
+    browser: Browser, served: Serving, keys: StorageState
+) -> Iterator[Page]:
+    """Open a page as who keeps the shop, in a browser that runs no scripts."""
+    with open_page(
+        browser, served, storage_state=keys, java_script_enabled=False
+    ) as page:
+        yield page
+
+
+@contextmanager
+def _without_complaints(
+    browser: Browser, served: Serving, state: StorageState
+) -> Iterator[Page]:
     complaints: list[str] = []
-    with open_page(browser, served, storage_state=logged_in) as page:
+    with open_page(browser, served, storage_state=state) as page:
         page.on("pageerror", lambda error: complaints.append(str(error)))
         yield page
         # What a route still does would fail whoever uses Chromium next.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Final
 
@@ -9,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_publishing import Listening, picture, press, said
+from tests.clients.node import report_of
 from tests.helpdesk.running import KEY, HelpDesk
 from tests.newcomer.programs import Serving
 
@@ -26,67 +28,74 @@ def client(served: Serving) -> Iterator[Listening]:
         yield listening
 
 
-def _read(staff: Page) -> None:
-    staff.goto("/admin/mcp_app/tool/")
-    staff.get_by_role("link", name="From OpenAPI").click()
-    staff.get_by_label("Site", exact=True).select_option("helpdesk")
-    staff.get_by_label("Path at the site").fill("/api/schema/")
-    press(staff, "Read it")
-    said(staff, "Nothing is made yet.")
+def _read(keeper: Page) -> None:
+    keeper.goto("/admin/mcp_app/tool/")
+    keeper.get_by_role("link", name="From OpenAPI").click()
+    keeper.get_by_label("Site", exact=True).select_option("helpdesk")
+    keeper.get_by_label("Path at the site").fill("/api/schema/")
+    press(keeper, "Read it")
+    said(keeper, "Nothing is made yet.")
 
 
-def _publish_tool(staff: Page, client: Listening) -> None:
+def _publish_tool(keeper: Page, client: Listening) -> None:
     """Make the tool that creates a ticket, unless another test has made it."""
     if client.description(NAME) is not None:
         return
-    _read(staff)
-    row = staff.locator("tr", has_text="POST /api/tickets/")
+    _read(keeper)
+    row = keeper.locator("tr", has_text="POST /api/tickets/")
     row.get_by_role("checkbox").check()
-    press(staff, "Make the chosen")
-    said(staff, "1 tool was made.")
+    press(keeper, "Make the chosen")
+    said(keeper, "1 tool was made.")
     row.get_by_role("link", name=NAME).click()
-    staff.locator("#id_description").fill("Creates a ticket of our help desk.")
-    press(staff, "Save and publish…")
-    press(staff, "Publish version 1")
-    said(staff, "Version 1 is published.")
+    keeper.locator("#id_description").fill("Creates a ticket of our help desk.")
+    press(keeper, "Save and publish…")
+    press(keeper, "Publish version 1")
+    said(keeper, "Version 1 is published.")
     client.sees(lambda: client.description(NAME), "Creates a ticket of our help desk.")
 
 
 def test_from_a_document_to_a_ticket(
-    staff: Page, client: Listening, desk: HelpDesk
+    keeper: Page, client: Listening, desk: HelpDesk, served: Serving
 ) -> None:
-    _read(staff)
-    picture(staff, "openapi")
-    _publish_tool(staff, client)
+    _read(keeper)
+    picture(keeper, "openapi")
+    _publish_tool(keeper, client)
     ticket = {"subject": "The cake is a lie", "priority": "high"}
     answer = client.ask("call_tool", NAME, ticket)
     assert not answer.is_error, answer
     assert answer.structured_content["subject"] == "The cake is a lie"
     wrong = client.ask("call_tool", NAME, {**ticket, "priority": "none"})
     assert wrong.is_error
-    assert [each["subject"] for each in desk.tickets()] == ["The cake is a lie"]
-    assert KEY not in staff.content()
+    another = json.dumps({**ticket, "subject": "There is no tea"})
+    called = report_of("call.mjs", f"{served.url}/mcp", NAME, another)
+    assert called["listed"]
+    assert not called["result"].get("isError"), called
+    assert [each["subject"] for each in desk.tickets()] == [
+        "The cake is a lie",
+        "There is no tea",
+    ]
+    assert KEY not in keeper.content()
 
 
-def test_the_document_changes(staff: Page, client: Listening, desk: HelpDesk) -> None:
+def test_the_document_changes(keeper: Page, client: Listening, desk: HelpDesk) -> None:
     """The page tells the difference; clients see it when somebody publishes."""
-    _publish_tool(staff, client)
+    _publish_tool(keeper, client)
     desk.release()
-    staff.goto("/admin/mcp_app/tool/openapi/")
-    staff.get_by_role("link", name="Help desk").click()
-    staff.get_by_role("link", name="Look again").click()
-    press(staff, "Look again")
-    said(staff, "The document was read again.")
-    expect(staff.get_by_role("heading", name="Changed there")).to_be_visible()
-    section = staff.locator("section", has_text="POST /api/tickets/")
+    keeper.goto("/admin/mcp_app/tool/openapi/")
+    keeper.get_by_role("link", name="Help desk").click()
+    keeper.get_by_role("link", name="Look again").click()
+    press(keeper, "Look again")
+    said(keeper, "The document was read again.")
+    expect(keeper.get_by_role("heading", name="Changed there")).to_be_visible()
+    section = keeper.locator("section", has_text="POST /api/tickets/")
     expect(section).to_contain_text("reporter")
-    picture(staff, "openapi-again")
-    press(staff, "Take over the chosen")
-    said(staff, "1 working copy was changed.")
+    picture(keeper, "openapi-again")
+    press(keeper, "Take over the chosen")
+    said(keeper, "1 working copy was changed.")
     assert "reporter" not in client.schema(NAME)["properties"]
-    staff.goto("/admin/mcp_app/tool/")
-    staff.get_by_role("link", name=NAME).first.click()
-    press(staff, "Save and publish…")
-    press(staff, "Publish version 2")
-    said(staff, "Version 2 is published.")
+    keeper.goto("/admin/mcp_app/tool/")
+    keeper.get_by_role("link", name=NAME).first.click()
+    press(keeper, "Save and publish…")
+    press(keeper, "Publish version 2")
+    said(keeper, "Version 2 is published.")
     client.sees(lambda: "reporter" in client.schema(NAME)["properties"], True)

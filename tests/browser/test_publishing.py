@@ -15,16 +15,17 @@ from typing import Any, Final
 
 import pytest
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 from playwright.sync_api import Browser, Page, StorageState, expect
 
-from tests.browser.conftest import AXE, PATIENCE_MS, log_in, open_page
+from tests.browser.conftest import AXE, PASSWORD, PATIENCE_MS, log_in, open_page
 from tests.newcomer.programs import CHECKOUT, Serving
 
 # They share one demo.
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
 
 EDITOR: Final = "lena"
-PASSWORD: Final = "a-Long-enough-1"
 PICTURES: Final = Path(os.environ.get("PICTURES", CHECKOUT / "results" / "pictures"))
 SERIOUS: Final = """async options => (await axe.run(document, {
     resultTypes: ["violations"], ...options
@@ -44,9 +45,10 @@ TOLD_S: Final = 60.0
 class Listening(threading.Thread):
     """A client of the official SDK that listens, and does what it is asked."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: str = "") -> None:
         super().__init__(daemon=True)
         self._url = url
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._events: Queue[str] = Queue()
         self._loop = asyncio.new_event_loop()
         self._ended = asyncio.Event()
@@ -62,7 +64,10 @@ class Listening(threading.Thread):
 
     async def _listen(self) -> None:
         async with (
-            Client(self._url, mode="auto") as client,
+            create_mcp_http_client(headers=self._headers) as http,
+            Client(
+                streamable_http_client(self._url, http_client=http), mode="auto"
+            ) as client,
             client.listen(
                 tools_list_changed=True, prompts_list_changed=True
             ) as subscription,

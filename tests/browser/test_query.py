@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests.browser.conftest import HELPER, PASSWORD, log_in, open_page
 from tests.browser.test_publishing import Listening, picture, press, said
+from tests.clients.node import report_of
 from tests.newcomer.programs import Serving
 
 pytestmark = [
@@ -17,11 +19,15 @@ pytestmark = [
 ]
 
 NAME: Final = "is-it-in-stock"
+TEAM: Final = "team"
+"""The server of the demo that knows who calls."""
+
+WEEK: Final = "orders-of-the-last-week-by-status"
 
 
 @pytest.fixture
-def client(served: Serving) -> Iterator[Listening]:
-    with Listening(f"{served.url}/mcp") as listening:
+def client(served: Serving, token: str) -> Iterator[Listening]:
+    with Listening(f"{served.url}/mcp/{TEAM}", token) as listening:
         yield listening
 
 
@@ -29,58 +35,144 @@ def part(page: Page, name: str) -> Locator:
     return page.locator(f"[name='config-0-{name}']")
 
 
-def _chosen(page: Page, model: str, title: str) -> None:
+def choices(page: Page, name: str, *values: str) -> None:
+    """Check boxes, or one of several buttons."""
+    for value in values:
+        part(page, name).and_(page.locator(f"[value='{value}']")).check()
+
+
+def where(page: Page, at: int, path: str, comparison: str, value: str = "") -> None:
+    """Choose a condition; a value is fixed, and without one the client says it."""
+    part(page, f"filters-{at}-path").select_option(path)
+    part(page, f"filters-{at}-comparison").select_option(comparison)
+    if value:
+        part(page, f"filters-{at}-given").select_option("fixed")
+        part(page, f"filters-{at}-value").fill(value)
+
+
+def save(page: Page) -> None:
+    press(page, "Save and continue editing")
+    said(page, "Saved.")
+
+
+def publish(page: Page) -> None:
+    press(page, "Save and publish…")
+    press(page, "Publish version 1")
+    said(page, "Version 1 is published.")
+
+
+def _chosen(page: Page, model: str, title: str, name: str) -> None:
     page.goto("/admin/mcp_app/tool/add/?kind=query")
     page.wait_for_load_state("load")
     page.locator("#id_title").press_sequentially(title)
+    expect(page.locator("#id_name")).to_have_value(name)
     part(page, "model").select_option(model)
     expect(part(page, "filters-0-path")).to_be_visible()
 
 
-def test_from_nothing_to_a_client(staff: Page, client: Listening) -> None:
-    _chosen(staff, "shop.Product", "Is it in stock")
-    expect(staff.locator("#id_name")).to_have_value(NAME)
-    staff.locator("#id_description").fill("Tells how many pieces there are.")
-    for name in ("name", "stock"):
-        staff.locator(f"[name='config-0-shown'][value='{name}']").check()
-    part(staff, "filters-0-path").select_option("sku")
-    part(staff, "filters-0-comparison").select_option("is_any_case")
-    press(staff, "Save and continue editing")
-    said(staff, "Saved.")
-    table = staff.locator("#id_now table")
+def test_from_nothing_to_a_client(keeper: Page, client: Listening) -> None:
+    _chosen(keeper, "shop.Product", "Is it in stock", NAME)
+    keeper.locator("#id_description").fill("Tells how many pieces there are.")
+    choices(keeper, "shown", "name", "stock")
+    where(keeper, 0, "sku", "is_any_case")
+    save(keeper)
+    table = keeper.locator("#id_now table")
     expect(table.locator("th")).to_have_text(["name", "stock"])
     expect(table.locator("tbody tr")).to_have_count(5)
 
-    press(staff, "Save and publish…")
-    press(staff, "Publish version 1")
-    said(staff, "Version 1 is published.")
+    publish(keeper)
     client.sees(lambda: client.description(NAME), "Tells how many pieces there are.")
-    [row] = _rows(client, "ket-1")
+    [row] = _rows(client, NAME, sku="ket-1")
     assert row["name"] == "Kettle"
-    assert _rows(client, "none") == []
+    assert _rows(client, NAME, sku="none") == []
 
 
-def _rows(client: Listening, sku: str) -> Any:
-    answer = client.ask("call_tool", NAME, {"sku": sku})
+def _rows(client: Listening, tool: str, **given: Any) -> Any:
+    answer = client.ask("call_tool", tool, given)
+    assert not answer.is_error, answer
     return answer.structured_content["rows"]
 
 
-def test_groups_are_chosen_where_the_answer_changes(staff: Page) -> None:
-    _chosen(staff, "shop.Order", "Orders of the last week by status")
-    part(staff, "answer").and_(staff.locator("[value='groups']")).check()
-    for told in ("count", "sum/total"):
-        staff.locator(f"[name='config-0-measures'][value='{told}']").check()
-    part(staff, "by_1").select_option("status")
-    part(staff, "filters-0-path").select_option("placed")
-    part(staff, "filters-0-comparison").select_option("last_days")
-    part(staff, "filters-0-given").select_option("fixed")
-    part(staff, "filters-0-value").fill("seven")
-    press(staff, "Save and continue editing")
-    expect(staff.locator(".mcp-errors")).to_contain_text("Write a number.")
-    staff.wait_for_load_state("load")
-    part(staff, "filters-0-value").fill("7")
-    press(staff, "Save and continue editing")
-    said(staff, "Saved.")
-    headings = staff.locator("#id_now th")
+def test_groups_are_chosen_where_the_answer_changes(
+    keeper: Page, client: Listening, browser: Browser, served: Serving, token: str
+) -> None:
+    _chosen(keeper, "shop.Order", "Orders of the last week by status", WEEK)
+    keeper.locator("#id_description").fill("Tells what the orders come to.")
+    choices(keeper, "answer", "groups")
+    choices(keeper, "measures", "count", "sum/total")
+    part(keeper, "by_1").select_option("status")
+    where(keeper, 0, "placed", "last_days", "seven")
+    press(keeper, "Save and continue editing")
+    expect(keeper.locator(".mcp-errors")).to_contain_text("Write a number.")
+    keeper.wait_for_load_state("load")
+    part(keeper, "filters-0-value").fill("7")
+    save(keeper)
+    headings = keeper.locator("#id_now th")
     expect(headings).to_have_text(["status", "count", "sum_total"])
-    picture(staff, "query")
+    picture(keeper, "query")
+
+    # Who may not see the shop's orders sees none here either.
+    with open_page(browser, served) as other:
+        other.goto("/admin/")
+        log_in(other, HELPER, PASSWORD)
+        other.goto(keeper.url)
+        expect(other.locator("#id_now")).to_contain_text(
+            "You may not see this data yourself (shop.view_order)."
+        )
+
+    publish(keeper)
+    client.sees(lambda: client.description(WEEK), "Tells what the orders come to.")
+    groups = client.ask("call_tool", WEEK, {}).structured_content["groups"]
+    assert all(set(each) == {"status", "count", "sum_total"} for each in groups)
+    url = f"{served.url}/mcp/{TEAM}"
+    called = report_of("call.mjs", url, WEEK, "{}", token)
+    assert called["listed"]
+    assert called["result"]["structuredContent"]["groups"] == groups
+    # The public server asks nobody who they are.
+    with Listening(f"{served.url}/mcp") as anyone:
+        assert anyone.description("order_status") is not None
+        assert anyone.description(WEEK) is None
+
+
+def test_a_row_with_the_rows_that_belong_to_it(keeper: Page, client: Listening) -> None:
+    name = "a-customer-with-open-orders"
+    _chosen(keeper, "shop.Customer", "A customer with open orders", name)
+    keeper.locator("#id_description").fill("Tells what somebody waits for.")
+    choices(keeper, "shown", "name")
+    keeper.get_by_text("With each, a list of its orders").click()
+    choices(keeper, "list_orders", "number", "total")
+    where(keeper, 0, "email", "is")
+    part(keeper, "list_orders_filters-0-path").select_option("status")
+    part(keeper, "list_orders_filters-0-comparison").select_option("is")
+    part(keeper, "list_orders_filters-0-given").select_option("fixed")
+    part(keeper, "list_orders_filters-0-value").fill("open")
+    save(keeper)
+    publish(keeper)
+    client.sees(lambda: client.description(name), "Tells what somebody waits for.")
+    [row] = _rows(client, name, email="ada@example.com")
+    assert row["name"] == "Ada Byron"
+    listed = row["orders"]["rows"]
+    assert all(set(each) == {"number", "total"} for each in listed)
+
+
+def test_without_scripts(scriptless_keeper: Page, client: Listening) -> None:
+    """The parts that follow from a choice come with the page that is saved."""
+    page, name = scriptless_keeper, "orders-by-status"
+    page.goto("/admin/mcp_app/tool/add/?kind=query")
+    page.locator("#id_title").fill("Orders by status")
+    page.locator("#id_name").fill(name)
+    page.locator("#id_description").fill("Tells how many orders there are.")
+    part(page, "model").select_option("shop.Order")
+    save(page)
+    choices(page, "answer", "groups")
+    save(page)
+    choices(page, "measures", "count", "sum/total")
+    part(page, "by_1").select_option("status")
+    where(page, 0, "placed", "last_days", "7")
+    save(page)
+    headings = page.locator("#id_now th")
+    expect(headings).to_have_text(["status", "count", "sum_total"])
+    publish(page)
+    client.sees(lambda: client.description(name), "Tells how many orders there are.")
+    answer = client.ask("call_tool", name, {})
+    assert not answer.is_error, answer

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import CLOSED, open_page
-from tests.browser.test_publishing import PASSWORD, add_user, picture, press, said
+from tests.browser.conftest import CLOSED, PASSWORD, open_page
+from tests.browser.test_publishing import add_user, picture, press, said
 from tests.newcomer.programs import CHECKOUT, Serving
 
 # They share one demo.

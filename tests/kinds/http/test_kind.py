@@ -213,7 +213,7 @@ NO_KEY: Final = "Help desk did not accept this site's key. Do not retry; tell th
             b"nonsense\r\n\r\n",
             "Help desk cannot be reached right now.",
             Outcome.OTHER_SITE,
-            "RemoteProtocolError: illegal status line: bytearray(b'nonsense')",
+            "RemoteProtocolError",
         ),
     ],
 )
