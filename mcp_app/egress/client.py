@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
@@ -16,7 +16,7 @@ from mcp_app.egress.bodies import read_body
 from mcp_app.egress.errors import EgressError, TooSlow, Unreachable
 from mcp_app.egress.requests import SiteAnswer, SiteRequest, headers_of, target_of
 from mcp_app.egress.resolving import Lookup, Resolver, system_lookup
-from mcp_app.egress.secrets import secrets_for
+from mcp_app.egress.secrets import Secrets, secrets_for
 from mcp_app.egress.sites import Site
 from mcp_app.interface.extras import with_remedy
 from mcp_app.interface.rights import AccessRequest
@@ -44,19 +44,22 @@ class Connections:
 
         Raises `EgressError`; no traceback shows what it holds.
         """
-        began = time.monotonic()
+        progress = _Progress()
+        began = progress.began
         try:
-            answer = await self._in_time(site, request, asked, began)
+            answer = await self._in_time(site, request, asked, progress)
         except EgressError as error:
+            # What the other site sent may be in the message.
+            error.message = progress.secrets.blot(error.message)
+            error.args = (error.message,)
             _log(site, request, began, f"{type(error).__name__}: {error.message}")
             # Frames hold the site's secrets, and error pages show variables.
             raise error.with_traceback(None) from None
         except Exception as error:
-            trace = "".join(traceback.format_exc())
+            trace = progress.secrets.blot(traceback.format_exc())
             logger.error("A call of the site %s failed.\n%s", site.key, trace)
-            failure = Unreachable(f"The call failed: {type(error).__name__}.")
-            failure.sent = True
-            raise failure from None
+            said = f"The call failed: {type(error).__name__}."
+            raise Unreachable(said, sent=progress.sent) from None
         _log(site, request, began, f"{answer.status}, {len(answer.body)} bytes")
         return answer
 
@@ -67,12 +70,15 @@ class Connections:
             await each.aclose()
 
     async def _in_time(
-        self, site: Site, request: SiteRequest, asked: AccessRequest, began: float
+        self,
+        site: Site,
+        request: SiteRequest,
+        asked: AccessRequest,
+        progress: _Progress,
     ) -> SiteAnswer:
-        progress = _Progress()
         try:
             async with asyncio.timeout(site.timeout):
-                secrets = await secrets_for(site, asked)
+                secrets = progress.secrets = await secrets_for(site, asked)
                 target = target_of(site, request, secrets)
                 headers = headers_of(site, request, secrets)
                 answer = await self._answer(site, request, target, headers, progress)
@@ -80,7 +86,7 @@ class Connections:
                     status=answer[0],
                     headers=answer[1],
                     body=answer[2],
-                    took=time.monotonic() - began,
+                    took=time.monotonic() - progress.began,
                     secrets=secrets,
                 )
         except TimeoutError:
@@ -115,7 +121,7 @@ class Connections:
         async with _streamed(pool, site, request, target, headers, progress) as answer:
             progress.answered = True
             named = _first_of_each(answer.headers)
-            encoding = named.get("content-encoding", "")
+            encoding = progress.secrets.blot(named.get("content-encoding", ""))
             body = await read_body(answer.aiter_stream(), encoding, site.answer)
             return answer.status, named, body
 
@@ -133,8 +139,10 @@ class Connections:
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a call came."""
+    """How far a call came, and with which secrets."""
 
+    began: float = field(default_factory=time.monotonic)
+    secrets: Secrets = field(default_factory=lambda: Secrets({}, {}))
     connected: bool = False
     """Whether it made a connection of its own."""
     sent: bool = False
@@ -174,11 +182,11 @@ async def _streamed(
             extensions={"timeout": {"connect": CONNECT_S}, "trace": progress.trace},
         ) as answer:
             yield answer
-    except (
-        httpcore2.NetworkError,
-        httpcore2.ProtocolError,
-        httpcore2.TimeoutException,
-    ) as error:
+    except httpcore2.ProtocolError as error:
+        # Its text may repeat what came, as the repr of bytes: a secret that has escapes
+        # there would not be blotted out.
+        raise Unreachable(type(error).__name__, sent=progress.sent) from None
+    except (httpcore2.NetworkError, httpcore2.TimeoutException) as error:
         why = f"{type(error).__name__}: {error}"
         raise Unreachable(why, sent=progress.sent) from None
 

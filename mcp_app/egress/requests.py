@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlencode
 
@@ -22,14 +22,15 @@ class SiteRequest:
 
     `path` begins with a slash, and is encoded as it is to be sent; so is `query`,
     without the question mark.  An idempotent request may be sent twice.  `log_path` is
-    what the log shows: no value of a caller.
+    what the log shows: no value of a caller.  The repr has none either, because error
+    pages show the variables of frames.
     """
 
     method: str
-    path: str
-    query: str = ""
-    headers: Sequence[tuple[str, str]] = ()
-    body: bytes | None = None
+    path: str = field(repr=False)
+    query: str = field(default="", repr=False)
+    headers: Sequence[tuple[str, str]] = field(default=(), repr=False)
+    body: bytes | None = field(default=None, repr=False)
     idempotent: bool = False
     log_path: str = ""
 
@@ -39,18 +40,26 @@ class SiteAnswer:
     """A whole answer; the names of headers are in lower case, `took` is in seconds."""
 
     status: int
-    headers: Mapping[str, str]
-    body: bytes
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
     took: float
     secrets: Secrets
     """What must not come out of the answer."""
 
     @property
     def media_type(self) -> str:
-        """Return the type of the body without its parameters, in lower case."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        """Return the type of the body without its parameters, in lower case.
+
+        It is "" if it is not well formed (RFC 9110, section 8.3.1) or has a secret.
+        """
+        given = self.headers.get("content-type", "")
+        found = given.partition(";")[0].strip()
+        if self.secrets.are_in(given) or not _MEDIA_TYPE.fullmatch(found):
+            return ""
+        return found.lower()
 
 
+_MEDIA_TYPE: Final = re.compile(r"[\w.+-]{1,127}/[\w.+-]{1,127}", re.ASCII)
 _PATH: Final = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 _QUERY: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@%/?\[\]|-]*")
 

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
+from urllib.parse import quote_plus
 
 from mcp_app.egress.errors import Forbidden
 from mcp_app.egress.sites import Caller, Site, header_problem
@@ -38,9 +39,15 @@ class Secrets:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
-        texts = set(_pieces([*self.headers.values(), *self.query.values()]))
+        query = self.query.values()
+        sent = [*self.headers.values(), *query, *map(quote_plus, query)]
+        texts = set(_pieces(sent))
         longest_first = sorted(texts, key=lambda each: (-len(each), each))
         return re.compile("|".join(map(re.escape, longest_first))) if texts else None
+
+    def are_in(self, text: str) -> bool:
+        """Tell whether a text has one of the secrets."""
+        return self._pattern is not None and bool(self._pattern.search(text))
 
     def blot(self, value: Any) -> Any:
         """Return a JSON value, or a text, without the secrets in its texts."""
@@ -62,10 +69,15 @@ def _blotted(value: Any, pattern: re.Pattern[str]) -> Any:
     return value
 
 
+_PARTS: Final = re.compile(r'[^\s=;,"]++(?!=[^\s=;,])')
+"""The parts of cookies and of schemes with parameters, but no name before a value."""
+
+
 def _pieces(values: Iterable[str]) -> Iterable[str]:
-    """Yield secrets, their words, and what a Basic one encodes (RFC 7617)."""
+    """Yield secrets, their words and parts, and what a Basic one encodes (RFC 7617)."""
     for value in values:
-        for piece in (value, *value.split(), *_decoded(value)):
+        parts = _PARTS.findall(value)
+        for piece in (value, *value.split(), *parts, *_decoded(value)):
             if len(piece) >= SHORTEST:
                 yield piece
 

@@ -365,6 +365,69 @@ async def test_no_failure_shows_a_secret(
         trace = trace.tb_next
 
 
+SECRET = "canary-that-comes-back"
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        (b"HTTP/1.1 two {}\r\n\r\n", "RemoteProtocolError"),
+        (b"HTTP/1.1 two \xff {}\r\n\r\n", "RemoteProtocolError"),
+        (answer("a", Content_Encoding="{}"), "has the Content-Encoding"),
+        (answer("a", Content_Encoding="x" * 30 + "{}"), "has the Content-Encoding"),
+    ],
+)
+async def test_a_secret_that_comes_back(
+    peer: Peer,
+    own: Connections,
+    settings: Settings,
+    caplog: pytest.LogCaptureFixture,
+    sent: bytes,
+    shown: str,
+) -> None:
+    settings.MCP = {"HTTP": peer.settings(secret_headers={"X-Key": SECRET})}
+    peer.send = sent.replace(b"{}", SECRET.encode())
+    with caplog.at_level(logging.INFO, "mcp_app.egress"):
+        error = await failure(own)
+    assert shown in error.message
+    assert shown in caplog.text
+    for text in (error.message, str(error), caplog.text):
+        assert SECRET[:10] not in text
+
+
+async def test_a_bug_whose_text_has_a_secret(
+    peer: Peer,
+    own: Connections,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings.MCP = {"HTTP": peer.settings(secret_headers={"X-Key": SECRET})}
+
+    def broken(*_: object) -> Any:
+        raise RuntimeError(f"A bug with {SECRET}.")
+
+    monkeypatch.setattr(client_module, "_first_of_each", broken)
+    peer.send = answer()
+    error = await failure(own)
+    assert error.sent
+    assert "A bug with" in caplog.text
+    assert SECRET not in caplog.text
+
+
+async def test_a_failure_before_anything_was_sent(
+    peer: Peer, own: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> Any:
+        raise RuntimeError("No thread is left.")
+
+    monkeypatch.setattr(client_module, "secrets_for", broken)
+    error = await failure(own, POST)
+    assert error.message == "The call failed: RuntimeError."
+    assert not error.sent
+    assert peer.connections == 0
+
+
 async def test_connections_of_the_loop(peer: Peer) -> None:
     await close_connections()
     peer.send = answer()

@@ -122,7 +122,44 @@ def test_headers_that_may_not_be_sent(site: Site, header: tuple[str, str]) -> No
         headers(site, header, **{"x-b": "secret"})
 
 
-def test_the_type_of_an_answer() -> None:
-    given = {"content-type": "Application/JSON; charset=utf-8"}
-    answer = SiteAnswer(status=200, headers=given, body=b"", took=0, secrets=NONE)
-    assert answer.media_type == "application/json"
+CANARY = "canary-of-requests"
+
+
+def answer(media_type: str, body: bytes = b"") -> SiteAnswer:
+    given = {"content-type": media_type}
+    secrets = Secrets({"X-Key": CANARY}, {})
+    return SiteAnswer(status=200, headers=given, body=body, took=0, secrets=secrets)
+
+
+@pytest.mark.parametrize(
+    ("given", "media_type"),
+    [
+        ("Application/JSON; charset=utf-8", "application/json"),
+        (" image/svg+xml ", "image/svg+xml"),
+        ("", ""),
+        ("image/", ""),
+        ("image/pé", ""),
+        ("image/a b", ""),
+        (f"image/{CANARY}", ""),
+        (f"{CANARY}/a", ""),
+    ],
+)
+def test_the_type_of_an_answer(given: str, media_type: str) -> None:
+    assert answer(given).media_type == media_type
+
+
+def test_what_error_pages_show() -> None:
+    """They show the variables of frames as their repr."""
+    shown = repr(answer(CANARY, CANARY.encode()))
+    assert "status=200" in shown
+    assert CANARY not in shown
+    request = SiteRequest(
+        method="POST",
+        path=f"/{CANARY}",
+        query=CANARY,
+        headers=[("X-A", CANARY)],
+        body=CANARY.encode(),
+        log_path="/{{x}}",
+    )
+    assert CANARY not in repr(request)
+    assert "/{{x}}" in repr(request)

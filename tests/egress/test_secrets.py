@@ -110,6 +110,28 @@ def test_secrets_are_blotted_out() -> None:
     assert "12345678" not in repr(secrets)
 
 
+@pytest.mark.parametrize(
+    ("header", "answer", "shown"),
+    [
+        ("sid=cookiecanary12345; a=b", "cookiecanary12345", BLOT),
+        ('Token token="tokencanary123"', "tokencanary123", BLOT),
+        ("Custom canary+of/a+key==", "canary+of/a+key", BLOT),
+        ("A id=first-canary,key=second-canary", "first-canary", BLOT),
+        ("sessionid=cookiecanary12345", "sessionid", "sessionid"),
+        ('Digest username="lee", nonce="abc"', "username", "username"),
+    ],
+)
+def test_parts_of_secrets(header: str, answer: str, shown: str) -> None:
+    """A part is blotted out, but no name of one, which answers may have as well."""
+    assert Secrets({"A": header}, {}).blot(answer) == shown
+
+
+def test_a_secret_of_the_query_as_it_is_sent() -> None:
+    assert Secrets({}, {"key": "canary & key"}).blot("?key=canary+%26+key") == (
+        f"?key={BLOT}"
+    )
+
+
 def test_without_secrets_nothing_is_blotted() -> None:
     value = {"a": "b"}
     assert Secrets({}, {}).blot(value) is value
