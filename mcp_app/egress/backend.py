@@ -29,6 +29,12 @@ from mcp_app.egress.sites import Site
 CONNECT_S: Final = 3.0
 IDLE_S: Final = 5.0
 """So long a connection is kept: its address may change."""
+MOST_KEPT: Final = 32 * 1024
+"""Bytes of an answer whose connection is kept.
+
+The layers below hand out 64 KiB at once: after a larger answer, they may hold more that
+cannot be seen here.
+"""
 
 
 def pool_for(site: Site, resolver: Resolver) -> AsyncConnectionPool:
@@ -46,6 +52,66 @@ def _ssl_context(site: Site) -> ssl.SSLContext:
     if site.ca:
         return ssl.create_default_context(cafile=site.ca)
     return default_ssl_context()
+
+
+class AnswerStream(AsyncNetworkStream):
+    """A connection that is dropped once more came than one answer.
+
+    Whoever asks next would be given what came too much: httpcore2 keeps it.  So the
+    last byte of what came waits here until it is asked for.  An answer that ends before
+    it leaves it here, and a connection that is readable is not used again.
+    """
+
+    def __init__(self, below: AsyncNetworkStream) -> None:
+        self._below = below
+        self._last = b""
+        self._size = 0
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Return what came but its last byte, then that byte."""
+        data, self._last = self._last, b""
+        if not data:
+            data = await self._below.read(max_bytes, timeout)
+            self._size += len(data)
+            if len(data) > 1:
+                data, self._last = data[:-1], data[-1:]
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Send it; the next answer is counted anew."""
+        self._size = 0
+        await self._below.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._below.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> AsyncNetworkStream:
+        """Return the connection with TLS."""
+        below = await self._below.start_tls(ssl_context, server_hostname, timeout)
+        return AnswerStream(below)
+
+    def get_extra_info(self, info: str) -> Any:
+        """Return what httpcore2 asks for: "is_readable" after an answer."""
+        known = self._below.get_extra_info(info)
+        if info != "is_readable":
+            return known
+        return known or self._last or self._size > MOST_KEPT or self._is_more_in_tls()
+
+    def _is_more_in_tls(self) -> bool:
+        """Tell whether TLS has a record that nobody read, or its end."""
+        tls = self._below.get_extra_info("ssl_object")
+        try:
+            return tls is not None and tls.read(1) is not None
+        except ssl.SSLWantReadError:
+            return False
+        except ssl.SSLError:
+            return True
 
 
 class GuardedBackend(AsyncNetworkBackend):
@@ -68,9 +134,10 @@ class GuardedBackend(AsyncNetworkBackend):
         refusal: ConnectError | ConnectTimeout | None = None
         for address in await self._vetted(host, port):
             try:
-                return await self._below.connect_tcp(
+                stream = await self._below.connect_tcp(
                     address, port, timeout, local_address, socket_options
                 )
+                return AnswerStream(stream)
             except (ConnectError, ConnectTimeout) as error:
                 refusal = error
         raise refusal or ConnectError(f"The name {host} has no address.")
