@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, TypeAlias
 
 import pytest
 from django.test import Client
@@ -15,6 +17,7 @@ from tests.admin.pages import errors, fill_in, form_page, page, saved, shown_val
 pytestmark = [pytest.mark.django_db]
 
 ROW = "config-0"
+Queries: TypeAlias = Callable[[int], AbstractContextManager[object]]
 PARAMETERS = json.dumps(
     {
         "type": "object",
@@ -236,3 +239,16 @@ def test_a_resource_that_sends(admin_client: Client) -> None:
     )
     shown = admin_client.get(page("resource", "change", row.pk)).content.decode()
     assert "This page cannot show all of it" in shown
+
+
+@pytest.mark.parametrize("rows", [0, 40])
+def test_queries_of_the_page(
+    admin_client: Client, django_assert_max_num_queries: Queries, rows: int
+) -> None:
+    """At any number of rows."""
+    for number in range(rows):
+        Tool.objects.create(name=f"t{number}", title="T", kind="http")
+    url = _tool(TICKET)
+    admin_client.get(url)
+    with django_assert_max_num_queries(10):
+        admin_client.get(url)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from django.test import Client
@@ -20,6 +21,9 @@ from tests.kinds.query import shop
 pytestmark = [pytest.mark.django_db]
 
 ROW = "config-0"
+PREVIEW = 5
+"""Its limit of time, set and taken back, and the rows with their lists."""
+Queries: TypeAlias = Callable[[int], AbstractContextManager[object]]
 
 
 @pytest.fixture(autouse=True)
@@ -326,3 +330,22 @@ def test_who_may_not_change_what_stands_behind_reads_it(
     assert f"{ROW}-model" not in shown_values(response)
     assert "drill.Order" in response.content.decode()
     assert client.post(url, {"config-as": "json"}).status_code == 403
+
+
+@pytest.mark.parametrize("rows", [0, 40])
+def test_queries_of_the_page(
+    admin_client: Client, django_assert_max_num_queries: Queries, rows: int
+) -> None:
+    """At any number of rows; the preview has queries of its own."""
+    for number in range(rows):
+        shop.order(f"o{number}")
+        Tool.objects.create(name=f"t{number}", title="T", kind="query")
+    tool = Tool.objects.create(name="a", title="A", kind="query", config="{}")
+    url = page("tool", "change", tool.pk)
+    admin_client.get(url)
+    with django_assert_max_num_queries(14):
+        admin_client.get(url)
+    tool.config = json.dumps(WHOLE)
+    tool.save()
+    with django_assert_max_num_queries(14 + PREVIEW):
+        admin_client.get(url)
