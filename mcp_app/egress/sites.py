@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from ipaddress import ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 from unicodedata import category
@@ -118,8 +118,8 @@ def problems(given: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
             yield f'MCP["HTTP"][{key!r}] {error}'
 
 
-def _read(key: str, options: Mapping[str, Any]) -> Site:
-    if not KEY.fullmatch(key):
+def _read(key: object, options: Mapping[str, Any]) -> Site:
+    if not (isinstance(key, str) and KEY.fullmatch(key)):
         raise UnusableSite(
             "has a key that no row can name. A key must begin with a letter and have at"
             " most 40 characters of a-z, 0-9, _ and -."
@@ -139,8 +139,8 @@ def _read(key: str, options: Mapping[str, Any]) -> Site:
         networks=networks,
         ca=_ca(options),
         timeout=_number(options, "timeout", 30.0, MOST_SECONDS),
-        connections=int(_number(options, "connections", 10, MOST_CONNECTIONS)),
-        answer=int(_number(options, "answer", 4 * MIB, MOST_ANSWER)),
+        connections=_count(options, "connections", 10, MOST_CONNECTIONS),
+        answer=_count(options, "answer", 4 * MIB, MOST_ANSWER),
     )
 
 
@@ -211,6 +211,9 @@ def _networks(given: object) -> Iterator[Network]:
     if not isinstance(given, list | tuple):
         raise UnusableSite('has "networks" that are no list, such as ["10.2.0.0/16"].')
     for each in given:
+        if not isinstance(each, str | IPv4Network | IPv6Network):
+            # Numbers and bytes are addresses to `ip_network`.
+            raise UnusableSite('has "networks" with one that is no text.')
         try:
             yield ip_network(each)
         except ValueError as error:
@@ -219,15 +222,20 @@ def _networks(given: object) -> Iterator[Network]:
             ) from None
 
 
+_DOTTED: Final = re.compile(r"[A-Za-z_]\w{0,39}(\.[A-Za-z_]\w{0,39})+", re.ASCII)
+"""A path that a sentence may show: tokens are not made of short words alone."""
+
+
 def _secret_headers(given: object) -> Mapping[str, str] | Caller:
     if isinstance(given, str):
         try:
             function = import_string(given)
         except Exception as error:
             # A module may raise whatever it likes.
-            raise UnusableSite(
-                f'has "secret_headers" {given!r}, which cannot be imported: {error}'
-            ) from None
+            shown = f"{given!r}, which cannot be imported: {error}"
+            if not _DOTTED.fullmatch(given):
+                shown = "that are neither a dict nor the dotted path of a function."
+            raise UnusableSite(f'has "secret_headers" {shown}') from None
         if not callable(function):
             raise UnusableSite(f'has "secret_headers" {given!r}, which is no function.')
         return function  # type: ignore[no-any-return]
@@ -280,6 +288,15 @@ def _ca(options: Mapping[str, Any]) -> str:
     if path and not (isinstance(path, str | Path) and Path(path).is_file()):
         raise UnusableSite(f'has the "ca" {path!r}, which is not a file.')
     return str(path)
+
+
+def _count(options: Mapping[str, Any], name: str, default: int, most: int) -> int:
+    value = options.get(name, default)
+    if type(value) is not int or not 1 <= value <= most:
+        raise UnusableSite(
+            f'has the "{name}" {value!r}: it must be a whole number from 1 to {most:,}.'
+        )
+    return value
 
 
 def _number(

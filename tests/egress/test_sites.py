@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,10 @@ PRIVATE_ALONE = "which is for private networks alone"
         ({"url": URL, "networks": "10.0.0.0/8"}, "are no list"),
         ({"url": URL, "networks": ["10.0.0.1/8"]}, "is not a network"),
         ({"url": URL, "networks": ["here"]}, "is not a network"),
+        ({"url": URL, "networks": [5]}, "is no text"),
+        ({"url": URL, "networks": [True]}, "is no text"),
+        ({"url": URL, "networks": [b"abcd"]}, "is no text"),
+        ({"url": URL, "networks": [("10.0.0.0", 8)]}, "is no text"),
         ({"url": URL, "secret_header": {}}, "Did you mean 'secret_headers'?"),
         ({"url": URL, "secret_headers": {"A": 5}}, "are no dict of texts"),
         ({"url": URL, "secret_headers": [SECRET]}, "are no dict of texts"),
@@ -119,13 +124,20 @@ PRIVATE_ALONE = "which is for private networks alone"
         ({"url": URL, "secret_headers": {"A b": SECRET}}, "is no name of a header"),
         ({"url": URL, "secret_headers": {"Host": SECRET}}, "belongs to the connection"),
         ({"url": URL, "secret_headers": "no.such"}, "cannot be imported"),
+        ({"url": URL, "secret_headers": SECRET}, "nor the dotted path of a function"),
+        ({"url": URL, "secret_headers": f"a.{SECRET}"}, "nor the dotted path"),
         ({"url": URL, "secret_headers": f"{__name__}.NO_FUNCTION"}, "is no function"),
         ({"url": URL, "ca": "/no/such/file"}, "is not a file"),
         ({"url": URL, "title": ""}, 'an empty "title"'),
         ({"url": URL, "timeout": 0}, "greater than 0 and at most 600"),
         ({"url": URL, "timeout": float("nan")}, "greater than 0 and at most 600"),
-        ({"url": URL, "connections": True}, "greater than 0 and at most 1,000"),
-        ({"url": URL, "answer": "1"}, "greater than 0 and at most"),
+        ({"url": URL, "connections": True}, "a whole number from 1 to 1,000"),
+        ({"url": URL, "connections": 0.5}, "a whole number from 1 to 1,000"),
+        ({"url": URL, "connections": 1001}, "a whole number from 1 to 1,000"),
+        ({"url": URL, "answer": "1"}, "a whole number from 1 to 268,435,456"),
+        ({"url": URL, "answer": 0.5}, "a whole number from 1 to"),
+        ({"url": URL, "answer": 0}, "a whole number from 1 to"),
+        ({"url": URL, "answer": 1e3}, "a whole number from 1 to"),
         ("https://example.com", 'must be a dict with at least "url"'),
     ],
 )
@@ -139,8 +151,14 @@ def test_what_cannot_be_used(settings: Settings, options: Any, sentence: str) ->
     assert [*sites()] == ["other"]
 
 
-@pytest.mark.parametrize("key", ["", "Help", "1a", "a b", "a" * 41])
-def test_keys(key: str) -> None:
+def test_networks_that_were_read(settings: Settings) -> None:
+    network = ip_network("10.2.0.0/16")
+    settings.MCP = {"HTTP": {"peer": {"url": URL, "networks": [network]}}}
+    assert sites()["peer"].networks == (network,)
+
+
+@pytest.mark.parametrize("key", ["", "Help", "1a", "a b", "a" * 41, 5, None, b"a"])
+def test_keys(key: Any) -> None:
     (problem,) = problems({key: {"url": URL}})
     assert "no row can name" in problem
 
