@@ -5,6 +5,7 @@ Later the document is looked at again, and what changed can be taken over.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -33,7 +34,7 @@ from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.conf import mcp_settings
 from mcp_app.egress.sites import sites
-from mcp_app.kinds.openapi.offers import Offer
+from mcp_app.kinds.openapi.offer import Offer
 from mcp_app.kinds.openapi.reading import DocumentError
 from mcp_app.models import OpenApiDocument, Tool
 from mcp_app.models.fields import digest, parse
@@ -206,7 +207,8 @@ class OpenApiPages(PublishedAdmin[Tool]):
         if "take" in request.POST:
             if not self.has_change_permission(request):
                 raise PermissionDenied
-            keys = [int(each) for each in request.POST.getlist("key") if each.isdigit()]
+            sent = request.POST.getlist("key")
+            keys = [int(each) for each in sent if re.fullmatch("[0-9]{1,18}", each)]
             self._take(request, row, keys)
         else:
             site = documents.site_of(row.site)

@@ -5,14 +5,18 @@ An operation that cannot become a tool is offered with a remark, and bars no oth
 
 from __future__ import annotations
 
+import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from django.utils.translation import gettext as _
 
+from mcp_app.conf import MIB
 from mcp_app.egress.sites import Site
 from mcp_app.interface.rules import text_problem
 from mcp_app.kinds.http.config import TAKEN, read
@@ -25,61 +29,42 @@ from mcp_app.kinds.http.schema import (
     REPEAT,
     SPACES,
 )
+from mcp_app.kinds.openapi.names import Names, argument_name, snake_case
+from mcp_app.kinds.openapi.offer import Offer
 from mcp_app.kinds.openapi.reading import DocumentError
-from mcp_app.kinds.openapi.schemas import Translator, Unusable, resolve
+from mcp_app.kinds.openapi.schemas import (
+    MOST_WRITTEN,
+    Translator,
+    Unusable,
+    resolve,
+    text_of,
+)
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
 
 MOST_OPERATIONS: Final = 30_000
-LONGEST_NAME: Final = 64
 LONGEST_TEXT: Final = 1_000
 LONGEST_SUMMARY: Final = 200
 LONGEST_KEY: Final = 500
+MOST_PARAMETERS: Final = 3 * MOST_PAIRS
+"""Of all places; more are not even looked at."""
 
-Value = TypeVar("Value")
+Members = TypeVar("Members", list[Any], dict[str, Any])
+
+logger = logging.getLogger("mcp_app.kinds")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """An operation; with a `bar` it cannot become a tool.
+def offers_of(
+    document: JsonObject, site: Site, most: int = MOST_WRITTEN
+) -> list[Offer]:
+    """Return the offers of a document, which take at most so many bytes.
 
-    `key` is method and path as the document has them; `remarks` say what is left out.
+    Raises `DocumentError` if there are too many.
     """
-
-    key: str
-    name: str
-    summary: str = ""
-    description: str = ""
-    tags: tuple[str, ...] = ()
-    input_schema: JsonObject = field(default_factory=dict)
-    config: JsonObject = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
-    bar: str = ""
-
-    @property
-    def method(self) -> str:
-        return self.key.partition(" ")[0]
-
-    @property
-    def path(self) -> str:
-        return self.key.partition(" ")[2]
-
-    def to_json(self) -> JsonObject:
-        """Return it as a row keeps it."""
-        members = {name: getattr(self, name) for name in self.__slots__}
-        return {name: value for name, value in members.items() if value}
-
-    @classmethod
-    def from_json(cls, value: JsonObject) -> Offer:
-        lists = {name: tuple(value.get(name, ())) for name in ("tags", "remarks")}
-        return cls(**{"name": "", **value, **lists})
-
-
-def offers_of(document: JsonObject, site: Site) -> list[Offer]:
-    """Return the offers of a document; raise `DocumentError` if there are too many."""
     translator = Translator(document, old=str(document["openapi"]).startswith("3.0"))
     offers: list[Offer] = []
-    names: set[str] = set()
+    names = Names()
+    size = 0
     for method, path, item, operation in _operations(document):
         if len(offers) >= MOST_OPERATIONS:
             raise DocumentError(
@@ -87,7 +72,11 @@ def offers_of(document: JsonObject, site: Site) -> list[Offer]:
             )
         reader = _OperationReader(document, translator, site, method, path)
         offer = reader.offer(item, operation, names)
-        names.add(offer.name)
+        # What is barred has been written, too: one schema can be in all operations.
+        size += max(reader.written, len(jsonrpc.write(offer.to_json())))
+        if size > most:
+            said = _("What the document offers takes more than %d MiB.")
+            raise DocumentError(said % (most // MIB))
         offers.append(offer)
     return offers
 
@@ -121,22 +110,35 @@ class _OperationReader:
     required: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     config: JsonObject = field(default_factory=dict)
+    written: int = 0
+    """Bytes of the schema."""
 
-    def offer(self, item: JsonObject, operation: Any, names: set[str]) -> Offer:
+    def offer(self, item: JsonObject, operation: Any, names: Names) -> Offer:
         about: JsonObject = operation if isinstance(operation, dict) else {}
+        key = f"{self.method} {self.path}"
+        is_long = len(key) > LONGEST_KEY
         described: JsonObject = {
-            "key": f"{self.method} {self.path}"[:LONGEST_KEY],
-            "name": self._name(about, names),
+            # With the mark it is no key that another operation has.
+            "key": f"{key[:LONGEST_KEY]}…" if is_long else key,
+            "name": names.take(self._base(about)),
             "summary": _text(about.get("summary"), LONGEST_SUMMARY),
             "description": _text(about.get("description"), LONGEST_TEXT),
-            "tags": tuple(_tags(about)),
+            "tags": tuple(self._tags(about)),
         }
         try:
             if not isinstance(operation, dict):
                 raise Unusable(_("it is no object"))
+            if is_long:
+                said = _("its path is longer than %d characters")
+                raise Unusable(said % (LONGEST_KEY - len(self.method) - 1))
             schema = self._read(item, operation)
         except Unusable as error:
-            return Offer(**described, bar=str(error))
+            return Offer(**described, bar=str(error)[:LONGEST_TEXT])
+        except DocumentError:
+            raise
+        except Exception:
+            logger.exception("An operation of an OpenAPI document cannot be read")
+            return Offer(**described, bar=_("it cannot be read; the log says why"))
         return Offer(
             **described,
             input_schema=schema,
@@ -144,61 +146,80 @@ class _OperationReader:
             remarks=tuple(dict.fromkeys(self.remarks)),
         )
 
-    def _name(self, about: JsonObject, names: set[str]) -> str:
+    def _base(self, about: JsonObject) -> str:
         given = about.get("operationId")
         text = given if isinstance(given, str) and given else ""
         base = snake_case(text or f"{self.method.lower()} {self.path}")
-        name, number = base or self.method.lower(), 1
-        while name in names:
-            number += 1
-            end = f"_{number}"
-            name = base[: LONGEST_NAME - len(end)] + end
-        return name
+        return base or self.method.lower()
+
+    def _tags(self, about: JsonObject) -> Iterator[str]:
+        tags = about.get("tags")
+        for each in self._counted(tags) if isinstance(tags, list) else ():
+            if isinstance(each, str) and each.strip():
+                yield each.strip()[:100]
+
+    def _counted(self, parts: Members) -> Members:
+        """Return parts of an operation, which it may share with all others."""
+        self.translator.count(len(parts))
+        return parts
 
     def _read(self, item: JsonObject, operation: JsonObject) -> JsonObject:
         """Fill in the config, and return the schema of the parameters."""
         self.config.update(site=self.site.key, method=self.method)
-        own_path = self.path
         parameters = [*self._parameters(item, operation)]
+        names = Counter(each["name"] for each in parameters)
+        in_path: dict[str, str] = {}
         query: list[JsonObject] = []
         headers: list[JsonObject] = []
         for each in parameters:
             place = each["in"]
             if place == "path":
-                own_path = self._in_path(own_path, each)
+                in_path |= self._in_path(each)
             elif place == "query":
-                query += self._pair(each, parameters)
+                query += self._pair(each, names)
             elif place == "header":
-                headers += self._header(each, parameters)
+                headers += self._header(each, names)
             else:
                 self._left_out(each, _("it is a cookie"))
-        if left := re.search(
-            r"\{([^{}]*)\}(?!\})", re.sub(r"\{\{.*?\}\}", "", own_path)
-        ):
-            said = _("its path has {%(name)s}, which no parameter describes")
-            raise Unusable(said % {"name": left[1][:40]})
-        self.config["path"] = own_path
-        self.config.update({"query": query} if query else {})
-        self.config.update({"headers": headers} if headers else {})
-        self._body(operation)
-        self._answers(operation)
         if len(query) > MOST_PAIRS or len(headers) > MOST_PAIRS:
             raise Unusable(_("it has more than %d parameters") % MOST_PAIRS)
+        self.config["path"] = self._filled_path(in_path)
+        self.config.update({"query": query} if query else {})
+        self.config.update({"headers": headers} if headers else {})
+        self._answers(operation)
+        self._body(operation)
         return self._whole()
+
+    def _filled_path(self, in_path: Mapping[str, str]) -> str:
+        """Return the path with placeholders of the tool."""
+        if re.search("[{}]", _PLACE.sub("", self.path)):
+            raise Unusable(_("its path has a brace that is no parameter's"))
+        for original in _PLACE.findall(self.path):
+            if original not in in_path:
+                said = _("its path has {%(name)s}, which no parameter describes")
+                raise Unusable(said % {"name": original[:40]})
+        # All at once: what one became must not be read as another.
+        return _PLACE.sub(lambda place: "{{" + in_path[place[1]] + "}}", self.path)
 
     # -- parameters ------------------------------------------------------------------
 
     def _parameters(self, *holders: JsonObject) -> Iterator[JsonObject]:
         """Yield the path's parameters, or those that the operation has instead."""
-        found: dict[tuple[str, str], JsonObject] = {}
-        for holder in holders:
-            for each in holder.get("parameters") or ():
-                parameter = resolve(self.document, each)
-                name, place = parameter.get("name"), parameter.get("in")
-                if not isinstance(name, str) or not isinstance(place, str) or not name:
-                    raise Unusable(_("a parameter of it has no name or no place"))
-                found[place, name] = parameter
-        yield from found.values()
+        lists = [holder.get("parameters") or [] for holder in holders]
+        if not all(isinstance(each, list) for each in lists):
+            raise Unusable(_("its parameters are no list"))
+        if sum(map(len, lists)) > MOST_PARAMETERS:
+            raise Unusable(_("it has more than %d parameters") % MOST_PARAMETERS)
+        # One takes about as long as five values of a schema.
+        self.translator.count(5 * sum(map(len, lists)))
+        own: dict[tuple[str, str], JsonObject] = {}
+        for each in chain.from_iterable(lists):
+            parameter = resolve(self.document, each)
+            name, place = parameter.get("name"), parameter.get("in")
+            if not isinstance(name, str) or not isinstance(place, str) or not name:
+                raise Unusable(_("a parameter of it has no name or no place"))
+            own[place, name] = parameter
+        yield from own.values()
 
     def _left_out(self, parameter: JsonObject, why: str) -> None:
         name = str(parameter["name"])[:60]
@@ -208,15 +229,16 @@ class _OperationReader:
         said = _("%(name)s is left out: %(why)s")
         self.remarks.append(said % {"name": name, "why": why})
 
-    def _argument(self, parameter: JsonObject, place: str, others: Any = ()) -> str:
+    def _argument(self, parameter: JsonObject, place: str, names: Counter[str]) -> str:
         """Add a parameter of the tool, and return its name."""
         original = parameter["name"]
-        twice = any(
-            each["name"] == original and each is not parameter for each in others
-        )
-        name = argument_name(f"{original}_in_{place}" if twice else original)
+        base, number = argument_name(original), 1
+        if names[original] > 1 or base in self.properties:
+            base = f"{base}_in_{place}"
+        name = base
         while name in self.properties:
-            name = f"{name}_in_{place}"
+            number += 1
+            name = f"{base}_{number}"
         schema = self.translator.translate(_schema_of(parameter))
         about = _text(parameter.get("description"), LONGEST_TEXT)
         if about and isinstance(schema, dict) and "description" not in schema:
@@ -226,26 +248,23 @@ class _OperationReader:
             self.required.append(name)
         return name
 
-    def _in_path(self, path: str, parameter: JsonObject) -> str:
+    def _in_path(self, parameter: JsonObject) -> dict[str, str]:
+        """Return the argument of a parameter of the path, by its name there."""
         style = parameter.get("style", "simple")
         if style != "simple" or (
             parameter.get("explode") and self._is_object(parameter)
         ):
             said = _("%(name)s is written in a way that cannot be sent: %(style)s")
-            shown = {"name": parameter["name"], "style": style}
+            shown = {"name": parameter["name"][:60], "style": str(style)[:60]}
             raise Unusable(said % shown)
-        place = "{" + parameter["name"] + "}"
-        if place not in path:
+        if parameter["name"] not in _PLACE.findall(self.path):
             self._left_out(
                 {**parameter, "required": False}, _("the path does not have it")
             )
-            return path
-        name = self._argument(parameter, "path")
-        return path.replace(place, "{{" + name + "}}")
+            return {}
+        return {parameter["name"]: self._argument(parameter, "path", Counter())}
 
-    def _pair(
-        self, parameter: JsonObject, others: list[JsonObject]
-    ) -> list[JsonObject]:
+    def _pair(self, parameter: JsonObject, names: Counter[str]) -> list[JsonObject]:
         if parameter["name"] in self.site.secret_query:
             self.remarks.append(
                 _("%(name)s is left out: the settings set it")
@@ -259,13 +278,11 @@ class _OperationReader:
         if style is None:
             self._left_out(parameter, _("its style is unknown"))
             return []
-        name = self._argument(parameter, "query", others)
+        name = self._argument(parameter, "query", names)
         pair = {"name": parameter["name"], "value": "{{" + name + "}}"}
         return [pair if style == REPEAT else {**pair, "as": style}]
 
-    def _header(
-        self, parameter: JsonObject, others: list[JsonObject]
-    ) -> list[JsonObject]:
+    def _header(self, parameter: JsonObject, names: Counter[str]) -> list[JsonObject]:
         original = parameter["name"]
         if original.lower() in self.site.secret_names | _OF_THE_ANSWER:
             return []
@@ -275,7 +292,7 @@ class _OperationReader:
         if parameter.get("explode") and self._is_object(parameter):
             self._left_out(parameter, _("it is an object"))
             return []
-        name = self._argument(parameter, "header", others)
+        name = self._argument(parameter, "header", names)
         return [{"name": original, "value": "{{" + name + "}}"}]
 
     def _is_object(self, parameter: JsonObject) -> bool:
@@ -297,7 +314,7 @@ class _OperationReader:
             return
         required = body.get("required") is True
         for fits, take in _BODIES:
-            for media_type, media in content.items():
+            for media_type, media in self._counted(content).items():
                 if fits(_bare(media_type)):
                     described = resolve(self.document, media)
                     take(self, media_type, described, required)
@@ -347,15 +364,17 @@ class _OperationReader:
         """Return the argument of each property, None if the body stays whole."""
         if isinstance(schema, dict) and set(schema) == {"$ref"}:
             name = schema["$ref"].rpartition("/")[2]
-            schema = self.translator.definitions_of(schema).get(name)
+            schema = self.translator.definition(name)
         if not isinstance(schema, dict) or schema.keys() & _COMPOSED:
             return None
         properties = schema.get("properties")
-        if schema.get("type", "object") != "object" or not properties:
+        if schema.get("type", "object") != "object":
+            return None
+        if not isinstance(properties, dict) or not properties:
             return None
         if schema.get("additionalProperties") not in (None, False):
             return None
-        lifted = {each: argument_name(each) for each in properties}
+        lifted = {each: argument_name(each) for each in self._counted(properties)}
         names = set(lifted.values())
         if len(names) < len(lifted) or names & self.properties.keys():
             return None
@@ -364,12 +383,14 @@ class _OperationReader:
     def _lift(self, schema: Any, lifted: Mapping[str, str], required: bool) -> None:
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
-            schema = self.translator.definitions_of(schema)[name]
+            schema = self.translator.definition(name)
         for each, name in lifted.items():
             self.properties[name] = schema["properties"][each]
         if required and isinstance(schema.get("required"), list):
             self.required += [
-                lifted[each] for each in schema["required"] if each in lifted
+                lifted[each]
+                for each in schema["required"]
+                if isinstance(each, str) and each in lifted
             ]
 
     def _whole_body(self, schema: Any, required: bool) -> str:
@@ -386,15 +407,17 @@ class _OperationReader:
     def _answers(self, operation: JsonObject) -> None:
         """Refuse an operation whose only good answer is a stream of events."""
         kinds: set[str] = set()
-        responses = operation.get("responses")
-        for status, each in responses.items() if isinstance(responses, dict) else ():
+        given = operation.get("responses")
+        responses = self._counted(given) if isinstance(given, dict) else {}
+        for status, each in responses.items():
             if not str(status).startswith("2"):
                 continue
             try:
                 content = resolve(self.document, each).get("content")
             except Unusable:
                 continue
-            kinds |= set(map(_bare, content)) if isinstance(content, dict) else set()
+            if isinstance(content, dict):
+                kinds |= set(map(_bare, self._counted(content)))
         if kinds == {"text/event-stream"}:
             raise Unusable(_("its answer is a stream"))
 
@@ -405,12 +428,14 @@ class _OperationReader:
         definitions = self.translator.definitions_of(schema)
         if definitions:
             schema["$defs"] = definitions
+        text = text_of(schema)
+        self.written = len(text)
         try:
             schemas.check_schema(schema)
         except schemas.SchemaError as error:
             said = _("its schema is refused: %(error)s") % {"error": error}
             raise Unusable(said) from None
-        if hidden := text_problem(jsonrpc.write(schema).decode(), lines=True):
+        if hidden := text_problem(text.decode(), lines=True):
             raise Unusable(_("its schema is refused: %(error)s") % {"error": hidden})
         _call, problems = read(self.config, self.properties, "parameter")
         for problem in problems:
@@ -418,17 +443,11 @@ class _OperationReader:
         return schema
 
 
-def _tags(about: JsonObject) -> Iterator[str]:
-    tags = about.get("tags")
-    for each in tags if isinstance(tags, list) else ():
-        if isinstance(each, str) and each.strip():
-            yield each.strip()[:100]
-
-
 def _schema_of(parameter: JsonObject) -> Any:
     return parameter.get("schema", {})
 
 
+_PLACE: Final = re.compile(r"\{([^{}]*)\}")
 _COMPOSED: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "$ref"})
 _OF_THE_ANSWER: Final = frozenset({"accept", "content-type", "authorization"})
 """Headers that OpenAPI itself says are ignored as parameters."""
@@ -444,7 +463,7 @@ _STYLES: Final[Mapping[str, tuple[str, str]]] = {
 def _style(parameter: JsonObject) -> str | None:
     """Return how lists and objects of a pair are written, None if that is unknown."""
     style = parameter.get("style", "form")
-    if style not in _STYLES:
+    if not isinstance(style, str) or style not in _STYLES:
         return None
     exploded, together = _STYLES[style]
     return exploded if parameter.get("explode", style == "form") else together
@@ -478,16 +497,3 @@ _BODIES: Final[
     ),
 )
 """Which bodies can be sent, the best first."""
-
-
-def snake_case(text: str) -> str:
-    """Return an operationId as the name of a tool: `listPets` is `list_pets`."""
-    parts = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", text)
-    parts = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", parts)
-    return re.sub(r"[^A-Za-z0-9]+", "_", parts).strip("_").lower()[:LONGEST_NAME]
-
-
-def argument_name(text: str) -> str:
-    """Return a name that a placeholder can have."""
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", text)
-    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"

@@ -7,6 +7,7 @@ recurse, and with the scalars of YAML 1.2: neither dates nor “yes”.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
@@ -22,6 +23,10 @@ from mcp_app.protocol.json_types import JsonObject
 MOST_YAML: Final = 4 * MIB
 MOST_NODES: Final = 2_000_000
 DEEPEST: Final = 64
+MOST_DIRECTIVES: Final = 10
+"""Lines before a YAML document; its parser takes quadratic time for them."""
+TEXT_OF_A_NODE: Final = 16
+"""Bytes of a text that count as one more value: aliases repeat texts, too."""
 VERSIONS: Final = re.compile(r"3\.[012](\..*)?")
 
 
@@ -95,6 +100,7 @@ def read_yaml(content: bytes) -> object:
             )
             % {"size": len(content) / MIB, "most": MOST_YAML // MIB}
         )
+    _check_directives(content)
     try:
         import yaml  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -110,6 +116,22 @@ def read_yaml(content: bytes) -> object:
     except (yaml.YAMLError, UnicodeError) as error:
         raise DocumentError(_not_read("YAML", error)) from None
     return builder.value
+
+
+def _check_directives(content: bytes) -> None:
+    # Of the encodings of YAML; a mark at the beginning says that it is UTF-16.
+    is_wide = content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    text = content.decode("utf-16" if is_wide else "utf-8-sig", "replace")
+    count = 0
+    for line in text.splitlines():
+        own = line.lstrip(" \t\ufeff")
+        if line.startswith("%"):
+            count += 1
+        elif own and not own.startswith("#"):
+            return
+        if count > MOST_DIRECTIVES:
+            said = _("The document has more than %d lines that begin with “%%”.")
+            raise DocumentError(said % MOST_DIRECTIVES)
 
 
 _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
@@ -180,7 +202,9 @@ class _Builder:
             value: object = event.value
         else:
             value = plain_scalar(event.value)
-        self._put(value, 1, event.anchor)
+        # A lone surrogate raises UnicodeError here: it is no text.
+        size = 1 + len(event.value.encode()) // TEXT_OF_A_NODE
+        self._put(value, size, event.anchor)
 
     def alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
 from django.utils.translation import gettext as _
 
+from mcp_app.conf import MIB
+from mcp_app.kinds.openapi.names import Names
 from mcp_app.kinds.openapi.reading import DEEPEST, MOST_NODES, DocumentError
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
@@ -22,6 +24,8 @@ IN_LINE_DEPTH: Final = 16
 """Deeper than so many schemas within schemas, references become definitions."""
 IN_LINE: Final = 32 * 1024
 """Bytes of a referenced schema that is still put in line."""
+MOST_WRITTEN: Final = 64 * MIB
+"""Bytes that all references of a document put in line, or that all offers take."""
 
 _DROPPED: Final = frozenset(
     {"discriminator", "example", "examples", "externalDocs", "xml", "deprecated"}
@@ -46,18 +50,31 @@ _MAPS_OF_SCHEMAS: Final = frozenset(
 )
 
 
+_Steps: TypeAlias = tuple[str, ...]
+
+
 class Unusable(ValueError):
     """A part of a document that cannot become a tool; the message is a remark."""
 
 
-def target_of(document: JsonObject, reference: object) -> Any:
-    """Return what a local reference leads to (RFC 6901); raise `Unusable`."""
+def steps_of(reference: object) -> _Steps:
+    """Return the steps of a local reference (RFC 6901), however it is written.
+
+    Raises `Unusable`, for anchors, too.
+    """
     if not isinstance(reference, str) or not reference.startswith("#"):
         raise Unusable(_leads_nowhere(reference))
-    value: Any = document
     pointer = unquote(reference[1:])
-    for step in pointer.split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
+    if pointer and not pointer.startswith("/"):
+        raise Unusable(_leads_nowhere(reference))
+    steps = pointer.split("/")[1:]
+    return tuple(each.replace("~1", "/").replace("~0", "~") for each in steps)
+
+
+def target_of(document: JsonObject, reference: object) -> Any:
+    """Return what a local reference leads to; raise `Unusable`."""
+    value: Any = document
+    for name in steps_of(reference):
         if isinstance(value, dict) and name in value:
             value = value[name]
         elif isinstance(value, list) and re.fullmatch("0|[1-9][0-9]{0,8}", name):
@@ -85,12 +102,22 @@ def resolve(document: JsonObject, value: Any) -> JsonObject:
     raise Unusable(_("its references lead in a circle"))
 
 
+def text_of(schema: Any) -> bytes:
+    """Return a schema as JSON; raise `Unusable` for what is none."""
+    try:
+        return jsonrpc.write(schema)
+    except jsonrpc.UnserializableValue as error:
+        said = _("its schema is refused: %(error)s") % {"error": str(error)[:300]}
+        raise Unusable(said) from None
+
+
 @dataclass
 class _Piece:
-    """A translated schema that a reference leads to, and how many values it has."""
+    """A translated schema that a reference leads to, and how large it is in line."""
 
     schema: Any
     nodes: int
+    size: int = 0
     name: str = ""
     """Of its definition; "" if it is put in line."""
 
@@ -102,11 +129,14 @@ class Translator:
     document: JsonObject
     old: bool
     nodes: int = 0
-    _pieces: dict[str, _Piece] = field(default_factory=dict)
-    _open: dict[str, str] = field(default_factory=dict)
+    size: int = 0
+    """Bytes that references put in line."""
+    _pieces: dict[_Steps, _Piece] = field(default_factory=dict)
+    _open: dict[_Steps, str] = field(default_factory=dict)
     """References that are being translated, with the name of each that met itself."""
     _definitions: dict[str, Any] = field(default_factory=dict)
-    _new: list[str] = field(default_factory=list)
+    _names: Names = field(default_factory=Names)
+    _new: list[_Steps] = field(default_factory=list)
     """The references that the translation of now was the first to meet."""
     _waiting: dict[str, Any] = field(default_factory=dict)
     """Targets of references that stand too deep to be put in line, by their names."""
@@ -120,7 +150,7 @@ class Translator:
             while self._waiting:
                 name, target = self._waiting.popitem()
                 self._definitions[name] = self._schema(target, 0)
-        except Unusable:
+        except Exception:
             # Each may refer to one that is no definition now: others try again.
             self._waiting.clear()
             for key in self._new:
@@ -139,7 +169,12 @@ class Translator:
                     waiting.append(needed[name])
         return needed
 
-    def _count(self, nodes: int) -> None:
+    def definition(self, name: str) -> Any:
+        """Return the definition of this name, None if there is none."""
+        return self._definitions.get(name)
+
+    def count(self, nodes: int) -> None:
+        """Count values that are read again; raise `DocumentError` for too many."""
         self.nodes += nodes
         if self.nodes > MOST_NODES:
             raise DocumentError(
@@ -148,7 +183,7 @@ class Translator:
             )
 
     def _schema(self, schema: Any, depth: int) -> Any:
-        self._count(1)
+        self.count(1)
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
@@ -174,47 +209,53 @@ class Translator:
 
     def _reference(self, reference: object, depth: int) -> Any:
         target = target_of(self.document, reference)
-        key = str(reference)
+        key = steps_of(reference)
         if key in self._open:
             self._open[key] = self._open[key] or self._new_name(key)
             return {"$ref": f"#/$defs/{self._open[key]}"}
         piece = self._pieces.get(key)
         if piece is None and depth > IN_LINE_DEPTH:
             name = self._new_name(key)
-            piece = self._keep(key, _Piece(None, 1, name))
+            piece = self._keep(key, _Piece(None, 1, name=name))
             self._waiting[name] = target
         elif piece is None:
             piece = self._keep(key, self._piece(key, target, depth))
         else:
-            self._count(piece.nodes)
+            self.count(piece.nodes)
+            self._grow(piece.size)
         return {"$ref": f"#/$defs/{piece.name}"} if piece.name else piece.schema
 
-    def _keep(self, key: str, piece: _Piece) -> _Piece:
+    def _grow(self, size: int) -> None:
+        self.size += size
+        if self.size > MOST_WRITTEN:
+            said = _("What the document offers takes more than %d MiB.")
+            raise DocumentError(said % (MOST_WRITTEN // MIB))
+
+    def _keep(self, key: _Steps, piece: _Piece) -> _Piece:
         self._new.append(key)
         self._pieces[key] = piece
         return piece
 
-    def _piece(self, key: str, target: Any, depth: int) -> _Piece:
+    def _piece(self, key: _Steps, target: Any, depth: int) -> _Piece:
         before = self.nodes
         self._open[key] = ""
         try:
             schema = self._schema(target, depth + 1)
         finally:
             name = self._open.pop(key)
-        if not name and len(jsonrpc.write(schema)) > IN_LINE:
+        size = 0 if name else len(text_of(schema))
+        if size > IN_LINE:
             name = self._new_name(key)
         if name:
             self._definitions[name] = schema
-        return _Piece(schema, 1 if name else self.nodes - before, name)
+            return _Piece(schema, 1, name=name)
+        return _Piece(schema, self.nodes - before, size)
 
-    def _new_name(self, key: str) -> str:
-        base = re.sub(r"[^A-Za-z0-9_]+", "_", key.rpartition("/")[2]).strip("_")[:40]
-        name, number = base or "schema", 1
-        taken = {*self._definitions, *self._open.values(), *self._waiting}
-        while name in taken:
-            number += 1
-            name = f"{base}_{number}"
-        return name
+    def _new_name(self, key: _Steps) -> str:
+        last = key[-1] if key else ""
+        return self._names.take(
+            re.sub(r"[^A-Za-z0-9_]+", "_", last).strip("_")[:40] or "schema"
+        )
 
     def _members(self, schema: JsonObject, depth: int) -> JsonObject:
         members: JsonObject = {}
@@ -253,7 +294,9 @@ def _without_read_only(
     members["properties"] = {k: v for k, v in kept.items() if k not in hidden}
     required = members.get("required")
     if isinstance(required, list):
-        members["required"] = [each for each in required if each not in hidden]
+        members["required"] = [
+            each for each in required if not (isinstance(each, str) and each in hidden)
+        ]
 
 
 def _is_read_only(schema: Any, translator: Translator) -> bool:

@@ -10,12 +10,12 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import transaction
 
 from mcp_app.catalog.registry import Registry
-from mcp_app.kinds.openapi.offers import Offer
+from mcp_app.kinds.openapi.offer import Offer
 from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
 from mcp_app.models.fields import parse
 from mcp_app.protocol import jsonrpc
 from mcp_app.publishing.findings import store_findings
-from mcp_app.publishing.openapi.documents import offers_in
+from mcp_app.publishing.openapi.documents import locked, offers_in
 from mcp_app.publishing.openapi.making import COLUMNS, columns_of
 
 
@@ -106,14 +106,14 @@ def take_over(
     """Write what the document changed into tools, but not over what staff changed.
 
     Returns the tools, and "tool: column" for each column that keeps its own text.
-    Publishes nothing.
+    Publishes nothing.  Raises `DocumentError` if the document is gone.
     """
     changed: list[Tool] = []
     own: list[str] = []
     with transaction.atomic():
-        locked = OpenApiDocument.objects.select_for_update().get(pk=document.pk)
-        offers = offers_in(locked)
-        operations = locked.imported.select_related("tool").filter(pk__in=keys)
+        row = locked(document)
+        offers = offers_in(row)
+        operations = row.imported.select_related("tool").filter(pk__in=keys)
         for operation in operations:
             compared = _compared(operation, offers.get(operation.key))
             if compared.standing is not Standing.CHANGED or compared.bar:

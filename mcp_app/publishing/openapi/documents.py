@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
+from typing import Final
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -20,11 +21,15 @@ from mcp_app.egress.sites import Site, sites
 from mcp_app.interface.principal import Principal
 from mcp_app.interface.rights import AccessRequest
 from mcp_app.interface.rules import visible
-from mcp_app.kinds.openapi.offers import Offer, offers_of
+from mcp_app.kinds.openapi.offer import Offer
+from mcp_app.kinds.openapi.offers import offers_of
 from mcp_app.kinds.openapi.reading import DocumentError, read_document
 from mcp_app.models import OpenApiDocument
 from mcp_app.models.fields import digest
-from mcp_app.models.openapi import TooManyOffers, pack
+from mcp_app.models.openapi import MOST_INFLATED, TooManyOffers, pack
+
+LONGEST_LOCATION: Final = 500
+"""As the column."""
 
 
 def site_of(key: str) -> Site:
@@ -40,6 +45,9 @@ def fetch(site: Site, path: str, user: AbstractBaseUser) -> bytes:
     """Return the document that a site has at a path; blocks, raises `DocumentError`."""
     if not path.startswith("/"):
         raise DocumentError(_("The path must begin with “/”, such as /openapi.json."))
+    if len(path) > LONGEST_LOCATION:
+        said = _("The path is longer than %d characters.") % LONGEST_LOCATION
+        raise DocumentError(said)
     path, _mark, query = path.partition("?")
     request = SiteRequest(
         method="GET", path=path, query=query, idempotent=True, log_path=path
@@ -83,7 +91,7 @@ def store(
     Raises `DocumentError`; nothing is stored then.
     """
     document = read_document(content, mcp_settings.limits.document)
-    offers = offers_of(document, site)
+    offers = offers_of(document, site, MOST_INFLATED)
     if not offers:
         raise DocumentError(_("The document has no operation that can be a tool."))
     about = document.get("info")
@@ -103,6 +111,7 @@ def store(
     }
     with transaction.atomic():
         if known is not None:
+            locked(known)
             for name, value in values.items():
                 setattr(known, name, value)
             known.save(update_fields=[*values])
@@ -124,3 +133,11 @@ def offers_in(row: OpenApiDocument) -> dict[str, Offer]:
     """Return what a document offered when it was last read, by key."""
     offers = map(Offer.from_json, row.unpack())
     return {each.key: each for each in offers}
+
+
+def locked(row: OpenApiDocument) -> OpenApiDocument:
+    """Return a row as it is now, locked; raise `DocumentError` if it is gone."""
+    now = OpenApiDocument.objects.select_for_update().filter(pk=row.pk).first()
+    if now is None:
+        raise DocumentError(_("Meanwhile, somebody has deleted this document."))
+    return now

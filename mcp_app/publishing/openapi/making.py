@@ -13,12 +13,13 @@ from django.utils.translation import gettext as _
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.rules import visible
-from mcp_app.kinds.openapi.offers import LONGEST_NAME, Offer
+from mcp_app.kinds.openapi.names import Names
+from mcp_app.kinds.openapi.offer import Offer
 from mcp_app.kinds.openapi.reading import DocumentError
 from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
 from mcp_app.protocol import jsonrpc
 from mcp_app.publishing.findings import store_findings
-from mcp_app.publishing.openapi.documents import offers_in
+from mcp_app.publishing.openapi.documents import locked, offers_in
 
 LONGEST_TAGS: Final = 500
 LONGEST_TAG: Final = 64
@@ -57,8 +58,7 @@ def make_tools(
     try:
         with transaction.atomic():
             # Two people who import at once do so one after the other.
-            OpenApiDocument.objects.select_for_update().get(pk=document.pk)
-            return _make(document, keys, registry, author)
+            return _make(locked(document), keys, registry, author)
     except IntegrityError:
         said = _("Meanwhile, somebody has made a tool of this name. Try again.")
         raise DocumentError(said) from None
@@ -74,11 +74,10 @@ def _make(
     there = set(document.imported.values_list("key", flat=True))
     chosen = [offers[key] for key in dict.fromkeys(keys) if key in offers]
     wanted = [each for each in chosen if not each.bar and each.key not in there]
-    names = set(Tool.objects.values_list("name", flat=True)) | set(registry.tools)
+    names = Names({*Tool.objects.values_list("name", flat=True), *registry.tools})
     made = []
     for offer in wanted:
         tool = _tool(offer, names, author)
-        names.add(tool.name)
         try:
             tool.full_clean()
         except ValidationError as error:
@@ -95,7 +94,7 @@ def _make(
     return made
 
 
-def _tool(offer: Offer, names: set[str], author: AbstractBaseUser | None) -> Tool:
+def _tool(offer: Offer, names: Names, author: AbstractBaseUser | None) -> Tool:
     # What a method does stands in RFC 9110, section 9.2.
     hints: dict[str, Any] = {
         "read_only": offer.method == "GET",
@@ -103,22 +102,13 @@ def _tool(offer: Offer, names: set[str], author: AbstractBaseUser | None) -> Too
         "destructive": offer.method == "DELETE" if offer.method != "GET" else None,
     }
     return Tool(
-        name=_free(offer.name, names),
+        name=names.take(offer.name),
         kind="http",
         tags=_tags(offer),
         updated_by_id=None if author is None else author.pk,
         **columns_of(offer),
         **hints,
     )
-
-
-def _free(name: str, names: set[str]) -> str:
-    free, number = name, 1
-    while free in names:
-        number += 1
-        end = f"_{number}"
-        free = name[: LONGEST_NAME - len(end)] + end
-    return free
 
 
 def _tags(offer: Offer) -> str:

@@ -91,6 +91,10 @@ def test_from_the_site(admin_client: Client, settings: Settings) -> None:
     [
         ({"site": "gone", "path": "/a"}, "The settings have no site “gone”"),
         ({"site": "helpdesk"}, "Choose a file, or write the path at the site."),
+        (
+            {"site": "helpdesk", "path": "/" + "a" * 500},
+            "The path is longer than 500 characters.",
+        ),
         ({"site": "helpdesk", "path": "a"}, "The path must begin with “/”"),
         ({"site": "helpdesk", "file": b"{"}, "no JSON that can be read"),
         ({"site": "helpdesk", "file": b'{"swagger": "2.0"}'}, "This is Swagger 2.0."),
@@ -180,6 +184,41 @@ def test_looking_again(admin_client: Client) -> None:
     tool = Tool.objects.get(name="create_ticket")
     assert (tool.title, tool.description) == ("My own title", "Open a ticket")
     assert "2 tools are as the document says." in told
+
+
+@pytest.mark.parametrize("key", ["²", "9" * 5000, "9" * 30, "9" * 18, "-1"])
+def test_odd_keys(admin_client: Client, key: str) -> None:
+    _read(admin_client)
+    sent = {"take": "1", "key": key}
+    told = _text(admin_client.post(_url("again"), sent, follow=True))
+    assert "0 working copies were changed." in told
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [("operations", {"key": BOTH}), ("again", {"take": "1"}), ("again", {})],
+)
+def test_a_document_that_somebody_deletes(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch, name: str, sent: Any
+) -> None:
+    """After the page has read its row."""
+    _read(admin_client)
+    url = _url(name)
+
+    def get(_model: Any, pk: int) -> OpenApiDocument:
+        row = OpenApiDocument.objects.get(pk=pk)
+        OpenApiDocument.objects.all().delete()
+        return row
+
+    monkeypatch.setattr(
+        "mcp_app.admin.definitions.openapi_pages.get_object_or_404", get
+    )
+    file = {} if sent else {"file": _file(content())}
+    response = admin_client.post(url, {**sent, **file})
+    if name == "operations":
+        assert response.status_code == 302
+        response = admin_client.get(START)
+    assert "Meanwhile, somebody has deleted this document." in _text(response)
 
 
 def test_a_site_that_is_gone(admin_client: Client, settings: Settings) -> None:

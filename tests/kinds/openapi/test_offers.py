@@ -17,7 +17,8 @@ from mcp_app.kinds import problems
 from mcp_app.kinds.http.config import read
 from mcp_app.kinds.http.request import request_for
 from mcp_app.kinds.openapi import offers as module
-from mcp_app.kinds.openapi.offers import Offer, offers_of, snake_case
+from mcp_app.kinds.openapi.offer import Offer
+from mcp_app.kinds.openapi.offers import offers_of
 from mcp_app.kinds.openapi.reading import DocumentError, read_document
 from mcp_app.protocol import schemas
 from tests.clients.node import MODULES
@@ -438,21 +439,6 @@ def test_what_cannot_be_a_tool(operation: Any, path: str, bar: str) -> None:
     assert barred.config == {}
     # It takes no other along.
     assert fine.bar == ""
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("listPets", "list_pets"),
-        ("HTTPServerList", "http_server_list"),
-        ("get /a/{b}", "get_a_b"),
-        ("a--b", "a_b"),
-        ("x" * 100, "x" * 64),
-        ("été", "t"),
-    ],
-)
-def test_names(text: str, name: str) -> None:
-    assert snake_case(text) == name
 
 
 def test_names_are_unique() -> None:

@@ -148,6 +148,8 @@ def test_long_ones_are_definitions() -> None:
         ({"$ref": "other.json#/a"}, "leads nowhere"),
         ({"$ref": "https://evil.example/a"}, "leads nowhere"),
         ({"$ref": 5}, "leads nowhere"),
+        ({"$ref": "#anchor"}, "its reference '#anchor' leads nowhere"),
+        ({"$ref": "#list/0"}, "leads nowhere"),
         (ref("Bad"), "leads nowhere"),
         ({"properties": {"a": 5}}, "neither an object nor a boolean"),
     ],

@@ -10,6 +10,7 @@ import pytest
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.egress.sites import sites
+from mcp_app.kinds.openapi.reading import DocumentError
 from mcp_app.models import OpenApiDocument, Tool
 from mcp_app.publishing.openapi.comparing import Standing, compare, take_over
 from mcp_app.publishing.openapi.documents import store
@@ -125,3 +126,9 @@ def test_only_what_is_chosen(row: OpenApiDocument) -> None:
     chosen = [key_of(row, "GET /tickets"), 10**9]
     assert take_over(row, chosen, Registry(), None) == ([], [])
     assert standings(row)[CREATE] == "changed"
+
+
+def test_a_document_that_is_gone(row: OpenApiDocument) -> None:
+    OpenApiDocument.objects.all().delete()
+    with pytest.raises(DocumentError, match="somebody has deleted this document"):
+        take_over(row, [1], Registry(), None)

@@ -84,6 +84,13 @@ def test_a_known_document_keeps_its_title() -> None:
     assert OpenApiDocument.objects.get().title == row.title
 
 
+def test_a_known_document_that_is_gone() -> None:
+    row = stored()
+    OpenApiDocument.objects.all().delete()
+    with pytest.raises(DocumentError, match="somebody has deleted this document"):
+        store(content(), sites()["helpdesk"], known=row)
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -103,6 +110,12 @@ def test_too_much_to_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DocumentError, match="at most 0 are kept"):
         stored()
     assert not OpenApiDocument.objects.exists()
+
+
+def test_too_much_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_app.publishing.openapi.documents.MOST_INFLATED", 10)
+    with pytest.raises(DocumentError, match="takes more than 0 MiB"):
+        stored()
 
 
 def test_a_site_that_is_not_there() -> None:
@@ -132,6 +145,9 @@ def test_a_document_is_fetched(peer: Peer) -> None:
     ("path", "sent", "sentence"),
     [
         ("a.json", b"", "must begin with “/”"),
+        ("/" + "a" * 500, b"", "The path is longer than 500 characters."),
+        ("/a\0b", b"", "did not give the document: "),
+        ("/a?b=\0", b"", "did not give the document: "),
         ("/../a.json", b"", "did not give the document: A segment of the path"),
         ("/a.json", answer(status=404), "Help desk answered with the status 404."),
         ("/a.json", answer(b"a" * 30), "did not give the document: The answer is"),

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.kinds.openapi.reading import DocumentError
-from mcp_app.models import ImportedOperation, Tool
+from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
 from mcp_app.publishing.openapi.documents import offers_in
 from mcp_app.publishing.openapi.making import columns_of, make_tools
 from tests.publishing.openapi.test_documents import stored
@@ -102,3 +102,16 @@ def test_all_or_none() -> None:
         make_tools(row, BOTH, Registry(), None)
     assert not Tool.objects.exists()
     assert not ImportedOperation.objects.exists()
+
+
+def test_a_document_that_is_gone() -> None:
+    row = stored()
+    OpenApiDocument.objects.all().delete()
+    with pytest.raises(DocumentError, match="somebody has deleted this document"):
+        make_tools(row, BOTH, Registry(), None)
+
+
+def test_many_operations_of_one_name() -> None:
+    paths: Any = {f"/{'a' * 200}/{n}": {"get": {}} for n in range(30)}
+    names = [each.name for each in made([f"GET {each}" for each in paths], paths=paths)]
+    assert len({*names}) == 30
