@@ -8,6 +8,7 @@ from benchmarks.figures import (
     call_log,
     calls,
     definitions,
+    documents,
     egress,
     guarded,
     instructions,
@@ -46,4 +47,6 @@ FIGURES: Mapping[str, Figure] = {
     "leaks": leaks.left_behind,
     "stdio": stdio.on_pipes,
     "egress": egress.of_other_sites,
+    "documents": documents.of_other_people,
+    "search": documents.of_questions,
 }

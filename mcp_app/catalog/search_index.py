@@ -24,10 +24,17 @@ _TABLE: Final = (
 )
 _FIND: Final = (
     "SELECT rowid FROM tools WHERE tools MATCH ?"
-    " ORDER BY bm25(tools, 3.0, 2.0, 1.0, 1.0), rowid LIMIT ?"
+    " ORDER BY bm25(tools, 10.0, 5.0, 1.0, 0.5), rowid LIMIT ?"
 )
 _COUNT: Final = "SELECT count(*) FROM tools WHERE tools MATCH ?"
 _WORD: Final = re.compile(r"[^\W_]+")
+_VERBS: Final = {
+    **dict.fromkeys(("make", "new", "open", "publish"), "create"),
+    **dict.fromkeys(("edit", "change", "modify"), "update"),
+    **dict.fromkeys(("read", "show", "view"), "get"),
+    "remove": "delete",
+}
+"""What APIs say for what people say."""
 _HUMP: Final = re.compile(r"([a-z0-9])([A-Z])")
 
 
@@ -71,7 +78,11 @@ class SearchIndex:
             return [], 0
         # Each word is quoted: none of them is an operator.
         match = " OR ".join(f'"{word}"' for word in words)
-        places = [row[0] for row in self._database.execute(_FIND, (match, limit))]
+        verbs = {_VERBS[word.lower()] for word in words if word.lower() in _VERBS}
+        better = f"({match}) AND ({' OR '.join(sorted(verbs))})"
+        # A verb makes a tool come earlier, and alone it finds none.
+        ranked = f"{match} OR ({better})" if verbs else match
+        places = [row[0] for row in self._database.execute(_FIND, (ranked, limit))]
         ((total,),) = self._database.execute(_COUNT, (match,))
         return places, total
 

@@ -67,6 +67,13 @@ def test_the_name_counts_most(index: SearchIndex) -> None:
     assert TOOLS[places[0]].name == "listInvoices"
 
 
+def test_verbs_of_people() -> None:
+    """A tool that creates comes first for who makes something, and alone for nobody."""
+    index = SearchIndex([tool("list_tickets", "Tickets"), *TOOLS])
+    assert index.find("make ticket", 2) == ([1, 0], 2)
+    assert index.find("make", 2) == ([], 0)
+
+
 def test_the_limit(index: SearchIndex) -> None:
     places, total = index.find("invoices", 1)
     assert (len(places), total) == (1, 3)
