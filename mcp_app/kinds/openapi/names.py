@@ -29,16 +29,16 @@ def argument_name(text: str) -> str:
 class Names:
     """Gives each name once: what is taken gets a number at its end."""
 
-    taken: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
     _last: dict[str, int] = field(default_factory=dict)
     """The last number of all names that begin alike: counting starts there."""
 
     def take(self, base: str) -> str:
         """Return the name, or the next with a number, and keep it from others."""
         name, stem = base, base[: LONGEST_NAME - _LONGEST_END]
-        while name in self.taken:
+        while name in self.names:
             self._last[stem] = self._last.get(stem, 1) + 1
             end = f"_{self._last[stem]}"
             name = base[: LONGEST_NAME - len(end)] + end
-        self.taken.add(name)
+        self.names.add(name)
         return name

@@ -73,7 +73,7 @@ def offers_of(
         reader = _OperationReader(document, translator, site, method, path)
         offer = reader.offer(item, operation, names)
         # What is barred has been written, too: one schema can be in all operations.
-        size += max(reader.written, len(jsonrpc.write(offer.to_json())))
+        size += max(reader.size, len(jsonrpc.write(offer.to_json())))
         if size > most:
             said = _("What the document offers takes more than %d MiB.")
             raise DocumentError(said % (most // MIB))
@@ -110,7 +110,7 @@ class _OperationReader:
     required: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     config: JsonObject = field(default_factory=dict)
-    written: int = 0
+    size: int = 0
     """Bytes of the schema."""
 
     def offer(self, item: JsonObject, operation: Any, names: Names) -> Offer:
@@ -154,11 +154,11 @@ class _OperationReader:
 
     def _tags(self, about: JsonObject) -> Iterator[str]:
         tags = about.get("tags")
-        for each in self._counted(tags) if isinstance(tags, list) else ():
+        for each in self._count(tags) if isinstance(tags, list) else ():
             if isinstance(each, str) and each.strip():
                 yield each.strip()[:100]
 
-    def _counted(self, parts: Members) -> Members:
+    def _count(self, parts: Members) -> Members:
         """Return parts of an operation, which it may share with all others."""
         self.translator.count(len(parts))
         return parts
@@ -183,14 +183,14 @@ class _OperationReader:
                 self._left_out(each, _("it is a cookie"))
         if len(query) > MOST_PAIRS or len(headers) > MOST_PAIRS:
             raise Unusable(_("it has more than %d parameters") % MOST_PAIRS)
-        self.config["path"] = self._filled_path(in_path)
+        self.config["path"] = self._own_path(in_path)
         self.config.update({"query": query} if query else {})
         self.config.update({"headers": headers} if headers else {})
         self._answers(operation)
         self._body(operation)
         return self._whole()
 
-    def _filled_path(self, in_path: Mapping[str, str]) -> str:
+    def _own_path(self, in_path: Mapping[str, str]) -> str:
         """Return the path with placeholders of the tool."""
         if re.search("[{}]", _PLACE.sub("", self.path)):
             raise Unusable(_("its path has a brace that is no parameter's"))
@@ -314,7 +314,7 @@ class _OperationReader:
             return
         required = body.get("required") is True
         for fits, take in _BODIES:
-            for media_type, media in self._counted(content).items():
+            for media_type, media in self._count(content).items():
                 if fits(_bare(media_type)):
                     described = resolve(self.document, media)
                     take(self, media_type, described, required)
@@ -374,7 +374,7 @@ class _OperationReader:
             return None
         if schema.get("additionalProperties") not in (None, False):
             return None
-        lifted = {each: argument_name(each) for each in self._counted(properties)}
+        lifted = {each: argument_name(each) for each in self._count(properties)}
         names = set(lifted.values())
         if len(names) < len(lifted) or names & self.properties.keys():
             return None
@@ -407,9 +407,9 @@ class _OperationReader:
     def _answers(self, operation: JsonObject) -> None:
         """Refuse an operation whose only good answer is a stream of events."""
         kinds: set[str] = set()
-        given = operation.get("responses")
-        responses = self._counted(given) if isinstance(given, dict) else {}
-        for status, each in responses.items():
+        responses = operation.get("responses")
+        by_status = self._count(responses) if isinstance(responses, dict) else {}
+        for status, each in by_status.items():
             if not str(status).startswith("2"):
                 continue
             try:
@@ -417,7 +417,7 @@ class _OperationReader:
             except Unusable:
                 continue
             if isinstance(content, dict):
-                kinds |= set(map(_bare, self._counted(content)))
+                kinds |= set(map(_bare, self._count(content)))
         if kinds == {"text/event-stream"}:
             raise Unusable(_("its answer is a stream"))
 
@@ -429,7 +429,7 @@ class _OperationReader:
         if definitions:
             schema["$defs"] = definitions
         text = text_of(schema)
-        self.written = len(text)
+        self.size = len(text)
         try:
             schemas.check_schema(schema)
         except schemas.SchemaError as error:

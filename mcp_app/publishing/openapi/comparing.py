@@ -15,7 +15,7 @@ from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
 from mcp_app.models.fields import parse
 from mcp_app.protocol import jsonrpc
 from mcp_app.publishing.findings import store_findings
-from mcp_app.publishing.openapi.documents import locked, offers_in
+from mcp_app.publishing.openapi.documents import lock, offers_in
 from mcp_app.publishing.openapi.making import COLUMNS, columns_of
 
 
@@ -111,7 +111,7 @@ def take_over(
     changed: list[Tool] = []
     own: list[str] = []
     with transaction.atomic():
-        row = locked(document)
+        row = lock(document)
         offers = offers_in(row)
         operations = row.imported.select_related("tool").filter(pk__in=keys)
         for operation in operations:

@@ -111,7 +111,7 @@ def store(
     }
     with transaction.atomic():
         if known is not None:
-            locked(known)
+            lock(known)
             for name, value in values.items():
                 setattr(known, name, value)
             known.save(update_fields=[*values])
@@ -135,7 +135,7 @@ def offers_in(row: OpenApiDocument) -> dict[str, Offer]:
     return {each.key: each for each in offers}
 
 
-def locked(row: OpenApiDocument) -> OpenApiDocument:
+def lock(row: OpenApiDocument) -> OpenApiDocument:
     """Return a row as it is now, locked; raise `DocumentError` if it is gone."""
     now = OpenApiDocument.objects.select_for_update().filter(pk=row.pk).first()
     if now is None:

@@ -19,7 +19,7 @@ from mcp_app.kinds.openapi.reading import DocumentError
 from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
 from mcp_app.protocol import jsonrpc
 from mcp_app.publishing.findings import store_findings
-from mcp_app.publishing.openapi.documents import locked, offers_in
+from mcp_app.publishing.openapi.documents import lock, offers_in
 
 LONGEST_TAGS: Final = 500
 LONGEST_TAG: Final = 64
@@ -58,7 +58,7 @@ def make_tools(
     try:
         with transaction.atomic():
             # Two people who import at once do so one after the other.
-            return _make(locked(document), keys, registry, author)
+            return _make(lock(document), keys, registry, author)
     except IntegrityError:
         said = _("Meanwhile, somebody has made a tool of this name. Try again.")
         raise DocumentError(said) from None

@@ -33,7 +33,7 @@ def deep(levels: int) -> Any:
     return value
 
 
-def barred(operation: Any, **more: Any) -> str:
+def bar_of(operation: Any, **more: Any) -> str:
     """Return the bar of an operation, which takes no other along."""
     given = document(operation, **{"method": "post", **more})
     given["paths"]["/fine"] = {"get": {}}
@@ -48,7 +48,7 @@ def barred(operation: Any, **more: Any) -> str:
 @pytest.mark.parametrize("name", ["é", "p"])
 def test_many_parameters(name: str) -> None:
     names = [name * (each + 1) for each in range(4_000)]
-    bar = barred({"parameters": [parameter(each) for each in names]})
+    bar = bar_of({"parameters": [parameter(each) for each in names]})
     assert bar == "it has more than 150 parameters"
 
 
@@ -65,7 +65,7 @@ def test_a_long_operation_id() -> None:
 
 @pytest.mark.parametrize("path", ["/" + "{" * 80_000, "/" + "a" * 500])
 def test_long_paths(path: str) -> None:
-    assert barred({}, path=path) == "its path is longer than 495 characters"
+    assert bar_of({}, path=path) == "its path is longer than 495 characters"
 
 
 def test_operations_that_differ_late() -> None:
@@ -129,7 +129,7 @@ def test_many_definitions_of_one_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "shared",
+    "part",
     [
         {"tags": ["x"] * 100},
         {"parameters": [{"name": f"p{n}", "in": "path"} for n in range(100)]},
@@ -139,11 +139,11 @@ def test_many_definitions_of_one_name() -> None:
     ],
 )
 def test_parts_that_all_operations_share(
-    monkeypatch: pytest.MonkeyPatch, shared: Any
+    monkeypatch: pytest.MonkeyPatch, part: Any
 ) -> None:
     monkeypatch.setattr(schemas_module, "MOST_NODES", 1_000)
     paths = {f"/{n}": {"$ref": "#/x-item"} for n in range(11)}
-    given = {"openapi": "3.1.0", "paths": paths, "x-item": {"post": shared}}
+    given = {"openapi": "3.1.0", "paths": paths, "x-item": {"post": part}}
     with pytest.raises(DocumentError, match="references counted each time"):
         offers_of(given, site())
 
@@ -199,7 +199,7 @@ def body(schema: Any) -> dict[str, Any]:
 )
 def test_parts_of_another_type(operation: Any, bar: str) -> None:
     components = {"schemas": {"Deep": {"enum": deep(300)}}}
-    assert bar in barred(operation, components=components)
+    assert bar in bar_of(operation, components=components)
 
 
 def test_parts_that_say_nothing() -> None:
@@ -225,7 +225,7 @@ def test_an_error_that_nobody_foresaw(
             raise KeyError("x")
 
     monkeypatch.setattr(module._OperationReader, "_answers", fail)
-    assert barred({"summary": "a"}) == "it cannot be read; the log says why"
+    assert bar_of({"summary": "a"}) == "it cannot be read; the log says why"
     assert "An operation of an OpenAPI document cannot be read" in caplog.text
 
 
