@@ -22,6 +22,10 @@ NAME: Final = "is-it-in-stock"
 TEAM: Final = "team"
 """The server of the demo that knows who calls."""
 
+FOCUS: Final = "document.activeElement.name || document.activeElement.id"
+STOPS: Final = 150
+"""Places that the Tab key goes to, at most."""
+
 WEEK: Final = "orders-of-the-last-week-by-status"
 
 
@@ -91,6 +95,24 @@ def _rows(client: Listening, tool: str, **given: Any) -> Any:
     answer = client.ask("call_tool", tool, given)
     assert not answer.is_error, answer
     return answer.structured_content["rows"]
+
+
+def test_the_keyboard_alone(keeper: Page) -> None:
+    """A model that was chosen is a text: the focus goes to what follows from it."""
+    page = keeper
+    page.goto("/admin/mcp_app/tool/add/?kind=query")
+    page.wait_for_load_state("load")
+    part(page, "model").focus()
+    page.keyboard.type("Product")
+    page.keyboard.press("Enter")
+    expect(part(page, "answer").first).to_be_focused()
+    seen = []
+    while "_addanother" not in seen and len(seen) < STOPS:
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate(FOCUS))
+    for wanted in ("shown", "filters-0-path", "filters-0-given", "order_1"):
+        assert f"config-0-{wanted}" in seen, seen
+    assert "_addanother" in seen
 
 
 def test_groups_are_chosen_where_the_answer_changes(

@@ -330,7 +330,9 @@
         if (part) {
             // What can be chosen further depends on this.
             await draw(part);
-            document.getElementById(event.target.id)?.focus();
+            const fresh = document.querySelector(`[data-mcp-sheet="${part}"]`);
+            // A model that was chosen is a text now: go on with what follows.
+            (document.getElementById(event.target.id) || fresh.querySelector(".mcp-part input"))?.focus();
         }
         if (event.target.name === "function") {
             await draw("from_code");
