@@ -20,15 +20,8 @@ from mcp_app.conf import MIB
 from mcp_app.egress.sites import Site
 from mcp_app.interface.rules import text_problem
 from mcp_app.kinds.http.config import TAKEN, read
-from mcp_app.kinds.http.schema import (
-    BRACKETS,
-    COMMAS,
-    METHODS,
-    MOST_PAIRS,
-    PIPES,
-    REPEAT,
-    SPACES,
-)
+from mcp_app.kinds.http.schema import METHODS, MOST_PAIRS, REPEAT
+from mcp_app.kinds.openapi.addresses import split_path, style_of
 from mcp_app.kinds.openapi.names import Names, argument_name, snake_case
 from mcp_app.kinds.openapi.offer import Offer
 from mcp_app.kinds.openapi.reading import DocumentError
@@ -112,6 +105,8 @@ class _OperationReader:
     config: JsonObject = field(default_factory=dict)
     size: int = 0
     """Bytes of the schema."""
+    address: str = ""
+    """The path without what a document writes behind it."""
 
     def offer(self, item: JsonObject, operation: Any, names: Names) -> Offer:
         about: JsonObject = operation if isinstance(operation, dict) else {}
@@ -169,7 +164,10 @@ class _OperationReader:
         parameters = [*self._parameters(item, operation)]
         names = Counter(each["name"] for each in parameters)
         in_path: dict[str, str] = {}
-        query: list[JsonObject] = []
+        self.address, fixed = split_path(self.path)
+        query: list[JsonObject] = [
+            {"name": name, "value": value} for name, value in fixed if name not in names
+        ]
         headers: list[JsonObject] = []
         for each in parameters:
             place = each["in"]
@@ -192,14 +190,14 @@ class _OperationReader:
 
     def _own_path(self, in_path: Mapping[str, str]) -> str:
         """Return the path with placeholders of the tool."""
-        if re.search("[{}]", _PLACE.sub("", self.path)):
+        if re.search("[{}]", _PLACE.sub("", self.address)):
             raise Unusable(_("its path has a brace that is no parameter's"))
-        for original in _PLACE.findall(self.path):
+        for original in _PLACE.findall(self.address):
             if original not in in_path:
                 said = _("its path has {%(name)s}, which no parameter describes")
                 raise Unusable(said % {"name": original[:40]})
         # All at once: what one became must not be read as another.
-        return _PLACE.sub(lambda place: "{{" + in_path[place[1]] + "}}", self.path)
+        return _PLACE.sub(lambda place: "{{" + in_path[place[1]] + "}}", self.address)
 
     # -- parameters ------------------------------------------------------------------
 
@@ -257,7 +255,7 @@ class _OperationReader:
             said = _("%(name)s is written in a way that cannot be sent: %(style)s")
             shown = {"name": parameter["name"][:60], "style": str(style)[:60]}
             raise Unusable(said % shown)
-        if parameter["name"] not in _PLACE.findall(self.path):
+        if parameter["name"] not in _PLACE.findall(self.address):
             self._left_out(
                 {**parameter, "required": False}, _("the path does not have it")
             )
@@ -274,7 +272,7 @@ class _OperationReader:
         if "content" in parameter:
             self._left_out(parameter, _("it is JSON inside the address"))
             return []
-        style = _style(parameter)
+        style = style_of(parameter)
         if style is None:
             self._left_out(parameter, _("its style is unknown"))
             return []
@@ -344,7 +342,7 @@ class _OperationReader:
         for each, name in lifted.items():
             about = encoding.get(each, {}) if isinstance(encoding, dict) else {}
             style = (
-                _style({"in": "query", **about}) if isinstance(about, dict) else None
+                style_of({"in": "query", **about}) if isinstance(about, dict) else None
             )
             pair = {"name": each, "value": "{{" + name + "}}"}
             pairs.append(
@@ -451,22 +449,6 @@ _PLACE: Final = re.compile(r"\{([^{}]*)\}")
 _COMPOSED: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "$ref"})
 _OF_THE_ANSWER: Final = frozenset({"accept", "content-type", "authorization"})
 """Headers that OpenAPI itself says are ignored as parameters."""
-_STYLES: Final[Mapping[str, tuple[str, str]]] = {
-    "form": (REPEAT, COMMAS),
-    "spaceDelimited": (REPEAT, SPACES),
-    "pipeDelimited": (REPEAT, PIPES),
-    "deepObject": (BRACKETS, BRACKETS),
-}
-"""What is sent with and without `explode`."""
-
-
-def _style(parameter: JsonObject) -> str | None:
-    """Return how lists and objects of a pair are written, None if that is unknown."""
-    style = parameter.get("style", "form")
-    if not isinstance(style, str) or style not in _STYLES:
-        return None
-    exploded, together = _STYLES[style]
-    return exploded if parameter.get("explode", style == "form") else together
 
 
 def _bare(media_type: str) -> str:
