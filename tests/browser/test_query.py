@@ -106,7 +106,7 @@ def test_the_keyboard_alone(keeper: Page) -> None:
     page.keyboard.type("Product")
     page.keyboard.press("Enter")
     expect(part(page, "answer").first).to_be_focused()
-    seen = []
+    seen: list[str] = []
     while "_addanother" not in seen and len(seen) < STOPS:
         page.keyboard.press("Tab")
         seen.append(page.evaluate(FOCUS))
