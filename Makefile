@@ -103,7 +103,7 @@ QUERIES ?= 20000
 
 .PHONY: queries
 queries: $(VENV_STAMP) ## Compare random queries with what they mean in plain Python (QUERIES=20000, DATABASE_URL).
-	@QUERY_EXAMPLES=$(QUERIES) pytest -q tests/kinds/query/test_scoping.py -k those_of_the_scope
+	@QUERY_EXAMPLES=$(QUERIES) pytest -q tests/kinds/query/test_scoping.py tests/kinds/query/test_hidden_rows.py -k "those_of_the_scope or change_no_answer"
 
 COUNT ?= 30
 JOBS ?= 2
