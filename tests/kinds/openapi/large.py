@@ -18,11 +18,12 @@ def large_document(size: int) -> bytes:
     """Return a document of 1,200 operations whose JSON has about so many bytes."""
     text = "What it does, at length. " * (size // OPERATIONS // 25 - 20)
     schemas: dict[str, Any] = {
-        f"S{n}": {
+        f"S{n:02}": {
             "type": "object",
             "properties": {
                 "name": {"type": "string", "description": text[: size // 40_000]},
-                "next": {"$ref": f"#/components/schemas/S{(n + 1) % 100}"},
+                # Circles of ten: each operation needs ten definitions.
+                "next": {"$ref": f"#/components/schemas/S{n // 10}{(n + 1) % 10}"},
             },
         }
         for n in range(100)
@@ -38,7 +39,7 @@ def large_document(size: int) -> bytes:
                 "requestBody": {
                     "content": {
                         "application/json": {
-                            "schema": {"$ref": f"#/components/schemas/S{n % 100}"}
+                            "schema": {"$ref": f"#/components/schemas/S{n % 100:02}"}
                         }
                     }
                 },
