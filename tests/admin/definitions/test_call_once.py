@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Sequence
 from html import unescape
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.utils.log import AdminEmailHandler
 from pytest_django import Settings
 
 from mcp_app.models import Call, ResourceTemplate, Tool
@@ -81,6 +83,51 @@ def test_what_fails(admin_client: Client, peer: Peer) -> None:
     told = _text(admin_client.post(url, {"value-sku": ".."}))
     assert "This call was refused by this site's rules." in told
     assert "A segment of the path is “.” or “..”." in told
+
+
+class Mails(AdminEmailHandler):
+    """Keeps the texts of mails, the plain one and the one in HTML."""
+
+    texts: Sequence[str] = ()
+
+    def send_mail(
+        self, subject: object, message: object, *_: object, **options: Any
+    ) -> None:
+        self.texts = [str(message), str(options["html_message"])]
+
+
+def test_a_bug_shows_no_secret(
+    admin_client: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither on Django's page for developers, nor in its mail to administrators."""
+
+    def fails(output: object) -> Any:
+        raise RuntimeError("a bug of ours")
+
+    monkeypatch.setattr("mcp_app.admin.definitions.call_once._shown", fails)
+    settings.DEBUG = True
+    handler = Mails(include_html=True)
+    logger = logging.getLogger("django.request")
+    logger.addHandler(handler)
+    monkeypatch.setattr(admin_client, "raise_request_exception", False)
+    try:
+        with peer_in_thread() as other:
+            secrets = {"X-Partner": SECRET, "Cookie": f"a=b; sid={SECRET}"}
+            sites = other.settings(
+                secret_headers=secrets, secret_query={"api_key": SECRET}
+            )
+            settings.MCP = {**settings.MCP, "HTTP": sites}
+            other.send = answer({"article": {"you sent": SECRET}})
+            response = admin_client.post(_tool(), {"value-sku": "sku-of-a-call"})
+            assert SECRET in other.received[0].target
+    finally:
+        logger.removeHandler(handler)
+    assert response.status_code == 500
+    texts = [response.content.decode(), *handler.texts]
+    assert len(texts) == 3
+    for text in texts:
+        assert "a bug of ours" in text
+        assert SECRET not in text
 
 
 def test_what_changes_things_is_not_tried(admin_client: Client, peer: Peer) -> None:
