@@ -121,7 +121,9 @@ class Connections:
         async with _streamed(pool, site, request, target, headers, progress) as answer:
             progress.answered = True
             named = _first_of_each(answer.headers)
-            encoding = progress.secrets.blot(named.get("content-encoding", ""))
+            encoding = named.get("content-encoding", "")
+            if encoding:
+                encoding = progress.secrets.blot(encoding)
             body = await read_body(answer.aiter_stream(), encoding, site.answer)
             return answer.status, named, body
 

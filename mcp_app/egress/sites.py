@@ -199,10 +199,10 @@ def path_problem(path: str) -> str:
     Servers and proxies decode it once or twice, some take a backslash for a slash, and
     some leave out what follows a semicolon: “..;a” is “..” to them.
     """
-    for text in (path, unquote(path), unquote(unquote(path))):
+    for text in {path, unquote(path), unquote(unquote(path))}:
         if any(each.partition(";")[0] in (".", "..") for each in _SLASH.split(text)):
             return "is “.” or “..”"
-        if any(category(each) == "Cc" for each in text):
+        if not text.isprintable() and any(category(each) == "Cc" for each in text):
             return "has a control character"
     return ""
 
