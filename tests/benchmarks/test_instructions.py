@@ -79,5 +79,5 @@ def test_counts_repeat() -> None:
         )
         for _ in range(2)
     )
-    # Threads of a busy machine take turns elsewhere, which costs a few.
-    assert abs(first / second - 1) < 0.1
+    # Alone they agree within 1 %; beside a whole suite they differed by 2.7 %.
+    assert abs(first / second - 1) < 0.05
