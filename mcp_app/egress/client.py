@@ -6,10 +6,11 @@ import asyncio
 import logging
 import time
 import traceback
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 from mcp_app.egress.bodies import read_body
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from httpcore2 import AsyncConnectionPool, Response
 
 logger = logging.getLogger("mcp_app.egress")
+
+Answer: TypeAlias = tuple[int, Mapping[str, str], bytes]
+"""Status, headers and body."""
 
 _CONNECTED: Final = "connection.connect_tcp.started"
 _SENDING: Final = "http11.send_request_headers.started"
@@ -81,7 +85,8 @@ class Connections:
                 secrets = progress.secrets = await secrets_for(site, asked)
                 target = target_of(site, request, secrets)
                 headers = headers_of(site, request, secrets)
-                answer = await self._answer(site, request, target, headers, progress)
+                send = partial(self._send, site, request, target, headers, progress)
+                answer = await _repeated(send, request, progress)
                 return SiteAnswer(
                     status=answer[0],
                     headers=answer[1],
@@ -93,22 +98,6 @@ class Connections:
             said = f"The call took longer than {site.timeout:g} s."
             raise TooSlow(said, sent=progress.sent) from None
 
-    async def _answer(
-        self,
-        site: Site,
-        request: SiteRequest,
-        target: str,
-        headers: list[tuple[str, str]],
-        progress: _Progress,
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        """Send it, once more where a kept connection turns out to be closed."""
-        try:
-            return await self._send(site, request, target, headers, progress)
-        except Unreachable:
-            if not request.idempotent or progress.connected or progress.answered:
-                raise
-        return await self._send(site, request, target, headers, progress)
-
     async def _send(
         self,
         site: Site,
@@ -116,7 +105,7 @@ class Connections:
         target: str,
         headers: list[tuple[str, str]],
         progress: _Progress,
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    ) -> Answer:
         pool = self._pool(site)
         async with _streamed(pool, site, request, target, headers, progress) as answer:
             progress.answered = True
@@ -156,6 +145,18 @@ class _Progress:
             self.connected = True
         elif event == _SENDING:
             self.sent = True
+
+
+async def _repeated(
+    send: Callable[[], Awaitable[Answer]], request: SiteRequest, progress: _Progress
+) -> Answer:
+    """Send it, once more where a kept connection turns out to be closed."""
+    try:
+        return await send()
+    except Unreachable:
+        if not request.idempotent or progress.connected or progress.answered:
+            raise
+    return await send()
 
 
 @asynccontextmanager

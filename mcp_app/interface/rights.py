@@ -26,6 +26,20 @@ class AccessRequest:
     name: str = ""
     arguments: Mapping[str, object] | None = None
 
+    @classmethod
+    def of_user(cls, user: Any) -> AccessRequest:
+        """Return what is asked for somebody who tries something in the admin; blocks.
+
+        `user` is a Django user, also an anonymous one.
+        """
+        principal = Principal(
+            kind="session",
+            user_id=str(user.pk),
+            user_name=user.get_username(),
+            permissions=frozenset(user.get_all_permissions()),
+        )
+        return cls(principal=principal, server="", user=user)
+
 
 Judge: TypeAlias = Callable[[AccessRequest], bool]
 

@@ -21,6 +21,7 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
 MOST_STORED: Final = 4 * MIB
+LONGEST_LOCATION: Final = 500
 MOST_INFLATED: Final = 64 * MIB
 
 
@@ -48,7 +49,7 @@ class OpenApiDocument(models.Model):
 
     title = models.CharField(max_length=200)
     site = models.CharField(max_length=40)
-    location = models.CharField(max_length=500, blank=True)
+    location = models.CharField(max_length=LONGEST_LOCATION, blank=True)
     version = models.CharField(max_length=100, blank=True)
     digest = DigestField()
     offers = models.BinaryField()

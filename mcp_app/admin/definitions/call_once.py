@@ -22,7 +22,6 @@ from mcp_app.egress.client import Connections
 from mcp_app.egress.requests import SiteAnswer
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.interface.errors import ExternalError
-from mcp_app.interface.principal import Principal
 from mcp_app.interface.rights import AccessRequest
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import KindError, complete, kinds_of
@@ -97,7 +96,9 @@ def trial(
     caller: SiteCaller, definition: Definition, typed: Mapping[str, str], user: Any
 ) -> Trial:
     """Call the site once as this user; blocks."""
-    return async_to_sync(_trial)(caller, _values(definition, typed), _asked(user))
+    return async_to_sync(_trial)(
+        caller, _values(definition, typed), AccessRequest.of_user(user)
+    )
 
 
 def _values(definition: Definition, typed: Mapping[str, str]) -> Mapping[str, object]:
@@ -107,16 +108,6 @@ def _values(definition: Definition, typed: Mapping[str, str]) -> Mapping[str, ob
         read = read_strings(definition.input_schema, given)
         return {**defaults_of(definition), **read}
     return given
-
-
-def _asked(user: Any) -> AccessRequest:
-    principal = Principal(
-        kind="session",
-        user_id=str(user.pk),
-        user_name=user.get_username(),
-        permissions=frozenset(user.get_all_permissions()),
-    )
-    return AccessRequest(principal=principal, server="", user=user)
 
 
 async def _trial(

@@ -54,7 +54,7 @@ async def content_of(call: HttpCall, answer: SiteAnswer) -> object:
     if not answer.body:
         return None
     media_type = answer.media_type
-    if _is_json(media_type):
+    if is_json(media_type):
         return _chosen(call, await _json(call, answer))
     if call.take or call.keep:
         raise _shape(call, "is no JSON")
@@ -63,7 +63,8 @@ async def content_of(call: HttpCall, answer: SiteAnswer) -> object:
     return Media(answer.body, media_type)
 
 
-def _is_json(media_type: str) -> bool:
+def is_json(media_type: str) -> bool:
+    """Whether a media type is JSON, also by its suffix (RFC 6839, section 3.1)."""
     return media_type == "application/json" or media_type.endswith("+json")
 
 
@@ -182,7 +183,7 @@ def _excerpt(answer: SiteAnswer) -> str:
     """Return the beginning of what a site says about a request, as one line."""
     media_type = answer.media_type
     is_text = media_type.startswith("text/")
-    if len(answer.body) > IN_THREAD or not (is_text or _is_json(media_type)):
+    if len(answer.body) > IN_THREAD or not (is_text or is_json(media_type)):
         return ""
     try:
         text = (

@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from mcp_app.conf import MIB
 from mcp_app.egress.sites import Site
 from mcp_app.interface.rules import text_problem
+from mcp_app.kinds.http.answer import is_json
 from mcp_app.kinds.http.config import TAKEN, read
 from mcp_app.kinds.http.schema import METHODS, MOST_PAIRS, REPEAT
 from mcp_app.kinds.openapi.addresses import split_path, style_of
@@ -237,7 +238,7 @@ class _OperationReader:
         while name in self.properties:
             number += 1
             name = f"{base}_{number}"
-        schema = self.translator.translate(_schema_of(parameter))
+        schema = self.translator.translate(parameter.get("schema", {}))
         about = _text(parameter.get("description"), LONGEST_TEXT)
         if about and isinstance(schema, dict) and "description" not in schema:
             schema = {"description": about, **schema}
@@ -441,10 +442,6 @@ class _OperationReader:
         return schema
 
 
-def _schema_of(parameter: JsonObject) -> Any:
-    return parameter.get("schema", {})
-
-
 _PLACE: Final = re.compile(r"\{([^{}]*)\}")
 _COMPOSED: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "$ref"})
 _OF_THE_ANSWER: Final = frozenset({"accept", "content-type", "authorization"})
@@ -453,10 +450,6 @@ _OF_THE_ANSWER: Final = frozenset({"accept", "content-type", "authorization"})
 
 def _bare(media_type: str) -> str:
     return media_type.partition(";")[0].strip().lower()
-
-
-def _is_json(media_type: str) -> bool:
-    return media_type == "application/json" or media_type.endswith("+json")
 
 
 _BODIES: Final[
@@ -468,7 +461,7 @@ _BODIES: Final[
         ...,
     ]
 ] = (
-    (_is_json, _OperationReader.json_body),
+    (is_json, _OperationReader.json_body),
     (
         partial(str.__eq__, "application/x-www-form-urlencoded"),
         _OperationReader.form_body,

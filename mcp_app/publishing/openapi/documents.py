@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Final
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -18,7 +17,6 @@ from mcp_app.egress.client import Connections
 from mcp_app.egress.errors import EgressError
 from mcp_app.egress.requests import SiteAnswer, SiteRequest
 from mcp_app.egress.sites import Site, sites
-from mcp_app.interface.principal import Principal
 from mcp_app.interface.rights import AccessRequest
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.openapi.offer import Offer
@@ -26,10 +24,7 @@ from mcp_app.kinds.openapi.offers import offers_of
 from mcp_app.kinds.openapi.reading import DocumentError, read_document
 from mcp_app.models import OpenApiDocument
 from mcp_app.models.fields import digest
-from mcp_app.models.openapi import MOST_INFLATED, TooManyOffers, pack
-
-LONGEST_LOCATION: Final = 500
-"""As the column."""
+from mcp_app.models.openapi import LONGEST_LOCATION, MOST_INFLATED, TooManyOffers, pack
 
 
 def site_of(key: str) -> Site:
@@ -52,10 +47,7 @@ def fetch(site: Site, path: str, user: AbstractBaseUser) -> bytes:
     request = SiteRequest(
         method="GET", path=path, query=query, idempotent=True, log_path=path
     )
-    principal = Principal(
-        kind="session", user_id=str(user.pk), user_name=user.get_username()
-    )
-    asked = AccessRequest(principal=principal, server="", user=user)
+    asked = AccessRequest.of_user(user)
     # Documents are larger than answers.
     larger = replace(site, answer=mcp_settings.limits.document)
     try:

@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 
 from mcp_app.catalog.open_models import OpenModels
 from mcp_app.interface.errors import ToolError
-from mcp_app.interface.principal import Principal
 from mcp_app.interface.rights import AccessRequest
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.query.config import Query
@@ -67,13 +66,7 @@ def _scopes(query: Query) -> list[tuple[str, str]]:
 
 
 def _answer(query: Query, user: AbstractUser | AnonymousUser) -> Mapping[str, Any]:
-    principal = Principal(
-        kind="session",
-        user_id=str(user.pk),
-        user_name=user.get_username(),
-        permissions=frozenset(user.get_all_permissions()),
-    )
-    request = AccessRequest(principal=principal, server="", user=user)
+    request = AccessRequest.of_user(user)
     using = database_of(query)
     try:
         with time_limit(using, SECONDS):
