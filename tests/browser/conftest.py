@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, Page, StorageState, expect, sync_playwright
 
+from tests.browser.listening import Listening
 from tests.clients.node import MODULES
 from tests.helpdesk.running import HelpDesk, help_desk
 from tests.newcomer.demo import demo, demo_environment, password
@@ -108,6 +109,13 @@ def served(served_shop: tuple[Serving, str]) -> Serving:
 def token(served_shop: tuple[Serving, str]) -> str:
     """Return an access token of who keeps the shop."""
     return served_shop[1]
+
+
+@pytest.fixture
+def client(served: Serving) -> Iterator[Listening]:
+    """Connect a client to the public server."""
+    with Listening(f"{served.url}/mcp") as listening:
+        yield listening
 
 
 @pytest.fixture(scope="package")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.test_publishing import Listening, picture, press, said
-from tests.newcomer.programs import Serving
+from tests.browser.listening import Listening
+from tests.browser.test_publishing import picture, press, said
 
 pytestmark = [
     pytest.mark.xdist_group("browser"),
@@ -17,12 +16,6 @@ pytestmark = [
 ]
 
 NAME: Final = "ask-the-supplier"
-
-
-@pytest.fixture
-def client(served: Serving) -> Iterator[Listening]:
-    with Listening(f"{served.url}/mcp") as listening:
-        yield listening
 
 
 def part(page: Page, name: str) -> Locator:

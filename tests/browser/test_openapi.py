@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Final
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_publishing import Listening, picture, press, said
+from tests.browser.listening import Listening
+from tests.browser.test_publishing import picture, press, said
 from tests.clients.node import report_of
 from tests.helpdesk.running import KEY, HelpDesk
 from tests.newcomer.programs import Serving
@@ -20,12 +20,6 @@ pytestmark = [
 ]
 
 NAME: Final = "tickets_create"
-
-
-@pytest.fixture
-def client(served: Serving) -> Iterator[Listening]:
-    with Listening(f"{served.url}/mcp") as listening:
-        yield listening
 
 
 def _read(keeper: Page) -> None:

@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import HELPER, PASSWORD, log_in, open_page
-from tests.browser.test_publishing import Listening, picture, press, said
+from tests.browser.listening import Listening
+from tests.browser.test_publishing import picture, press, said
 from tests.clients.node import report_of
 from tests.newcomer.programs import Serving
 
